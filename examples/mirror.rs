@@ -8,7 +8,7 @@
 )]
 
 use landfall::{
-    CachePolicy, ClientBuilder, DestinationMap, Pins, PushOptions, Store, load_manifests,
+    CachePolicy, ClientBuilder, Mapping, PinPolicy, PushOptions, Store, load_manifests,
 };
 use std::error::Error;
 use std::path::PathBuf;
@@ -20,8 +20,8 @@ pub async fn mirror(manifest: PathBuf, to: &str) -> Result<Vec<String>, Box<dyn 
     // manifests are kept here while the mirror runs; blobs are not stored
     let folder = tempfile::tempdir()?;
     let store = Store::open(folder.path())?;
-    let locked = client.lock(&wanted, None, Pins::Keep, &store).await;
-    let mapping = DestinationMap::to(to.parse()?);
+    let locked = client.lock(&wanted, None, PinPolicy::Keep, &store).await;
+    let mapping = Mapping::to(to.parse()?);
     let pushed = client
         .mirror(
             &locked.lock,

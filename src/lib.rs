@@ -57,11 +57,8 @@ pub use landfall_content::archives::SourceArchiveError;
 pub use landfall_content::store::{DiskStore as Store, StoreError};
 pub use landfall_content::{BlobRead, CachePolicy, ContentError};
 pub use landfall_item::lockfile::{Endpoint, Lock, LockError};
-pub use landfall_item::manifest::{Error as ManifestError, Wanted, load as load_manifests};
-pub use landfall_item::{
-    Chart as LockedChart, File as LockedFile, Image as LockedImage, PackageSet as LockedPackages,
-    Pins,
-};
+pub use landfall_item::manifest::{ManifestError, MergedManifest, load as load_manifests};
+pub use landfall_item::{LockedChart, LockedFile, LockedImage, LockedPackageSet, PinPolicy};
 pub use landfall_model::config::{IndexPolicy, Site, SiteError, destination_map};
 pub use landfall_model::report::{
     EntryKind, ItemStatus, Progress, ReportItem, RunReport, SilentProgress,
@@ -78,10 +75,11 @@ pub use push::{Omitted, Options as PushOptions, PushError, Pushed};
 pub mod internals {
     #[cfg(all(any(test, fuzzing), feature = "cli", feature = "serve"))]
     pub use crate::fuzz::{TARGETS, Target, run};
-    pub use landfall_item::lockfile::{Accepted, Unresolved};
+    pub use landfall_item::lockfile::{AcceptedLoss, UnresolvedItem};
     pub use landfall_item::{
-        ChartImage, ChartName, LockedManifest, LockedPackage, OfferedIndex, OpenReference,
-        PackageIndex, PackageSource, Referrer, Sidecar, Trimmed, file_repository,
+        ChartImage, ChartName, ItemRequests, LockedManifest, LockedPackage, LockedReferrer,
+        LockedSidecar, LockedTrimmedIndex, OfferedIndex, OpenReference, PackageIndex,
+        PackageSource, file_repository,
     };
     pub use landfall_model::{
         Algorithm, Descriptor, assign_shards, media_type, transfer_cost, trim_index,

@@ -7,8 +7,8 @@ use landfall_content::WriteError;
 use landfall_content::archives::{ArchiveImages, read_image_names};
 use landfall_content::store::DiskStore;
 use landfall_item::lockfile::Lock;
-use landfall_item::manifest::{self, Wanted};
-use landfall_item::{Pins, Resolver};
+use landfall_item::manifest::{self, MergedManifest};
+use landfall_item::{PinPolicy, Resolver};
 use landfall_model::report::count_of;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,15 +18,21 @@ impl Client {
     /// manifests that come are kept in `store`. What cannot be resolved is recorded in the lock.
     pub async fn lock(
         &self,
-        wanted: &Wanted,
+        wanted: &MergedManifest,
         old: Option<&Lock>,
-        pins: Pins,
+        pins: PinPolicy,
         store: &DiskStore,
     ) -> Locked {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
             .finding_images(Arc::new(ChartImages(self.limits)))
             .with_archives(self.named(store).await)
-            .with_accounts_for(wanted.charts.iter().map(|chart| chart.name.place()));
+            .with_accounts_for(
+                wanted
+                    .requests
+                    .charts
+                    .iter()
+                    .map(|chart| chart.name.place()),
+            );
         let locked = lock(wanted, old, pins, &resolver).await;
         resolver.remember();
         locked
@@ -41,7 +47,7 @@ impl Client {
         &self,
         asked: &Asked<'_>,
         store: &DiskStore,
-    ) -> Result<Updated, manifest::Error> {
+    ) -> Result<Updated, manifest::ManifestError> {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone());
         let updated = update(asked, &resolver).await;
         resolver.remember();
@@ -59,9 +65,9 @@ impl Client {
         store: &DiskStore,
     ) -> Locked {
         let pins = if referrers {
-            Pins::Referrers
+            PinPolicy::Referrers
         } else {
-            Pins::Keep
+            PinPolicy::Keep
         };
         let is_moved = |kind, name: &str| updated.relock.contains(&(kind, name.to_owned()));
         let kept = old.map(|old| {
@@ -111,10 +117,14 @@ impl Client {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub async fn resolve(&self, wanted: &Wanted, store: &DiskStore) -> Result<Locked, WriteError> {
+    pub async fn resolve(
+        &self,
+        wanted: &MergedManifest,
+        store: &DiskStore,
+    ) -> Result<Locked, WriteError> {
         let recalled = recall(store, &*self.progress);
         let locked = self
-            .lock(wanted, Some(&recalled), Pins::Recall, store)
+            .lock(wanted, Some(&recalled), PinPolicy::Recall, store)
             .await;
         remember(store, recalled, &locked.lock)?;
         Ok(locked)

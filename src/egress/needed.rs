@@ -8,7 +8,6 @@ use super::record::{Contacted, Record};
 use landfall_content::registry::RegistrySessions;
 use landfall_content::{EntryPart, PartOrigin};
 use landfall_http::host_port;
-use landfall_item::LockedItem;
 use landfall_item::lockfile::{Endpoint, Lock};
 use landfall_model::{Descriptor, Digest, media_type};
 use serde::Serialize;
@@ -69,7 +68,7 @@ pub(super) fn sources(
         .map(|part| (part, SourceKind::Files));
     let indexes = lock
         .items()
-        .flat_map(LockedItem::indexes)
+        .flat_map(|item| item.lookup_urls())
         .map(|url| (index_part(url), SourceKind::ChartIndex));
     for (part, of_url) in parts.chain(indexes) {
         let (url, name, is) = match &part.origin {

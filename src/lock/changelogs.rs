@@ -3,7 +3,7 @@
 use super::change::Change;
 use landfall_content::BlobRead;
 use landfall_item::lockfile::Lock;
-use landfall_item::{LockedItem, PackageForm};
+use landfall_item::{LockedPackageSet, PackageSummary};
 use landfall_model::Digest;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -23,9 +23,10 @@ pub(crate) fn add_changelogs(
     if packages.is_empty() {
         return Vec::new();
     }
-    let forms: HashMap<&Digest, PackageForm<'_>> = new
-        .items()
-        .flat_map(LockedItem::packages)
+    let forms: HashMap<&Digest, PackageSummary<'_>> = new
+        .packages
+        .iter()
+        .flat_map(LockedPackageSet::packages)
         .map(|form| (form.digest, form))
         .collect();
     // a file is unpacked up to its changelog, so all processors are of use

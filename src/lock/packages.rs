@@ -2,15 +2,19 @@
 //! architecture.
 
 use super::change::PackageChange;
-use landfall_item::{LockedItem, PackageForm};
+use landfall_item::{LockedItem, LockedPackageSet, PackageSummary};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// How the packages of `new` differ from those of `old`, sorted by name. Of several versions of one
 /// name the newest stands for the newest.
 pub(super) fn differences(old: &dyn LockedItem, new: &dyn LockedItem) -> Vec<PackageChange> {
-    let mut names: BTreeMap<(&str, &str), [Vec<PackageForm<'_>>; 2]> = BTreeMap::new();
-    let (old, new) = (old.packages(), new.packages());
+    let mut names: BTreeMap<(&str, &str), [Vec<PackageSummary<'_>>; 2]> = BTreeMap::new();
+    let [old, new] = [old, new].map(|item| {
+        item.as_package_set()
+            .map(LockedPackageSet::packages)
+            .unwrap_or_default()
+    });
     for (side, packages) in [&old, &new].into_iter().enumerate() {
         for package in packages {
             let same = &mut names.entry((package.name, package.arch)).or_default()[side];
@@ -26,14 +30,17 @@ pub(super) fn differences(old: &dyn LockedItem, new: &dyn LockedItem) -> Vec<Pac
         .collect()
 }
 
-fn of_name<'a>(mut old: Vec<PackageForm<'a>>, mut new: Vec<PackageForm<'a>>) -> Vec<PackageChange> {
+fn of_name<'a>(
+    mut old: Vec<PackageSummary<'a>>,
+    mut new: Vec<PackageSummary<'a>>,
+) -> Vec<PackageChange> {
     let had = old.clone();
     old.retain(|one| !new.iter().any(|other| other.digest == one.digest));
     new.retain(|one| !had.iter().any(|other| other.digest == one.digest));
     for side in [&mut old, &mut new] {
         side.sort_by(|a, b| (a.order)(b.version, a.version));
     }
-    let change = |from: Option<&PackageForm<'_>>, to: Option<&PackageForm<'_>>| {
+    let change = |from: Option<&PackageSummary<'_>>, to: Option<&PackageSummary<'_>>| {
         let package = to.or(from)?;
         let change = match (from, to) {
             (None, _) => "added",
@@ -44,7 +51,7 @@ fn of_name<'a>(mut old: Vec<PackageForm<'a>>, mut new: Vec<PackageForm<'a>>) -> 
                 Ordering::Equal => "moved",
             },
         };
-        let version = |one: Option<&PackageForm<'_>>| one.map(|one| one.version.to_owned());
+        let version = |one: Option<&PackageSummary<'_>>| one.map(|one| one.version.to_owned());
         Some(PackageChange {
             name: package.name.into(),
             arch: package.arch.into(),
@@ -64,10 +71,10 @@ fn of_name<'a>(mut old: Vec<PackageForm<'a>>, mut new: Vec<PackageForm<'a>>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use landfall_item::{LockedPackage, PackageSet, PackageSource};
+    use landfall_item::{LockedPackage, LockedPackageSet, PackageSource};
     use landfall_model::Digest;
 
-    fn set(packages: &[(&str, &str)]) -> PackageSet {
+    fn set(packages: &[(&str, &str)]) -> LockedPackageSet {
         let package = |(name, version): &(&str, &str)| LockedPackage {
             digest: Digest::sha256(format!("{name}{version}").as_bytes()),
             size: 1,
@@ -91,7 +98,7 @@ mod tests {
             indexes: Vec::new(),
             packages: packages.iter().map(package).collect(),
         };
-        PackageSet {
+        LockedPackageSet {
             name: "apt:x".into(),
             digest: Digest::sha256(b""),
             architectures: Vec::new(),

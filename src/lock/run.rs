@@ -3,15 +3,18 @@
 use super::change::Change;
 use super::diff::{EndpointChange, diff, diff_endpoints};
 use landfall_content::run_concurrently_by_host;
-use landfall_item::lockfile::{Accepted, Lock, Unresolved};
-use landfall_item::manifest::Wanted;
+use landfall_item::lockfile::{AcceptedLoss, Lock, UnresolvedItem};
+use landfall_item::manifest::MergedManifest;
 use landfall_item::{
-    Ask, Contradiction, Exclude, Found, ItemKind, Pins, Resolver, Wishes, host_in, kinds,
+    DependencyRequest, Exclusion, FieldConflict, ItemKind, ItemRequests, LockedItem,
+    LockedPackageSet, PinPolicy, RequestVisitor, ResolvableRequest, ResolveOutcome, Resolver,
+    host_in,
 };
-use landfall_model::report::{ItemStatus, ReportItem};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::today;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt::Display;
 
 /// The result of locking.
 #[derive(Debug)]
@@ -26,169 +29,232 @@ pub struct Locked {
     pub endpoints: Vec<EndpointChange>,
 }
 
-macro_rules! lock {
-    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
-        /// Locks everything that is wanted, and what that asks for in turn.
-        pub(crate) async fn lock(wanted: &Wanted, old: Option<&Lock>, pins: Pins, resolver: &Resolver) -> Locked {
-            let mut sorting = Sorting::new(wanted);
-            let mut lock = Lock { version: 1, name: wanted.name.clone(), ..Lock::default() };
-            let mut known = BTreeSet::new();
-            let mut next = Wishes { $($section: wanted.$section.clone(),)* };
-            // each round asks for names that no round before had, so there is an end
-            loop {
-                let (mut more, mut total) = (Wishes::default(), 0);
-                $(total += next.$section.len() as u64;)*
-                resolver.progress().begin("lock", total, 0);
-                $(
-                    {
-                        let old = old.map(|old| old.$section.as_slice()).unwrap_or_default();
-                        let found = find(&next.$section, old, pins, &sorting.accepted, resolver).await;
-                        for (wish, found) in next.$section.iter().zip(found) {
-                            let name = <$kind>::wished(wish).to_string();
-                            let item = sorting.settle(&name, found);
-                            known.insert((<$kind as ItemKind>::KIND, name));
-                            if let Some(item) = item {
-                                for ask in <$kind>::asks(wish, &item) {
-                                    match ask {
-                                        Ask::Image(image) => more.images.push(image),
-                                        Ask::Chart(chart) => more.charts.push(chart),
-                                    }
-                                }
-                                lock.$section.push(item);
-                            }
-                        }
-                    }
-                )*
-                resolver.progress().end();
-                let mut left = 0;
-                $(
-                    {
-                        more.$section = new::<$kind>(more.$section, &wanted.exclude, resolver);
-                        let is_new = |wish: &_| {
-                            !known.contains(&(<$kind as ItemKind>::KIND, <$kind>::wished(wish).to_string()))
-                        };
-                        more.$section.retain(is_new);
-                        left += more.$section.len();
-                    }
-                )*
-                if left == 0 {
-                    break;
-                }
-                next = more;
-            }
-            lock.endpoints.clone_from(&wanted.endpoints);
-            lock.sort();
-            lock.missing = sorting.missing;
-            lock.unresolved = sorting.unresolved;
-            let mut changes = old.map(|old| diff(old, &lock)).unwrap_or_default();
-            changes.append(&mut sorting.gone);
-            let endpoints = old.map(|old| diff_endpoints(old, &lock)).unwrap_or_default();
-            Locked { lock, items: sorting.items, changes, endpoints }
-        }
-    };
-}
-kinds!(lock);
-
-/// `wishes` by name, each once, without what is left out. Of two that contradict each other the
-/// first counts.
-fn new<K: ItemKind>(
-    wishes: Vec<K::Wish>,
-    exclude: &[Exclude],
+/// Locks everything that the manifests request, and what those items depend on.
+pub(crate) async fn lock(
+    manifest: &MergedManifest,
+    old: Option<&Lock>,
+    pins: PinPolicy,
     resolver: &Resolver,
-) -> Vec<K::Wish> {
-    let mut by_name: BTreeMap<K::Name, K::Wish> = BTreeMap::new();
-    for wish in wishes {
-        if exclude.iter().any(|exclude| K::is_excluded(&wish, exclude)) {
-            continue;
+) -> Locked {
+    let empty = Lock::default();
+    let mut run = LockRun {
+        resolver,
+        pins,
+        old: old.unwrap_or(&empty),
+        lock: Lock {
+            version: 1,
+            name: manifest.name.clone(),
+            ..Lock::default()
+        },
+        results: SortedResults::new(manifest),
+        known: BTreeSet::new(),
+        dependencies: Vec::new(),
+    };
+    let mut requests = manifest.requests.clone();
+    // Each round requests only names that no earlier round had, so the loop ends.
+    loop {
+        let names: Vec<(EntryKind, String)> = requests
+            .summaries()
+            .map(|request| (request.kind, request.name))
+            .collect();
+        resolver.progress().begin("lock", names.len() as u64, 0);
+        run.known.extend(names);
+        requests.visit(&mut run).await;
+        resolver.progress().end();
+        requests = run.new_dependencies(&manifest.exclude);
+        if requests == ItemRequests::default() {
+            break;
         }
-        match by_name.entry(K::wished(&wish).clone()) {
-            Entry::Vacant(entry) => drop(entry.insert(wish)),
-            Entry::Occupied(mut entry) => {
-                if let Err(other) = K::join(entry.get_mut(), &wish) {
-                    let (
-                        name,
-                        Contradiction {
-                            field,
-                            first,
-                            second,
-                        },
-                    ) = (K::wished(&wish), other);
-                    resolver.progress().note(&format!(
-                        "the {field} of {name} is {first} in one chart and {second} in another: the first counts"
-                    ));
-                }
+    }
+    let LockRun {
+        mut lock,
+        mut results,
+        ..
+    } = run;
+    lock.endpoints.clone_from(&manifest.endpoints);
+    lock.sort();
+    lock.missing = results.missing;
+    lock.unresolved = results.unresolved;
+    let mut changes = old.map(|old| diff(old, &lock)).unwrap_or_default();
+    changes.append(&mut results.gone);
+    let endpoints = old
+        .map(|old| diff_endpoints(old, &lock))
+        .unwrap_or_default();
+    Locked {
+        lock,
+        items: results.items,
+        changes,
+        endpoints,
+    }
+}
+
+/// What the rounds of one run of `lock` share.
+struct LockRun<'a> {
+    resolver: &'a Resolver,
+    pins: PinPolicy,
+    old: &'a Lock,
+    lock: Lock,
+    results: SortedResults<'a>,
+    /// Every name that was requested so far.
+    known: BTreeSet<(EntryKind, String)>,
+    /// What the items that this round locked depend on.
+    dependencies: Vec<DependencyRequest>,
+}
+
+impl RequestVisitor for LockRun<'_> {
+    /// Resolves the requests and adds the items to the lock.
+    async fn visit<R: ResolvableRequest>(&mut self, requests: &[R]) {
+        let outcomes = self.resolve_all(requests).await;
+        for (request, outcome) in requests.iter().zip(outcomes) {
+            if let Some(item) = self.results.add(&request.name().to_string(), outcome) {
+                self.dependencies.extend(request.dependencies(&item));
+                R::Item::section_mut(&mut self.lock).push(item);
             }
         }
     }
-    by_name.into_values().collect()
 }
 
-/// Resolves the wishes of one kind.
-async fn find<K: ItemKind + Sync>(
-    wishes: &[K::Wish],
-    old: &[K],
-    pins: Pins,
-    accepted: &BTreeMap<&str, &Accepted>,
-    resolver: &Resolver,
-) -> Vec<Found<K>> {
-    let old: BTreeMap<&K::Name, &K> = old.iter().map(|item| (item.key(), item)).collect();
-    resolver
-        .repositories()
-        .expect(wishes.iter().filter_map(K::tagged));
-    let at_once = K::AT_ONCE * resolver.limits().jobs;
-    let host = |at: usize| host_in(&K::wished(&wishes[at]).to_string()).to_owned();
-    let finding = run_concurrently_by_host(wishes.len(), at_once, host, async |at: usize| {
-        let name = K::wished(&wishes[at]);
-        let pinned = old.get(name).copied();
-        let unasked = match pinned.filter(|_| accepted.contains_key(name.to_string().as_str())) {
-            Some(pinned) => K::is_upstream(resolver, pinned).await.err(),
+impl LockRun<'_> {
+    /// Resolves the requests of one kind, several at once.
+    async fn resolve_all<R: ResolvableRequest>(
+        &self,
+        requests: &[R],
+    ) -> Vec<ResolveOutcome<R::Item>> {
+        let old: BTreeMap<&R::Name, &R::Item> = R::Item::section(self.old)
+            .iter()
+            .map(|item| (item.key(), item))
+            .collect();
+        let resolver = self.resolver;
+        let tagged = requests.iter().filter_map(R::tagged_reference);
+        resolver.repositories().expect(tagged);
+        let limit = R::CONCURRENCY * resolver.limits().jobs;
+        let host = |at: usize| host_in(&requests[at].name().to_string()).to_owned();
+        run_concurrently_by_host(requests.len(), limit, host, async |at: usize| {
+            let request = &requests[at];
+            let pinned = old.get(request.name()).copied();
+            let outcome = self.resolve(request, pinned).await;
+            resolver.progress().item(&request.name().to_string());
+            outcome
+        })
+        .await
+    }
+
+    async fn resolve<R: ResolvableRequest>(
+        &self,
+        request: &R,
+        pinned: Option<&R::Item>,
+    ) -> ResolveOutcome<R::Item> {
+        let name = request.name().to_string();
+        let is_accepted_loss = self.results.accepted.contains_key(name.as_str());
+        let upstream_error = match pinned.filter(|_| is_accepted_loss) {
+            Some(pinned) => R::check_upstream(self.resolver, pinned).await.err(),
             None => None,
         };
-        let found = match unasked {
-            // a pin of what upstream has no more would fail at the pull: the loss is accepted
-            Some(cause) if cause.is_gone => Found::Lost(None, cause),
-            unasked => match (
-                K::resolve(resolver, &wishes[at], pinned, pins).await,
-                unasked,
-            ) {
-                (Found::Kept(item), Some(cause)) => Found::Lost(Some(item), cause),
-                (found, _) => found,
-            },
-        };
-        let found = match found {
-            // sizes that a hostile server names: a lock with them could not be read again
-            Found::New(item) => match item.fault() {
-                Some(why) => Found::Lost(pinned.cloned(), why.into()),
-                None => Found::New(item),
-            },
-            found => found,
-        };
-        resolver.progress().item(&name.to_string());
-        match found {
-            Found::Lost(Some(_), cause) if pins == Pins::Recall => Found::Lost(None, cause),
-            found => found,
+        if let Some(error) = &upstream_error
+            && error.is_gone
+        {
+            // upstream no longer has the pinned item, so `pull` would fail: the loss is accepted
+            return ResolveOutcome::Failed(None, error.clone());
         }
-    });
-    finding.await
+        let outcome = match request.resolve(self.resolver, pinned, self.pins).await {
+            ResolveOutcome::Kept(item) => match upstream_error {
+                Some(error) => ResolveOutcome::Failed(Some(item), error),
+                None => ResolveOutcome::Kept(item),
+            },
+            // a hostile server may name sizes with which the lock could not be read again
+            ResolveOutcome::New(item) => match item.implausibility() {
+                Some(why) => ResolveOutcome::Failed(pinned.cloned(), why.into()),
+                None => ResolveOutcome::New(item),
+            },
+            outcome => outcome,
+        };
+        match outcome {
+            ResolveOutcome::Failed(Some(_), error) if self.pins == PinPolicy::Recall => {
+                ResolveOutcome::Failed(None, error)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// The requests for what this round's items depend on, without names that were already
+    /// requested.
+    fn new_dependencies(&mut self, exclude: &[Exclusion]) -> ItemRequests {
+        let mut images = Vec::new();
+        let mut charts = Vec::new();
+        for dependency in std::mem::take(&mut self.dependencies) {
+            match dependency {
+                DependencyRequest::Image(image) => images.push(image),
+                DependencyRequest::Chart(chart) => charts.push(chart),
+            }
+        }
+        ItemRequests {
+            images: self.new_requests(images, exclude),
+            charts: self.new_requests(charts, exclude),
+            ..ItemRequests::default()
+        }
+    }
+
+    /// Merges `requests` by name, without those that are excluded or already known. If two
+    /// contradict each other, the first one counts.
+    fn new_requests<R: ResolvableRequest>(
+        &self,
+        requests: Vec<R>,
+        exclude: &[Exclusion],
+    ) -> Vec<R> {
+        let mut by_name: BTreeMap<R::Name, R> = BTreeMap::new();
+        for request in requests {
+            if exclude
+                .iter()
+                .any(|exclusion| request.is_excluded_by(exclusion))
+            {
+                continue;
+            }
+            match by_name.entry(request.name().clone()) {
+                Entry::Vacant(entry) => drop(entry.insert(request)),
+                Entry::Occupied(mut entry) => {
+                    if let Err(conflict) = entry.get_mut().merge(&request) {
+                        self.note_conflict(request.name(), &conflict);
+                    }
+                }
+            }
+        }
+        let mut requests: Vec<R> = by_name.into_values().collect();
+        requests.retain(|request| {
+            let name = (R::Item::KIND, request.name().to_string());
+            !self.known.contains(&name)
+        });
+        requests
+    }
+
+    fn note_conflict(&self, name: &impl Display, conflict: &FieldConflict) {
+        let FieldConflict {
+            field,
+            first,
+            second,
+        } = conflict;
+        self.resolver.progress().note(&format!(
+            "the {field} of {name} is {first} in one chart and {second} in another: the first counts"
+        ));
+    }
 }
 
-/// Sorts the results into lock, losses and report.
-struct Sorting<'a> {
-    accepted: BTreeMap<&'a str, &'a Accepted>,
+/// The results, sorted into items of the report, losses and changes.
+struct SortedResults<'a> {
+    accepted: BTreeMap<&'a str, &'a AcceptedLoss>,
     items: Vec<ReportItem>,
-    missing: Vec<Accepted>,
-    unresolved: Vec<Unresolved>,
+    missing: Vec<AcceptedLoss>,
+    unresolved: Vec<UnresolvedItem>,
     gone: Vec<Change>,
 }
 
-impl<'a> Sorting<'a> {
-    fn new(wanted: &'a Wanted) -> Sorting<'a> {
-        let accepted = wanted
+impl<'a> SortedResults<'a> {
+    fn new(manifest: &'a MergedManifest) -> SortedResults<'a> {
+        let accepted = manifest
             .missing
             .iter()
             .map(|lost| (lost.name.as_str(), lost))
             .collect();
-        Sorting {
+        SortedResults {
             accepted,
             items: Vec::new(),
             missing: Vec::new(),
@@ -197,17 +263,16 @@ impl<'a> Sorting<'a> {
         }
     }
 
-    /// What the lock keeps of a wish called `name`.
-    fn settle<K: ItemKind>(&mut self, name: &str, found: Found<K>) -> Option<K> {
+    /// Records the outcome of the request called `name` and returns the item that the lock keeps.
+    fn add<K: ItemKind>(&mut self, name: &str, found: ResolveOutcome<K>) -> Option<K> {
         let kind = K::KIND;
         let mut packages = 0;
-        if let Found::Kept(value)
-        | Found::New(value)
-        | Found::Gone(value)
-        | Found::Lost(Some(value), _) = &found
+        if let ResolveOutcome::Kept(value)
+        | ResolveOutcome::New(value)
+        | ResolveOutcome::Gone(value)
+        | ResolveOutcome::Failed(Some(value), _) = &found
         {
-            let all: HashSet<_> = value.packages().iter().map(|one| one.digest).collect();
-            packages = all.len();
+            packages = value.as_package_set().map_or(0, distinct_packages);
         }
         let item = |status, digest, reason| {
             let name = name.into();
@@ -223,17 +288,17 @@ impl<'a> Sorting<'a> {
         };
         let digest = |value: &K| value.digest().clone();
         match found {
-            Found::Kept(value) => {
+            ResolveOutcome::Kept(value) => {
                 self.items
                     .push(item(ItemStatus::Present, Some(digest(&value)), None));
                 Some(value)
             }
-            Found::New(value) => {
+            ResolveOutcome::New(value) => {
                 self.items
                     .push(item(ItemStatus::Done, Some(digest(&value)), None));
                 Some(value)
             }
-            Found::Gone(old) => {
+            ResolveOutcome::Gone(old) => {
                 let (name, from) = (name.to_owned(), Some(digest(&old)));
                 let reason =
                     Some("upstream does not have it any more; the old pin is kept".to_owned());
@@ -245,13 +310,13 @@ impl<'a> Sorting<'a> {
                 });
                 Some(old)
             }
-            Found::Lost(Some(old), cause) => {
+            ResolveOutcome::Failed(Some(old), cause) => {
                 let reason = format!("{}; the old pin is kept", cause.told);
                 self.items
                     .push(item(ItemStatus::Failed, Some(digest(&old)), Some(reason)));
                 Some(old)
             }
-            Found::Lost(None, cause) => {
+            ResolveOutcome::Failed(None, cause) => {
                 match self.accepted.get(name) {
                     Some(accepted) if cause.is_gone => {
                         let over = accepted.until < today().to_string();
@@ -276,7 +341,7 @@ impl<'a> Sorting<'a> {
                         };
                         self.items
                             .push(item(ItemStatus::Missing, None, Some(cause.told + rule)));
-                        self.unresolved.push(Unresolved {
+                        self.unresolved.push(UnresolvedItem {
                             kind,
                             name: name.into(),
                             cause: cause.recorded,
@@ -287,4 +352,14 @@ impl<'a> Sorting<'a> {
             }
         }
     }
+}
+
+/// How many packages `set` contains. Several sources may contain the same one.
+fn distinct_packages(set: &LockedPackageSet) -> usize {
+    let digests: HashSet<_> = set
+        .packages()
+        .iter()
+        .map(|package| package.digest)
+        .collect();
+    digests.len()
 }

@@ -4,7 +4,6 @@ use super::options::Options;
 use super::uploader::Uploader;
 use landfall_content::TransferError;
 use landfall_http::ErrorKind;
-use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
 use landfall_item::lockfile::delivered::{self, DeliveredLocks};
 use landfall_model::DestinationMap;
@@ -19,7 +18,7 @@ pub(super) async fn list(
     mapping: &DestinationMap,
     options: Options,
 ) -> Option<String> {
-    if !lock.items().any(LockedItem::is_offered) {
+    if !lock.items().any(|item| item.is_served_from_registry()) {
         return None;
     }
     let place = mapping.own_destination(delivered::REPOSITORY);

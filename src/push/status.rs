@@ -6,7 +6,6 @@ use super::plan::{Asked, Delivery, Standing, deliveries, standings};
 use landfall_content::registry::{RegistrySession, RegistrySessions};
 use landfall_content::run_concurrently;
 use landfall_http::HttpError;
-use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::EntryKind;
 use landfall_model::{DestinationMap, Digest, Limits, tagged_subject};
@@ -108,7 +107,7 @@ fn told(lock: &Lock, delivery: &Delivery, found: Result<Standing, HttpError>) ->
     Stands {
         state,
         at: format!("{}:{}", delivery.destination.repository, delivery.tag),
-        kind: item.map(LockedItem::kind),
+        kind: item.map(|item| item.kind()),
         name: item.map(|item| item.name().into_owned()),
         wanted: item.map(|item| item.digest().clone()),
         stands,

@@ -2,8 +2,10 @@
 
 use landfall_content::run_concurrently_by_host;
 use landfall_item::lockfile::Lock;
-use landfall_item::manifest::Wanted;
-use landfall_item::{Cause, ItemKind, Resolver, Stand, host_in, kinds};
+use landfall_item::manifest::MergedManifest;
+use landfall_item::{
+    ItemKind, RequestVisitor, ResolvableRequest, ResolveError, Resolver, UpstreamStatus, host_in,
+};
 use landfall_model::document::Location;
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef};
@@ -25,75 +27,44 @@ pub(super) struct Wish {
 /// Asks upstream, and remembers the answers.
 pub(super) struct Asker<'a> {
     pub(super) resolver: &'a Resolver,
-    answers: BTreeMap<(EntryKind, String), Result<Stand, Cause>>,
+    answers: BTreeMap<(EntryKind, String), Result<UpstreamStatus, ResolveError>>,
 }
 
-macro_rules! wishes {
-    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
-        /// Everything that is wanted.
-        pub(super) fn wishes(wanted: &Wanted) -> Vec<Wish> {
-            let mut all = Vec::new();
-            $(
-                all.extend(wanted.$section.iter().map(wish::<$kind>));
-            )*
-            all
-        }
-
-        /// Items that `after` wants in another way than `before`, of kinds whose content is chosen.
-        pub(super) fn to_be_chosen(before: &Wanted, after: &Wanted) -> BTreeSet<(EntryKind, String)> {
-            let mut names = BTreeSet::new();
-            $(
-                if <$kind as ItemKind>::IS_CHOSEN {
-                    let changed = after.$section.iter().filter(|wish| !before.$section.contains(wish));
-                    names.extend(changed.map(key::<$kind>));
-                }
-            )*
-            names
-        }
-
-        impl Asker<'_> {
-            /// Whether all that `names` name can be locked as `wanted` wants it; `old` is the last
-            /// lock. Else the first that cannot, and why.
-            pub(super) async fn can_lock(
-                &self,
-                wanted: &Wanted,
-                old: Option<&Lock>,
-                names: &BTreeSet<(EntryKind, String)>,
-            ) -> Result<(), ((EntryKind, String), Cause)> {
-                $(
-                    for wish in wanted.$section.iter().filter(|wish| names.contains(&key::<$kind>(wish))) {
-                        let is_it = |item: &&$kind| ItemKind::key(*item) == <$kind as ItemKind>::wished(wish);
-                        let old = old.and_then(|lock| lock.$section.iter().find(is_it));
-                        let tried = <$kind as ItemKind>::can_lock(self.resolver, wish, old).await;
-                        tried.map_err(|cause| (key::<$kind>(wish), cause))?;
-                    }
-                )*
-                Ok(())
-            }
-
-            /// Asks for those of `wanted` that are among `names` and were not asked for yet.
-            pub(super) async fn ask(&mut self, wanted: &Wanted, names: &BTreeSet<(EntryKind, String)>) {
-                $(
-                    self.ask_kind::<$kind>(&wanted.$section, names).await;
-                )*
-            }
-        }
-    };
-}
-kinds!(wishes);
-
-fn key<K: ItemKind>(wish: &K::Wish) -> (EntryKind, String) {
-    (K::KIND, K::wished(wish).to_string())
+/// Everything that the manifests request.
+pub(super) fn wishes(wanted: &MergedManifest) -> Vec<Wish> {
+    wanted
+        .requests
+        .summaries()
+        .map(|request| Wish {
+            kind: request.kind,
+            name: request.name,
+            policy: request.update_policy.map(str::to_owned),
+            demanded: request
+                .demanded_digest
+                .map(|(digest, at)| (digest.clone(), at.clone())),
+            tagged: request.tagged_reference.cloned(),
+        })
+        .collect()
 }
 
-fn wish<K: ItemKind>(wish: &K::Wish) -> Wish {
-    Wish {
-        kind: K::KIND,
-        name: K::wished(wish).to_string(),
-        policy: K::policy(wish).map(str::to_owned),
-        demanded: K::demanded(wish).map(|(digest, at)| (digest.clone(), at.clone())),
-        tagged: K::tagged(wish).cloned(),
-    }
+/// The sets of packages that `after` requests in another way than `before`: their packages are
+/// chosen anew, so only locking them shows whether they can be locked.
+pub(super) fn to_be_chosen(
+    before: &MergedManifest,
+    after: &MergedManifest,
+) -> BTreeSet<(EntryKind, String)> {
+    let before = &before.requests.packages;
+    after
+        .requests
+        .packages
+        .iter()
+        .filter(|request| !before.contains(request))
+        .map(key)
+        .collect()
+}
+
+fn key<R: ResolvableRequest>(request: &R) -> (EntryKind, String) {
+    (R::Item::KIND, request.name().to_string())
 }
 
 impl Asker<'_> {
@@ -105,29 +76,66 @@ impl Asker<'_> {
     }
 
     /// What upstream said; `None` where it was not asked.
-    pub(super) fn answer(&self, wish: &Wish) -> Option<&Result<Stand, Cause>> {
+    pub(super) fn answer(&self, wish: &Wish) -> Option<&Result<UpstreamStatus, ResolveError>> {
         self.answers.get(&(wish.kind, wish.name.clone()))
     }
 
-    async fn ask_kind<K: ItemKind + Sync>(
+    /// Checks that all sets of packages in `names` can be locked as `wanted` requests them; `old` is
+    /// the last lock. Returns the first that cannot, and why.
+    pub(super) async fn can_lock(
+        &self,
+        wanted: &MergedManifest,
+        old: Option<&Lock>,
+        names: &BTreeSet<(EntryKind, String)>,
+    ) -> Result<(), ((EntryKind, String), ResolveError)> {
+        for request in &wanted.requests.packages {
+            if !names.contains(&key(request)) {
+                continue;
+            }
+            let old =
+                old.and_then(|lock| lock.packages.iter().find(|set| set.name == request.name));
+            request
+                .check_resolvable(self.resolver, old)
+                .await
+                .map_err(|error| (key(request), error))?;
+        }
+        Ok(())
+    }
+
+    /// Asks for those of `wanted` that are among `names` and were not asked for yet.
+    pub(super) async fn ask(
         &mut self,
-        wishes: &[K::Wish],
+        wanted: &MergedManifest,
         names: &BTreeSet<(EntryKind, String)>,
     ) {
-        let open: Vec<&K::Wish> = wishes
+        let mut asking = AskRequests { asker: self, names };
+        wanted.requests.visit(&mut asking).await;
+    }
+}
+
+/// Asks upstream for the requests with these names.
+struct AskRequests<'s, 'a> {
+    asker: &'s mut Asker<'a>,
+    names: &'s BTreeSet<(EntryKind, String)>,
+}
+
+impl RequestVisitor for AskRequests<'_, '_> {
+    async fn visit<R: ResolvableRequest>(&mut self, requests: &[R]) {
+        let open: Vec<&R> = requests
             .iter()
-            .filter(|wish| {
-                names.contains(&key::<K>(wish)) && !self.answers.contains_key(&key::<K>(wish))
+            .filter(|request| {
+                let key = key(*request);
+                self.names.contains(&key) && !self.asker.answers.contains_key(&key)
             })
             .collect();
-        let resolver = self.resolver;
-        let host = |at: usize| host_in(&K::wished(open[at]).to_string()).to_owned();
-        let at_once = resolver.limits().jobs;
-        let asking = run_concurrently_by_host(open.len(), at_once, host, async |at: usize| {
-            let stand = K::stand(resolver, open[at]).await;
-            resolver.progress().item(&K::wished(open[at]).to_string());
-            (key::<K>(open[at]), stand)
+        let resolver = self.asker.resolver;
+        let host = |at: usize| host_in(&open[at].name().to_string()).to_owned();
+        let limit = resolver.limits().jobs;
+        let asking = run_concurrently_by_host(open.len(), limit, host, async |at: usize| {
+            let status = open[at].upstream_status(resolver).await;
+            resolver.progress().item(&open[at].name().to_string());
+            (key(open[at]), status)
         });
-        self.answers.extend(asking.await);
+        self.asker.answers.extend(asking.await);
     }
 }

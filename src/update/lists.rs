@@ -2,15 +2,15 @@
 
 use super::outcome::Move;
 use super::state::{Refusal, Run, failed, first_line, fresh};
-use landfall_item::Cause;
-use landfall_item::manifest::{Edited, Error, list_sources, text_of};
+use landfall_item::ResolveError;
+use landfall_item::manifest::{FileOverrides, ManifestError, list_sources, text_of};
 use landfall_model::Digest;
 use landfall_model::document::Location;
 use landfall_model::report::EntryKind;
 
 impl Run<'_> {
     /// Replaces the lists that have another content at their source.
-    pub(super) async fn replace_lists(&mut self) -> Result<(), Error> {
+    pub(super) async fn replace_lists(&mut self) -> Result<(), ManifestError> {
         if !self.has_lists {
             return Ok(());
         }
@@ -36,7 +36,7 @@ impl Run<'_> {
             edited.insert(source.path, text.clone());
             match self.load(&edited) {
                 Err(error) => {
-                    let cause = Cause::from(format!(
+                    let cause = ResolveError::from(format!(
                         "the new list cannot be used: {}",
                         first_line(&error)
                     ));
@@ -71,7 +71,7 @@ impl Run<'_> {
     }
 
     /// The list at `url`.
-    async fn list(&mut self, url: &str) -> Result<String, Cause> {
+    async fn list(&mut self, url: &str) -> Result<String, ResolveError> {
         if let Some(known) = self.lists.get(url) {
             return known.clone();
         }
@@ -81,7 +81,7 @@ impl Run<'_> {
             .await
         {
             Ok(bytes) => String::from_utf8(bytes.to_vec())
-                .map_err(|_| Cause::from("the list is no UTF-8 text")),
+                .map_err(|_| ResolveError::from("the list is no UTF-8 text")),
             Err(error) => Err(error.into()),
         };
         self.lists.insert(url.to_owned(), fetched.clone());
@@ -89,11 +89,11 @@ impl Run<'_> {
     }
 
     /// Puts the lists in place whose URLs have a variable that moved.
-    pub(super) async fn follow_lists(&mut self, edited: &mut Edited) -> Result<(), Refusal> {
+    pub(super) async fn follow_lists(&mut self, edited: &mut FileOverrides) -> Result<(), Refusal> {
         if !self.has_lists {
             return Ok(());
         }
-        let told = |error: Error| Refusal::Held(first_line(&error));
+        let told = |error: ManifestError| Refusal::Held(first_line(&error));
         for source in list_sources(self.asked.paths, edited).map_err(told)? {
             let text = self
                 .list(&source.url)

@@ -2,7 +2,7 @@
 //! rest.
 
 use super::asker::{Wish, wishes};
-use landfall_item::manifest::{Edited, Wanted};
+use landfall_item::manifest::{FileOverrides, MergedManifest};
 use landfall_model::Digest;
 use landfall_model::document::Location;
 use landfall_model::report::{EntryKind, ItemStatus, Notice, NoticeKind, ReportItem};
@@ -81,9 +81,9 @@ pub(crate) struct Updated {
     /// The digest of each manifest and list as it was read.
     pub(crate) before: BTreeMap<PathBuf, Digest>,
     /// The texts of the files that change, whole.
-    pub(crate) edited: Edited,
+    pub(crate) edited: FileOverrides,
     /// What the manifests want after it.
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: MergedManifest,
     /// The items whose new digest is to be locked though their name stays.
     pub(crate) relock: BTreeSet<(EntryKind, String)>,
 }

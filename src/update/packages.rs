@@ -2,17 +2,20 @@
 
 use super::state::Run;
 use super::versions::{Candidate, Candidates};
-use landfall_item::manifest::{PackageVersions, Slot, Versions};
-use landfall_item::{Cause, OfferedVersion, PinnedPackage, newer_packages};
+use landfall_item::manifest::{PackageVersions, UpdatableVersion, VersionSource};
+use landfall_item::{OfferedVersion, PinnedPackage, ResolveError, newer_packages};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Run<'_> {
     /// What the slots of packages may move to, by their positions in `slots`.
-    pub(super) async fn find_packages(&self, slots: &[Slot]) -> BTreeMap<usize, Candidates> {
+    pub(super) async fn find_packages(
+        &self,
+        slots: &[UpdatableVersion],
+    ) -> BTreeMap<usize, Candidates> {
         let mut candidates = BTreeMap::new();
-        let numbered: Vec<(usize, &Slot)> = slots.iter().enumerate().collect();
+        let numbered: Vec<(usize, &UpdatableVersion)> = slots.iter().enumerate().collect();
         for entry in numbered.chunk_by(|(_, one), (_, other)| one.is_beside(other)) {
-            let wanted: Vec<(usize, &Slot, &PackageVersions)> =
+            let wanted: Vec<(usize, &UpdatableVersion, &PackageVersions)> =
                 entry.iter().filter_map(wanted).collect();
             let Some((.., first)) = wanted.first() else {
                 continue;
@@ -27,7 +30,7 @@ impl Run<'_> {
                         .unwrap_or_else(|| Ok(Vec::new()));
                     newer
                         .and_then(|newer| allowed(slot, of, newer))
-                        .map_err(Cause::from)
+                        .map_err(ResolveError::from)
                 });
                 candidates.insert(at, newer);
             }
@@ -37,16 +40,18 @@ impl Run<'_> {
 }
 
 /// The slot and its sources, where it is the version of a package.
-fn wanted<'s>((at, slot): &(usize, &'s Slot)) -> Option<(usize, &'s Slot, &'s PackageVersions)> {
+fn wanted<'s>(
+    (at, slot): &(usize, &'s UpdatableVersion),
+) -> Option<(usize, &'s UpdatableVersion, &'s PackageVersions)> {
     match &slot.versions {
-        Ok(Versions::Packages(of)) => Some((*at, *slot, &**of)),
+        Ok(VersionSource::Packages(of)) => Some((*at, *slot, &**of)),
         _ => None,
     }
 }
 
 /// The whole version that stands there.
 fn current(
-    slot: &Slot,
+    slot: &UpdatableVersion,
     PackageVersions {
         around: (before, after),
         ..
@@ -55,14 +60,14 @@ fn current(
     [before, slot.current.as_str(), after].concat()
 }
 
-fn pin(slot: &Slot, of: &PackageVersions) -> PinnedPackage {
+fn pin(slot: &UpdatableVersion, of: &PackageVersions) -> PinnedPackage {
     (of.package.clone(), current(slot, of))
 }
 
 /// Those of `found` that the policy allows, and that differ from what stands there in the version
 /// that moves alone.
 fn allowed(
-    slot: &Slot,
+    slot: &UpdatableVersion,
     of: &PackageVersions,
     found: Vec<OfferedVersion>,
 ) -> Result<Vec<Candidate>, String> {

@@ -4,15 +4,15 @@ use super::asker::{Wish, wishes};
 use super::outcome::Noticed;
 use super::state::{Refusal, Run, demand, failed};
 use landfall_item::lockfile::Lock;
-use landfall_item::manifest::Error;
-use landfall_item::{Cause, LockedItem, Stand};
+use landfall_item::manifest::ManifestError;
+use landfall_item::{LockedItem, ResolveError, UpstreamStatus};
 use landfall_model::report::{EntryKind, Notice};
 use landfall_model::{Digest, ImageRef};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Run<'_> {
     /// Asks about everything that did not move.
-    pub(super) async fn look_at_the_rest(&mut self) -> Result<(), Error> {
+    pub(super) async fn look_at_the_rest(&mut self) -> Result<(), ManifestError> {
         let wanted = self.updated.wanted.clone();
         let accepted: BTreeSet<(EntryKind, &str)> = wanted
             .missing
@@ -60,23 +60,28 @@ impl Run<'_> {
     }
 
     /// What the list of tags says of an image, where that is enough.
-    fn listed(&self, wish: &Wish) -> Option<Stand> {
+    fn listed(&self, wish: &Wish) -> Option<UpstreamStatus> {
         if self.asked.every_digest || wish.policy.as_deref() == Some("digest") {
             return None;
         }
         let image = wish.tagged.as_ref()?;
         let tags = self.asker.resolver.listed_tags(image)?;
         Some(match tags.contains(image.tag.as_deref()?) {
-            true => Stand::There {
+            true => UpstreamStatus::Present {
                 digest: None,
                 size: None,
             },
-            false => Stand::Gone,
+            false => UpstreamStatus::Gone,
         })
     }
 
     /// Compares what stands upstream with what is demanded or locked.
-    fn notice(&mut self, wish: &Wish, stand: &Stand, locked: Option<&(Digest, Option<u64>)>) {
+    fn notice(
+        &mut self,
+        wish: &Wish,
+        stand: &UpstreamStatus,
+        locked: Option<&(Digest, Option<u64>)>,
+    ) {
         let Wish {
             kind,
             name,
@@ -89,8 +94,8 @@ impl Run<'_> {
             .or(locked.map(|(digest, _)| digest))
             .cloned();
         let notice = match stand {
-            Stand::Gone => Notice::gone(name),
-            Stand::There {
+            UpstreamStatus::Gone => Notice::gone(name),
+            UpstreamStatus::Present {
                 digest: Some(digest),
                 ..
             } if from.as_ref().is_some_and(|from| from != digest) => {
@@ -102,7 +107,7 @@ impl Run<'_> {
                             self.updated.failed.push(failed(
                                 *kind,
                                 name,
-                                &Cause::from(why.as_str()),
+                                &ResolveError::from(why.as_str()),
                             ));
                         }
                         demanded.unwrap_or(false)
@@ -117,12 +122,12 @@ impl Run<'_> {
                     ..Notice::moved(name, from, Some(digest.clone()))
                 }
             }
-            Stand::There {
+            UpstreamStatus::Present {
                 size: Some(size), ..
             } if locked.is_some_and(|(_, old)| old.is_some_and(|old| old != *size)) => {
                 Notice::moved(name, from, None)
             }
-            Stand::There { .. } => return,
+            UpstreamStatus::Present { .. } => return,
         };
         self.updated.noticed.push(Noticed {
             item: *kind,

@@ -4,7 +4,9 @@ use super::asker::{Asker, wishes};
 use super::outcome::Updated;
 use super::state::{Asked, Run};
 use landfall_item::Resolver;
-use landfall_item::manifest::{Edited, Error, list_sources, load_edited, manifest_files};
+use landfall_item::manifest::{
+    FileOverrides, ManifestError, list_sources, load_edited, manifest_files,
+};
 use landfall_model::Digest;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,9 +15,12 @@ use std::path::Path;
 ///
 /// # Errors
 /// When the manifests have a fault.
-pub(crate) async fn update(asked: &Asked<'_>, resolver: &Resolver) -> Result<Updated, Error> {
-    let wanted = load_edited(asked.paths, asked.platforms, &Edited::new())?;
-    let lists = list_sources(asked.paths, &Edited::new())?;
+pub(crate) async fn update(
+    asked: &Asked<'_>,
+    resolver: &Resolver,
+) -> Result<Updated, ManifestError> {
+    let wanted = load_edited(asked.paths, asked.platforms, &FileOverrides::new())?;
+    let lists = list_sources(asked.paths, &FileOverrides::new())?;
     let has_lists = !lists.is_empty();
     let files = manifest_files(asked.paths)?
         .into_iter()

@@ -2,19 +2,22 @@
 //! chart repository.
 
 use super::json_path::texts_at;
-use landfall_item::manifest::Versions;
-use landfall_item::{Cause, Resolver, chart_versions};
+use landfall_item::manifest::VersionSource;
+use landfall_item::{ResolveError, Resolver, chart_versions};
 use landfall_model::document::VersionsFrom;
 
 /// Longest text that is taken for a version, in bytes: as long as a tag may be.
 const LONGEST: usize = 128;
 
 /// The versions that a source has, in no order.
-pub(super) async fn versions(resolver: &Resolver, from: &Versions) -> Result<Vec<String>, Cause> {
+pub(super) async fn versions(
+    resolver: &Resolver,
+    from: &VersionSource,
+) -> Result<Vec<String>, ResolveError> {
     let found = match from {
-        Versions::Tags(image, before, after) => {
+        VersionSource::Tags(image, before, after) => {
             let tags = resolver.tags(image, resolver.limits().pages).await?.ok_or_else(|| {
-                Cause::from(format!(
+                ResolveError::from(format!(
                     "the registry does not list the tags of {}; name another source with `from:`",
                     image.name()
                 ))
@@ -23,10 +26,10 @@ pub(super) async fn versions(resolver: &Resolver, from: &Versions) -> Result<Vec
                 |tag: &String| Some(tag.strip_prefix(before)?.strip_suffix(after)?.to_owned());
             tags.iter().filter_map(version).collect()
         }
-        Versions::Chart(from) => chart_versions(resolver, &from.repo, &from.chart).await?,
-        Versions::Document(from) => in_document(resolver, from).await?,
+        VersionSource::Chart(from) => chart_versions(resolver, &from.repo, &from.chart).await?,
+        VersionSource::Document(from) => in_document(resolver, from).await?,
         // see `packages`
-        Versions::Packages(_) => Vec::new(),
+        VersionSource::Packages(_) => Vec::new(),
     };
     Ok(found
         .into_iter()
@@ -40,7 +43,10 @@ fn is_version(text: &str) -> bool {
     !text.is_empty() && text.len() <= LONGEST && text.bytes().all(good)
 }
 
-async fn in_document(resolver: &Resolver, from: &VersionsFrom) -> Result<Vec<String>, Cause> {
+async fn in_document(
+    resolver: &Resolver,
+    from: &VersionsFrom,
+) -> Result<Vec<String>, ResolveError> {
     let limits = resolver.limits();
     match from {
         VersionsFrom::Text(url) => {
@@ -55,9 +61,9 @@ async fn in_document(resolver: &Resolver, from: &VersionsFrom) -> Result<Vec<Str
                 .small_file(&json.url, limits.archive_bytes as usize, None)
                 .await?;
             let document = serde_json::from_slice(&bytes)
-                .map_err(|error| Cause::from(format!("{} is no JSON: {error}", json.url)))?;
-            let found =
-                texts_at(&document, &json.path).map_err(|error| Cause::from(error.to_string()))?;
+                .map_err(|error| ResolveError::from(format!("{} is no JSON: {error}", json.url)))?;
+            let found = texts_at(&document, &json.path)
+                .map_err(|error| ResolveError::from(error.to_string()))?;
             match found.is_empty() {
                 true => Err(format!("{} has nothing at `{}`", json.url, json.path).into()),
                 false => Ok(found),

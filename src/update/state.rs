@@ -3,9 +3,11 @@
 use super::NamePattern;
 use super::asker::{Asker, Wish, wishes};
 use super::outcome::Updated;
-use landfall_item::Cause;
+use landfall_item::ResolveError;
 use landfall_item::lockfile::Lock;
-use landfall_item::manifest::{Edited, Error, Wanted, load_edited, set_digest, text_of};
+use landfall_item::manifest::{
+    FileOverrides, ManifestError, MergedManifest, load_edited, set_digest, text_of,
+};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{Digest, Platform};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +34,7 @@ pub(super) struct Run<'a> {
     /// Who asks upstream.
     pub(super) asker: Asker<'a>,
     /// The lists that were fetched, by URL.
-    pub(super) lists: BTreeMap<String, Result<String, Cause>>,
+    pub(super) lists: BTreeMap<String, Result<String, ResolveError>>,
     /// Whether there are lists with a source.
     pub(super) has_lists: bool,
     /// What came of it so far.
@@ -54,7 +56,7 @@ impl From<String> for Refusal {
 }
 
 /// An item that could not be asked for.
-pub(super) fn failed(kind: EntryKind, name: impl Into<String>, cause: &Cause) -> ReportItem {
+pub(super) fn failed(kind: EntryKind, name: impl Into<String>, cause: &ResolveError) -> ReportItem {
     let (name, reason) = (name.into(), Some(cause.told.clone()));
     ReportItem {
         kind,
@@ -78,7 +80,7 @@ impl Run<'_> {
     }
 
     /// What the manifests want with these texts.
-    pub(super) fn load(&self, edited: &Edited) -> Result<Wanted, Error> {
+    pub(super) fn load(&self, edited: &FileOverrides) -> Result<MergedManifest, ManifestError> {
         load_edited(self.asked.paths, self.asked.platforms, edited)
     }
 }
@@ -86,7 +88,7 @@ impl Run<'_> {
 /// Writes the digest that upstream has into the manifest, where that demands another one. Returns
 /// whether it did.
 pub(super) fn demand(
-    edited: &mut Edited,
+    edited: &mut FileOverrides,
     wish: &Wish,
     digest: Option<&Digest>,
 ) -> Result<bool, Refusal> {
@@ -110,7 +112,7 @@ pub(super) fn demand(
 }
 
 /// What `new` wants that `old` does not.
-pub(super) fn fresh(old: &Wanted, new: &Wanted) -> Vec<Wish> {
+pub(super) fn fresh(old: &MergedManifest, new: &MergedManifest) -> Vec<Wish> {
     let had: BTreeSet<(EntryKind, String)> = wishes(old)
         .into_iter()
         .map(|wish| (wish.kind, wish.name))
@@ -121,7 +123,7 @@ pub(super) fn fresh(old: &Wanted, new: &Wanted) -> Vec<Wish> {
 }
 
 /// The first line of an error: its place and what is wrong.
-pub(super) fn first_line(error: &Error) -> String {
+pub(super) fn first_line(error: &ManifestError) -> String {
     error
         .to_string()
         .lines()

@@ -5,8 +5,10 @@ use super::outcome::{Held, Move};
 use super::sources::{versions, written_like};
 use super::state::{Refusal, Run, demand, failed, first_line, fresh};
 use landfall_content::run_concurrently_by_host;
-use landfall_item::manifest::{Error, Slot, Versions, set_version, slots, text_of};
-use landfall_item::{Cause, Stand};
+use landfall_item::manifest::{
+    ManifestError, UpdatableVersion, VersionSource, set_version, text_of, updatable_versions,
+};
+use landfall_item::{ResolveError, UpstreamStatus};
 use std::collections::BTreeMap;
 
 /// A version to which one of a manifest may move.
@@ -19,23 +21,23 @@ pub(super) struct Candidate {
 }
 
 /// Candidates, the newest first; or why there is none.
-pub(super) type Candidates = Result<Vec<Candidate>, Cause>;
+pub(super) type Candidates = Result<Vec<Candidate>, ResolveError>;
 
 impl Run<'_> {
     /// Moves every version to the newest one that can be taken.
-    pub(super) async fn move_versions(&mut self) -> Result<(), Error> {
-        let mut slots = slots(self.asked.paths, &self.updated.edited)?;
-        slots.retain(|slot| {
+    pub(super) async fn move_versions(&mut self) -> Result<(), ManifestError> {
+        let mut updatable_versions = updatable_versions(self.asked.paths, &self.updated.edited)?;
+        updatable_versions.retain(|slot| {
             let other = match &slot.versions {
-                Ok(Versions::Tags(image, ..)) => image.name(),
-                Ok(Versions::Packages(of)) => of.machine.name.clone(),
+                Ok(VersionSource::Tags(image, ..)) => image.name(),
+                Ok(VersionSource::Packages(of)) => of.machine.name.clone(),
                 _ => slot.name.clone(),
             };
             self.is_asked(&[&slot.name, &other])
         });
-        let found = self.find_candidates(&slots).await;
-        let mut rest: Vec<(&Slot, Vec<Candidate>)> = Vec::new();
-        for (slot, candidates) in slots.iter().zip(found) {
+        let found = self.find_candidates(&updatable_versions).await;
+        let mut rest: Vec<(&UpdatableVersion, Vec<Candidate>)> = Vec::new();
+        for (slot, candidates) in updatable_versions.iter().zip(found) {
             match candidates {
                 Ok(candidates) => rest.push((slot, candidates)),
                 Err(cause) => {
@@ -70,10 +72,10 @@ impl Run<'_> {
     }
 
     /// What each slot may move to.
-    async fn find_candidates(&self, slots: &[Slot]) -> Vec<Candidates> {
-        let found = self.find_versions(slots).await;
-        let packages = self.find_packages(slots).await;
-        let of = |(at, slot): (usize, &Slot)| {
+    async fn find_candidates(&self, updatable_versions: &[UpdatableVersion]) -> Vec<Candidates> {
+        let found = self.find_versions(updatable_versions).await;
+        let packages = self.find_packages(updatable_versions).await;
+        let of = |(at, slot): (usize, &UpdatableVersion)| {
             if let Some(candidates) = packages.get(&at) {
                 return candidates.clone();
             }
@@ -81,12 +83,12 @@ impl Run<'_> {
                 .clone()?
                 .into_iter()
                 .map(|version| match &slot.versions {
-                    Ok(Versions::Document(_)) => written_like(&slot.current, &version),
+                    Ok(VersionSource::Document(_)) => written_like(&slot.current, &version),
                     _ => version,
                 });
             let newer = slot.policy.newer(&slot.current, found);
             let newer = newer
-                .map_err(|error| Cause::from(error.to_string()))?
+                .map_err(|error| ResolveError::from(error.to_string()))?
                 .into_iter();
             Ok(newer
                 .map(|version| Candidate {
@@ -95,21 +97,24 @@ impl Run<'_> {
                 })
                 .collect())
         };
-        slots.iter().enumerate().map(of).collect()
+        updatable_versions.iter().enumerate().map(of).collect()
     }
 
     /// The versions that each slot's source has. Every source is asked once.
-    async fn find_versions(&self, slots: &[Slot]) -> Vec<Result<Vec<String>, Cause>> {
-        let is_listed = |from: &&Versions| !matches!(from, Versions::Packages(_));
-        let sources: BTreeMap<String, &Versions> = slots
+    async fn find_versions(
+        &self,
+        updatable_versions: &[UpdatableVersion],
+    ) -> Vec<Result<Vec<String>, ResolveError>> {
+        let is_listed = |from: &&VersionSource| !matches!(from, VersionSource::Packages(_));
+        let sources: BTreeMap<String, &VersionSource> = updatable_versions
             .iter()
             .filter_map(|slot| slot.versions.as_ref().ok().filter(is_listed))
             .map(|from| (format!("{from:?}"), from))
             .collect();
-        let sources: Vec<(&String, &&Versions)> = sources.iter().collect();
+        let sources: Vec<(&String, &&VersionSource)> = sources.iter().collect();
         let resolver = self.asker.resolver;
         let host = |at: usize| match sources[at] {
-            (_, Versions::Tags(image, ..)) => image.registry.clone(),
+            (_, VersionSource::Tags(image, ..)) => image.registry.clone(),
             (source, _) => source.clone(),
         };
         let at_once = resolver.limits().jobs;
@@ -120,21 +125,21 @@ impl Run<'_> {
             )
         });
         let found: BTreeMap<String, _> = asking.await.into_iter().collect();
-        let of = |slot: &Slot| match &slot.versions {
+        let of = |slot: &UpdatableVersion| match &slot.versions {
             Ok(from) if is_listed(&from) => found
                 .get(&format!("{from:?}"))
                 .cloned()
                 .unwrap_or_else(|| Ok(Vec::new())),
             Ok(_) => Ok(Vec::new()),
-            Err(why) => Err(Cause::from(why.as_str())),
+            Err(why) => Err(ResolveError::from(why.as_str())),
         };
-        slots.iter().map(of).collect()
+        updatable_versions.iter().map(of).collect()
     }
 
     /// Moves these versions of one entry to the newest at once, if there are several: packages may
     /// need each other in one version. Returns whether that is done.
-    async fn move_together(&mut self, entry: &[(&Slot, Vec<Candidate>)]) -> bool {
-        let newest: Vec<(&Slot, &Candidate)> = entry
+    async fn move_together(&mut self, entry: &[(&UpdatableVersion, Vec<Candidate>)]) -> bool {
+        let newest: Vec<(&UpdatableVersion, &Candidate)> = entry
             .iter()
             .filter_map(|(slot, candidates)| Some((*slot, candidates.first()?)))
             .collect();
@@ -156,7 +161,7 @@ impl Run<'_> {
 
     /// Moves one version to the first of `candidates` that can be taken, of the newest ones: a
     /// source may list any number, and each costs requests.
-    async fn move_version(&mut self, slot: &Slot, candidates: &[Candidate]) -> Move {
+    async fn move_version(&mut self, slot: &UpdatableVersion, candidates: &[Candidate]) -> Move {
         let mut moved = stays(slot);
         let most = self.asker.resolver.limits().candidates;
         for (tried, candidate) in candidates.iter().enumerate() {
@@ -192,8 +197,11 @@ impl Run<'_> {
 
     /// Takes these versions, if upstream has all items that use them. Returns the items that are
     /// new.
-    async fn take(&mut self, moves: &[(&Slot, &Candidate)]) -> Result<Vec<String>, Refusal> {
-        let told = |error: Error| Refusal::Held(first_line(&error));
+    async fn take(
+        &mut self,
+        moves: &[(&UpdatableVersion, &Candidate)],
+    ) -> Result<Vec<String>, Refusal> {
+        let told = |error: ManifestError| Refusal::Held(first_line(&error));
         let mut edited = self.updated.edited.clone();
         for (slot, Candidate { version, .. }) in moves {
             if slot.others.iter().any(|other| other == version) {
@@ -223,16 +231,16 @@ impl Run<'_> {
                 Some(Err(cause)) => {
                     return Err(Refusal::Unasked(failed(wish.kind, &wish.name, cause)));
                 }
-                Some(Ok(Stand::Gone)) if !accepted => {
+                Some(Ok(UpstreamStatus::Gone)) if !accepted => {
                     return Err(Refusal::Held(format!(
                         "upstream does not have {} {}",
                         wish.kind, wish.name
                     )));
                 }
-                Some(Ok(Stand::There { digest, .. })) => {
+                Some(Ok(UpstreamStatus::Present { digest, .. })) => {
                     has_digests |= demand(&mut edited, wish, digest.as_ref())?;
                 }
-                Some(Ok(Stand::Gone)) | None => {}
+                Some(Ok(UpstreamStatus::Gone)) | None => {}
             }
         }
         if has_digests {
@@ -259,7 +267,7 @@ impl Run<'_> {
 }
 
 /// A version that does not move.
-fn stays(slot: &Slot) -> Move {
+fn stays(slot: &UpdatableVersion) -> Move {
     Move {
         name: slot.name.clone(),
         at: slot.at.clone(),

@@ -4,7 +4,7 @@
 use crate::support::charts::{Chart, HELM_CHART, HELM_CONFIG};
 use crate::support::faults::{Content, Faults};
 use crate::support::images::{OCI_MANIFEST, sha256};
-use crate::support::library::{Wanted, load_manifests};
+use crate::support::library::{ItemRequests, MergedManifest, load_manifests};
 use crate::support::package_stand_in::{PackageStandIn, put_keys};
 use crate::support::{Place, apt, need, yum};
 use serde_json::{Value, json};
@@ -40,15 +40,15 @@ fn without_pins(text: &str) -> String {
 }
 
 /// A registry and a file server that have all that is wanted, each host in a folder of its name.
-fn stand_in(wanted: &Wanted) -> Faults {
+fn stand_in(wanted: &MergedManifest) -> Faults {
     let mut content = Content::default();
     add(&mut content, wanted);
     Faults::new(content)
 }
 
 /// Adds all that is wanted.
-fn add(content: &mut Content, wanted: &Wanted) {
-    for image in &wanted.images {
+fn add(content: &mut Content, wanted: &MergedManifest) {
+    for image in &wanted.requests.images {
         let repository = format!("{}/{}", image.name.registry, image.name.repository);
         let platforms: Vec<String> = match image.platforms.is_empty() {
             true => vec!["linux/amd64".into()],
@@ -61,7 +61,7 @@ fn add(content: &mut Content, wanted: &Wanted) {
         let index = content.index(&repository, &children);
         content.tag(&repository, image.name.tag.as_ref().unwrap(), &index);
     }
-    for file in &wanted.files {
+    for file in &wanted.requests.files {
         let path = |url: &str| format!("/files/{}", url.split_once("://").unwrap().1);
         let bytes = file.url.as_bytes().to_vec();
         let sum = sha256(&bytes).replace("sha256:", "");
@@ -77,7 +77,7 @@ fn add(content: &mut Content, wanted: &Wanted) {
         }
         content.files.insert(path(&file.url), bytes.into());
     }
-    for chart in &wanted.charts {
+    for chart in &wanted.requests.charts {
         let (name, reference) = (&chart.name, &chart.name.reference);
         let made = Chart::new(&name.chart, &name.version, "", &[]);
         if let Some(repository) = &name.repository {
@@ -107,8 +107,12 @@ fn add(content: &mut Content, wanted: &Wanted) {
 }
 
 /// The hosts that the items come from, each with its folder at the stand-in.
-fn hosts(wanted: &Wanted) -> BTreeMap<String, String> {
-    let images = wanted.images.iter().map(|image| &image.name.registry);
+fn hosts(wanted: &MergedManifest) -> BTreeMap<String, String> {
+    let images = wanted
+        .requests
+        .images
+        .iter()
+        .map(|image| &image.name.registry);
     let host = |url: &str| {
         url.split("://")
             .nth(1)
@@ -118,9 +122,10 @@ fn hosts(wanted: &Wanted) -> BTreeMap<String, String> {
             .unwrap()
             .to_owned()
     };
-    let files = wanted.files.iter().map(|file| host(&file.url));
+    let files = wanted.requests.files.iter().map(|file| host(&file.url));
     let files = files.map(|host| (host.clone(), format!("files/{host}")));
     let charts = wanted
+        .requests
         .charts
         .iter()
         .map(|chart| match &chart.name.repository {
@@ -131,6 +136,7 @@ fn hosts(wanted: &Wanted) -> BTreeMap<String, String> {
             ),
         });
     let sources = wanted
+        .requests
         .packages
         .iter()
         .flat_map(|wish| &wish.sources)
@@ -145,7 +151,7 @@ fn hosts(wanted: &Wanted) -> BTreeMap<String, String> {
 }
 
 /// A site of the connected side, at which each host is a folder of the stand-in.
-fn mirrors(wanted: &Wanted, up: &Faults) -> String {
+fn mirrors(wanted: &MergedManifest, up: &Faults) -> String {
     let mirrors: String = hosts(wanted)
         .iter()
         .map(|(host, folder)| {
@@ -248,10 +254,10 @@ fn every_system_goes_from_init_to_nodes_by_the_documented_commands() {
             );
             if matches!(&*command[0], "lock" | "pull" | "push") {
                 let told: Value = serde_json::from_str(&out).unwrap();
-                let items = wanted.images.len()
-                    + wanted.files.len()
-                    + wanted.charts.len()
-                    + wanted.packages.len();
+                let items = wanted.requests.images.len()
+                    + wanted.requests.files.len()
+                    + wanted.requests.charts.len()
+                    + wanted.requests.packages.len();
                 // what `lock` had to fetch is there when `pull` begins
                 let count = |status: &str| told["totals"][status].as_u64().unwrap();
                 let good = count("done") + count("present");
@@ -458,17 +464,22 @@ fn the_table_of_the_documents_has_every_shipped_manifest_and_its_numbers() {
                 .get(file.as_str())
                 .unwrap_or_else(|| panic!("{file} has no row"));
             let packages = wanted
+                .requests
                 .packages
                 .iter()
                 .flat_map(|wish| &wish.install)
                 .collect::<BTreeSet<_>>();
-            let Wanted {
-                images,
-                files,
+            let MergedManifest {
+                requests,
                 endpoints,
-                charts,
                 ..
             } = &wanted;
+            let ItemRequests {
+                images,
+                files,
+                charts,
+                ..
+            } = requests;
             let numbers = [
                 images.len(),
                 files.len(),

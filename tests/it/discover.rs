@@ -200,6 +200,7 @@ files:
     assert_eq!(
         crate::support::library::load_manifests(&[draft])
             .unwrap()
+            .requests
             .files
             .len(),
         2

@@ -239,7 +239,7 @@ fn all_faults_of_manifests_are_told_at_once() {
     );
     let (_, said) = run(&place, &["lock", "-f", "m.yaml"]);
     assert_eq!(
-        said.matches("stands in this file twice").count(),
+        said.matches("is listed twice in this file").count(),
         2,
         "{said}"
     );

@@ -10,7 +10,9 @@ mod rewrite_example;
 
 use crate::support::faults::Rig;
 use crate::support::images::noise;
-use crate::support::library::{ClientBuilder, ItemStatus, Pins, ReportItem, Store, load_manifests};
+use crate::support::library::{
+    ClientBuilder, ItemStatus, PinPolicy, ReportItem, Store, load_manifests,
+};
 use crate::support::peers::own_registry;
 use crate::support::{Images, Place};
 use std::fs::File;
@@ -112,7 +114,7 @@ fn a_lock_that_waits_for_the_store_leaves_its_thread_to_others() {
             }
             others.send(()).unwrap();
         };
-        tokio::join!(client.lock(&wanted, None, Pins::Keep, &store), other).0
+        tokio::join!(client.lock(&wanted, None, PinPolicy::Keep, &store), other).0
     });
     assert_eq!(locked.lock.images.len(), 1);
     assert!(released.join().unwrap(), "nothing else ran while it waited");

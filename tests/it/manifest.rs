@@ -1,6 +1,6 @@
 //! The shipped manifests, the reference's example, and `landfall schema`.
 
-use crate::support::library::{Site, Wanted, destination_map, load_manifests};
+use crate::support::library::{MergedManifest, Site, destination_map, load_manifests};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -10,12 +10,13 @@ fn shipped(name: &str) -> PathBuf {
         .join(name)
 }
 
-fn wanted(path: PathBuf) -> Wanted {
+fn wanted(path: PathBuf) -> MergedManifest {
     load_manifests(&[path]).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn names(wanted: &Wanted) -> Vec<String> {
+fn names(wanted: &MergedManifest) -> Vec<String> {
     wanted
+        .requests
         .images
         .iter()
         .map(|image| image.name.to_string())
@@ -51,8 +52,14 @@ fn quickstart_is_pinned_for_two_platforms() {
             "registry.k8s.io/pause:3.10.1"
         ]
     );
-    assert!(wanted.images.iter().all(|image| image.platforms.len() == 2));
-    let kubectl = &wanted.files[1];
+    assert!(
+        wanted
+            .requests
+            .images
+            .iter()
+            .all(|image| image.platforms.len() == 2)
+    );
+    let kubectl = &wanted.requests.files[1];
     assert_eq!(
         kubectl.url,
         "https://dl.k8s.io/release/v1.33.4/bin/linux/arm64/kubectl"
@@ -67,16 +74,17 @@ fn quickstart_is_pinned_for_two_platforms() {
     );
     let archive = "https://github.com/containernetworking/plugins/releases/download/v1.9.1";
     assert_eq!(
-        wanted.files[2].url,
+        wanted.requests.files[2].url,
         format!("{archive}/cni-plugins-linux-amd64-v1.9.1.tgz")
     );
-    assert_eq!(wanted.files.len(), 4);
+    assert_eq!(wanted.requests.files.len(), 4);
 }
 
 #[test]
 fn worker_node_2019_has_all_that_the_whitelisting_page_names() {
     let wanted = wanted(shipped("kubermatic/worker-node-2019.yaml"));
     let repositories: std::collections::BTreeSet<String> = wanted
+        .requests
         .images
         .iter()
         .map(|image| image.name.name())
@@ -98,6 +106,7 @@ fn worker_node_2019_has_all_that_the_whitelisting_page_names() {
     assert!(names(&wanted).contains(&"gcr.io/google_containers/hyperkube-amd64:v1.14.8".into()));
     let begins = |start: &str| {
         wanted
+            .requests
             .files
             .iter()
             .filter(|file| file.url.starts_with(start))
@@ -195,8 +204,8 @@ fn the_references_example_loads() {
     let wanted = wanted(path);
     assert_eq!(
         (
-            wanted.images.len(),
-            wanted.files.len(),
+            wanted.requests.images.len(),
+            wanted.requests.files.len(),
             wanted.missing.len()
         ),
         (2, 2, 1)

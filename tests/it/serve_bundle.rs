@@ -5,8 +5,8 @@ use crate::support::http::attempt;
 use crate::support::http::{get, manifest, put_blob, put_manifest, request};
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, noise, sha256};
 use crate::support::library::{
-    Descriptor, Digest, File, Image, Lock, LockedManifest, Sidecar, Trimmed, file_repository,
-    media_type, trim_index,
+    Descriptor, Digest, Lock, LockedFile, LockedImage, LockedManifest, LockedSidecar,
+    LockedTrimmedIndex, file_repository, media_type, trim_index,
 };
 use crate::support::peers::{skopeo, skopeo_raw};
 use crate::support::{Images, Place, landfall_serve, need, run};
@@ -99,22 +99,22 @@ impl Carried {
             size,
             media_type: kind,
         };
-        self.lock.images.push(Image {
+        self.lock.images.push(LockedImage {
             platform: children.is_empty().then(|| "linux/amd64".parse().unwrap()),
             manifests,
             blobs,
-            trimmed: trimmed.map(|bytes| Trimmed {
+            trimmed: trimmed.map(|bytes| LockedTrimmedIndex {
                 digest: Digest::sha256(&bytes),
                 size: bytes.len() as u64,
             }),
-            ..Image::new(name.parse().unwrap(), top)
+            ..LockedImage::new(name.parse().unwrap(), top)
         });
     }
 
-    fn file(&mut self, url: &str, content: &[u8]) -> &mut File {
+    fn file(&mut self, url: &str, content: &[u8]) -> &mut LockedFile {
         self.images.blob(media_type::OCTETS, content);
         let (digest, size) = (Digest::sha256(content), content.len() as u64);
-        self.lock.files.push(File::new(url, digest, size));
+        self.lock.files.push(LockedFile::new(url, digest, size));
         self.lock.files.last_mut().unwrap()
     }
 
@@ -155,7 +155,7 @@ fn carried() -> (Carried, Value, Value) {
     kubelet.also = vec!["https://mirror.example/kubelet.tgz".into()];
     kubelet.mode = Some("0755".into());
     let url = format!("{KUBELET}.sha256");
-    kubelet.sidecars = vec![Sidecar {
+    kubelet.sidecars = vec![LockedSidecar {
         url,
         digest: sum.parse().unwrap(),
         size: 3,

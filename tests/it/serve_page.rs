@@ -4,7 +4,7 @@
 use crate::support::browser::Browser;
 use crate::support::http::{get, request};
 use crate::support::images::sha256;
-use crate::support::library::{Digest, File, Lock, media_type};
+use crate::support::library::{Digest, Lock, LockedFile, media_type};
 use crate::support::peers::Server;
 use crate::support::programs::npm_package;
 use crate::support::{Images, Place, landfall_serve, need, run, skip, test_name};
@@ -23,7 +23,7 @@ fn served(place: &Place, urls: &[String]) -> Server {
     };
     for url in urls {
         images.blob(media_type::OCTETS, url.as_bytes());
-        lock.files.push(File::new(
+        lock.files.push(LockedFile::new(
             url,
             Digest::sha256(url.as_bytes()),
             url.len() as u64,

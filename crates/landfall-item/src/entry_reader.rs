@@ -6,7 +6,7 @@ use std::rc::Rc;
 use url::Url;
 
 /// A value of a manifest, or what is wrong with it and where.
-pub type Checked<T> = Result<T, Box<Diagnostic>>;
+pub type ManifestResult<T> = Result<T, Box<Diagnostic>>;
 
 /// The context in which the entries of one manifest are read: its text, its variables and its
 /// defaults.
@@ -30,13 +30,13 @@ impl EntryReader<'_> {
 }
 
 /// `text` as a digest.
-pub(super) fn digest_of(text: &str, span: &SourceSpan) -> Checked<Digest> {
+pub(super) fn digest_of(text: &str, span: &SourceSpan) -> ManifestResult<Digest> {
     text.parse()
         .map_err(|error: DigestError| span.fault(error.to_string(), None))
 }
 
 /// Refuses a URL with a user name or a password.
-pub(super) fn without_account(url: &Url, span: &SourceSpan) -> Checked<()> {
+pub(super) fn without_account(url: &Url, span: &SourceSpan) -> ManifestResult<()> {
     if !has_userinfo(url) {
         return Ok(());
     }

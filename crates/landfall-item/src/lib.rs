@@ -1,21 +1,23 @@
-//! What is carried: the kinds of items, the lock, and the manifest.
+//! The items that landfall carries: their kinds, the lock and the manifest.
 //!
-//! One folder a kind of item: its text in the lock, how it is resolved, its parts, its
-//! destinations, and the names by which it is served and found. Everybody else asks the item.
-//! [`lockfile`] is the lock as a document, and [`manifest`] reads, expands, merges and checks
-//! manifests, and imports the lists of other tools.
+//! Each kind of item has a folder: its text in the lock, how it is resolved, its manifests and
+//! blobs, its destinations, and the names by which it is served and found. [`lockfile`] is the lock
+//! as a document. [`manifest`] reads, expands, merges and checks manifests, and imports the lists of
+//! other tools.
 //!
-//! Two traits say what a kind is. [`LockedItem`] is one item of a lock: push, serve, rewrite,
-//! audit, bundles and reports know nothing else of it and branch on no kind. [`ItemKind`] is how a
-//! lock holds a section of such items and how a wish of a manifest is resolved. The table of kinds
-//! (`table.rs`) has one row a kind; lock and manifest make their sections from it. A section is a
-//! plain list of one type: an item takes no room beside its own, and the order is that of the lock.
+//! An item has three forms, each with a trait:
 //!
-//! A new kind is a file here, with the two traits, and a row in the table. The kind `note`, which
-//! the tests alone have, shows it.
+//! - A [`ManifestEntry`] is what people write in a manifest. It expands to requests.
+//! - An [`ItemRequest`] asks for one item. `lock` resolves it ([`ResolvableRequest`]) and `update`
+//!   looks for newer versions of it ([`UpdatableRequest`]).
+//! - A [`LockedItem`] is one item of a lock. Push, serve, rewrite, audit, bundles and reports work
+//!   with `&dyn LockedItem`, whatever its kind.
 //!
-//! It imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-packages`. Begin
-//! with `kind.rs` and `table.rs`.
+//! [`ItemKind`] ties the three together, and `kinds.rs` lists all kinds. `note.rs`, a kind that only
+//! tests have, shows what a new kind needs.
+//!
+//! The crate imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-packages`.
+//! Begin with `item_kind.rs` and `locked_item.rs`.
 //!
 //! # How each kind is carried
 //!
@@ -27,10 +29,11 @@
 //! repositories signed.
 //!
 //! Referrers of an image (signatures, attestations, SBOMs) are parts of its entry, so an item is
-//! complete only with its signatures. A locked item may ask for others: a chart asks for its
-//! dependencies and for the images that were found in it, and `lock` repeats until nothing new is
-//! asked for. The code that reads charts for images is in `landfall-rewrite`, above this crate; so
-//! this crate has a trait for it, and the caller of `lock` passes the implementation.
+//! complete only with its signatures. A locked item may depend on others
+//! ([`ResolvableRequest::dependencies`]): a chart depends on its subcharts and on the images that
+//! were found in it, and `lock` repeats until nothing new is requested. The code that reads charts
+//! for images is in `landfall-rewrite`, above this crate; so this crate has a trait for it
+//! ([`FindImages`]), and the caller of `lock` passes the implementation.
 
 #![cfg_attr(
     test,
@@ -40,48 +43,56 @@
 pub mod lockfile;
 pub mod manifest;
 
-mod ask;
 mod chart;
+mod dependency_request;
 mod entry_reader;
-mod exclude;
+mod exclusion;
+mod field_conflict;
 mod file;
 mod image;
-mod join;
-mod kind;
+mod item_kind;
+mod kinds;
+mod locked_item;
 #[cfg(any(test, feature = "testkit"))]
 mod note;
 mod packages;
 mod policy;
 mod repositories;
 mod resolver;
-mod table;
 mod text;
 
-pub use ask::Ask;
 pub use chart::chart_versions;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use chart::fuzz as read_chart;
-pub use chart::{Chart, ChartImage, ChartName, OpenReference};
 pub use chart::{
     ChartArchive, Discovery, FindImages, FoundImages, clash, index as chart_index, index_entry,
 };
-pub use entry_reader::{Checked, EntryReader};
-pub use exclude::Exclude;
+pub use chart::{ChartImage, ChartName, ChartRequest, LockedChart, OpenReference};
+pub use dependency_request::DependencyRequest;
+pub use entry_reader::{EntryReader, ManifestResult};
+pub use exclusion::Exclusion;
+pub use field_conflict::FieldConflict;
 pub use file::file_repository;
-pub use file::{File, Sidecar};
-pub use image::{Image, LockedManifest, Referrer, Trimmed};
+pub use file::{FileRequest, LockedFile, LockedSidecar};
+pub use image::{ImageRequest, LockedImage, LockedManifest, LockedReferrer, LockedTrimmedIndex};
 pub use image::{OneManifest, ReadError, Selection, SelectionError};
 pub use image::{listed, platforms, tag_of};
-pub use join::Contradiction;
-pub use kind::Pins;
-pub use kind::{FileForm, Found, ItemKind, LockedItem, Moving, PinnedBy, Stand, Step};
-#[cfg(any(test, feature = "testkit"))]
-pub use note::Note;
-pub use packages::{
-    Carried, DescribeError, MadeFile, OfferedVersion, PackageDescription, PackageForm,
-    PackageIndexError, PinnedPackage, TrimError, WantedPackages, newer_packages, trimmed_metadata,
+pub use item_kind::{
+    EntryPathStep, ItemKind, ItemRequest, ManifestEntry, MovableVersion, PinPolicy,
+    ResolvableRequest, ResolveOutcome, UpdatableEntry, UpdatableRequest, UpstreamStatus,
 };
-pub use packages::{LockedPackage, OfferedIndex, PackageIndex, PackageSet, PackageSource};
-pub use resolver::{Cause, Resolver};
-pub use table::{KINDS, Wishes, exclusion, has_files, kind_named, locked_name};
+pub use kinds::{
+    ItemRequests, RequestSummary, RequestVisitor, has_files, item_kinds, kind_named, locked_name,
+    parse_exclusion,
+};
+pub use locked_item::{AuditedItem, ItemIdentity, LockedItem, PushedItem, ServedItem, UrlFile};
+#[cfg(any(test, feature = "testkit"))]
+pub use note::LockedNote;
+pub use packages::{
+    DescribeError, GeneratedFile, OfferedVersion, PackageAvailability, PackageDescription,
+    PackageIndexError, PackageSetRequest, PackageSummary, PinnedPackage, TrimError, newer_packages,
+    trimmed_metadata,
+};
+pub use packages::{LockedPackage, LockedPackageSet, OfferedIndex, PackageIndex, PackageSource};
+pub use resolver::{ResolveError, Resolver};
 pub use text::{host_in, quoted};

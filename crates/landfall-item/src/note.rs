@@ -1,9 +1,11 @@
 //! A note: a text that stands in the manifest. Tests alone have this kind; it shows all that a new
 //! kind takes.
 
+use super::lockfile::Lock;
 use super::{
-    Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins,
-    Resolver,
+    AuditedItem, EntryReader, Exclusion, FieldConflict, ItemIdentity, ItemKind, ItemRequest,
+    LockedItem, ManifestEntry, ManifestResult, PinPolicy, PushedItem, ResolvableRequest,
+    ResolveOutcome, Resolver, ServedItem, UpdatableRequest, UrlFile,
 };
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::document::{Field, Node, SourceSpan};
@@ -18,7 +20,7 @@ use std::fmt;
 /// A locked note.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Note {
+pub struct LockedNote {
     /// `note://<host>/<path>:<tag>`.
     pub name: String,
     /// SHA-256 of the text.
@@ -33,7 +35,7 @@ pub struct Note {
 
 /// A note as a manifest asks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedNote {
+pub struct NoteRequest {
     name: String,
     reference: ImageRef,
     text: String,
@@ -50,9 +52,9 @@ pub struct NoteEntry {
 const SCHEME: &str = "note://";
 const EMPTY: &[u8] = b"{}";
 
-impl LockedItem for Note {
+impl ItemIdentity for LockedNote {
     fn kind(&self) -> EntryKind {
-        Note::KIND
+        LockedNote::KIND
     }
 
     fn name(&self) -> Cow<'_, str> {
@@ -63,8 +65,45 @@ impl LockedItem for Note {
         &self.digest
     }
 
+    fn source(&self) -> String {
+        self.reference.name()
+    }
+}
+
+impl PushedItem for LockedNote {
+    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
+        mapping.destinations(&self.reference)
+    }
+
+    fn tag(&self) -> String {
+        self.reference.tag.clone().unwrap_or_default()
+    }
+}
+
+impl AuditedItem for LockedNote {
+    fn reference(&self) -> Option<&ImageRef> {
+        Some(&self.reference)
+    }
+}
+
+impl ServedItem for LockedNote {
+    fn own_repository(&self) -> String {
+        self.reference.name()
+    }
+
+    fn files(&self) -> Vec<UrlFile<'_>> {
+        vec![UrlFile::plain(
+            LockedNote::KIND,
+            &self.url,
+            &self.digest,
+            self.size,
+        )]
+    }
+}
+
+impl LockedItem for LockedNote {
     fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        let Note {
+        let LockedNote {
             name,
             digest,
             size,
@@ -77,7 +116,7 @@ impl LockedItem for Note {
         )
     }
 
-    fn fault(&self) -> Option<String> {
+    fn implausibility(&self) -> Option<String> {
         (!self.name.starts_with(SCHEME)).then(|| format!("'{}' is no note", self.name))
     }
 
@@ -90,7 +129,7 @@ impl LockedItem for Note {
         });
         let manifest = computed(manifest.to_string().into_bytes(), media_type::OCI_MANIFEST);
         LockEntry {
-            kind: Note::KIND,
+            kind: LockedNote::KIND,
             name: self.name.clone(),
             digest: self.digest.clone(),
             layout_name: self.name.clone(),
@@ -107,41 +146,17 @@ impl LockedItem for Note {
             referrers: Vec::new(),
         }
     }
-
-    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        mapping.destinations(&self.reference)
-    }
-
-    fn tag(&self) -> String {
-        self.reference.tag.clone().unwrap_or_default()
-    }
-
-    fn own_repository(&self) -> String {
-        self.reference.name()
-    }
-
-    fn reference(&self) -> Option<&ImageRef> {
-        Some(&self.reference)
-    }
-
-    fn files(&self) -> Vec<FileForm<'_>> {
-        vec![FileForm::plain(
-            Note::KIND,
-            &self.url,
-            &self.digest,
-            self.size,
-        )]
-    }
 }
 
-impl ItemKind for Note {
+impl ItemKind for LockedNote {
     const KIND: EntryKind = EntryKind::Note;
+    const SECTION: &'static str = "notes";
     const HAS_FILES: bool = true;
     type Name = String;
-    type Wish = WantedNote;
-    type Written = NoteEntry;
+    type Request = NoteRequest;
+    type LockEntry = NoteEntry;
 
-    fn is_named(text: &str) -> bool {
+    fn is_name(text: &str) -> bool {
         text.starts_with(SCHEME)
     }
 
@@ -149,39 +164,15 @@ impl ItemKind for Note {
         &self.name
     }
 
-    fn wished(wish: &WantedNote) -> &String {
-        &wish.name
+    fn section(lock: &Lock) -> &[LockedNote] {
+        &lock.notes
     }
 
-    fn read(
-        entry: &NoteEntry,
-        node: &Node,
-        reader: &EntryReader<'_>,
-    ) -> Checked<Vec<(WantedNote, SourceSpan)>> {
-        let at = reader.here(node.get("name"));
-        let fields = [
-            Field::new(&entry.name, at.clone()),
-            Field::new(&entry.text, reader.here(node.get("text"))),
-        ];
-        let mut notes = Vec::new();
-        for binding in reader.vars.bindings(&fields)? {
-            let name = Note::name_of(&binding.fill(&entry.name), &at)?;
-            let reference = name[SCHEME.len()..]
-                .parse()
-                .map_err(|_| at.fault("this is no note", None))?;
-            notes.push((
-                WantedNote {
-                    name,
-                    reference,
-                    text: binding.fill(&entry.text),
-                },
-                at.clone(),
-            ));
-        }
-        Ok(notes)
+    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedNote> {
+        &mut lock.notes
     }
 
-    fn name_of(text: &str, span: &SourceSpan) -> Checked<String> {
+    fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String> {
         match text
             .strip_prefix(SCHEME)
             .and_then(|name| name.parse::<ImageRef>().ok())
@@ -194,51 +185,97 @@ impl ItemKind for Note {
         }
     }
 
-    fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
-        Note::name_of(text, span).map(Exclude::Url)
+    fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
+        LockedNote::parse_name(text, span).map(Exclusion::Url)
+    }
+}
+
+impl ManifestEntry for NoteEntry {
+    type Request = NoteRequest;
+
+    fn expand(
+        &self,
+        node: &Node,
+        reader: &EntryReader<'_>,
+    ) -> ManifestResult<Vec<(NoteRequest, SourceSpan)>> {
+        let at = reader.here(node.get("name"));
+        let fields = [
+            Field::new(&self.name, at.clone()),
+            Field::new(&self.text, reader.here(node.get("text"))),
+        ];
+        let mut notes = Vec::new();
+        for binding in reader.vars.bindings(&fields)? {
+            let name = LockedNote::parse_name(&binding.fill(&self.name), &at)?;
+            let reference = name[SCHEME.len()..]
+                .parse()
+                .map_err(|_| at.fault("this is no note", None))?;
+            notes.push((
+                NoteRequest {
+                    name,
+                    reference,
+                    text: binding.fill(&self.text),
+                },
+                at.clone(),
+            ));
+        }
+        Ok(notes)
+    }
+}
+
+impl ItemRequest for NoteRequest {
+    type Name = String;
+
+    fn name(&self) -> &String {
+        &self.name
     }
 
-    fn is_excluded(wish: &WantedNote, exclude: &Exclude) -> bool {
-        matches!(exclude, Exclude::Url(url) if *url == wish.name)
+    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
+        matches!(exclusion, Exclusion::Url(url) if *url == self.name)
     }
 
-    fn alike(wish: &WantedNote, exclude: &Exclude) -> Option<String> {
-        matches!(exclude, Exclude::Url(_)).then(|| wish.name.clone())
+    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
+        matches!(exclusion, Exclusion::Url(_)).then(|| self.name.clone())
     }
 
-    fn join(first: &mut WantedNote, second: &WantedNote) -> Result<(), Contradiction> {
-        Contradiction::unless_equal("text", &first.text, &second.text, String::clone)
+    fn merge(&mut self, other: &NoteRequest) -> Result<(), FieldConflict> {
+        FieldConflict::unless_equal("text", &self.text, &other.text, String::clone)
     }
+}
+
+impl ResolvableRequest for NoteRequest {
+    type Item = LockedNote;
 
     async fn resolve(
+        &self,
         resolver: &Resolver,
-        wish: &WantedNote,
-        old: Option<&Note>,
-        _: Pins,
-    ) -> Found<Note> {
-        let (digest, size) = (Digest::sha256(wish.text.as_bytes()), wish.text.len() as u64);
+        old: Option<&LockedNote>,
+        _pins: PinPolicy,
+    ) -> ResolveOutcome<LockedNote> {
+        let (digest, size) = (Digest::sha256(self.text.as_bytes()), self.text.len() as u64);
         resolver
-            .keep(text_of(&digest, size), wish.text.clone().into())
+            .keep(text_of(&digest, size), self.text.clone().into())
             .await;
-        let reference = wish.reference.clone();
+        let reference = self.reference.clone();
         let url = format!(
             "https://{}/{}.txt",
             reference.name(),
             reference.tag.as_deref().unwrap_or_default()
         );
-        let note = Note {
-            name: wish.name.clone(),
+        let note = LockedNote {
+            name: self.name.clone(),
             digest,
             size,
             reference,
             url,
         };
         match old {
-            Some(old) if *old == note => Found::Kept(note),
-            _ => Found::New(note),
+            Some(old) if *old == note => ResolveOutcome::Kept(note),
+            _ => ResolveOutcome::New(note),
         }
     }
 }
+
+impl UpdatableRequest for NoteRequest {}
 
 fn text_of(digest: &Digest, size: u64) -> Descriptor {
     Descriptor {

@@ -1,6 +1,6 @@
 //! The update policy of an entry of a manifest, checked where it is written.
 
-use super::entry_reader::Checked;
+use super::entry_reader::ManifestResult;
 use landfall_model::document::SourceSpan;
 use landfall_model::{PolicyError, UpdatePolicy};
 
@@ -11,7 +11,7 @@ pub(super) fn check_policy(
     version: Option<&str>,
     what: &str,
     at: &SourceSpan,
-) -> Checked<()> {
+) -> ManifestResult<()> {
     let policy: UpdatePolicy = text
         .parse()
         .map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 /// Why an item cannot be resolved. The text in the lock names no mirror, redirect or time, so that
 /// it is the same on every machine; the text for people does.
 #[derive(Debug, Clone)]
-pub struct Cause {
+pub struct ResolveError {
     /// The text in the lock.
     pub recorded: String,
     /// The text for people.
@@ -31,12 +31,12 @@ pub struct Cause {
     pub is_passing: bool,
 }
 
-impl Cause {
+impl ResolveError {
     /// A failure on this machine. Its text differs from machine to machine, so the lock does not
     /// record it.
-    pub fn local(told: String) -> Cause {
+    pub fn local(told: String) -> ResolveError {
         let recorded = "it could not be kept on the machine that locked it".into();
-        Cause {
+        ResolveError {
             recorded,
             told: one_line(&told),
             is_gone: false,
@@ -45,8 +45,8 @@ impl Cause {
     }
 
     /// Upstream answers that it does not have the item.
-    pub fn gone() -> Cause {
-        Cause {
+    pub fn gone() -> ResolveError {
+        ResolveError {
             is_gone: true,
             ..GONE.into()
         }
@@ -54,10 +54,10 @@ impl Cause {
 
     /// The same cause for a part of the item.
     #[must_use]
-    pub fn of(self, part: &str) -> Cause {
+    pub fn of(self, part: &str) -> ResolveError {
         let [recorded, told] =
             [self.recorded, self.told].map(|text| one_line(&format!("{part}: {text}")));
-        Cause {
+        ResolveError {
             recorded,
             told,
             ..self
@@ -66,15 +66,15 @@ impl Cause {
 
     /// The same cause; people are told too how it went on. The lock does not record that.
     #[must_use]
-    pub fn then(self, next: &impl std::fmt::Display) -> Cause {
-        Cause {
+    pub fn then(self, next: &impl std::fmt::Display) -> ResolveError {
+        ResolveError {
             told: one_line(&format!("{}; {next}", self.told)),
             ..self
         }
     }
 }
 
-impl std::fmt::Display for Cause {
+impl std::fmt::Display for ResolveError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.told)
     }
@@ -82,11 +82,11 @@ impl std::fmt::Display for Cause {
 
 const GONE: &str = "upstream does not have it";
 
-impl From<String> for Cause {
+impl From<String> for ResolveError {
     /// What an index or a chart says may be part of `why`.
-    fn from(why: String) -> Cause {
+    fn from(why: String) -> ResolveError {
         let why = one_line(&why);
-        Cause {
+        ResolveError {
             recorded: why.clone(),
             told: why,
             is_gone: false,
@@ -95,14 +95,14 @@ impl From<String> for Cause {
     }
 }
 
-impl From<&str> for Cause {
-    fn from(why: &str) -> Cause {
+impl From<&str> for ResolveError {
+    fn from(why: &str) -> ResolveError {
         why.to_owned().into()
     }
 }
 
-impl From<HttpError> for Cause {
-    fn from(error: HttpError) -> Cause {
+impl From<HttpError> for ResolveError {
+    fn from(error: HttpError) -> ResolveError {
         let recorded = match error.kind {
             ErrorKind::NotFound => GONE,
             ErrorKind::Denied => "upstream refuses access",
@@ -114,7 +114,7 @@ impl From<HttpError> for Cause {
             ErrorKind::Local => "it could not be asked for",
         };
         let is_gone = is_gone(&error);
-        Cause {
+        ResolveError {
             recorded: recorded.into(),
             told: error.to_string(),
             is_gone,
@@ -130,15 +130,15 @@ fn is_gone(error: &HttpError) -> bool {
         || (error.kind == ErrorKind::Denied && error.status == Some(401))
 }
 
-impl From<ManifestError> for Cause {
-    fn from(error: ManifestError) -> Cause {
+impl From<ManifestError> for ResolveError {
+    fn from(error: ManifestError) -> ResolveError {
         error.to_string().into()
     }
 }
 
-impl From<ContentError> for Cause {
-    fn from(error: ContentError) -> Cause {
-        Cause::local(error.to_string())
+impl From<ContentError> for ResolveError {
+    fn from(error: ContentError) -> ResolveError {
+        ResolveError::local(error.to_string())
     }
 }
 
@@ -241,7 +241,7 @@ impl Resolver {
     ///
     /// # Errors
     /// When this run has resolved as many as it may.
-    pub fn count_dependency(&self) -> Result<(), Cause> {
+    pub fn count_dependency(&self) -> Result<(), ResolveError> {
         let most = self.limits().chart_dependencies;
         match self.dependencies.fetch_add(1, Ordering::Relaxed) < most {
             true => Ok(()),
@@ -317,7 +317,7 @@ impl Resolver {
         name: &ImageRef,
         reference: &str,
         known: Option<&Descriptor>,
-    ) -> Result<FetchedManifest, Cause> {
+    ) -> Result<FetchedManifest, ResolveError> {
         let archived = self.archives.find(name, reference);
         if let Some(raw) = known
             .or(archived.as_ref())
@@ -328,8 +328,9 @@ impl Resolver {
         let Some(descriptor) = known else {
             return self.fetch_manifest(name, reference, None).await;
         };
-        let fetching =
-            async || Ok::<_, Cause>(((), self.fetch_manifest(name, reference, known).await?));
+        let fetching = async || {
+            Ok::<_, ResolveError>(((), self.fetch_manifest(name, reference, known).await?))
+        };
         let key = (name.registry.clone(), descriptor.digest.clone());
         let ((), own) = self.fetched.get_or_init_with(key, fetching).await?;
         match own.or_else(|| self.kept_manifest(descriptor)) {
@@ -376,7 +377,7 @@ impl Resolver {
         name: &ImageRef,
         reference: &str,
         known: Option<&Descriptor>,
-    ) -> Result<FetchedManifest, Cause> {
+    ) -> Result<FetchedManifest, ResolveError> {
         let session = self.sessions.upstream(&name.registry).await?;
         let raw = match known {
             Some(descriptor) => session.manifest_of(&name.repository, descriptor).await?,
@@ -395,7 +396,7 @@ impl Resolver {
     ///
     /// # Errors
     /// When the registry does not list them.
-    pub async fn tags(&self, name: &ImageRef, pages: usize) -> Result<Listing, Cause> {
+    pub async fn tags(&self, name: &ImageRef, pages: usize) -> Result<Listing, ResolveError> {
         let session = self.sessions.upstream(&name.registry).await?;
         Ok(self.repositories.tags(&session, name, pages).await?)
     }
@@ -478,16 +479,20 @@ impl Resolver {
     ///
     /// # Errors
     /// When it cannot be had.
-    pub async fn index(&self, url: &str) -> Result<Bytes, Cause> {
+    pub async fn index(&self, url: &str) -> Result<Bytes, ResolveError> {
         let index = self.shared_file(url, self.limits().chart_index_bytes).await;
-        index.map_err(|error| Cause::from(error).of("the index of its repository"))
+        index.map_err(|error| ResolveError::from(error).of("the index of its repository"))
     }
 
     /// The content of a small blob, such as a config: checked, and kept for `pull`.
     ///
     /// # Errors
     /// When it cannot be had.
-    pub async fn small_blob(&self, name: &ImageRef, blob: &Descriptor) -> Result<Vec<u8>, Cause> {
+    pub async fn small_blob(
+        &self,
+        name: &ImageRef,
+        blob: &Descriptor,
+    ) -> Result<Vec<u8>, ResolveError> {
         self.blob_up_to(name, blob, self.limits().document_bytes as u64)
             .await
     }
@@ -501,7 +506,7 @@ impl Resolver {
         name: &ImageRef,
         blob: &Descriptor,
         limit: u64,
-    ) -> Result<Vec<u8>, Cause> {
+    ) -> Result<Vec<u8>, ResolveError> {
         if blob.size > limit {
             return Err(format!(
                 "its blob {} has {} bytes, more than {limit}",
@@ -510,7 +515,7 @@ impl Resolver {
             .into());
         }
         if self.is_kept(blob) {
-            return self.disk.read(blob).map_err(Cause::from);
+            return self.disk.read(blob).map_err(ResolveError::from);
         }
         let (registry, repository) = (
             name.registry.as_str().into(),
@@ -534,10 +539,10 @@ impl Resolver {
             .bring(&part, Arc::new(UnlimitedSlot))
             .await
             .map_err(|error| match error.side {
-                TransferSide::Source => Cause::from(*error.why),
-                _ => Cause::local(error.to_string()),
+                TransferSide::Source => ResolveError::from(*error.why),
+                _ => ResolveError::local(error.to_string()),
             })?;
-        self.disk.read(blob).map_err(Cause::from)
+        self.disk.read(blob).map_err(ResolveError::from)
     }
 }
 
@@ -555,9 +560,9 @@ mod tests {
         for (status, gone) in [(401, true), (403, false)] {
             let error = HttpError::new(ErrorKind::Denied, "no")
                 .with_status(StatusCode::from_u16(status).unwrap());
-            assert_eq!(Cause::from(error).is_gone, gone, "{status}");
+            assert_eq!(ResolveError::from(error).is_gone, gone, "{status}");
         }
-        assert!(!Cause::from(HttpError::new(ErrorKind::Denied, "no account")).is_gone);
-        assert!(!Cause::from(HttpError::new(ErrorKind::Network, "lost")).is_gone);
+        assert!(!ResolveError::from(HttpError::new(ErrorKind::Denied, "no account")).is_gone);
+        assert!(!ResolveError::from(HttpError::new(ErrorKind::Network, "lost")).is_gone);
     }
 }

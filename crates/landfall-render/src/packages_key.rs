@@ -3,7 +3,7 @@
 use super::error::RenderError;
 use super::platform::{Flag, Input};
 use super::request::Request;
-use landfall_item::{OfferedIndex, PackageSet};
+use landfall_item::{LockedPackageSet, OfferedIndex};
 use landfall_model::document::read_input;
 use landfall_model::sign::OpenPgpSigner;
 
@@ -21,7 +21,7 @@ pub(super) const PACKAGES_KEY: Input = Input {
 /// When there is none, or it cannot be read.
 pub(super) fn packages_key(
     request: &Request<'_>,
-    sets: &[&PackageSet],
+    sets: &[&LockedPackageSet],
 ) -> Result<Option<String>, RenderError> {
     let Some(set) = sets.iter().find(|set| set.index == OfferedIndex::Trimmed) else {
         return Ok(None);

@@ -3,7 +3,7 @@
 
 use crate::content::sha256;
 use anyhow::Result;
-use landfall_item::File;
+use landfall_item::LockedFile;
 use landfall_item::lockfile::Lock;
 use serde_json::{Value, json};
 use std::os::unix::fs::FileExt;
@@ -133,9 +133,9 @@ pub(super) fn sparse(path: &Path, bytes: u64) -> Result<()> {
     let names: Vec<String> = (0..bytes.div_ceil(blob))
         .map(|n| format!("https://h.test/{n}.tar.gz"))
         .collect();
-    let file = |name: &String| -> Result<File> {
+    let file = |name: &String| -> Result<LockedFile> {
         let (name, digest, size) = (name.clone(), sha256(name.as_bytes()).parse()?, blob);
-        Ok(File {
+        Ok(LockedFile {
             name,
             digest,
             size,

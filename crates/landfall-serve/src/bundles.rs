@@ -6,7 +6,7 @@ use super::page::Attached;
 use super::repository::{Repository, by_host};
 use super::{BundleChanges, ServedBundle};
 use landfall_content::LockEntry;
-use landfall_item::{FileForm, KINDS, LockedItem, MadeFile};
+use landfall_item::{GeneratedFile, LockedChart, LockedItem, UrlFile, item_kinds};
 use landfall_model::report::{EntryCount, EntryKind};
 use landfall_model::{DestinationMap, Digest, alias_hosts, canonical_host};
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,8 +114,8 @@ impl Bundles {
     }
 
     /// Offers metadata that is made here.
-    pub(super) fn add_made(&mut self, made: &[MadeFile]) {
-        let forms: Vec<FileForm<'_>> = made.iter().map(MadeFile::form).collect();
+    pub(super) fn add_made(&mut self, made: &[GeneratedFile]) {
+        let forms: Vec<UrlFile<'_>> = made.iter().map(GeneratedFile::form).collect();
         self.files.add(&forms, &mut self.notes);
     }
 
@@ -146,7 +146,10 @@ impl Bundles {
         for item in bundle.lock.items() {
             let entry = item.entry();
             // what images are made of is not asked for at a registry: they are pulled from there
-            let registry = bundle.registry.as_ref().filter(|_| !item.is_offered());
+            let registry = bundle
+                .registry
+                .as_ref()
+                .filter(|_| !item.is_served_from_registry());
             let places = item.destinations(registry.unwrap_or(mapping)).into_iter();
             let places = places.map(|place| place.repository);
             let repositories: Vec<String> = places.chain([item.own_repository()]).collect();
@@ -155,7 +158,7 @@ impl Bundles {
             }
             let files = item.files();
             self.files.add(&files, &mut self.notes);
-            if let Some(chart) = item.chart() {
+            if let Some(chart) = item.as_chart().and_then(LockedChart::archive) {
                 self.charts.add(chart, &mut self.notes);
             }
             let attached = entry.referrers.iter().map(|referrer| Attached {
@@ -248,9 +251,8 @@ impl Bundles {
     /// How many items of each kind there are.
     pub(super) fn counts(&self) -> Vec<EntryCount> {
         let items = || self.listings.iter().flat_map(|bundle| &bundle.items);
-        KINDS
-            .iter()
-            .map(|&kind| EntryCount::new(kind, items().map(ItemListing::counted)))
+        item_kinds()
+            .map(|kind| EntryCount::new(kind, items().map(ItemListing::counted)))
             .collect()
     }
 
@@ -283,7 +285,7 @@ mod tests {
     use super::super::testing::{file, image};
     use super::*;
     use landfall_content::MemoryBlobs;
-    use landfall_item::Image;
+    use landfall_item::LockedImage;
     use landfall_item::file_repository;
     use landfall_item::lockfile::Lock;
     use landfall_model::Digest;
@@ -302,7 +304,7 @@ mod tests {
         }
     }
 
-    fn lock(images: Vec<Image>) -> Lock {
+    fn lock(images: Vec<LockedImage>) -> Lock {
         Lock {
             version: 1,
             images,

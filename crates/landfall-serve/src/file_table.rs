@@ -1,7 +1,7 @@
 //! Plain files by their URLs: `/files/<host>/<path>`.
 
 use super::response::ApiError;
-use landfall_item::FileForm;
+use landfall_item::UrlFile;
 use landfall_model::Digest;
 use percent_encoding::percent_decode_str;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +61,7 @@ struct Held {
 
 impl FileTable {
     /// Adds files by all their URLs. A note names each URL that had other content before.
-    pub(super) fn add(&mut self, files: &[FileForm<'_>], notes: &mut Vec<String>) {
+    pub(super) fn add(&mut self, files: &[UrlFile<'_>], notes: &mut Vec<String>) {
         let urls = files
             .iter()
             .flat_map(|file| file.urls.iter().map(|url| (&**url, file.digest)));
@@ -165,10 +165,10 @@ pub(super) fn media_type(path: &str) -> &'static str {
 mod tests {
     use super::super::testing::file;
     use super::*;
-    use landfall_item::LockedItem;
-    use landfall_item::{File, Sidecar};
+    use landfall_item::ServedItem;
+    use landfall_item::{LockedFile, LockedSidecar};
 
-    fn table(files: &[File]) -> FileTable {
+    fn table(files: &[LockedFile]) -> FileTable {
         let mut table = FileTable::default();
         files
             .iter()
@@ -181,7 +181,7 @@ mod tests {
         let mut kubelet = file("https://dl.k8s.io/a%20b/kubelet", b"kubelet");
         kubelet.also = vec!["http://mirror.example:8080/kubelet".into()];
         let sum = Digest::sha256(b"sum");
-        kubelet.sidecars = vec![Sidecar {
+        kubelet.sidecars = vec![LockedSidecar {
             url: "https://dl.k8s.io/kubelet.sha256".into(),
             digest: sum.clone(),
             size: 3,

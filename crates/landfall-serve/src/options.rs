@@ -4,7 +4,7 @@ use super::auth::HtpasswdUsers;
 use super::observe::AccessLog;
 use futures_util::future::BoxFuture;
 use landfall_content::{BlobRead, VerifiedRead};
-use landfall_item::MadeFile;
+use landfall_item::GeneratedFile;
 use landfall_item::lockfile::Lock;
 use landfall_model::config::Site;
 use landfall_model::report::{EntryCount, EntryKind, Progress};
@@ -97,7 +97,7 @@ pub struct ServedContent {
     /// there.
     pub is_outdated: Option<OutdatedCheck>,
     /// Metadata of packages that is made here, in place of what the bundles have.
-    pub made: Vec<MadeFile>,
+    pub made: Vec<GeneratedFile>,
     /// Who may use the API; everybody by default.
     pub users: Option<HtpasswdUsers>,
     /// How to point nodes here.

@@ -7,7 +7,7 @@
 
 use super::{ServeError, ServeOptions, ServedContent, serve};
 use landfall_content::MemoryBlobs;
-use landfall_item::{File, Image};
+use landfall_item::{LockedFile, LockedImage};
 use landfall_model::report::SilentProgress;
 use landfall_model::{Descriptor, Digest, Limits, media_type};
 use std::io::{Read, Write};
@@ -28,19 +28,19 @@ pub fn memory(contents: &[&[u8]]) -> MemoryBlobs {
 }
 
 /// A locked image of one manifest, `manifest`.
-pub fn image(name: &str, manifest: &[u8]) -> Image {
+pub fn image(name: &str, manifest: &[u8]) -> LockedImage {
     let (digest, size) = (Digest::sha256(manifest), manifest.len() as u64);
     let top = Descriptor {
         digest,
         size,
         media_type: media_type::OCI_MANIFEST.into(),
     };
-    Image::new(name.parse().unwrap(), top)
+    LockedImage::new(name.parse().unwrap(), top)
 }
 
 /// A locked file.
-pub fn file(url: &str, content: &[u8]) -> File {
-    File::new(url, Digest::sha256(content), content.len() as u64)
+pub fn file(url: &str, content: &[u8]) -> LockedFile {
+    LockedFile::new(url, Digest::sha256(content), content.len() as u64)
 }
 
 /// A server for the test, which ends when this is dropped.

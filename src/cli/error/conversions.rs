@@ -39,8 +39,8 @@ impl From<LockError> for CliError {
     }
 }
 
-impl From<landfall_item::manifest::Error> for CliError {
-    fn from(error: landfall_item::manifest::Error) -> CliError {
+impl From<landfall_item::manifest::ManifestError> for CliError {
+    fn from(error: landfall_item::manifest::ManifestError) -> CliError {
         CliError::usage(error.to_string())
     }
 }

@@ -3,7 +3,7 @@
 use crate::cli::shared::draft_entries::{draft_entries, install_entries, packages_comment};
 use crate::cli::shared::{CliError, Context, Exit};
 use landfall_item::lockfile::Lock;
-use landfall_item::manifest::{Draft, DraftItem, draft, platforms_line};
+use landfall_item::manifest::{DraftItem, DraftManifest, draft, platforms_line};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of};
 use landfall_model::{Platform, today};
 use landfall_rewrite::audit::{
@@ -81,7 +81,7 @@ pub(crate) fn drafted(
     }
     let mut draft_entries = draft_entries(found.found.iter());
     draft_entries.extend(install_entries(&installs));
-    let Draft {
+    let DraftManifest {
         mut text,
         entries,
         comments,

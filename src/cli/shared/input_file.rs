@@ -5,7 +5,7 @@ use crate::push::Receipt;
 use landfall_bundle::{self as bundle, is_split};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest;
-use landfall_item::manifest::Wanted;
+use landfall_item::manifest::MergedManifest;
 use landfall_model::config::Site;
 use landfall_model::document::{open_input, read_input};
 use landfall_model::{Platform, TargetRegistry, has_host};
@@ -209,7 +209,10 @@ pub(crate) fn site(path: &Path) -> Result<Site, CliError> {
 ///
 /// # Errors
 /// When one is none.
-pub(crate) fn manifests(paths: &[PathBuf], platforms: &[Platform]) -> Result<Wanted, CliError> {
+pub(crate) fn manifests(
+    paths: &[PathBuf],
+    platforms: &[Platform],
+) -> Result<MergedManifest, CliError> {
     manifest::load_for(paths, platforms).map_err(|error| {
         let path = error.path().to_path_buf();
         instead(FileKind::Manifest, &path, error)

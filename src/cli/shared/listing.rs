@@ -2,7 +2,7 @@
 
 use landfall_bundle::sbom::referrer_kind;
 use landfall_content::{BlobRead, LockEntry};
-use landfall_item::KINDS;
+use landfall_item::item_kinds;
 use landfall_item::lockfile::Lock;
 use landfall_model::human_size;
 use landfall_model::report::{EntryCount, EntryKind, ReportItem, one_line};
@@ -11,9 +11,8 @@ use std::fmt::Display;
 
 /// `3 images and 1 file`.
 pub(crate) fn count(items: &[ReportItem]) -> String {
-    let counts = KINDS
-        .iter()
-        .map(|kind| EntryCount::from_items(*kind, items))
+    let counts = item_kinds()
+        .map(|kind| EntryCount::from_items(kind, items))
         .enumerate();
     // the first two are named even where there is none
     let shown = counts.filter(|(at, count)| *at < 2 || count.entries > 0);

@@ -3,7 +3,7 @@
 use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::{CliError, Context, Exit};
 use landfall_item::lockfile::Lock;
-use landfall_item::{ChartArchive, LockedItem};
+use landfall_item::{ChartArchive, LockedChart};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -32,7 +32,11 @@ pub(crate) fn locked_charts(
     (locked, named): (&LockFlags, &[PathBuf]),
     context: &Context,
 ) -> Result<LockedCharts, CliError> {
-    let charts: Vec<ChartArchive> = lock.items().filter_map(LockedItem::chart).collect();
+    let charts: Vec<ChartArchive> = lock
+        .charts
+        .iter()
+        .filter_map(LockedChart::archive)
+        .collect();
     let mut folder = None;
     let mut found = Vec::new();
     for path in paths {

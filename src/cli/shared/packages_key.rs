@@ -3,7 +3,7 @@
 use crate::cli::shared::{CliError, Context};
 use clap::Args;
 use landfall_content::BlobRead;
-use landfall_item::{MadeFile, OfferedIndex, PackageSet, trimmed_metadata};
+use landfall_item::{GeneratedFile, LockedPackageSet, OfferedIndex, trimmed_metadata};
 use landfall_model::document::read_input;
 use landfall_model::sign::OpenPgpSigner;
 use std::path::PathBuf;
@@ -28,9 +28,9 @@ impl PackagesKey {
     /// When the key cannot be read or cannot sign, or metadata cannot be made.
     pub(crate) fn made<'s>(
         &self,
-        sets: impl Iterator<Item = (&'s PackageSet, &'s dyn BlobRead)>,
+        sets: impl Iterator<Item = (&'s LockedPackageSet, &'s dyn BlobRead)>,
         context: &Context,
-    ) -> Result<Option<Vec<MadeFile>>, CliError> {
+    ) -> Result<Option<Vec<GeneratedFile>>, CliError> {
         let sets: Vec<_> = sets.collect();
         if !sets
             .iter()

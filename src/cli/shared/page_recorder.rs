@@ -7,6 +7,7 @@ use crate::cli::shared::image_facts::ImageFacts;
 use crate::cli::shared::listing::referrer_counts;
 use jiff::civil::Date;
 use landfall_content::{BlobRead, LockEntry};
+use landfall_item::LockedPackageSet;
 use landfall_item::lockfile::Lock;
 use landfall_model::ImageRef;
 use landfall_model::report::page::{ItemContent, PackageRow, ReportPage, RunPhase, render};
@@ -137,7 +138,11 @@ pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemCont
             None => ImageFacts::default(),
         };
         let attached = referrer_counts(&entry, blobs).into_iter();
-        let packages = item.packages().into_iter().map(|package| PackageRow {
+        let packages = item
+            .as_package_set()
+            .map(LockedPackageSet::packages)
+            .unwrap_or_default();
+        let packages = packages.into_iter().map(|package| PackageRow {
             name: package.name.to_owned(),
             version: package.version.to_owned(),
             arch: package.arch.to_owned(),

@@ -29,8 +29,9 @@ pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
             .chain(lock.unresolved.iter().map(|lost| &lost.name))
             .collect();
         let lacking: Vec<String> = wanted
-            .names()
-            .into_iter()
+            .requests
+            .summaries()
+            .map(|request| request.name)
             .filter(|name| !locked.contains(name) && !lost.contains(name))
             .collect();
         let Some(first) = lacking.first() else {

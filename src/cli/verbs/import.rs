@@ -6,7 +6,7 @@ use crate::cli::shared::{CliError, Exit, VerbOutcome, input_file};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use landfall_http::bypasses_proxy;
-use landfall_item::manifest::{IMPORTS, Imported, Source, manifest_of};
+use landfall_item::manifest::{IMPORTS, ImportSource, ImportedItems, manifest_of};
 use landfall_model::config::{TkgSite, read_tkg_site};
 use landfall_model::document::read_text_input;
 use landfall_model::report::{RunReport, count_of, one_line, shell_word};
@@ -58,7 +58,7 @@ impl ImportCommand {
         let Some(format) = format else {
             return Err(CliError::usage("no such format"));
         };
-        let mut imported = Imported::default();
+        let mut imported = ImportedItems::default();
         for file in &self.files {
             (format.read)(&read(file)?, &mut imported)?;
         }
@@ -124,7 +124,7 @@ impl ImportCommand {
                 "a site is imported from one file; name one",
             ));
         };
-        let Source { file, text } = read(file)?;
+        let ImportSource { file, text } = read(file)?;
         let TkgSite { site, ca, notes } = read_tkg_site(&file, &text, bypasses_proxy)?;
         let mut files = vec![(self.out.join("site.yaml"), site.as_str())];
         files.extend(ca.as_deref().map(|ca| (self.out.join("ca.crt"), ca)));
@@ -148,7 +148,7 @@ impl ImportCommand {
 }
 
 /// The text of a file, or of stdin.
-fn read(file: &Path) -> Result<Source, CliError> {
+fn read(file: &Path) -> Result<ImportSource, CliError> {
     let name = if file == Path::new("-") {
         "stdin".to_owned()
     } else {
@@ -161,5 +161,5 @@ fn read(file: &Path) -> Result<Source, CliError> {
     };
     read.map_err(|error| CliError::usage(format!("cannot read {name}: {error}")))?;
     let text = text.trim_start_matches('\u{feff}').to_owned();
-    Ok(Source { file: name, text })
+    Ok(ImportSource { file: name, text })
 }

@@ -12,7 +12,7 @@ use crate::lock::{Change, Locked};
 use clap::Args;
 use landfall_content::store::DiskStore;
 use landfall_item::lockfile::FILE_NAME;
-use landfall_item::{OpenReference, Pins};
+use landfall_item::{OpenReference, PinPolicy};
 use landfall_model::Platform;
 use landfall_model::report::{ItemStatus, Notice, RunReport};
 use std::fmt::Write as _;
@@ -56,9 +56,9 @@ impl LockCommand {
             check_output("the lock", &self.lock)?;
         }
         let pins = if self.check || self.refresh {
-            Pins::Refresh
+            PinPolicy::Refresh
         } else {
-            Pins::Keep
+            PinPolicy::Keep
         };
         context.run(async {
             let client = context.client_with_archives(&self.from.from)?;
@@ -96,9 +96,10 @@ impl LockCommand {
             let _ = writeln!(text, "{line}");
         }
         let open: Vec<_> = lock
-            .items()
-            .flat_map(|item| item.open().iter().map(move |open| (item.name(), open)))
-            .map(|(item, open)| (item.into_owned(), open.clone()))
+            .charts
+            .iter()
+            .flat_map(|chart| chart.open.iter().map(move |open| (&chart.name, open)))
+            .map(|(chart, open)| (chart.to_string(), open.clone()))
             .collect();
         let is_new = |name: &str| {
             report

@@ -2,7 +2,7 @@
 
 use crate::cli::shared::{CliError, Exit, VerbOutcome};
 use clap::{Args, ValueEnum};
-use landfall_item::manifest::Document;
+use landfall_item::manifest::ManifestDocument;
 use landfall_model::config::Site;
 use landfall_model::report;
 use landfall_model::report::RunReport;
@@ -30,7 +30,7 @@ enum SchemaDocument {
 impl SchemaCommand {
     pub(crate) fn run(self) -> Result<VerbOutcome, CliError> {
         let schema = match self.document {
-            SchemaDocument::Manifest => json!(schemars::schema_for!(Document)),
+            SchemaDocument::Manifest => json!(schemars::schema_for!(ManifestDocument)),
             SchemaDocument::Site => json!(schemars::schema_for!(Site)),
             SchemaDocument::RunReport => report::schema(),
         };

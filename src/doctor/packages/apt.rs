@@ -1,14 +1,14 @@
 //! apt's choice for a node, by the carried indexes and its dpkg status file.
 
 use super::rehearsal::{Carried, Rehearsal, RehearsalError, Wanted};
-use landfall_item::{PackageSet, PackageSource};
+use landfall_item::{LockedPackageSet, PackageSource};
 use landfall_packages::apt::{Release, Settings, Universe, choose};
 use landfall_packages::{COMPRESSIONS, decompress};
 use std::collections::BTreeSet;
 
 /// What the node's apt would do for `set`.
 pub(super) fn rehearse(
-    set: &PackageSet,
+    set: &LockedPackageSet,
     carried: &Carried<'_>,
     status: &str,
 ) -> Result<Rehearsal, RehearsalError> {

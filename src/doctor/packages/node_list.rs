@@ -1,6 +1,6 @@
 //! What a node says that it has: dpkg's status file, or a list of RPM packages.
 
-use landfall_item::PackageSet;
+use landfall_item::LockedPackageSet;
 use landfall_packages::yum::{Pool, read_base};
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub(crate) enum NodeList {
 
 impl NodeList {
     /// Whether `set` is of such a node's kind.
-    pub(crate) fn is_for(&self, set: &PackageSet) -> bool {
+    pub(crate) fn is_for(&self, set: &LockedPackageSet) -> bool {
         match self {
             NodeList::Status(_) => set.is_apt(),
             NodeList::Rpms(_) => set.is_yum(),

@@ -1,7 +1,7 @@
 //! What would happen on a node, and the carried indexes that it is found by.
 
 use landfall_content::BlobRead;
-use landfall_item::{PackageIndexError, PackageSet};
+use landfall_item::{LockedPackageSet, PackageIndexError};
 use landfall_model::Limits;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_packages::PackagesError;
@@ -42,7 +42,7 @@ impl Rehearsal {
     }
 
     /// `set` cannot be installed.
-    pub(super) fn refused(set: &PackageSet, why: String) -> Rehearsal {
+    pub(super) fn refused(set: &LockedPackageSet, why: String) -> Rehearsal {
         Rehearsal {
             items: vec![item(set.name.clone(), ItemStatus::Failed, Some(why))],
             replaced: Vec::new(),

@@ -4,7 +4,7 @@ use super::node_list::NodeList;
 use super::rehearsal::{Carried, Rehearsal, RehearsalError};
 use super::{apt, yum};
 use landfall_content::BlobRead;
-use landfall_item::PackageSet;
+use landfall_item::LockedPackageSet;
 use landfall_model::Limits;
 
 /// Installs `set` in thought on a node that has what `list` says, which is [for](NodeList::is_for)
@@ -13,7 +13,7 @@ use landfall_model::Limits;
 /// # Errors
 /// When `blobs` lack an index of it, or it cannot be read.
 pub(crate) fn rehearse(
-    set: &PackageSet,
+    set: &LockedPackageSet,
     blobs: &dyn BlobRead,
     list: &NodeList,
     limits: &Limits,

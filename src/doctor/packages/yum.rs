@@ -1,7 +1,7 @@
 //! dnf's choice for a node, by the carried indexes and its list of RPM packages.
 
 use super::rehearsal::{Carried, Rehearsal, RehearsalError, Wanted};
-use landfall_item::{PackageSet, PackageSource};
+use landfall_item::{LockedPackageSet, PackageSource};
 use landfall_model::{Digest, Limits};
 use landfall_packages::yum::{
     Architectures, Index, Metadata, Offered, PackageId, PackedIndex, Pool, Question, Repomd,
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// What the node's dnf would do for `set`.
 pub(super) fn rehearse(
-    set: &PackageSet,
+    set: &LockedPackageSet,
     carried: &Carried<'_>,
     rpms: &str,
 ) -> Result<Rehearsal, RehearsalError> {

@@ -3,7 +3,9 @@
 mod frozen;
 mod huge;
 mod site;
-use crate::support::library::{Accepted, BlobRead, Bundle, Digest, ItemKind, Lock, Unresolved};
+use crate::support::library::{
+    AcceptedLoss, BlobRead, Bundle, Digest, ItemKind, Lock, UnresolvedItem,
+};
 use crate::support::{need, rounds, skip, test_name, which};
 use serde_json::{Value, json};
 use site::Site;
@@ -468,7 +470,7 @@ fn an_incomplete_store_is_refused_unless_that_is_wanted() {
 #[test]
 fn a_lock_with_losses_is_partial_only_where_they_are_not_accepted() {
     let mut site = Site::new();
-    let accepted = |name: &str, until: &str| Accepted {
+    let accepted = |name: &str, until: &str| AcceptedLoss {
         kind: ItemKind::Image,
         name: name.into(),
         reason: "removed upstream".into(),
@@ -500,7 +502,7 @@ fn a_lock_with_losses_is_partial_only_where_they_are_not_accepted() {
     site.lock
         .missing
         .push(accepted("quay.io/gone/other:v1", "2020-01-01"));
-    site.lock.unresolved = vec![Unresolved {
+    site.lock.unresolved = vec![UnresolvedItem {
         kind: ItemKind::File,
         name: "https://h/f".into(),
         cause: "404".into(),

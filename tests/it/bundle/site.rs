@@ -2,8 +2,8 @@
 
 use super::{GZIP, code, noise, shown};
 use crate::support::library::{
-    Algorithm, Descriptor, Digest, File, Image, Lock, LockedManifest, Sidecar, Trimmed, media_type,
-    trim_index,
+    Algorithm, Descriptor, Digest, Lock, LockedFile, LockedImage, LockedManifest, LockedSidecar,
+    LockedTrimmedIndex, media_type, trim_index,
 };
 use serde_json::json;
 use std::fs;
@@ -81,16 +81,16 @@ impl Site {
             .map(|manifest| manifest.digest.clone())
             .collect();
         let trimmed = trim_index(&index, &kept).unwrap();
-        let trimmed = (keep < arches.len()).then(|| Trimmed {
+        let trimmed = (keep < arches.len()).then(|| LockedTrimmedIndex {
             digest: Digest::sha256(&trimmed),
             size: trimmed.len() as u64,
         });
         let top = self.put(Algorithm::Sha256, index, media_type::OCI_INDEX);
-        self.lock.images.push(Image {
+        self.lock.images.push(LockedImage {
             manifests,
             blobs,
             trimmed,
-            ..Image::new(name.parse().unwrap(), top)
+            ..LockedImage::new(name.parse().unwrap(), top)
         });
     }
 
@@ -98,12 +98,12 @@ impl Site {
         let content = self.put(Algorithm::Sha256, bytes, media_type::OCTETS);
         let sum = format!("{}  {url}\n", content.digest.hex());
         let sidecar = self.put(Algorithm::Sha256, sum.into_bytes(), media_type::OCTETS);
-        self.lock.files.push(File {
+        self.lock.files.push(LockedFile {
             name: url.into(),
             digest: content.digest,
             size: content.size,
             checksum: Some(format!("{url}.sha256")),
-            sidecars: vec![Sidecar {
+            sidecars: vec![LockedSidecar {
                 url: format!("{url}.sha256"),
                 digest: sidecar.digest,
                 size: sidecar.size,

@@ -4,7 +4,7 @@ mod later;
 
 use crate::support::free_port;
 use crate::support::images::noise;
-use crate::support::library::{Digest, File, Lock};
+use crate::support::library::{Digest, Lock, LockedFile};
 use crate::support::which;
 use crate::support::{Guard, Place, landfall_serve, need, run};
 use serde_json::json;
@@ -33,7 +33,7 @@ impl Desk {
         let digest = Digest::sha256(content);
         self.place
             .write(&format!("store/{}", digest.layout_path()), content);
-        let file = File::new("https://h.example/tool", digest, content.len() as u64);
+        let file = LockedFile::new("https://h.example/tool", digest, content.len() as u64);
         let lock = Lock {
             version: 1,
             files: vec![file],

@@ -3,7 +3,7 @@
 use super::Place;
 use super::apt::AptUpstream;
 use super::images::sha256;
-use super::library::Wanted;
+use super::library::MergedManifest;
 use super::yum::YumUpstream;
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,8 +47,9 @@ impl PackageStandIn {
 
     /// Makes the repositories of all that is wanted. Returns the folder that has each below
     /// `files/HOST`.
-    pub fn make(&self, wanted: &Wanted) -> PathBuf {
+    pub fn make(&self, wanted: &MergedManifest) -> PathBuf {
         let asked: BTreeSet<(&str, String)> = wanted
+            .requests
             .packages
             .iter()
             .flat_map(|wish| &wish.install)
@@ -57,7 +58,11 @@ impl PackageStandIn {
                 PackageStandIn::Yum(_) => named(asked, version_of(asked)),
             })
             .collect();
-        let sources = wanted.packages.iter().flat_map(|wish| &wish.sources);
+        let sources = wanted
+            .requests
+            .packages
+            .iter()
+            .flat_map(|wish| &wish.sources);
         let folder = |url: &str| format!("files/{}", url.split_once("://").unwrap().1);
         match self {
             PackageStandIn::Apt(apt) => {

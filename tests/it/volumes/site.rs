@@ -1,7 +1,7 @@
 //! A store, its lock, and what is packed of it in volumes.
 
 use crate::support::images::{OCI_CONFIG, OCI_GZIP, OCI_MANIFEST, noise};
-use crate::support::library::{Descriptor, Digest, File, Image, Lock};
+use crate::support::library::{Descriptor, Digest, Lock, LockedFile, LockedImage};
 use crate::support::{Images, Place, run};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -46,9 +46,9 @@ impl Site {
         let top = read(&images.blob(OCI_MANIFEST, manifest.to_string().as_bytes()));
         let mut blobs: Vec<Descriptor> = layers.iter().chain([&config]).map(read).collect();
         blobs.sort();
-        let image = Image {
+        let image = LockedImage {
             blobs,
-            ..Image::new("quay.io/example/app:v1".parse().unwrap(), top)
+            ..LockedImage::new("quay.io/example/app:v1".parse().unwrap(), top)
         };
         let mut lock = Lock {
             version: 1,
@@ -67,8 +67,11 @@ impl Site {
             };
             let url = format!("https://files.example/{name}");
             images.blob("application/octet-stream", &bytes);
-            lock.files
-                .push(File::new(url, Digest::sha256(&bytes), bytes.len() as u64));
+            lock.files.push(LockedFile::new(
+                url,
+                Digest::sha256(&bytes),
+                bytes.len() as u64,
+            ));
             contents.push((name, bytes));
         }
         lock.files.sort_by(|a, b| a.name.cmp(&b.name));
@@ -94,9 +97,9 @@ impl Site {
             let top = read(&images.blob(OCI_MANIFEST, manifest.to_string().as_bytes()));
             let mut blobs = vec![read(&layer), read(&config)];
             blobs.sort();
-            Image {
+            LockedImage {
                 blobs,
-                ..Image::new(
+                ..LockedImage::new(
                     format!("quay.io/example/app-{number}:v1").parse().unwrap(),
                     top,
                 )

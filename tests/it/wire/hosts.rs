@@ -4,7 +4,7 @@ use super::accounts::{behind_realm, images_of, lock, registry_with};
 use super::{manifest, reasons};
 use crate::support::faults::quick;
 use crate::support::gate::Gate;
-use crate::support::library::{ClientBuilder, Limits, Pins, Store, load_manifests};
+use crate::support::library::{ClientBuilder, Limits, PinPolicy, Store, load_manifests};
 use crate::support::middle::{Middle, Turn};
 use crate::support::{Place, free_port, need};
 use std::collections::BTreeSet;
@@ -247,7 +247,7 @@ fn a_silent_private_host_is_probed_once() {
         .enable_all()
         .build()
         .unwrap();
-    let locked = runtime.block_on(client.lock(&wanted, None, Pins::Keep, &store));
+    let locked = runtime.block_on(client.lock(&wanted, None, PinPolicy::Keep, &store));
     assert_eq!(taken.load(Ordering::SeqCst), 1);
     let reasons: BTreeSet<_> = locked
         .items

@@ -1,6 +1,6 @@
 //! The names under which an image is asked for.
 
-use landfall_item::{Image, LockedItem};
+use landfall_item::{LockedImage, PushedItem};
 use landfall_model::DestinationMap;
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub(super) struct Names {
 }
 
 /// The names of `image`: at its own registry, and at its destinations where there is a `mapping`.
-pub(super) fn names(image: &Image, mapping: Option<&DestinationMap>) -> Names {
+pub(super) fn names(image: &LockedImage, mapping: Option<&DestinationMap>) -> Names {
     let there = mapping
         .map(|mapping| image.destinations(mapping))
         .unwrap_or_default();
@@ -46,9 +46,9 @@ mod tests {
             size: 3,
             media_type: "t".into(),
         };
-        let image = Image::new("registry.k8s.io/pause:3.10".parse().unwrap(), top.clone());
+        let image = LockedImage::new("registry.k8s.io/pause:3.10".parse().unwrap(), top.clone());
         let mapping = DestinationMap::to("172.20.0.2:5000/pre".parse().unwrap());
-        let reference_names = |image: &Image, mapping| {
+        let reference_names = |image: &LockedImage, mapping| {
             let Names { tags, digests } = names(image, mapping);
             tags.into_iter().chain(digests).collect::<Vec<_>>()
         };
@@ -61,7 +61,7 @@ mod tests {
                 format!("registry.k8s.io/pause@{digest}"),
             ]
         );
-        let bare = Image::new(format!("quay.io/a/b@{digest}").parse().unwrap(), top);
+        let bare = LockedImage::new(format!("quay.io/a/b@{digest}").parse().unwrap(), top);
         let tag = format!("quay.io/a/b:digest-{}", digest.short(12));
         assert_eq!(
             reference_names(&bare, None),

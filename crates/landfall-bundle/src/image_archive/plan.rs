@@ -7,7 +7,7 @@ use super::layout;
 use super::names::{Names, names};
 use landfall_content::{BlobRead, ContentError};
 use landfall_item::lockfile::Lock;
-use landfall_item::{Image, ReadError, Selection, SelectionError};
+use landfall_item::{LockedImage, ReadError, Selection, SelectionError};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{
     Descriptor, DestinationMap, Digest, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, Platform,
@@ -166,7 +166,7 @@ impl ImageArchive {
 
 /// What of `image` goes in, all of it at hand.
 fn planned(
-    image: &Image,
+    image: &LockedImage,
     blobs: &dyn BlobRead,
     asked: &ImageArchiveOptions<'_>,
     tags: &BTreeSet<String>,

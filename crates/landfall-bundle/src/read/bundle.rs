@@ -52,7 +52,7 @@ use landfall_content::{
     BlobRead, ContentError, FileRunRead, FileRuns, FileStamp, LockEntry, RangeRead, VerifiedRead,
     has_digest,
 };
-use landfall_item::lockfile::{Lock, Unresolved};
+use landfall_item::lockfile::{Lock, UnresolvedItem};
 use landfall_model::{Descriptor, Digest, Limits};
 use std::collections::BTreeSet;
 use std::io::{self, Read};
@@ -208,7 +208,7 @@ impl Bundle {
             let mut told = told.chain(lock.missing.iter().map(|lost| (lost.kind, &lost.name)));
             if !told.any(|lost| lost == (*kind, name)) {
                 let cause = "the bundle lacks it".into();
-                lock.unresolved.push(Unresolved {
+                lock.unresolved.push(UnresolvedItem {
                     kind: *kind,
                     name: name.clone(),
                     cause,

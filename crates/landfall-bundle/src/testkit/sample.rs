@@ -17,7 +17,7 @@ use crate::verify;
 use crate::{Bundle, BundleError, PackOptions, PackPlan, Packaging, PackedBundle, write_packaged};
 use landfall_content::{BlobRead, ContentError};
 use landfall_item::lockfile::Lock;
-use landfall_item::{File, Image};
+use landfall_item::{LockedFile, LockedImage};
 use landfall_model::report::{Progress, SilentProgress};
 use landfall_model::{Descriptor, Digest, media_type};
 use std::collections::HashMap;
@@ -74,11 +74,11 @@ pub(super) fn sample() -> (Memory, Lock) {
         serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
     let top = memory.put(manifest.as_bytes(), media_type::OCI_MANIFEST);
     let file = memory.put(&b"plain file ".repeat(100), media_type::OCTETS);
-    let image = Image {
+    let image = LockedImage {
         blobs: vec![config, layer],
-        ..Image::new("h.example/app:1".parse().unwrap(), top)
+        ..LockedImage::new("h.example/app:1".parse().unwrap(), top)
     };
-    let file = File::new("https://h.example/tool", file.digest, file.size);
+    let file = LockedFile::new("https://h.example/tool", file.digest, file.size);
     (
         memory,
         Lock {
@@ -144,14 +144,14 @@ pub fn lying(honest: &[u8], lie: &[u8]) -> (Packed, Lock) {
         serde_json::json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
     let top = memory.put(manifest.as_bytes(), media_type::OCI_MANIFEST);
     let digest = layer.digest.clone();
-    lock.files = vec![File::new(
+    lock.files = vec![LockedFile::new(
         "https://h.example/layer.tgz",
         layer.digest.clone(),
         layer.size,
     )];
-    lock.images[0] = Image {
+    lock.images[0] = LockedImage {
         blobs: vec![config, layer],
-        ..Image::new("h.example/app:1".parse().unwrap(), top)
+        ..LockedImage::new("h.example/app:1".parse().unwrap(), top)
     };
     let packed = packed_from(&memory, &lock);
     packed.reseal(|contents, rows| {

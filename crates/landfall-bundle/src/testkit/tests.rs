@@ -322,7 +322,7 @@ fn two_cannot_write_one_bundle_at_once() {
 #[test]
 fn accepted_losses_count_until_their_date() {
     let (memory, mut lock) = sample();
-    lock.missing = vec![landfall_item::lockfile::Accepted {
+    lock.missing = vec![landfall_item::lockfile::AcceptedLoss {
         kind: landfall_model::report::EntryKind::Image,
         name: "h.example/gone:1".into(),
         reason: "gone".into(),

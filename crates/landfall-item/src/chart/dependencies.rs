@@ -3,7 +3,7 @@
 use super::metadata::Dependency;
 use super::name::ChartName;
 use super::repository;
-use crate::resolver::{Cause, Resolver};
+use crate::resolver::{ResolveError, Resolver};
 use landfall_model::{ChartVersion, ChartVersionRange, ImageRef};
 
 /// The charts that `lacking` mean, sorted. The chart that needs them is at the URL `source`. A
@@ -12,7 +12,7 @@ pub(super) async fn resolve(
     resolver: &Resolver,
     lacking: &[Dependency],
     source: &str,
-) -> Result<Vec<ChartName>, Cause> {
+) -> Result<Vec<ChartName>, ResolveError> {
     let most = resolver.limits().chart_dependencies;
     if lacking.len() > most {
         return Err(
@@ -33,7 +33,7 @@ pub(super) async fn resolve(
                 .map_err(|cause| {
                     let cause = cause.of(&format!("{what} of '{repository}'"));
                     // the chart itself is there
-                    Cause {
+                    ResolveError {
                         is_gone: false,
                         ..cause
                     }
@@ -50,7 +50,7 @@ async fn newest(
     resolver: &Resolver,
     dependency: &Dependency,
     source: &str,
-) -> Result<ChartName, Cause> {
+) -> Result<ChartName, ResolveError> {
     let Dependency {
         name,
         version,

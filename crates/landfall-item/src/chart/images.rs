@@ -2,7 +2,7 @@
 //! them.
 
 use super::locked::{ChartImage, OpenReference};
-use super::wish::Discovery;
+use super::request::Discovery;
 use landfall_model::Digest;
 
 /// The images of a chart.

@@ -1,17 +1,21 @@
 //! A chart as an item: what everybody else asks of it, and how it is locked.
 
 use super::archive::ChartArchive;
-use super::locked::{self, Chart, OpenReference};
+use super::locked::{self, LockedChart};
+use super::manifest_entry::{self, ChartEntry};
 use super::name::ChartName;
-use super::wish::{AskedBy, WantedChart};
-use super::written::{self, ChartEntry};
+use super::request::{ChartRequest, DependencyOrigin};
 use super::{parts, repository, resolve};
-use crate::image::{WantedImage, read_manifest};
-use crate::resolver::Cause;
+use crate::image::{ImageRequest, read_manifest};
+use crate::lockfile::Lock;
+use crate::manifest::VersionSource;
+use crate::resolver::ResolveError;
 use crate::text::oversize;
 use crate::{
-    Ask, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem,
-    Moving, Pins, Resolver, Stand,
+    AuditedItem, DependencyRequest, EntryReader, Exclusion, FieldConflict, ItemIdentity, ItemKind,
+    ItemRequest, LockedItem, ManifestEntry, ManifestResult, MovableVersion, PinPolicy, PushedItem,
+    ResolvableRequest, ResolveOutcome, Resolver, ServedItem, UpdatableEntry, UpdatableRequest,
+    UpstreamStatus, UrlFile,
 };
 use landfall_content::{BlobRead, LockEntry};
 use landfall_model::document::{ChartVersions, Location, Node, SourceSpan};
@@ -21,7 +25,7 @@ use landfall_model::{Destination, DestinationMap, Digest, ImageRef, Manifest, ho
 use std::borrow::Cow;
 use std::fmt;
 
-impl LockedItem for Chart {
+impl ItemIdentity for LockedChart {
     fn kind(&self) -> EntryKind {
         EntryKind::Chart
     }
@@ -34,13 +38,64 @@ impl LockedItem for Chart {
         &self.digest
     }
 
+    fn source(&self) -> String {
+        self.name.reference.name()
+    }
+}
+
+impl PushedItem for LockedChart {
+    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
+        mapping.destinations(&self.name.reference)
+    }
+
+    fn tag(&self) -> String {
+        self.name.reference.tag.clone().unwrap_or_default()
+    }
+}
+
+impl AuditedItem for LockedChart {
+    fn reference(&self) -> Option<&ImageRef> {
+        Some(&self.name.reference)
+    }
+
+    fn has_blob(&self, digest: &Digest) -> bool {
+        self.digest == *digest || self.blobs.iter().any(|blob| blob.digest == *digest)
+    }
+}
+
+impl ServedItem for LockedChart {
+    /// With the source host in front; a port as `host_5001`.
+    fn own_repository(&self) -> String {
+        let ImageRef {
+            registry,
+            repository,
+            ..
+        } = &self.name.reference;
+        format!("{}/{repository}", host_component(registry))
+    }
+
+    /// An archive and its provenance stand at URLs.
+    fn files(&self) -> Vec<UrlFile<'_>> {
+        let Some(url) = self.url.as_deref().filter(|_| self.media_type.is_none()) else {
+            return Vec::new();
+        };
+        let own = UrlFile::plain(EntryKind::Chart, url, &self.digest, self.size);
+        let beside = self.provenance.iter();
+        let beside = beside.map(|beside| {
+            UrlFile::plain(EntryKind::Sidecar, &beside.url, &beside.digest, beside.size)
+        });
+        std::iter::once(own).chain(beside).collect()
+    }
+}
+
+impl LockedItem for LockedChart {
     fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         locked::write(self, out)
     }
 
     /// It is an artifact with an archive among its blobs, or has the URL of an archive; and its
     /// sizes fit.
-    fn fault(&self) -> Option<String> {
+    fn implausibility(&self) -> Option<String> {
         let sizes = self.blobs.iter().map(|blob| blob.size).chain([self.size]);
         let beside = self.provenance.iter().map(|beside| beside.size);
         let urls = self
@@ -70,68 +125,12 @@ impl LockedItem for Chart {
         parts::entry(self)
     }
 
-    fn indexes(&self) -> Vec<String> {
+    fn lookup_urls(&self) -> Vec<String> {
         self.name
             .repository
             .iter()
             .map(|url| repository::index_of(url))
             .collect()
-    }
-
-    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        mapping.destinations(&self.name.reference)
-    }
-
-    fn tag(&self) -> String {
-        self.name.reference.tag.clone().unwrap_or_default()
-    }
-
-    /// With the source host in front; a port as `host_5001`.
-    fn own_repository(&self) -> String {
-        let ImageRef {
-            registry,
-            repository,
-            ..
-        } = &self.name.reference;
-        format!("{}/{repository}", host_component(registry))
-    }
-
-    fn reference(&self) -> Option<&ImageRef> {
-        Some(&self.name.reference)
-    }
-
-    /// An archive and its provenance stand at URLs.
-    fn files(&self) -> Vec<FileForm<'_>> {
-        let Some(url) = self.url.as_deref().filter(|_| self.media_type.is_none()) else {
-            return Vec::new();
-        };
-        let own = FileForm::plain(EntryKind::Chart, url, &self.digest, self.size);
-        let beside = self.provenance.iter();
-        let beside = beside.map(|beside| {
-            FileForm::plain(EntryKind::Sidecar, &beside.url, &beside.digest, beside.size)
-        });
-        std::iter::once(own).chain(beside).collect()
-    }
-
-    fn chart(&self) -> Option<ChartArchive> {
-        let (archive, provenance) = parts::layers(self);
-        let ChartName { chart, version, .. } = &self.name;
-        let (chart, version) = (chart.clone(), version.clone());
-        Some(ChartArchive {
-            item: self.name.to_string(),
-            chart,
-            version,
-            archive: archive?,
-            provenance,
-        })
-    }
-
-    fn open(&self) -> &[OpenReference] {
-        &self.open
-    }
-
-    fn has_blob(&self, digest: &Digest) -> bool {
-        self.digest == *digest || self.blobs.iter().any(|blob| blob.digest == *digest)
     }
 
     /// The manifest of an artifact must name the blobs of the lock, and no others.
@@ -155,19 +154,35 @@ impl LockedItem for Chart {
         }
     }
 
-    fn source(&self) -> String {
-        self.name.reference.name()
+    fn as_chart(&self) -> Option<&LockedChart> {
+        Some(self)
     }
 }
 
-impl ItemKind for Chart {
+impl LockedChart {
+    /// The chart's archive, as an HTTP repository of charts offers it. `None` if the artifact has no
+    /// archive.
+    pub fn archive(&self) -> Option<ChartArchive> {
+        let (archive, provenance) = parts::layers(self);
+        Some(ChartArchive {
+            item: self.name.to_string(),
+            chart: self.name.chart.clone(),
+            version: self.name.version.clone(),
+            archive: archive?,
+            provenance,
+        })
+    }
+}
+
+impl ItemKind for LockedChart {
     const KIND: EntryKind = EntryKind::Chart;
+    const SECTION: &'static str = "charts";
     const HAS_FILES: bool = true;
     type Name = ChartName;
-    type Wish = WantedChart;
-    type Written = ChartEntry;
+    type Request = ChartRequest;
+    type Entry = ChartEntry;
 
-    fn is_named(text: &str) -> bool {
+    fn is_name(text: &str) -> bool {
         ChartName::is_named(text)
     }
 
@@ -175,63 +190,135 @@ impl ItemKind for Chart {
         &self.name
     }
 
-    fn wished(wish: &WantedChart) -> &ChartName {
-        &wish.name
+    fn section(lock: &Lock) -> &[LockedChart] {
+        &lock.charts
     }
 
-    fn read(
-        entry: &ChartEntry,
+    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedChart> {
+        &mut lock.charts
+    }
+
+    fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String> {
+        manifest_entry::name_of(text, span).map(String::from)
+    }
+
+    fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
+        manifest_entry::name_of(text, span).map(|name| Exclusion::Url(name.into()))
+    }
+}
+
+impl ManifestEntry for ChartEntry {
+    type Request = ChartRequest;
+
+    fn expand(
+        &self,
         node: &Node,
         reader: &EntryReader<'_>,
-    ) -> Checked<Vec<(WantedChart, SourceSpan)>> {
-        written::read(entry, node, reader)
+    ) -> ManifestResult<Vec<(ChartRequest, SourceSpan)>> {
+        manifest_entry::read(self, node, reader)
+    }
+}
+
+impl UpdatableEntry for ChartEntry {
+    fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
+        manifest_entry::moving(self).into_iter().collect()
+    }
+}
+
+impl ItemRequest for ChartRequest {
+    type Name = ChartName;
+
+    fn name(&self) -> &ChartName {
+        &self.name
     }
 
-    fn name_of(text: &str, span: &SourceSpan) -> Checked<String> {
-        written::name_of(text, span).map(String::from)
+    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
+        matches!(exclusion, Exclusion::Url(name) if *name == self.name.as_str())
     }
 
-    fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
-        written::name_of(text, span).map(|name| Exclude::Url(name.into()))
+    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
+        matches!(exclusion, Exclusion::Url(_)).then(|| self.name.to_string())
     }
 
-    fn is_excluded(wish: &WantedChart, exclude: &Exclude) -> bool {
-        matches!(exclude, Exclude::Url(name) if *name == wish.name.as_str())
+    fn merge(&mut self, other: &ChartRequest) -> Result<(), FieldConflict> {
+        self.join(other)
     }
 
-    fn alike(wish: &WantedChart, exclude: &Exclude) -> Option<String> {
-        matches!(exclude, Exclude::Url(_)).then(|| wish.name.to_string())
+    fn discovers_images(&self) -> bool {
+        self.discover.is_some()
+    }
+}
+
+impl ResolvableRequest for ChartRequest {
+    type Item = LockedChart;
+
+    async fn resolve(
+        &self,
+        resolver: &Resolver,
+        old: Option<&LockedChart>,
+        pins: PinPolicy,
+    ) -> ResolveOutcome<LockedChart> {
+        let at = match check_dependency(resolver, self) {
+            Ok(at) => at,
+            Err(cause) => return ResolveOutcome::Failed(None, cause),
+        };
+        let how = self.discover.as_ref().map(ToString::to_string);
+        let is_signed = |old: &LockedChart| match &self.keys {
+            Some(keys) => old.signed_by.as_ref().is_some_and(|key| keys.has(key)),
+            None => old.signed_by.is_none(),
+        };
+        let same =
+            |old: &&LockedChart| old.pin == self.pin && old.discovered == how && is_signed(old);
+        if let Some(old) = old.filter(same) {
+            if matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) {
+                return ResolveOutcome::Kept(old.clone());
+            }
+            match resolve::head(at, old).await {
+                Ok(Some(digest)) if digest == old.digest => {
+                    return ResolveOutcome::Kept(old.clone());
+                }
+                Ok(_) => {}
+                Err(_) if pins == PinPolicy::Recall => {}
+                Err(cause) if cause.is_gone => return ResolveOutcome::Gone(old.clone()),
+                Err(cause) => return ResolveOutcome::Failed(Some(old.clone()), cause),
+            }
+        }
+        let found = resolve::resolve(resolver, at, self).await;
+        let locked = old.filter(|_| {
+            matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && self.pin.is_none()
+        });
+        match (found, locked) {
+            // a version that is another archive now is not taken silently
+            (Ok(chart), Some(old)) if chart.digest != old.digest => ResolveOutcome::Failed(
+                old_if(old, how.as_ref(), is_signed(old)),
+                format!(
+                    "upstream answers {} for this version now, the lock has {}; `--refresh` takes it",
+                    chart.digest, old.digest
+                )
+                .into(),
+            ),
+            (Ok(chart), _) if old.is_some_and(|old| *old == chart) => ResolveOutcome::Kept(chart),
+            (Ok(chart), _) => ResolveOutcome::New(chart),
+            (Err(cause), _) => ResolveOutcome::Failed(old.filter(same).cloned(), cause),
+        }
     }
 
-    fn join(first: &mut WantedChart, second: &WantedChart) -> Result<(), Contradiction> {
-        first.join(second)
-    }
-
-    fn may_ask(wish: &WantedChart) -> bool {
-        wish.discover.is_some()
-    }
-
-    /// Its dependencies, and the images that were found in it.
-    fn asks(wish: &WantedChart, chart: &Chart) -> Vec<Ask> {
-        let (depth, signed) = match &wish.consumer_destinations {
+    fn dependencies(&self, chart: &LockedChart) -> Vec<DependencyRequest> {
+        let (depth, signed) = match &self.named_by {
             None => (1, chart.signed_by.is_some().then(|| chart.name.clone())),
             Some(asked) => (asked.depth + 1, asked.signed.clone()),
         };
         let charts = chart.dependencies.iter().map(|name| {
-            let (name, consumer_destinations) = (
-                name.clone(),
-                Some(Box::new(AskedBy {
-                    depth,
-                    signed: signed.clone(),
-                })),
-            );
-            Ask::Chart(WantedChart {
-                name,
+            DependencyRequest::Chart(ChartRequest {
+                name: name.clone(),
                 pin: None,
                 keys: None,
                 update: None,
-                consumer_destinations,
-                ..wish.clone()
+                named_by: Some(Box::new(DependencyOrigin {
+                    depth,
+                    signed: signed.clone(),
+                })),
+                ..self.clone()
             })
         });
         let images = chart.images.iter().map(|found| {
@@ -246,129 +333,81 @@ impl ItemKind for Chart {
                 ),
                 _ => (found.name.clone(), None),
             };
-            let (platforms, referrers) = (wish.platforms.clone(), wish.referrers);
-            let at = wish.at.clone();
-            Ask::Image(WantedImage {
+            DependencyRequest::Image(ImageRequest {
                 name,
                 pin,
-                platforms,
+                platforms: self.platforms.clone(),
                 update: None,
-                referrers,
-                at,
+                referrers: self.referrers,
+                at: self.at.clone(),
             })
         });
         charts.chain(images).collect()
     }
 
-    async fn resolve(
-        resolver: &Resolver,
-        wish: &WantedChart,
-        old: Option<&Chart>,
-        pins: Pins,
-    ) -> Found<Chart> {
-        let at = match check_dependency(resolver, wish) {
-            Ok(at) => at,
-            Err(cause) => return Found::Lost(None, cause),
+    async fn check_upstream(resolver: &Resolver, old: &LockedChart) -> Result<(), ResolveError> {
+        resolve::head(resolver, old).await.map(drop)
+    }
+}
+
+impl UpdatableRequest for ChartRequest {
+    fn update_policy(&self) -> Option<&str> {
+        self.update.as_deref()
+    }
+
+    fn tagged_reference(&self) -> Option<&ImageRef> {
+        Some(&self.name.reference).filter(|_| self.name.repository.is_none())
+    }
+
+    fn version_source(&self) -> Option<VersionSource> {
+        let Some(repo) = &self.name.repository else {
+            return Some(VersionSource::tags(&self.name.reference));
         };
-        let how = wish.discover.as_ref().map(ToString::to_string);
-        let is_signed = |old: &Chart| match &wish.keys {
-            Some(keys) => old.signed_by.as_ref().is_some_and(|key| keys.has(key)),
-            None => old.signed_by.is_none(),
-        };
-        let same = |old: &&Chart| old.pin == wish.pin && old.discovered == how && is_signed(old);
-        if let Some(old) = old.filter(same) {
-            if matches!(pins, Pins::Keep | Pins::Referrers) {
-                return Found::Kept(old.clone());
-            }
-            match resolve::head(at, old).await {
-                Ok(Some(digest)) if digest == old.digest => return Found::Kept(old.clone()),
-                Ok(_) => {}
-                Err(_) if pins == Pins::Recall => {}
-                Err(cause) if cause.is_gone => return Found::Gone(old.clone()),
-                Err(cause) => return Found::Lost(Some(old.clone()), cause),
-            }
-        }
-        let found = resolve::resolve(resolver, at, wish).await;
-        let locked =
-            old.filter(|_| matches!(pins, Pins::Keep | Pins::Referrers) && wish.pin.is_none());
-        match (found, locked) {
-            // a version that is another archive now is not taken silently
-            (Ok(chart), Some(old)) if chart.digest != old.digest => Found::Lost(
-                old_if(old, how.as_ref(), is_signed(old)),
-                format!(
-                    "upstream answers {} for this version now, the lock has {}; `--refresh` takes it",
-                    chart.digest, old.digest
-                )
-                .into(),
-            ),
-            (Ok(chart), _) if old.is_some_and(|old| *old == chart) => Found::Kept(chart),
-            (Ok(chart), _) => Found::New(chart),
-            (Err(cause), _) => Found::Lost(old.filter(same).cloned(), cause),
-        }
+        Some(VersionSource::Chart(ChartVersions {
+            repo: repo.clone(),
+            chart: self.name.chart.clone(),
+        }))
     }
 
-    fn moving(entry: &ChartEntry) -> Vec<Moving<'_>> {
-        written::moving(entry).into_iter().collect()
+    fn demanded_digest(&self) -> Option<(&Digest, &Location)> {
+        Some((self.pin.as_ref()?, &self.at))
     }
 
-    fn policy(wish: &WantedChart) -> Option<&str> {
-        wish.update.as_deref()
-    }
-
-    fn tagged(wish: &WantedChart) -> Option<&ImageRef> {
-        Some(&wish.name.reference).filter(|_| wish.name.repository.is_none())
-    }
-
-    fn indexed(wish: &WantedChart) -> Option<ChartVersions> {
-        let ChartName {
-            repository, chart, ..
-        } = &wish.name;
-        Some(ChartVersions {
-            repo: repository.clone()?,
-            chart: chart.clone(),
-        })
-    }
-
-    fn demanded(wish: &WantedChart) -> Option<(&Digest, &Location)> {
-        Some((wish.pin.as_ref()?, &wish.at))
-    }
-
-    async fn stand(resolver: &Resolver, wish: &WantedChart) -> Result<Stand, Cause> {
+    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
         let ImageRef {
             registry,
             repository,
             tag,
             ..
-        } = &wish.name.reference;
+        } = &self.name.reference;
         let asked = async {
-            if let Some(url) = &wish.name.repository {
-                let archive = repository::archive(resolver, url, &wish.name).await?;
+            if let Some(url) = &self.name.repository {
+                let archive = repository::archive(resolver, url, &self.name).await?;
                 // of a chart that stands in a registry it may be either of two digests
                 return Ok(archive.digest.filter(|_| archive.url.scheme() != "oci"));
             }
             let session = resolver.sessions().upstream(registry).await?;
             let tag = tag.as_deref().unwrap_or_default();
             let digest = session.head_manifest(repository, tag, false).await?;
-            digest.map(Some).ok_or_else(Cause::gone)
+            digest.map(Some).ok_or_else(ResolveError::gone)
         };
         match asked.await {
-            Err(cause) if cause.is_gone => Ok(Stand::Gone),
-            digest => Ok(Stand::There {
+            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
+            digest => Ok(UpstreamStatus::Present {
                 digest: digest?,
                 size: None,
             }),
         }
     }
-
-    async fn is_upstream(resolver: &Resolver, old: &Chart) -> Result<(), Cause> {
-        resolve::head(resolver, old).await.map(drop)
-    }
 }
 
 /// The resolver for `wish`. A chart that only charts name is one of a limited number, and has no
 /// account.
-fn check_dependency<'r>(resolver: &'r Resolver, wish: &WantedChart) -> Result<&'r Resolver, Cause> {
-    let Some(AskedBy { depth, signed }) = wish.consumer_destinations.as_deref() else {
+fn check_dependency<'r>(
+    resolver: &'r Resolver,
+    wish: &ChartRequest,
+) -> Result<&'r Resolver, ResolveError> {
+    let Some(DependencyOrigin { depth, signed }) = wish.named_by.as_deref() else {
         return Ok(resolver);
     };
     let most = resolver.limits().chart_dependency_depth;
@@ -390,6 +429,6 @@ fn check_dependency<'r>(resolver: &'r Resolver, wish: &WantedChart) -> Result<&'
 }
 
 /// The old pin, where it still is what is asked for.
-fn old_if(old: &Chart, how: Option<&String>, is_signed: bool) -> Option<Chart> {
+fn old_if(old: &LockedChart, how: Option<&String>, is_signed: bool) -> Option<LockedChart> {
     (old.discovered.as_ref() == how && is_signed).then(|| old.clone())
 }

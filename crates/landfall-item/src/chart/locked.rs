@@ -1,7 +1,7 @@
 //! A chart as the lock has it, and its text there.
 
 use super::name::ChartName;
-use crate::file::Sidecar;
+use crate::file::LockedSidecar;
 use crate::text::quoted;
 use landfall_model::{Descriptor, Digest, ImageRef, MediaType};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use std::fmt::{self, Write};
 /// a `url`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Chart {
+pub struct LockedChart {
     /// Its name with the version.
     pub name: ChartName,
     /// The digest that landfall's manifest requires.
@@ -33,7 +33,7 @@ pub struct Chart {
     pub url: Option<String>,
     /// The provenance beside an archive.
     #[serde(default)]
-    pub provenance: Option<Sidecar>,
+    pub provenance: Option<LockedSidecar>,
     /// The fingerprint of the key that signed the provenance, where one was demanded.
     #[serde(default)]
     pub signed_by: Option<String>,
@@ -78,7 +78,7 @@ pub struct OpenReference {
     pub why: String,
 }
 
-impl Chart {
+impl LockedChart {
     /// The registry and repository that it comes from, where that is a registry.
     pub(super) fn source(&self) -> Option<ImageRef> {
         self.media_type.as_ref()?;
@@ -91,7 +91,7 @@ impl Chart {
 }
 
 /// Writes `chart`, one fact a line.
-pub(super) fn write(chart: &Chart, out: &mut dyn Write) -> fmt::Result {
+pub(super) fn write(chart: &LockedChart, out: &mut dyn Write) -> fmt::Result {
     writeln!(out, "- name: {}", quoted(chart.name.as_str()))?;
     if let Some(pin) = &chart.pin {
         writeln!(out, "  pin: {pin}")?;
@@ -105,7 +105,7 @@ pub(super) fn write(chart: &Chart, out: &mut dyn Write) -> fmt::Result {
     if let Some(url) = &chart.url {
         writeln!(out, "  url: {}", quoted(url))?;
     }
-    if let Some(Sidecar { url, digest, size }) = &chart.provenance {
+    if let Some(LockedSidecar { url, digest, size }) = &chart.provenance {
         writeln!(
             out,
             "  provenance: {{url: {}, digest: {digest}, size: {size}}}",

@@ -7,22 +7,22 @@ mod dependencies;
 mod images;
 mod kind;
 mod locked;
+mod manifest_entry;
 mod metadata;
 mod name;
 mod parts;
 mod provenance;
 mod repository;
+mod request;
 mod resolve;
-mod wish;
-mod written;
 
 pub use archive::{ChartArchive, clash, index, index_entry};
 pub use images::{FindImages, FoundImages};
-pub use locked::{Chart, ChartImage, OpenReference};
+pub use locked::{ChartImage, LockedChart, OpenReference};
+pub(crate) use manifest_entry::ChartEntry;
 pub use name::ChartName;
 pub use repository::versions as chart_versions;
-pub use wish::Discovery;
-pub(crate) use wish::WantedChart;
+pub use request::{ChartRequest, Discovery};
 
 /// Reads `archive` as a chart: what it says of itself, and what it lacks.
 ///

@@ -1,7 +1,7 @@
 //! A chart taken apart: the artifact of a registry, or one that is made of an archive and its
 //! provenance.
 
-use super::locked::Chart;
+use super::locked::LockedChart;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 use std::sync::Arc;
 
 /// Takes a locked chart apart. The artifact of an archive follows from the lock alone.
-pub(super) fn entry(chart: &Chart) -> LockEntry {
+pub(super) fn entry(chart: &LockedChart) -> LockEntry {
     let parts = match chart.source() {
         Some(source) => {
             let (registry, repository): (Arc<str>, Arc<str>) = (
@@ -52,7 +52,7 @@ pub(super) fn entry(chart: &Chart) -> LockEntry {
 }
 
 /// The manifest of an artifact.
-pub(super) fn manifest(chart: &Chart) -> Descriptor {
+pub(super) fn manifest(chart: &LockedChart) -> Descriptor {
     let media_type = chart
         .media_type
         .clone()
@@ -65,7 +65,7 @@ pub(super) fn manifest(chart: &Chart) -> Descriptor {
 }
 
 /// The archive and the provenance, where there is one.
-pub(super) fn layers(chart: &Chart) -> (Option<Descriptor>, Option<Descriptor>) {
+pub(super) fn layers(chart: &LockedChart) -> (Option<Descriptor>, Option<Descriptor>) {
     if chart.media_type.is_some() {
         let of = |kinds: &[&str]| {
             chart
@@ -94,7 +94,7 @@ pub(super) fn layers(chart: &Chart) -> (Option<Descriptor>, Option<Descriptor>) 
 }
 
 /// The parts of the artifact that `helm push` would make of the archive, but for a time in it.
-fn wrapped(chart: &Chart) -> Vec<EntryPart> {
+fn wrapped(chart: &LockedChart) -> Vec<EntryPart> {
     let mut config = Map::new();
     config.insert("name".into(), json!(chart.name.chart));
     config.insert("version".into(), json!(chart.name.version));

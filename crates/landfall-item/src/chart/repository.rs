@@ -7,7 +7,7 @@
 
 use super::metadata::plain;
 use super::name::ChartName;
-use crate::resolver::{Cause, Resolver};
+use crate::resolver::{ResolveError, Resolver};
 use landfall_model::document;
 use landfall_model::{Digest, has_userinfo};
 use serde::Deserialize;
@@ -45,7 +45,11 @@ pub(super) struct Archive {
 ///
 /// # Errors
 /// When the index cannot be had or read, or has no such chart.
-pub async fn versions(resolver: &Resolver, url: &str, chart: &str) -> Result<Vec<String>, Cause> {
+pub async fn versions(
+    resolver: &Resolver,
+    url: &str,
+    chart: &str,
+) -> Result<Vec<String>, ResolveError> {
     let url = url.trim_end_matches('/');
     let listed = listed(resolver, url, chart).await;
     let listed = listed.map_err(|cause| cause.of(&format!("chart `{chart}` of {url}")))?;
@@ -60,7 +64,7 @@ pub(super) async fn archive(
     resolver: &Resolver,
     url: &str,
     name: &ChartName,
-) -> Result<Archive, Cause> {
+) -> Result<Archive, ResolveError> {
     let listed = listed(resolver, url, &name.chart).await?;
     let archive = find(&listed, url, name)?;
     resolver
@@ -75,12 +79,12 @@ pub(super) fn index_of(url: &str) -> String {
     format!("{url}/index.yaml")
 }
 
-async fn listed(resolver: &Resolver, url: &str, chart: &str) -> Result<Vec<Listed>, Cause> {
+async fn listed(resolver: &Resolver, url: &str, chart: &str) -> Result<Vec<Listed>, ResolveError> {
     let index = resolver.index(&index_of(url)).await?;
     let text = String::from_utf8_lossy(&index);
     let read = read(&text, chart, resolver.limits().document_bytes);
-    read.map_err(|why| Cause::from(format!("{}: {why}", index_of(url))))?
-        .ok_or_else(Cause::gone)
+    read.map_err(|why| ResolveError::from(format!("{}: {why}", index_of(url))))?
+        .ok_or_else(ResolveError::gone)
 }
 
 /// The versions of `chart` in an index; `None` where it has no such chart. More than `most` bytes
@@ -142,7 +146,7 @@ fn section<'t>(text: &'t str, chart: &str) -> Option<&'t str> {
     Some(start.map_or("", |start| &text[start..]))
 }
 
-fn find(listed: &[Listed], repository: &str, name: &ChartName) -> Result<Archive, Cause> {
+fn find(listed: &[Listed], repository: &str, name: &ChartName) -> Result<Archive, ResolveError> {
     let version = |one: &Listed| plain(&one.version).unwrap_or_default();
     let Some(found) = listed.iter().find(|one| version(one) == name.version) else {
         let bare = |version: &str| version.trim_start_matches('v').to_owned();
@@ -150,8 +154,8 @@ fn find(listed: &[Listed], repository: &str, name: &ChartName) -> Result<Archive
             .iter()
             .map(version)
             .find(|one| bare(one) == bare(&name.version));
-        return Err(near.map_or_else(Cause::gone, |near| {
-            Cause::from(format!(
+        return Err(near.map_or_else(ResolveError::gone, |near| {
+            ResolveError::from(format!(
                 "its repository calls this version {near}; write it so"
             ))
         }));

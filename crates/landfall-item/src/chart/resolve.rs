@@ -1,13 +1,13 @@
 //! Resolves a chart: its artifact or archive, what it says of itself, its provenance, dependencies
 //! and images.
 
-use super::locked::Chart;
+use super::locked::LockedChart;
 use super::metadata::{self, chart_yaml, files_of, plain};
 use super::name::{ChartName, bare};
-use super::wish::WantedChart;
+use super::request::ChartRequest;
 use super::{dependencies, provenance, repository};
-use crate::file::Sidecar;
-use crate::resolver::{Cause, Resolver};
+use crate::file::LockedSidecar;
+use crate::resolver::{ResolveError, Resolver};
 use landfall_http::ErrorKind;
 use landfall_model::document::ArchiveBudget;
 use landfall_model::{Algorithm, Descriptor, Digest, ImageRef, Manifest, media_type};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// A chart as it came.
 struct Fetched {
-    chart: Chart,
+    chart: LockedChart,
     archive: Vec<u8>,
     provenance: Option<Vec<u8>>,
 }
@@ -24,8 +24,8 @@ struct Fetched {
 pub(super) async fn resolve(
     resolver: &Resolver,
     at: &Resolver,
-    wanted: &WantedChart,
-) -> Result<Chart, Cause> {
+    wanted: &ChartRequest,
+) -> Result<LockedChart, ResolveError> {
     let Fetched {
         mut chart,
         archive,
@@ -73,7 +73,7 @@ pub(super) async fn resolve(
         let work = tokio::task::spawn_blocking(move || finder.images(&archive, &digest, &wanted));
         let found = work
             .await
-            .map_err(|error| Cause::local(error.to_string()))?;
+            .map_err(|error| ResolveError::local(error.to_string()))?;
         let found = found.map_err(|why| format!("its images cannot be found: {why}"))?;
         (chart.images, chart.open) = (found.images, found.open);
         chart.discovered = Some(how.to_string());
@@ -88,7 +88,7 @@ fn source_of(name: &ChartName) -> String {
         .unwrap_or_else(|| format!("oci://{}/", name.reference.registry))
 }
 
-async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<Fetched, Cause> {
+async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<Fetched, ResolveError> {
     let Some(repository) = &name.repository else {
         return artifact(resolver, name, &name.reference).await;
     };
@@ -120,7 +120,7 @@ async fn artifact(
     resolver: &Resolver,
     name: &ChartName,
     reference: &ImageRef,
-) -> Result<Fetched, Cause> {
+) -> Result<Fetched, ResolveError> {
     let tag = reference.tag.clone().unwrap_or_default();
     let raw = resolver.manifest(reference, &tag, None).await?;
     let (manifest, kind) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
@@ -158,7 +158,7 @@ async fn artifact(
         .blob_up_to(reference, &archive, limits.archive_bytes)
         .await?;
     let size = raw.bytes.len() as u64;
-    let chart = Chart {
+    let chart = LockedChart {
         media_type: Some(kind.into()),
         blobs,
         ..new(name, raw.digest, size)
@@ -176,14 +176,14 @@ async fn download(
     name: &ChartName,
     url: &str,
     expected: Option<&Digest>,
-) -> Result<Fetched, Cause> {
+) -> Result<Fetched, ResolveError> {
     let most = resolver.limits().archive_bytes as usize;
     let archive = resolver
         .small_file(url, most, expected)
         .await
         .map_err(|error| {
             let is_other = error.kind == ErrorKind::Invalid && expected.is_some();
-            let cause = Cause::from(error);
+            let cause = ResolveError::from(error);
             if is_other {
                 cause.of("its repository names another digest")
             } else {
@@ -212,7 +212,7 @@ async fn download(
                     bytes.clone(),
                 )
                 .await;
-            chart.provenance = Some(Sidecar {
+            chart.provenance = Some(LockedSidecar {
                 url: beside,
                 digest,
                 size: bytes.len() as u64,
@@ -228,7 +228,7 @@ async fn download(
         {
             None
         }
-        Err(error) => return Err(Cause::from(error).of("its provenance")),
+        Err(error) => return Err(ResolveError::from(error).of("its provenance")),
     };
     Ok(Fetched {
         chart,
@@ -245,8 +245,8 @@ fn parts_of(media_type: &str, digest: &Digest, size: usize) -> Descriptor {
     }
 }
 
-fn new(name: &ChartName, digest: Digest, size: u64) -> Chart {
-    Chart {
+fn new(name: &ChartName, digest: Digest, size: u64) -> LockedChart {
+    LockedChart {
         name: name.clone(),
         pin: None,
         digest,
@@ -266,7 +266,10 @@ fn new(name: &ChartName, digest: Digest, size: u64) -> Chart {
 }
 
 /// The digest that upstream gives the chart now; `None` where it does not say without a download.
-pub(super) async fn head(resolver: &Resolver, old: &Chart) -> Result<Option<Digest>, Cause> {
+pub(super) async fn head(
+    resolver: &Resolver,
+    old: &LockedChart,
+) -> Result<Option<Digest>, ResolveError> {
     let reference = match &old.name.repository {
         None => old.name.reference.clone(),
         Some(url) => {
@@ -292,6 +295,6 @@ pub(super) async fn head(resolver: &Resolver, old: &Chart) -> Result<Option<Dige
         .await?
     {
         Some(digest) => Ok(Some(digest)),
-        None => Err(Cause::gone()),
+        None => Err(ResolveError::gone()),
     }
 }

@@ -1,14 +1,16 @@
 //! A file as an item: what everybody else asks of it, and how it is locked.
 
-use super::locked::{self, File};
-use super::wish::{Checksum, WantedFile};
-use super::written::{self, FileEntry};
+use super::locked::{self, LockedFile};
+use super::manifest_entry::{self, FileEntry};
+use super::request::{Checksum, FileRequest};
 use super::{parts, resolve};
-use crate::resolver::Cause;
+use crate::lockfile::Lock;
+use crate::resolver::ResolveError;
 use crate::text::oversize;
 use crate::{
-    Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem, Pins,
-    Resolver, Stand,
+    AuditedItem, EntryReader, Exclusion, FieldConflict, ItemIdentity, ItemKind, ItemRequest,
+    LockedItem, ManifestEntry, ManifestResult, PinPolicy, PushedItem, ResolvableRequest,
+    ResolveOutcome, Resolver, ServedItem, UpdatableRequest, UpstreamStatus, UrlFile,
 };
 use landfall_content::LockEntry;
 use landfall_model::document::{Location, Node, SourceSpan};
@@ -17,7 +19,7 @@ use landfall_model::{Destination, DestinationMap, Digest};
 use std::borrow::Cow;
 use std::fmt;
 
-impl LockedItem for File {
+impl ItemIdentity for LockedFile {
     fn kind(&self) -> EntryKind {
         EntryKind::File
     }
@@ -30,12 +32,61 @@ impl LockedItem for File {
         &self.digest
     }
 
+    fn source(&self) -> String {
+        self.name.clone()
+    }
+}
+
+impl PushedItem for LockedFile {
+    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
+        vec![mapping.own_destination(&parts::file_repository(&self.name))]
+    }
+
+    fn tag(&self) -> String {
+        parts::file_tag(&self.digest)
+    }
+}
+
+impl AuditedItem for LockedFile {}
+
+impl ServedItem for LockedFile {
+    fn own_repository(&self) -> String {
+        parts::file_repository(&self.name)
+    }
+
+    fn files(&self) -> Vec<UrlFile<'_>> {
+        let own = UrlFile {
+            kind: EntryKind::File,
+            name: &self.name,
+            urls: std::iter::once(&self.name)
+                .chain(&self.also)
+                .map(Cow::from)
+                .collect(),
+            digest: &self.digest,
+            size: self.size,
+            mode: self.mode.as_deref(),
+            members: &self.unpack,
+        };
+        let sidecars = self.sidecars.iter().map(|sidecar| UrlFile {
+            kind: EntryKind::Sidecar,
+            name: &sidecar.url,
+            urls: sidecar_urls(&sidecar.url, self).collect(),
+            digest: &sidecar.digest,
+            size: sidecar.size,
+            mode: None,
+            members: &[],
+        });
+        std::iter::once(own).chain(sidecars).collect()
+    }
+}
+
+impl LockedItem for LockedFile {
     fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         locked::write(self, out)
     }
 
     /// The sum of all sizes must fit, and the host of each URL must fit as the name of a folder.
-    fn fault(&self) -> Option<String> {
+    fn implausibility(&self) -> Option<String> {
         let url = || {
             let files = self.files();
             let url = files
@@ -64,53 +115,17 @@ impl LockedItem for File {
     fn entry(&self) -> LockEntry {
         parts::entry(self)
     }
-
-    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        vec![mapping.own_destination(&parts::file_repository(&self.name))]
-    }
-
-    fn tag(&self) -> String {
-        parts::file_tag(&self.digest)
-    }
-
-    fn own_repository(&self) -> String {
-        parts::file_repository(&self.name)
-    }
-
-    fn files(&self) -> Vec<FileForm<'_>> {
-        let own = FileForm {
-            kind: EntryKind::File,
-            name: &self.name,
-            urls: std::iter::once(&self.name)
-                .chain(&self.also)
-                .map(Cow::from)
-                .collect(),
-            digest: &self.digest,
-            size: self.size,
-            mode: self.mode.as_deref(),
-            members: &self.unpack,
-        };
-        let sidecars = self.sidecars.iter().map(|sidecar| FileForm {
-            kind: EntryKind::Sidecar,
-            name: &sidecar.url,
-            urls: sidecar_urls(&sidecar.url, self).collect(),
-            digest: &sidecar.digest,
-            size: sidecar.size,
-            mode: None,
-            members: &[],
-        });
-        std::iter::once(own).chain(sidecars).collect()
-    }
 }
 
-impl ItemKind for File {
+impl ItemKind for LockedFile {
     const KIND: EntryKind = EntryKind::File;
+    const SECTION: &'static str = "files";
     const HAS_FILES: bool = true;
     type Name = String;
-    type Wish = WantedFile;
-    type Written = FileEntry;
+    type Request = FileRequest;
+    type Entry = FileEntry;
 
-    fn is_named(text: &str) -> bool {
+    fn is_name(text: &str) -> bool {
         text.contains("://")
     }
 
@@ -118,58 +133,79 @@ impl ItemKind for File {
         &self.name
     }
 
-    fn wished(wish: &WantedFile) -> &String {
-        &wish.url
+    fn section(lock: &Lock) -> &[LockedFile] {
+        &lock.files
     }
 
-    fn read(
-        entry: &FileEntry,
+    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedFile> {
+        &mut lock.files
+    }
+
+    fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String> {
+        manifest_entry::url_of(text, span)
+    }
+
+    fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
+        manifest_entry::url_of(text, span).map(Exclusion::Url)
+    }
+}
+
+impl ManifestEntry for FileEntry {
+    type Request = FileRequest;
+
+    fn expand(
+        &self,
         node: &Node,
         reader: &EntryReader<'_>,
-    ) -> Checked<Vec<(WantedFile, SourceSpan)>> {
-        written::read(entry, node, reader)
+    ) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
+        manifest_entry::read(self, node, reader)
+    }
+}
+
+impl ItemRequest for FileRequest {
+    type Name = String;
+
+    fn name(&self) -> &String {
+        &self.url
     }
 
-    fn name_of(text: &str, span: &SourceSpan) -> Checked<String> {
-        written::url_of(text, span)
+    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
+        matches!(exclusion, Exclusion::Url(url) if *url == self.url)
     }
 
-    fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
-        written::url_of(text, span).map(Exclude::Url)
+    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
+        matches!(exclusion, Exclusion::Url(_)).then(|| self.url.clone())
     }
 
-    fn is_excluded(wish: &WantedFile, exclude: &Exclude) -> bool {
-        matches!(exclude, Exclude::Url(url) if *url == wish.url)
-    }
-
-    fn alike(wish: &WantedFile, exclude: &Exclude) -> Option<String> {
-        matches!(exclude, Exclude::Url(_)).then(|| wish.url.clone())
-    }
-
-    fn urls(wish: &WantedFile) -> Vec<&str> {
-        std::iter::once(&wish.url)
-            .chain(&wish.also)
+    fn urls(&self) -> Vec<&str> {
+        std::iter::once(&self.url)
+            .chain(&self.also)
             .map(String::as_str)
             .collect()
     }
 
-    fn join(first: &mut WantedFile, second: &WantedFile) -> Result<(), Contradiction> {
-        first.join(second)
+    fn merge(&mut self, other: &FileRequest) -> Result<(), FieldConflict> {
+        self.join(other)
     }
+}
+
+impl ResolvableRequest for FileRequest {
+    type Item = LockedFile;
 
     async fn resolve(
+        &self,
         resolver: &Resolver,
-        wish: &WantedFile,
-        old: Option<&File>,
-        pins: Pins,
-    ) -> Found<File> {
-        let checksum = wish.checksum.as_ref().map(Checksum::to_string);
-        let same = |old: &&File| old.checksum == checksum && resolve::is_signed_as_asked(old, wish);
-        if let (Some(old), Pins::Keep | Pins::Referrers) = (old.filter(same), pins) {
+        old: Option<&LockedFile>,
+        pins: PinPolicy,
+    ) -> ResolveOutcome<LockedFile> {
+        let checksum = self.checksum.as_ref().map(Checksum::to_string);
+        let same =
+            |old: &&LockedFile| old.checksum == checksum && resolve::is_signed_as_asked(old, self);
+        if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old.filter(same), pins) {
             // these are not asked for upstream: they follow the manifest
-            let (also, mode, unpack) = (wish.also.clone(), wish.mode.clone(), wish.unpack.clone());
-            let signed_by = old.signed_by.clone().filter(|_| wish.key.is_some());
-            return Found::Kept(File {
+            let (also, mode, unpack) = (self.also.clone(), self.mode.clone(), self.unpack.clone());
+            let signed_by = old.signed_by.clone().filter(|_| self.key.is_some());
+            return ResolveOutcome::Kept(LockedFile {
                 also,
                 mode,
                 signed_by,
@@ -177,44 +213,45 @@ impl ItemKind for File {
                 ..old.clone()
             });
         }
-        match resolve::resolve(resolver, wish).await {
-            Ok(file) => Found::New(file),
-            Err(cause) => Found::Lost(old.filter(same).cloned(), cause),
+        match resolve::resolve(resolver, self).await {
+            Ok(file) => ResolveOutcome::New(file),
+            Err(cause) => ResolveOutcome::Failed(old.filter(same).cloned(), cause),
         }
     }
 
-    fn demanded(wish: &WantedFile) -> Option<(&Digest, &Location)> {
-        match &wish.checksum {
-            Some(Checksum::Digest(digest)) => Some((digest, &wish.at)),
+    async fn check_upstream(resolver: &Resolver, old: &LockedFile) -> Result<(), ResolveError> {
+        resolve::size_of(resolver, &old.name).await.map(drop)
+    }
+}
+
+impl UpdatableRequest for FileRequest {
+    fn demanded_digest(&self) -> Option<(&Digest, &Location)> {
+        match &self.checksum {
+            Some(Checksum::Digest(digest)) => Some((digest, &self.at)),
             _ => None,
         }
     }
 
-    /// Of a file with a checksum file, that must be there too.
-    async fn stand(resolver: &Resolver, wish: &WantedFile) -> Result<Stand, Cause> {
+    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
         let asked = async {
-            if let Some(Checksum::Sidecar(url)) = &wish.checksum {
+            if let Some(Checksum::Sidecar(url)) = &self.checksum {
                 resolve::size_of(resolver, url).await?;
             }
-            resolve::size_of(resolver, &wish.url).await
+            resolve::size_of(resolver, &self.url).await
         };
         match asked.await {
-            Err(cause) if cause.is_gone => Ok(Stand::Gone),
-            size => Ok(Stand::There {
+            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
+            size => Ok(UpstreamStatus::Present {
                 digest: None,
                 size: size?,
             }),
         }
     }
-
-    async fn is_upstream(resolver: &Resolver, old: &File) -> Result<(), Cause> {
-        resolve::size_of(resolver, &old.name).await.map(drop)
-    }
 }
 
 /// The URLs of a sidecar. One that stands beside the file, as `<url>.sha256` does, stands beside
 /// its other URLs too: who asks there for the file looks for the checksum there.
-fn sidecar_urls<'a>(url: &'a str, file: &'a File) -> impl Iterator<Item = Cow<'a, str>> {
+fn sidecar_urls<'a>(url: &'a str, file: &'a LockedFile) -> impl Iterator<Item = Cow<'a, str>> {
     let is_ending = |ending: &&str| !ending.is_empty() && !ending.contains(['/', '?']);
     let ending = url.strip_prefix(&*file.name).filter(is_ending);
     let beside = ending
@@ -244,11 +281,11 @@ pub(crate) fn is_file_url(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Sidecar;
+    use crate::LockedSidecar;
 
     #[test]
     fn a_sidecar_beside_the_file_is_beside_its_other_urls_too() {
-        let mut file = File::new(
+        let mut file = LockedFile::new(
             "https://dl.k8s.io/release/v1/kubelet",
             Digest::sha256(b"k"),
             1,
@@ -257,7 +294,7 @@ mod tests {
             "https://dl.k8s.io/v1/kubelet".into(),
             "https://h/get?file=kubelet".into(),
         ];
-        let sidecar = |url: &str| Sidecar {
+        let sidecar = |url: &str| LockedSidecar {
             url: url.into(),
             digest: Digest::sha256(url.as_bytes()),
             size: 1,

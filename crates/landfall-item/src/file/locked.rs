@@ -8,7 +8,7 @@ use std::fmt::{self, Write};
 /// A locked plain file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
+pub struct LockedFile {
     /// The URL.
     pub name: String,
     /// SHA-256 of the content.
@@ -20,7 +20,7 @@ pub struct File {
     pub checksum: Option<String>,
     /// Checksum files, signatures and certificates, carried byte for byte.
     #[serde(default)]
-    pub sidecars: Vec<Sidecar>,
+    pub sidecars: Vec<LockedSidecar>,
     /// Other URLs of it.
     #[serde(default)]
     pub also: Vec<String>,
@@ -35,11 +35,11 @@ pub struct File {
     pub unpack: Vec<String>,
 }
 
-impl File {
+impl LockedFile {
     /// A file without a checksum.
-    pub fn new(name: impl Into<String>, digest: Digest, size: u64) -> File {
+    pub fn new(name: impl Into<String>, digest: Digest, size: u64) -> LockedFile {
         let name = name.into();
-        File {
+        LockedFile {
             name,
             digest,
             size,
@@ -53,10 +53,10 @@ impl File {
     }
 }
 
-/// A checksum file, signature or certificate that travels with a [`File`].
+/// A checksum file, signature or certificate that travels with a [`LockedFile`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sidecar {
+pub struct LockedSidecar {
     /// Its URL.
     pub url: String,
     /// SHA-256 of its content.
@@ -66,7 +66,7 @@ pub struct Sidecar {
 }
 
 /// Writes `file`, one fact a line.
-pub(super) fn write(file: &File, out: &mut dyn Write) -> fmt::Result {
+pub(super) fn write(file: &LockedFile, out: &mut dyn Write) -> fmt::Result {
     writeln!(
         out,
         "- name: {}\n  digest: {}\n  size: {}",

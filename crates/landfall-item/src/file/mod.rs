@@ -3,11 +3,13 @@
 mod checksum;
 mod kind;
 mod locked;
+mod manifest_entry;
 mod parts;
+mod request;
 mod resolve;
-mod wish;
-mod written;
 
 pub(crate) use kind::is_file_url;
-pub use locked::{File, Sidecar};
+pub use locked::{LockedFile, LockedSidecar};
+pub(crate) use manifest_entry::FileEntry;
 pub use parts::file_repository;
+pub use request::FileRequest;

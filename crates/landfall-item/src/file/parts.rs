@@ -1,6 +1,6 @@
 //! A file taken apart: an artifact of one layer, its checksum files further layers.
 
-use super::locked::File;
+use super::locked::LockedFile;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
@@ -13,7 +13,7 @@ const TITLE: &str = "org.opencontainers.image.title";
 const EMPTY: &[u8] = b"{}";
 
 /// Takes a locked file apart. The artifact's manifest follows from the lock alone.
-pub(super) fn entry(file: &File) -> LockEntry {
+pub(super) fn entry(file: &LockedFile) -> LockEntry {
     let layers = std::iter::once((&file.name, &file.digest, file.size)).chain(
         file.sidecars
             .iter()
@@ -66,7 +66,7 @@ pub(super) fn entry(file: &File) -> LockEntry {
     }
 }
 
-fn manifest(file: &File, config: &Descriptor, layers: &[(&String, Descriptor)]) -> Vec<u8> {
+fn manifest(file: &LockedFile, config: &Descriptor, layers: &[(&String, Descriptor)]) -> Vec<u8> {
     let layers: Vec<_> = layers
         .iter()
         .map(|(url, descriptor)| {
@@ -129,22 +129,22 @@ pub(super) fn file_tag(digest: &Digest) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Sidecar;
+    use crate::LockedSidecar;
     use landfall_model::Manifest;
 
     #[test]
     fn a_file_is_an_artifact_with_its_sidecars_as_layers() {
-        let file = File {
+        let file = LockedFile {
             name: "https://dl.k8s.io/v1/kubelet".into(),
             digest: Digest::sha256(b"kubelet"),
             size: 7,
             checksum: None,
-            sidecars: vec![Sidecar {
+            sidecars: vec![LockedSidecar {
                 url: "https://dl.k8s.io/v1/kubelet.sha256".into(),
                 digest: Digest::sha256(b"sum"),
                 size: 3,
             }],
-            ..File::new("", Digest::sha256(b""), 0)
+            ..LockedFile::new("", Digest::sha256(b""), 0)
         };
         let entry = entry(&file);
         assert!(entry.layout_name.starts_with("files/dl.k8s.io/"));

@@ -1,9 +1,9 @@
 //! Resolves a file: its digest and size, checked against its checksum.
 
 use super::checksum;
-use super::locked::{File, Sidecar};
-use super::wish::{Checksum, WantedFile};
-use crate::resolver::{Cause, Resolver};
+use super::locked::{LockedFile, LockedSidecar};
+use super::request::{Checksum, FileRequest};
+use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use landfall_content::BlobRead;
@@ -14,8 +14,11 @@ use landfall_model::{Algorithm, Descriptor, Digest, Hasher, media_type};
 use std::io::Write;
 
 /// Resolves `wanted`. If its SHA-256 is known already, it is not downloaded here; `pull` checks it.
-pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<File, Cause> {
-    let mut file = File {
+pub(super) async fn resolve(
+    resolver: &Resolver,
+    wanted: &FileRequest,
+) -> Result<LockedFile, ResolveError> {
+    let mut file = LockedFile {
         name: wanted.url.clone(),
         digest: Digest::sha256(b""),
         size: 0,
@@ -32,8 +35,8 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
         Some(Checksum::Sidecar(url)) => {
             let bytes = beside(resolver, url, "its checksum file").await?;
             let digest = checksum::find(&String::from_utf8_lossy(&bytes), &wanted.url)
-                .map_err(|why| Cause::from(format!("its checksum file {why}")))?;
-            file.sidecars.push(Sidecar {
+                .map_err(|why| ResolveError::from(format!("its checksum file {why}")))?;
+            file.sidecars.push(LockedSidecar {
                 url: url.clone(),
                 digest: Digest::sha256(&bytes),
                 size: bytes.len() as u64,
@@ -45,7 +48,7 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
     for url in &wanted.signatures {
         let bytes = beside(resolver, url, "its signature").await?;
         let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
-        file.sidecars.push(Sidecar {
+        file.sidecars.push(LockedSidecar {
             url: url.clone(),
             digest,
             size,
@@ -70,11 +73,12 @@ pub(super) async fn resolve(resolver: &Resolver, wanted: &WantedFile) -> Result<
 }
 
 /// Whether `old` has the signatures that `wanted` asks for, and was checked with its key.
-pub(super) fn is_signed_as_asked(old: &File, wanted: &WantedFile) -> bool {
+pub(super) fn is_signed_as_asked(old: &LockedFile, wanted: &FileRequest) -> bool {
     let has = |url: &String| old.sidecars.iter().any(|sidecar| sidecar.url == *url);
     let is_checksum = |url: &String| old.checksum.as_ref() == Some(url);
-    let asked =
-        |sidecar: &Sidecar| is_checksum(&sidecar.url) || wanted.signatures.contains(&sidecar.url);
+    let asked = |sidecar: &LockedSidecar| {
+        is_checksum(&sidecar.url) || wanted.signatures.contains(&sidecar.url)
+    };
     let is_by = |key: &FileKey| old.signed_by.as_ref().is_some_and(|name| key.has(name));
     wanted.signatures.iter().all(has)
         && old.sidecars.iter().all(asked)
@@ -85,11 +89,11 @@ pub(super) fn is_signed_as_asked(old: &File, wanted: &WantedFile) -> bool {
 /// file is of that; any other is of the file, which must be there as a whole for it.
 async fn signer(
     resolver: &Resolver,
-    wanted: &WantedFile,
-    file: &File,
+    wanted: &FileRequest,
+    file: &LockedFile,
     key: &FileKey,
     signatures: &[(&String, Bytes)],
-) -> Result<String, Cause> {
+) -> Result<String, ResolveError> {
     let checksum = file
         .sidecars
         .first()
@@ -120,7 +124,7 @@ async fn signer(
         });
         match checking
             .await
-            .map_err(|error| Cause::local(error.to_string()))?
+            .map_err(|error| ResolveError::local(error.to_string()))?
         {
             Ok(name) => return Ok(name),
             Err(error) => why.push(format!("{url}: {error}")),
@@ -135,10 +139,10 @@ async fn signer(
 }
 
 /// A small file beside the file, which is called `what`; kept for `pull`.
-async fn beside(resolver: &Resolver, url: &str, what: &str) -> Result<Bytes, Cause> {
+async fn beside(resolver: &Resolver, url: &str, what: &str) -> Result<Bytes, ResolveError> {
     let most = resolver.limits().document_bytes;
     let bytes = resolver.small_file(url, most, None).await;
-    let bytes = bytes.map_err(|error| Cause::from(error).of(what))?;
+    let bytes = bytes.map_err(|error| ResolveError::from(error).of(what))?;
     let descriptor = Descriptor {
         digest: Digest::sha256(&bytes),
         size: bytes.len() as u64,
@@ -151,7 +155,7 @@ async fn beside(resolver: &Resolver, url: &str, what: &str) -> Result<Bytes, Cau
 /// The size that the server reports: by HEAD, or by GET where that gives none (signed URLs of
 /// object stores allow GET only, and some servers hang up on HEAD). `None` if it reports none, or
 /// compresses the body.
-pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, Cause> {
+pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, ResolveError> {
     let sessions = resolver.sessions();
     let size = |response: &HttpResponse| match response.compression_error("the file") {
         None => response
@@ -179,7 +183,7 @@ async fn download(
     resolver: &Resolver,
     url: &str,
     expected: Option<&Digest>,
-) -> Result<(Digest, u64), Cause> {
+) -> Result<(Digest, u64), ResolveError> {
     let mut attempts = resolver
         .sessions()
         .transport()
@@ -197,8 +201,8 @@ async fn download_once(
     resolver: &Resolver,
     url: &str,
     expected: Option<&Digest>,
-) -> Result<(Digest, u64), BodyFailure<Cause>> {
-    let local = |error: String| BodyFailure::Final(Cause::local(error));
+) -> Result<(Digest, u64), BodyFailure<ResolveError>> {
+    let local = |error: String| BodyFailure::Final(ResolveError::local(error));
     let response = expect_file(get_file(resolver.sessions(), url, None).await?, url).await?;
     // a checksum knows whether these are the file's bytes: servers that call a .tgz's own form an
     // encoding send it is

@@ -1,14 +1,17 @@
 //! An image as an item: what everybody else asks of it, and how it is locked.
 
-use super::locked::Image;
-use super::wish::WantedImage;
-use super::written::{self, ImageEntry};
+use super::locked::LockedImage;
+use super::manifest_entry::{self, ImageEntry};
+use super::request::ImageRequest;
 use super::{parts, referrers, resolve, text, verify};
-use crate::resolver::Cause;
+use crate::lockfile::Lock;
+use crate::resolver::ResolveError;
 use crate::text::oversize;
 use crate::{
-    Checked, Contradiction, EntryReader, Exclude, Found, ItemKind, LockedItem, Moving, Pins,
-    Resolver, Stand, Step,
+    AuditedItem, EntryPathStep, EntryReader, Exclusion, FieldConflict, ItemIdentity, ItemKind,
+    ItemRequest, LockedItem, ManifestEntry, ManifestResult, MovableVersion, PinPolicy, PushedItem,
+    ResolvableRequest, ResolveOutcome, Resolver, ServedItem, UpdatableEntry, UpdatableRequest,
+    UpstreamStatus,
 };
 use landfall_content::{BlobRead, LockEntry};
 use landfall_model::document::{Location, Node, SourceSpan};
@@ -21,7 +24,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
-impl LockedItem for Image {
+impl ItemIdentity for LockedImage {
     fn kind(&self) -> EntryKind {
         EntryKind::Image
     }
@@ -34,38 +37,12 @@ impl LockedItem for Image {
         &self.digest
     }
 
-    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        text::write(self, out)
+    fn source(&self) -> String {
+        self.name.name()
     }
+}
 
-    /// The sum of all sizes must fit, and the tags of referrers must fit into a path and be no tag
-    /// of an image.
-    fn fault(&self) -> Option<String> {
-        let manifests = self.manifests.iter().map(|child| child.size);
-        let blobs = self
-            .blobs
-            .iter()
-            .chain(&self.referrer_blobs)
-            .map(|blob| blob.size);
-        let referrers = || self.referrers.iter().flatten();
-        let rest = self
-            .trimmed
-            .iter()
-            .map(|trimmed| trimmed.size)
-            .chain(referrers().map(|one| one.size));
-        let tag = || {
-            let tag = referrers()
-                .filter_map(|one| one.tag.as_ref())
-                .find(|tag| !is_referrer_tag(tag))?;
-            Some(format!("'{tag}' is no tag that cosign gives"))
-        };
-        oversize(manifests.chain(blobs).chain(rest).chain([self.size])).or_else(tag)
-    }
-
-    fn entry(&self) -> LockEntry {
-        parts::entry(self)
-    }
-
+impl PushedItem for LockedImage {
     fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
         mapping.destinations(&self.name)
     }
@@ -80,20 +57,9 @@ impl LockedItem for Image {
     fn tag(&self) -> String {
         self.destination_tag()
     }
+}
 
-    /// With the source host in front; a port as `host_5001`.
-    fn own_repository(&self) -> String {
-        format!(
-            "{}/{}",
-            host_component(&self.name.registry),
-            self.name.repository
-        )
-    }
-
-    fn is_offered(&self) -> bool {
-        false
-    }
-
+impl AuditedItem for LockedImage {
     fn reference(&self) -> Option<&ImageRef> {
         Some(&self.name)
     }
@@ -124,20 +90,69 @@ impl LockedItem for Image {
     fn has_blob(&self, digest: &Digest) -> bool {
         self.blobs.iter().any(|blob| blob.digest == *digest)
     }
+}
+
+impl ServedItem for LockedImage {
+    /// With the source host in front; a port as `host_5001`.
+    fn own_repository(&self) -> String {
+        format!(
+            "{}/{}",
+            host_component(&self.name.registry),
+            self.name.repository
+        )
+    }
+
+    fn is_served_from_registry(&self) -> bool {
+        false
+    }
+}
+
+impl LockedItem for LockedImage {
+    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        text::write(self, out)
+    }
+
+    /// The sum of all sizes must fit, and the tags of referrers must fit into a path and be no tag
+    /// of an image.
+    fn implausibility(&self) -> Option<String> {
+        let manifests = self.manifests.iter().map(|child| child.size);
+        let blobs = self
+            .blobs
+            .iter()
+            .chain(&self.referrer_blobs)
+            .map(|blob| blob.size);
+        let referrers = || self.referrers.iter().flatten();
+        let rest = self
+            .trimmed
+            .iter()
+            .map(|trimmed| trimmed.size)
+            .chain(referrers().map(|one| one.size));
+        let tag = || {
+            let tag = referrers()
+                .filter_map(|one| one.tag.as_ref())
+                .find(|tag| !is_referrer_tag(tag))?;
+            Some(format!("'{tag}' is no tag that cosign gives"))
+        };
+        oversize(manifests.chain(blobs).chain(rest).chain([self.size])).or_else(tag)
+    }
+
+    fn entry(&self) -> LockEntry {
+        parts::entry(self)
+    }
 
     fn contradictions(&self, blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
         verify::contradictions(self, blobs)
     }
 }
 
-impl ItemKind for Image {
+impl ItemKind for LockedImage {
     const KIND: EntryKind = EntryKind::Image;
-    const AT_ONCE: usize = 2;
+    const SECTION: &'static str = "images";
     type Name = ImageRef;
-    type Wish = WantedImage;
-    type Written = ImageEntry;
+    type Request = ImageRequest;
+    type Entry = ImageEntry;
 
-    fn is_named(text: &str) -> bool {
+    fn is_name(text: &str) -> bool {
         !text.contains("://")
     }
 
@@ -145,143 +160,131 @@ impl ItemKind for Image {
         &self.name
     }
 
-    fn wished(wish: &WantedImage) -> &ImageRef {
-        &wish.name
+    fn section(lock: &Lock) -> &[LockedImage] {
+        &lock.images
     }
 
-    fn read(
-        entry: &ImageEntry,
-        node: &Node,
-        reader: &EntryReader<'_>,
-    ) -> Checked<Vec<(WantedImage, SourceSpan)>> {
-        written::read(entry, node, reader)
+    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedImage> {
+        &mut lock.images
     }
 
-    fn name_of(text: &str, span: &SourceSpan) -> Checked<String> {
-        Ok(written::reference_of(text, span)?.0.to_string())
+    fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String> {
+        Ok(manifest_entry::reference_of(text, span)?.0.to_string())
     }
 
-    fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
-        text.parse().map(Exclude::Reference).map_err(|error: ReferenceError| {
+    fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
+        text.parse().map(Exclusion::Reference).map_err(|error: ReferenceError| {
             let help = "write a repository, as in quay.io/example/app, a full reference, or a file's URL";
             span.fault(error.to_string(), Some(help.into()))
         })
     }
+}
 
-    fn is_excluded(wish: &WantedImage, exclude: &Exclude) -> bool {
-        exclude.has(&wish.name, wish.pin.as_ref())
+impl ManifestEntry for ImageEntry {
+    type Request = ImageRequest;
+
+    fn expand(
+        &self,
+        node: &Node,
+        reader: &EntryReader<'_>,
+    ) -> ManifestResult<Vec<(ImageRequest, SourceSpan)>> {
+        manifest_entry::read(self, node, reader)
+    }
+}
+
+impl UpdatableEntry for ImageEntry {
+    fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
+        moving(self).into_iter().collect()
+    }
+}
+
+impl ItemRequest for ImageRequest {
+    type Name = ImageRef;
+
+    fn name(&self) -> &ImageRef {
+        &self.name
     }
 
-    fn alike(wish: &WantedImage, exclude: &Exclude) -> Option<String> {
-        exclude.alike(&wish.name)
+    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
+        exclusion.has(&self.name, self.pin.as_ref())
     }
 
-    fn join(first: &mut WantedImage, second: &WantedImage) -> Result<(), Contradiction> {
-        first.join(second)
+    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
+        exclusion.alike(&self.name)
     }
+
+    fn merge(&mut self, other: &ImageRequest) -> Result<(), FieldConflict> {
+        self.join(other)
+    }
+}
+
+impl ResolvableRequest for ImageRequest {
+    type Item = LockedImage;
+    const CONCURRENCY: usize = 2;
 
     async fn resolve(
+        &self,
         resolver: &Resolver,
-        wish: &WantedImage,
-        old: Option<&Image>,
-        pins: Pins,
-    ) -> Found<Image> {
-        let archived = resolver.archives().has(&wish.name);
+        old: Option<&LockedImage>,
+        pins: PinPolicy,
+    ) -> ResolveOutcome<LockedImage> {
+        let archived = resolver.archives().has(&self.name);
         // an archive says nothing of what refers to its images: it is looked up when upstream is
         // asked again
-        let unasked = WantedImage {
+        let unasked = ImageRequest {
             referrers: false,
-            ..wish.clone()
+            ..self.clone()
         };
-        let wish = if archived { &unasked } else { wish };
-        let same = |old: &&Image| old.platforms == wish.platforms && old.pin == wish.pin;
+        let request = if archived { &unasked } else { self };
+        let same =
+            |old: &&LockedImage| old.platforms == request.platforms && old.pin == request.pin;
         if let Some(old) = old.filter(same) {
             match pins {
-                Pins::Keep if archived || old.referrers.is_some() == wish.referrers => {
-                    return Found::Kept(old.clone());
+                PinPolicy::Keep if archived || old.referrers.is_some() == request.referrers => {
+                    return ResolveOutcome::Kept(old.clone());
                 }
-                Pins::Keep | Pins::Referrers => return find_referrers(resolver, wish, old).await,
+                PinPolicy::Keep | PinPolicy::Referrers => {
+                    return find_referrers(resolver, request, old).await;
+                }
                 // nobody has read what a store remembers: it counts as far as its manifests say the
                 // same
-                Pins::Recall if !verify::contradictions(old, resolver.disk()).is_empty() => {}
-                Pins::Refresh | Pins::Recall => match resolve::head(resolver, &wish.name).await {
-                    Ok(Some(digest)) if digest == old.digest => {
-                        return find_referrers(resolver, wish, old).await;
+                PinPolicy::Recall if !verify::contradictions(old, resolver.disk()).is_empty() => {}
+                PinPolicy::Refresh | PinPolicy::Recall => {
+                    match resolve::head(resolver, &request.name).await {
+                        Ok(Some(digest)) if digest == old.digest => {
+                            return find_referrers(resolver, request, old).await;
+                        }
+                        Ok(Some(_)) => {}
+                        _ if pins == PinPolicy::Recall => {}
+                        Ok(None) => return ResolveOutcome::Gone(old.clone()),
+                        Err(cause) => return ResolveOutcome::Failed(Some(old.clone()), cause),
                     }
-                    Ok(Some(_)) => {}
-                    _ if pins == Pins::Recall => {}
-                    Ok(None) => return Found::Gone(old.clone()),
-                    Err(cause) => return Found::Lost(Some(old.clone()), cause),
-                },
+                }
             }
         }
         // other platforms of the same name stay at the digest that is locked: a moved tag is not
         // taken
         let locked = old
-            .filter(|_| matches!(pins, Pins::Keep | Pins::Referrers) && wish.pin.is_none())
+            .filter(|_| {
+                matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && request.pin.is_none()
+            })
             .map(|old| old.digest.to_string());
         // a tag is asked for although a digest is demanded: upstream must answer with that digest
         let own = || {
-            wish.name
+            request
+                .name
                 .tag
                 .clone()
-                .or_else(|| wish.name.digest.as_ref().map(Digest::to_string))
+                .or_else(|| request.name.digest.as_ref().map(Digest::to_string))
         };
         let reference = locked.or_else(own).unwrap_or_else(|| "latest".into());
-        match resolve::resolve(resolver, wish, &reference).await {
-            Ok(image) => Found::New(image),
-            Err(cause) => Found::Lost(old.filter(same).cloned(), cause),
+        match resolve::resolve(resolver, request, &reference).await {
+            Ok(image) => ResolveOutcome::New(image),
+            Err(cause) => ResolveOutcome::Failed(old.filter(same).cloned(), cause),
         }
     }
 
-    fn reference(entry: &ImageEntry) -> Option<&str> {
-        match entry {
-            ImageEntry::Short(text) => Some(text),
-            ImageEntry::Full(image) => Some(&image.r#ref),
-        }
-    }
-
-    fn moving(entry: &ImageEntry) -> Vec<Moving<'_>> {
-        moving(entry).into_iter().collect()
-    }
-
-    fn policy(wish: &WantedImage) -> Option<&str> {
-        wish.update.as_deref()
-    }
-
-    fn tagged(wish: &WantedImage) -> Option<&ImageRef> {
-        Some(&wish.name).filter(|name| name.tag.is_some())
-    }
-
-    fn demanded(wish: &WantedImage) -> Option<(&Digest, &Location)> {
-        Some((wish.pin.as_ref()?, &wish.at))
-    }
-
-    async fn stand(resolver: &Resolver, wish: &WantedImage) -> Result<Stand, Cause> {
-        let ImageRef {
-            registry,
-            repository,
-            ..
-        } = &wish.name;
-        let session = resolver.sessions().upstream(registry).await?;
-        let digest = wish.name.digest.as_ref().map(Digest::to_string);
-        let reference = wish.name.tag.clone().or(digest).unwrap_or_default();
-        let stand = match session
-            .head_manifest(repository, &reference, false)
-            .await
-            .map_err(Cause::from)
-        {
-            Ok(None) => Stand::Gone,
-            Err(cause) if cause.is_gone => Stand::Gone,
-            found => Stand::There {
-                digest: found?,
-                size: None,
-            },
-        };
-        Ok(stand)
-    }
-
-    async fn is_upstream(resolver: &Resolver, old: &Image) -> Result<(), Cause> {
+    async fn check_upstream(resolver: &Resolver, old: &LockedImage) -> Result<(), ResolveError> {
         let ImageRef {
             registry,
             repository,
@@ -293,38 +296,80 @@ impl ItemKind for Image {
             .await?
         {
             Some(_) => Ok(()),
-            None => Err(Cause::gone()),
+            None => Err(ResolveError::gone()),
         }
     }
 }
 
+impl UpdatableRequest for ImageRequest {
+    fn update_policy(&self) -> Option<&str> {
+        self.update.as_deref()
+    }
+
+    fn tagged_reference(&self) -> Option<&ImageRef> {
+        Some(&self.name).filter(|name| name.tag.is_some())
+    }
+
+    fn demanded_digest(&self) -> Option<(&Digest, &Location)> {
+        Some((self.pin.as_ref()?, &self.at))
+    }
+
+    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
+        let ImageRef {
+            registry,
+            repository,
+            ..
+        } = &self.name;
+        let session = resolver.sessions().upstream(registry).await?;
+        let digest = self.name.digest.as_ref().map(Digest::to_string);
+        let reference = self.name.tag.clone().or(digest).unwrap_or_default();
+        let stand = match session
+            .head_manifest(repository, &reference, false)
+            .await
+            .map_err(ResolveError::from)
+        {
+            Ok(None) => UpstreamStatus::Gone,
+            Err(cause) if cause.is_gone => UpstreamStatus::Gone,
+            found => UpstreamStatus::Present {
+                digest: found?,
+                size: None,
+            },
+        };
+        Ok(stand)
+    }
+}
+
 /// The tag of `entry`, where a policy may move it.
-fn moving(entry: &ImageEntry) -> Option<Moving<'_>> {
+fn moving(entry: &ImageEntry) -> Option<MovableVersion<'_>> {
     let ImageEntry::Full(image) = entry else {
         return None;
     };
     let (policy, text) = (image.update.as_deref()?, image.r#ref.as_str());
-    let version = written::tag_of(text)?;
+    let version = manifest_entry::tag_of(text)?;
     // a slice of `text`
     let start = version.as_ptr() as usize - text.as_ptr() as usize;
     let version = start..start + version.len();
     let name = text[..start - 1].to_owned();
-    Some(Moving {
+    Some(MovableVersion {
         policy,
         name,
-        item_at: "ref",
-        path: vec![Step::Key("ref")],
+        item_key: "ref",
+        path: vec![EntryPathStep::Key("ref")],
         text,
         version,
     })
 }
 
 /// The image of which only the referrers are asked for.
-async fn find_referrers(resolver: &Resolver, wish: &WantedImage, old: &Image) -> Found<Image> {
+async fn find_referrers(
+    resolver: &Resolver,
+    wish: &ImageRequest,
+    old: &LockedImage,
+) -> ResolveOutcome<LockedImage> {
     match referrers::look_up(resolver, old, wish.referrers).await {
-        Ok(image) if image == *old => Found::Kept(image),
-        Ok(image) => Found::New(image),
-        Err(cause) => Found::Lost(Some(old.clone()), cause),
+        Ok(image) if image == *old => ResolveOutcome::Kept(image),
+        Ok(image) => ResolveOutcome::New(image),
+        Err(cause) => ResolveOutcome::Failed(Some(old.clone()), cause),
     }
 }
 

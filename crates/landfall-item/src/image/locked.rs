@@ -6,7 +6,7 @@ use serde::Deserialize;
 /// A locked image.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Image {
+pub struct LockedImage {
     /// `registry/repository:tag`, or `registry/repository@digest` where the manifest names no tag.
     pub name: ImageRef,
     /// The wanted platforms; empty means all.
@@ -32,25 +32,25 @@ pub struct Image {
     pub blobs: Vec<Descriptor>,
     /// The index without the children that `platforms` leaves out, if there are any.
     #[serde(default)]
-    pub trimmed: Option<Trimmed>,
+    pub trimmed: Option<LockedTrimmedIndex>,
     /// Signatures, attestations and other manifests that refer to it: children before parents.
     /// `None` where they were not looked up.
     #[serde(default)]
-    pub referrers: Option<Vec<Referrer>>,
+    pub referrers: Option<Vec<LockedReferrer>>,
     /// Configs and layers of the referrers that are not among `blobs`, once each, sorted by digest.
     #[serde(default, deserialize_with = "read_blobs")]
     pub referrer_blobs: Vec<Descriptor>,
 }
 
-impl Image {
+impl LockedImage {
     /// An image of which only the top is known.
-    pub fn new(name: ImageRef, top: Descriptor) -> Image {
+    pub fn new(name: ImageRef, top: Descriptor) -> LockedImage {
         let Descriptor {
             digest,
             size,
             media_type,
         } = top;
-        Image {
+        LockedImage {
             name,
             platforms: Vec::new(),
             pin: None,
@@ -85,7 +85,7 @@ pub struct LockedManifest {
 /// An index by the trimming rule ([`landfall_model::trim_index`]).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trimmed {
+pub struct LockedTrimmedIndex {
     /// Its digest.
     pub digest: Digest,
     /// Its size in bytes.
@@ -96,7 +96,7 @@ pub struct Trimmed {
 /// an index that does. The latter has neither tag nor subject.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Referrer {
+pub struct LockedReferrer {
     /// Its digest.
     pub digest: Digest,
     /// Its size in bytes.
@@ -111,7 +111,7 @@ pub struct Referrer {
     pub subject: Option<Digest>,
 }
 
-impl Referrer {
+impl LockedReferrer {
     /// Digest, size and media type.
     pub fn descriptor(&self) -> Descriptor {
         Descriptor {
@@ -122,7 +122,7 @@ impl Referrer {
     }
 }
 
-impl Image {
+impl LockedImage {
     /// The descriptor of the top: the index, or the only manifest.
     pub fn descriptor(&self) -> Descriptor {
         Descriptor {

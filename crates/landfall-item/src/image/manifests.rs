@@ -1,7 +1,7 @@
 //! Fetches the manifests of an image level by level, reads those that are at hand, and lists their
 //! blobs.
 
-use crate::resolver::{Cause, Resolver};
+use crate::resolver::{ResolveError, Resolver};
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::{
     ChildManifest, Descriptor, Digest, ImageRef, Limits, Manifest, ManifestError, human_size,
@@ -112,7 +112,7 @@ pub(super) async fn fetch_under(
     kept: &[&ChildManifest],
     known: &BTreeSet<Digest>,
     budget: &Budget,
-) -> Result<BTreeMap<Digest, Fetched>, Cause> {
+) -> Result<BTreeMap<Digest, Fetched>, ResolveError> {
     let limits = resolver.limits();
     let mut all: BTreeMap<Digest, Fetched> = BTreeMap::new();
     let mut level: Vec<Descriptor> = kept
@@ -160,7 +160,7 @@ pub(super) async fn fetch_one(
     resolver: &Resolver,
     name: &ImageRef,
     descriptor: &Descriptor,
-) -> Result<Fetched, Cause> {
+) -> Result<Fetched, ResolveError> {
     let raw = resolver
         .manifest(name, &descriptor.digest.to_string(), Some(descriptor))
         .await?;

@@ -3,25 +3,26 @@
 
 mod kind;
 mod locked;
+mod manifest_entry;
 mod manifests;
 mod parts;
 mod platforms;
 mod referrers;
+mod request;
 mod resolve;
 mod selection;
 #[cfg(test)]
 mod testing;
 mod text;
 mod verify;
-mod wish;
-mod written;
 
-pub use locked::Referrer;
+pub use locked::LockedReferrer;
 pub(crate) use locked::read_blobs;
-pub use locked::{Image, LockedManifest, Trimmed};
+pub use locked::{LockedImage, LockedManifest, LockedTrimmedIndex};
+pub(crate) use manifest_entry::ImageEntry;
+pub use manifest_entry::{listed, platforms, tag_of};
 pub use manifests::ReadError;
 pub(crate) use manifests::read_manifest;
+pub use request::ImageRequest;
 pub use selection::{OneManifest, Selection, SelectionError};
 pub(crate) use text::write_blobs;
-pub(crate) use wish::WantedImage;
-pub use written::{listed, platforms, tag_of};

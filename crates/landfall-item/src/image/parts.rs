@@ -1,6 +1,6 @@
 //! An image taken apart: index, manifests, configs and layers of one repository, and the referrers.
 
-use super::locked::Image;
+use super::locked::LockedImage;
 use landfall_content::{AttachedReferrer, EntryPart, LockEntry, PartOrigin};
 use landfall_model::media_type;
 use landfall_model::report::EntryKind;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Takes a locked image apart.
-pub(super) fn entry(image: &Image) -> LockEntry {
+pub(super) fn entry(image: &LockedImage) -> LockEntry {
     let (registry, repository): (Arc<str>, Arc<str>) = (
         image.name.registry.as_str().into(),
         image.name.repository.as_str().into(),

@@ -3,9 +3,9 @@
 //! "none". The one exception is 403 for a tag that is in no list, which is some registries' word
 //! for "none there".
 
-use super::locked::{Image, Referrer};
+use super::locked::{LockedImage, LockedReferrer};
 use super::manifests::{Budget, Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
-use crate::resolver::{Cause, Resolver};
+use crate::resolver::{ResolveError, Resolver};
 use landfall_content::registry::{FetchedManifest, RegistrySession, referrers_in};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{
@@ -22,10 +22,10 @@ use std::sync::Arc;
 /// child of each image. Tags that a repository lists are looked through all the same.
 pub(super) async fn look_up(
     resolver: &Resolver,
-    image: &Image,
+    image: &LockedImage,
     wanted: bool,
-) -> Result<Image, Cause> {
-    let bare = Image {
+) -> Result<LockedImage, ResolveError> {
+    let bare = LockedImage {
         referrers: None,
         referrer_blobs: Vec::new(),
         ..image.clone()
@@ -35,14 +35,14 @@ pub(super) async fn look_up(
     }
     let known = Known::of(image);
     search(resolver, bare, &known).await.map_err(|cause| {
-        let Cause {
+        let ResolveError {
             recorded,
             told,
             is_passing,
             ..
         } = cause.of("its signatures and other referrers");
         let told = format!("{told}; `referrers: false` in the manifest leaves them out");
-        Cause {
+        ResolveError {
             recorded,
             told,
             is_gone: false,
@@ -63,7 +63,7 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn of(image: &'a Image) -> Known<'a> {
+    fn of(image: &'a LockedImage) -> Known<'a> {
         let Some(referrers) = &image.referrers else {
             return Known::default();
         };
@@ -107,7 +107,11 @@ struct Node {
     tags: BTreeSet<String>,
 }
 
-async fn search(resolver: &Resolver, image: Image, known: &Known<'_>) -> Result<Image, Cause> {
+async fn search(
+    resolver: &Resolver,
+    image: LockedImage,
+    known: &Known<'_>,
+) -> Result<LockedImage, ResolveError> {
     let own: Vec<Digest> = image
         .manifests_in_order()
         .map(|manifest| manifest.digest)
@@ -194,7 +198,7 @@ impl<'a> Repository<'a> {
         name: &'a ImageRef,
         known: &'a Known<'a>,
         manifests: usize,
-    ) -> Result<Repository<'a>, Cause> {
+    ) -> Result<Repository<'a>, ResolveError> {
         let session = resolver.sessions().upstream(&name.registry).await?;
         let tags = listed_tags(resolver, name, manifests, known.is_looked_up).await?;
         Ok(Repository {
@@ -208,7 +212,7 @@ impl<'a> Repository<'a> {
     }
 
     /// Fetches the referrers of `subject`.
-    async fn hits(&self, subject: &Digest) -> Result<Vec<Hit>, Cause> {
+    async fn hits(&self, subject: &Digest) -> Result<Vec<Hit>, ResolveError> {
         let asks = self.tags.is_some() || !self.known.bare.contains(subject);
         let tags = cosign_tags(subject).into_iter().filter(|_| asks);
         let tagging = tags.map(|tag| self.tagged(tag));
@@ -240,7 +244,7 @@ impl<'a> Repository<'a> {
     }
 
     /// The manifest at one of cosign's tags, if there is one.
-    async fn tagged(&self, tag: String) -> Result<Option<Hit>, Cause> {
+    async fn tagged(&self, tag: String) -> Result<Option<Hit>, ResolveError> {
         if self.tags.as_ref().is_some_and(|tags| !tags.contains(&tag)) {
             return Ok(None);
         }
@@ -265,7 +269,7 @@ impl<'a> Repository<'a> {
             self.resolver.limits(),
             std::iter::once(raw.bytes.len() as u64),
         )?;
-        let fetched = read(raw).map_err(|why| Cause::from(format!("{tag}: {why}")))?;
+        let fetched = read(raw).map_err(|why| ResolveError::from(format!("{tag}: {why}")))?;
         Ok(Some(Hit {
             fetched,
             tag: Some(tag),
@@ -294,7 +298,7 @@ impl<'a> Repository<'a> {
 
     /// The listed referrers of `subject`: from the referrers API, or else from the list that
     /// clients keep under a tag. If a registry has both, both count.
-    async fn listed(&self, subject: &Digest) -> Result<Vec<Descriptor>, Cause> {
+    async fn listed(&self, subject: &Digest) -> Result<Vec<Descriptor>, ResolveError> {
         let repository = &self.name.repository;
         let by_api = match self.known.bare.contains(subject) {
             true => Some(Vec::new()),
@@ -333,7 +337,7 @@ pub(super) async fn listed_tags(
     name: &ImageRef,
     manifests: usize,
     is_looked_up: bool,
-) -> Result<Option<Arc<BTreeSet<String>>>, Cause> {
+) -> Result<Option<Arc<BTreeSet<String>>>, ResolveError> {
     let session = resolver.sessions().upstream(&name.registry).await?;
     let repositories = resolver.repositories();
     let pages = repositories.pages_worth_reading(name, manifests, resolver.limits());
@@ -362,12 +366,12 @@ fn read(raw: FetchedManifest) -> Result<Fetched, String> {
 }
 
 /// Adds the referrers to the image: children before parents, else by digest and tag.
-fn attach(image: Image, nodes: &BTreeMap<Digest, Node>) -> Image {
+fn attach(image: LockedImage, nodes: &BTreeMap<Digest, Node>) -> LockedImage {
     fn visit(
         digest: &Digest,
         nodes: &BTreeMap<Digest, Node>,
         seen: &mut BTreeSet<Digest>,
-        out: &mut Vec<Referrer>,
+        out: &mut Vec<LockedReferrer>,
     ) {
         let Some(node) = nodes.get(digest).filter(|_| seen.insert(digest.clone())) else {
             return;
@@ -383,7 +387,7 @@ fn attach(image: Image, nodes: &BTreeMap<Digest, Node>) -> Image {
             media_type,
         } = node.fetched.descriptor.clone();
         let subject = node.fetched.subject.clone();
-        let bare = Referrer {
+        let bare = LockedReferrer {
             digest,
             size,
             media_type,
@@ -393,7 +397,7 @@ fn attach(image: Image, nodes: &BTreeMap<Digest, Node>) -> Image {
         if node.tags.is_empty() {
             out.push(bare.clone());
         }
-        out.extend(node.tags.iter().map(|tag| Referrer {
+        out.extend(node.tags.iter().map(|tag| LockedReferrer {
             tag: Some(tag.clone()),
             ..bare.clone()
         }));
@@ -409,7 +413,7 @@ fn attach(image: Image, nodes: &BTreeMap<Digest, Node>) -> Image {
             .binary_search_by(|own| own.digest.cmp(&blob.digest))
             .is_err()
     });
-    Image {
+    LockedImage {
         referrers: Some(referrers),
         referrer_blobs: blobs,
         ..image

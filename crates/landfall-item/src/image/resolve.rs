@@ -1,11 +1,11 @@
 //! Resolves an image: its index, the wanted manifests, and every blob below them.
 
-use super::locked::{Image, LockedManifest, Trimmed};
+use super::locked::{LockedImage, LockedManifest, LockedTrimmedIndex};
 use super::manifests::{Budget, Fetched, blobs_of, fetch_under, is_manifest};
 use super::platforms::{choose, platform_of_config};
 use super::referrers;
-use super::wish::WantedImage;
-use crate::resolver::{Cause, Resolver};
+use super::request::ImageRequest;
+use crate::resolver::{ResolveError, Resolver};
 use landfall_model::{
     ChildManifest, Descriptor, Digest, ImageRef, Manifest, Platform, media_type, trim_index,
 };
@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Resolves `wanted` at `reference`, which is a tag or a digest.
 pub(super) async fn resolve(
     resolver: &Resolver,
-    wanted: &WantedImage,
+    wanted: &ImageRequest,
     reference: &str,
-) -> Result<Image, Cause> {
+) -> Result<LockedImage, ResolveError> {
     let name = &wanted.name;
     let raw = resolver.manifest(name, reference, None).await?;
     if let Some(pin) = wanted.pin.as_ref().filter(|pin| **pin != raw.digest) {
@@ -33,10 +33,10 @@ pub(super) async fn resolve(
         media_type: kind.clone().into(),
     };
     let (platforms, pin) = (wanted.platforms.clone(), wanted.pin.clone());
-    let mut image = Image {
+    let mut image = LockedImage {
         platforms,
         pin,
-        ..Image::new(name.clone(), top)
+        ..LockedImage::new(name.clone(), top)
     };
     match &manifest {
         Manifest::Image { config, .. } => {
@@ -72,7 +72,7 @@ pub(super) async fn resolve(
                     .map(|child| child.descriptor.digest.clone())
                     .collect();
                 let bytes = trim_index(&raw.bytes, &keep)?;
-                image.trimmed = Some(Trimmed {
+                image.trimmed = Some(LockedTrimmedIndex {
                     digest: Digest::sha256(&bytes),
                     size: bytes.len() as u64,
                 });
@@ -90,7 +90,10 @@ pub(super) async fn resolve(
 }
 
 /// The digest that the tag of `name` has upstream now.
-pub(super) async fn head(resolver: &Resolver, name: &ImageRef) -> Result<Option<Digest>, Cause> {
+pub(super) async fn head(
+    resolver: &Resolver,
+    name: &ImageRef,
+) -> Result<Option<Digest>, ResolveError> {
     let Some(tag) = &name.tag else {
         return Ok(name.digest.clone());
     };
@@ -101,7 +104,7 @@ pub(super) async fn head(resolver: &Resolver, name: &ImageRef) -> Result<Option<
     session
         .head_manifest(&name.repository, tag, false)
         .await
-        .map_err(Cause::from)
+        .map_err(ResolveError::from)
 }
 
 /// The manifests, children before parents, in the order of the index.
@@ -165,7 +168,7 @@ async fn config_platform(
     name: &ImageRef,
     config: &Descriptor,
     wanted: &[Platform],
-) -> Result<Option<Platform>, Cause> {
+) -> Result<Option<Platform>, ResolveError> {
     if wanted.is_empty() || !media_type::is_image_config(&config.media_type) {
         return Ok(None);
     }

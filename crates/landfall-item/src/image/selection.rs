@@ -1,7 +1,7 @@
 //! What of a locked image is for some platforms: its manifests, and all that they name, from
 //! content that is at hand.
 
-use super::locked::Image;
+use super::locked::LockedImage;
 use super::manifests::{ReadError, is_manifest, read_manifest, read_small};
 use super::platforms::{LacksPlatform, choose, platform_of_config, satisfy};
 use landfall_content::BlobRead;
@@ -53,7 +53,7 @@ pub enum SelectionError {
     Trimmed(Digest),
 }
 
-impl Image {
+impl LockedImage {
     /// What of it is for `platforms`, as far as the lock has it; all that the lock has where there
     /// are none. An index that would name more than that is trimmed by the fixed rule.
     ///
@@ -270,7 +270,7 @@ fn unreadable(descriptor: &Descriptor, source: ManifestError) -> SelectionError 
 mod tests {
     use super::*;
     use crate::image::testing::Memory;
-    use crate::{LockedManifest, Trimmed};
+    use crate::{LockedManifest, LockedTrimmedIndex};
     use landfall_model::media_type::{OCI_CONFIG, OCI_INDEX, OCI_MANIFEST};
     use serde_json::{Value, json};
 
@@ -308,7 +308,7 @@ mod tests {
     }
 
     /// An image over these children, of which the lock has all but the last `left_out`.
-    fn image(memory: &mut Memory, children: &[Value], left_out: usize) -> Image {
+    fn image(memory: &mut Memory, children: &[Value], left_out: usize) -> LockedImage {
         let top = memory.json(
             &json!({"schemaVersion": 2, "manifests": children}),
             OCI_INDEX,
@@ -326,14 +326,14 @@ mod tests {
                 platform: None,
             }
         });
-        Image {
+        LockedImage {
             manifests: locked.collect(),
-            ..Image::new("h.example/app:1".parse().unwrap(), top)
+            ..LockedImage::new("h.example/app:1".parse().unwrap(), top)
         }
     }
 
     /// amd64 and its attestation, an index with arm64, and an artifact.
-    fn nested(memory: &mut Memory) -> (Image, [Descriptor; 2]) {
+    fn nested(memory: &mut Memory) -> (LockedImage, [Descriptor; 2]) {
         let [amd64, arm64] =
             ["linux/amd64", "linux/arm64"].map(|platform| manifest(memory, platform));
         let mut attestation = child(&manifest(memory, "unknown/unknown"), "unknown/unknown");
@@ -439,7 +439,7 @@ mod tests {
             "it has no linux/s390x, only linux/amd64, linux/arm64"
         );
         let two = image.select(&memory, &[]).unwrap().top;
-        image.trimmed = Some(Trimmed {
+        image.trimmed = Some(LockedTrimmedIndex {
             digest: two.digest,
             size: two.size,
         });

@@ -1,12 +1,12 @@
 //! An image as text of a lock.
 
-use super::locked::Image;
+use super::locked::LockedImage;
 use crate::text::quoted;
 use landfall_model::{Descriptor, Platform};
 use std::fmt::{self, Write};
 
 /// Writes `image`, one fact a line.
-pub(super) fn write(image: &Image, out: &mut dyn Write) -> fmt::Result {
+pub(super) fn write(image: &LockedImage, out: &mut dyn Write) -> fmt::Result {
     writeln!(out, "- name: {}", quoted(&image.name.to_string()))?;
     if !image.platforms.is_empty() {
         let platforms: Vec<String> = image.platforms.iter().map(written).collect();

@@ -1,6 +1,6 @@
 //! Compares a locked image with its own manifests: the lock must leave nothing out and add nothing.
 
-use super::locked::Image;
+use super::locked::LockedImage;
 use super::manifests::{blobs_of, is_manifest, read_manifest};
 use landfall_content::BlobRead;
 use landfall_model::{ChildManifest, Descriptor, Digest, Manifest, read_referrer, trim_index};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Where `image` contradicts its manifests, which are read from `blobs`; a sentence each. Children
 /// that a trimmed index leaves out do not count.
-pub(super) fn contradictions(image: &Image, blobs: &dyn BlobRead) -> Vec<String> {
+pub(super) fn contradictions(image: &LockedImage, blobs: &dyn BlobRead) -> Vec<String> {
     let mut check = Check {
         image,
         blobs,
@@ -20,7 +20,7 @@ pub(super) fn contradictions(image: &Image, blobs: &dyn BlobRead) -> Vec<String>
 }
 
 struct Check<'a> {
-    image: &'a Image,
+    image: &'a LockedImage,
     blobs: &'a dyn BlobRead,
     faults: Vec<String>,
 }
@@ -202,7 +202,7 @@ impl Check<'_> {
 mod tests {
     use super::*;
     use crate::image::testing::Memory;
-    use crate::{LockedManifest, Referrer, Trimmed};
+    use crate::{LockedManifest, LockedReferrer, LockedTrimmedIndex};
     use landfall_model::media_type::{OCI_CONFIG, OCI_INDEX, OCI_MANIFEST};
     use serde_json::json;
 
@@ -222,7 +222,7 @@ mod tests {
 
     /// An image of two platforms, one of them in an index of its own; a third is left out. It is
     /// signed.
-    fn sample() -> (Memory, Image) {
+    fn sample() -> (Memory, LockedImage) {
         let mut memory = Memory::default();
         let [(first, mut blobs), (second, more), (third, _)] =
             ["a", "b", "c"].map(|name| memory.manifest(name, &json!({})));
@@ -239,14 +239,14 @@ mod tests {
         let top = memory.json(&index, OCI_INDEX);
         let (signature, signed) = memory.manifest("signature", &json!({"subject": top}));
         let subject = Some(top.digest.clone());
-        let image = Image {
+        let image = LockedImage {
             manifests: [&first, &second, &nested].map(locked).into(),
             blobs,
-            trimmed: Some(Trimmed {
+            trimmed: Some(LockedTrimmedIndex {
                 digest: Digest::sha256(trimmed.as_bytes()),
                 size: trimmed.len() as u64,
             }),
-            referrers: Some(vec![Referrer {
+            referrers: Some(vec![LockedReferrer {
                 digest: signature.digest,
                 size: signature.size,
                 media_type: signature.media_type,
@@ -254,7 +254,7 @@ mod tests {
                 subject,
             }]),
             referrer_blobs: signed,
-            ..Image::new("h.example/app:1".parse().unwrap(), top)
+            ..LockedImage::new("h.example/app:1".parse().unwrap(), top)
         };
         (memory, image)
     }
@@ -271,7 +271,7 @@ mod tests {
         } = top;
         let bare = (vec![], None, None, vec![]);
         let (manifests, trimmed, referrers, referrer_blobs) = bare;
-        let alone = Image {
+        let alone = LockedImage {
             digest,
             media_type,
             size,
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn every_lie_is_told() {
-        type Lie = fn(&mut Image);
+        type Lie = fn(&mut LockedImage);
         let lies: [(&str, Lie); 15] = [
             ("lacks its blob", |image| drop(image.blobs.remove(0))),
             ("names the blob", |image| {

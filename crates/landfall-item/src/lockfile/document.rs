@@ -2,107 +2,224 @@
 //! docs/reference/lock.md.
 
 use super::endpoint::{self, Endpoint};
-use crate::{ItemKind, LockedItem, kinds};
+#[cfg(any(test, feature = "testkit"))]
+use crate::LockedNote;
+use crate::{ItemKind, LockedChart, LockedFile, LockedImage, LockedItem, LockedPackageSet};
 use landfall_content::LockEntry;
 use landfall_model::Digest;
 use landfall_model::report::EntryKind;
 use serde::Deserialize;
+use std::fmt;
 
-macro_rules! document {
-    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
-        /// The content of `landfall.lock`. Lists are sorted by name.
-        #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        pub struct Lock {
-            /// Version of the format; 1.
-            pub version: u32,
-            /// What the manifests are called, where they share one name: the series of its bundles.
-            #[serde(default)]
-            pub name: Option<String>,
-            $(
-                /// The items of this kind.
-                #[serde(default)]
-                pub $section: Vec<$kind>,
-            )*
-            /// Hosts that cannot be mirrored and must stay reachable.
-            #[serde(default)]
-            pub endpoints: Vec<Endpoint>,
-            /// Losses that the manifest accepts.
-            #[serde(default)]
-            pub missing: Vec<Accepted>,
-            /// Items that could not be resolved, with the cause. A bundle of such a lock is
-            /// partial.
-            #[serde(default)]
-            pub unresolved: Vec<Unresolved>,
-        }
-
-        impl Lock {
-            /// All items, in the lock's order: section by section.
-            pub fn items(&self) -> impl Iterator<Item = &dyn LockedItem> {
-                let items = std::iter::empty();
-                $(
-                    let items = items.chain(self.$section.iter().map(|item| item as &dyn LockedItem));
-                )*
-                items
-            }
-
-            /// One item, by its position in [`items`](Lock::items).
-            pub fn item(&self, at: usize) -> Option<&dyn LockedItem> {
-                let mut before = 0;
-                $(
-                    {
-                        if let Some(item) = self.$section.get(at - before) {
-                            return Some(item);
-                        }
-                        before += self.$section.len();
-                    }
-                )*
-                let _ = before;
-                None
-            }
-
-            /// Keeps only the items for which `keep` returns true.
-            pub fn retain(&mut self, keep: impl Fn(&dyn LockedItem) -> bool) {
-                $(self.$section.retain(|item| keep(item));)*
-            }
-
-            /// Adds everything that `other` holds.
-            pub fn append(&mut self, mut other: Lock) {
-                $(self.$section.append(&mut other.$section);)*
-                self.name = self.name.take().or(other.name.take());
-                self.endpoints.append(&mut other.endpoints);
-                self.missing.append(&mut other.missing);
-                self.unresolved.append(&mut other.unresolved);
-            }
-
-            /// Frees the memory that appending reserved.
-            pub(super) fn shrink(&mut self) {
-                $(self.$section.shrink_to_fit();)*
-            }
-
-            /// A name that two items of one kind have, or two endpoints.
-            pub(super) fn twice(&self) -> Option<String> {
-                let mut twice = None;
-                $(
-                    {
-                        let mut keys: Vec<_> = self.$section.iter().map(ItemKind::key).collect();
-                        keys.sort_unstable();
-                        let same = keys.windows(2).find(|pair| pair[0] == pair[1]);
-                        twice = twice.or(same.map(|pair| pair[0].to_string()));
-                    }
-                )*
-                twice.or_else(|| endpoint::twice(&self.endpoints))
-            }
-
-            /// Sorts items and endpoints by name.
-            pub fn sort(&mut self) {
-                self.endpoints.sort();
-                $(self.$section.sort_by(|a, b| a.key().cmp(b.key()));)*
-            }
-        }
-    };
+/// The content of `landfall.lock`. Lists are sorted by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lock {
+    /// Version of the format; 1.
+    pub version: u32,
+    /// The `metadata.name` that all manifests share, if they do: the series of the bundles made
+    /// from this lock.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Container images.
+    #[serde(default)]
+    pub images: Vec<LockedImage>,
+    /// Plain files.
+    #[serde(default)]
+    pub files: Vec<LockedFile>,
+    /// Helm charts.
+    #[serde(default)]
+    pub charts: Vec<LockedChart>,
+    /// Sets of OS packages.
+    #[serde(default)]
+    pub packages: Vec<LockedPackageSet>,
+    /// Notes, a kind that only tests have.
+    #[cfg(any(test, feature = "testkit"))]
+    #[serde(default)]
+    pub notes: Vec<LockedNote>,
+    /// Hosts that cannot be mirrored and must stay reachable.
+    #[serde(default)]
+    pub endpoints: Vec<Endpoint>,
+    /// Losses that the manifest accepts.
+    #[serde(default)]
+    pub missing: Vec<AcceptedLoss>,
+    /// Items that could not be resolved. A bundle of a lock that has some is partial.
+    #[serde(default)]
+    pub unresolved: Vec<UnresolvedItem>,
 }
-kinds!(document);
+
+impl Lock {
+    /// The sections with items, in the order of the lock.
+    fn sections(&self) -> Vec<&dyn LockSection> {
+        // no `..`: a section that is missing here would be lost
+        let Lock {
+            version: _,
+            name: _,
+            images,
+            files,
+            charts,
+            packages,
+            #[cfg(any(test, feature = "testkit"))]
+            notes,
+            endpoints: _,
+            missing: _,
+            unresolved: _,
+        } = self;
+        vec![
+            images,
+            files,
+            charts,
+            packages,
+            #[cfg(any(test, feature = "testkit"))]
+            notes,
+        ]
+    }
+
+    fn sections_mut(&mut self) -> Vec<&mut dyn LockSection> {
+        vec![
+            &mut self.images,
+            &mut self.files,
+            &mut self.charts,
+            &mut self.packages,
+            #[cfg(any(test, feature = "testkit"))]
+            &mut self.notes,
+        ]
+    }
+
+    /// All items, section by section.
+    pub fn items(&self) -> impl Iterator<Item = &dyn LockedItem> {
+        self.sections().into_iter().flat_map(LockSection::items)
+    }
+
+    /// The item at position `at` of [`items`](Lock::items).
+    pub fn item(&self, mut at: usize) -> Option<&dyn LockedItem> {
+        for section in self.sections() {
+            if at < section.len() {
+                return section.item(at);
+            }
+            at -= section.len();
+        }
+        None
+    }
+
+    /// Keeps only the items for which `keep` returns true.
+    pub fn retain(&mut self, keep: impl Fn(&dyn LockedItem) -> bool) {
+        for section in self.sections_mut() {
+            section.retain(&keep);
+        }
+    }
+
+    /// Adds all items, endpoints and losses of `other`.
+    pub fn append(&mut self, mut other: Lock) {
+        self.images.append(&mut other.images);
+        self.files.append(&mut other.files);
+        self.charts.append(&mut other.charts);
+        self.packages.append(&mut other.packages);
+        #[cfg(any(test, feature = "testkit"))]
+        self.notes.append(&mut other.notes);
+        self.name = self.name.take().or(other.name.take());
+        self.endpoints.append(&mut other.endpoints);
+        self.missing.append(&mut other.missing);
+        self.unresolved.append(&mut other.unresolved);
+    }
+
+    /// Frees the memory that appending reserved.
+    pub(super) fn shrink(&mut self) {
+        for section in self.sections_mut() {
+            section.shrink();
+        }
+    }
+
+    /// A name that two items of one kind share, or two endpoints.
+    pub(super) fn duplicate_name(&self) -> Option<String> {
+        self.sections()
+            .into_iter()
+            .find_map(LockSection::duplicate_name)
+            .or_else(|| endpoint::twice(&self.endpoints))
+    }
+
+    /// Sorts items and endpoints by name.
+    pub fn sort(&mut self) {
+        self.endpoints.sort();
+        for section in self.sections_mut() {
+            section.sort();
+        }
+    }
+
+    /// Writes the sections with items as YAML, sorted by name.
+    pub(super) fn write_sections(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        self.sections()
+            .into_iter()
+            .try_for_each(|section| section.write(out))
+    }
+
+    /// The kinds that have a section, in the order of the lock.
+    #[cfg(test)]
+    pub(crate) fn section_kinds(&self) -> Vec<EntryKind> {
+        self.sections().into_iter().map(LockSection::kind).collect()
+    }
+}
+
+/// The items of one kind, whatever their type.
+trait LockSection {
+    #[cfg(test)]
+    fn kind(&self) -> EntryKind;
+    fn len(&self) -> usize;
+    fn item(&self, at: usize) -> Option<&dyn LockedItem>;
+    fn items(&self) -> Box<dyn Iterator<Item = &dyn LockedItem> + '_>;
+    fn retain(&mut self, keep: &dyn Fn(&dyn LockedItem) -> bool);
+    fn shrink(&mut self);
+    fn sort(&mut self);
+    fn duplicate_name(&self) -> Option<String>;
+    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result;
+}
+
+impl<K: ItemKind> LockSection for Vec<K> {
+    #[cfg(test)]
+    fn kind(&self) -> EntryKind {
+        K::KIND
+    }
+
+    fn len(&self) -> usize {
+        Vec::len(self)
+    }
+
+    fn item(&self, at: usize) -> Option<&dyn LockedItem> {
+        self.get(at).map(|item| item as &dyn LockedItem)
+    }
+
+    fn items(&self) -> Box<dyn Iterator<Item = &dyn LockedItem> + '_> {
+        Box::new(self.iter().map(|item| item as &dyn LockedItem))
+    }
+
+    fn retain(&mut self, keep: &dyn Fn(&dyn LockedItem) -> bool) {
+        Vec::retain(self, |item| keep(item));
+    }
+
+    fn shrink(&mut self) {
+        self.shrink_to_fit();
+    }
+
+    fn sort(&mut self) {
+        self.sort_by(|a, b| a.key().cmp(b.key()));
+    }
+
+    fn duplicate_name(&self) -> Option<String> {
+        let mut keys: Vec<_> = self.iter().map(ItemKind::key).collect();
+        keys.sort_unstable();
+        let pair = keys.windows(2).find(|pair| pair[0] == pair[1])?;
+        Some(pair[0].to_string())
+    }
+
+    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        let mut items: Vec<&K> = self.iter().collect();
+        items.sort_by(|a, b| a.key().cmp(b.key()));
+        if !items.is_empty() {
+            writeln!(out, "{}:", K::SECTION)?;
+        }
+        items.into_iter().try_for_each(|item| item.write(out))
+    }
+}
 
 impl Lock {
     /// The entry of every item, in the lock's order.
@@ -135,7 +252,7 @@ impl Lock {
 /// A loss that the manifest accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Accepted {
+pub struct AcceptedLoss {
     /// What kind of item.
     pub kind: EntryKind,
     /// Its name.
@@ -149,7 +266,7 @@ pub struct Accepted {
 /// An item that could not be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Unresolved {
+pub struct UnresolvedItem {
     /// What kind of item.
     pub kind: EntryKind,
     /// Its name.

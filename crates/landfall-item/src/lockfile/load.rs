@@ -27,12 +27,9 @@ impl Lock {
                 found: lock.version,
             });
         }
-        let twice = || {
-            lock.twice()
-                .map(|name| format!("{name} stands in it twice"))
-        };
-        let fault = lock.items().find_map(LockedItem::fault).or_else(twice);
-        match fault {
+        let implausible = lock.items().find_map(LockedItem::implausibility);
+        let duplicate = lock.duplicate_name();
+        match implausible.or_else(|| duplicate.map(|name| format!("{name} is listed twice"))) {
             Some(why) => Err(LockError::Content {
                 path: file.into(),
                 why,

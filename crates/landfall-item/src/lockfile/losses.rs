@@ -1,6 +1,6 @@
 //! The losses that a lock carries, as items of a report.
 
-use super::{Accepted, Lock};
+use super::{AcceptedLoss, Lock};
 use landfall_model::report::{ItemStatus, ReportItem};
 use landfall_model::today;
 
@@ -25,7 +25,7 @@ pub fn losses(lock: &Lock) -> Vec<ReportItem> {
             lost.cause.clone(),
         )
     });
-    let accepted = lock.missing.iter().map(|lost: &Accepted| {
+    let accepted = lock.missing.iter().map(|lost: &AcceptedLoss| {
         let status = if lost.until >= today {
             ItemStatus::Skipped
         } else {

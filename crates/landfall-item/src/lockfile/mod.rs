@@ -17,8 +17,8 @@ mod text;
 pub const FILE_NAME: &str = "landfall.lock";
 
 pub use collision::{Collision, collision};
-pub use document::{Accepted, Lock, Unresolved};
+pub use document::{AcceptedLoss, Lock, UnresolvedItem};
 pub use endpoint::Endpoint;
 pub use error::LockError;
-pub use lists::{Asked, FORMS};
+pub use lists::{ExportInput, FORMS};
 pub use losses::losses;

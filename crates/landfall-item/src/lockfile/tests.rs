@@ -1,7 +1,9 @@
 //! Locks are written and read back, and invalid ones are refused.
 
 use super::*;
-use crate::{File, Image, LockedManifest, Referrer, Sidecar, Trimmed};
+use crate::{
+    LockedFile, LockedImage, LockedManifest, LockedReferrer, LockedSidecar, LockedTrimmedIndex,
+};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest};
 use proptest::prelude::*;
@@ -14,7 +16,7 @@ fn sample() -> Lock {
     let kind = landfall_model::MediaType::from("application/vnd.oci.image.manifest.v1+json");
     Lock {
         version: 1,
-        images: vec![Image {
+        images: vec![LockedImage {
             name: "quay.io/prometheus/node-exporter:v1.9.0".parse().unwrap(),
             platforms: vec!["linux/amd64".parse().unwrap()],
             pin: Some(digest("index")),
@@ -33,19 +35,19 @@ fn sample() -> Lock {
                 size: 7,
                 media_type: "application/vnd.oci.image.layer.v1.tar+gzip".into(),
             }],
-            trimmed: Some(Trimmed {
+            trimmed: Some(LockedTrimmedIndex {
                 digest: digest("trimmed"),
                 size: 702,
             }),
             referrers: Some(vec![
-                Referrer {
+                LockedReferrer {
                     digest: digest("sig"),
                     size: 812,
                     media_type: kind.clone(),
                     tag: Some("sha256-4a.sig".into()),
                     subject: None,
                 },
-                Referrer {
+                LockedReferrer {
                     digest: digest("sbom"),
                     size: 99,
                     media_type: kind,
@@ -59,12 +61,12 @@ fn sample() -> Lock {
                 media_type: "application/vnd.dev.cosign.simplesigning.v1+json".into(),
             }],
         }],
-        files: vec![File {
+        files: vec![LockedFile {
             name: "https://dl.k8s.io/kubelet?x=1#y, z".into(),
             digest: digest("kubelet"),
             size: 1,
             checksum: Some("https://dl.k8s.io/kubelet.sha256".into()),
-            sidecars: vec![Sidecar {
+            sidecars: vec![LockedSidecar {
                 url: "https://dl.k8s.io/kubelet.sha256".into(),
                 digest: digest("s"),
                 size: 64,
@@ -88,13 +90,13 @@ fn sample() -> Lock {
                 from: vec!["master-cluster-node".into(), "seed-cluster-node".into()],
             },
         ],
-        missing: vec![Accepted {
+        missing: vec![AcceptedLoss {
             kind: EntryKind::Image,
             name: "quay.io/gone/app:v1".into(),
             reason: "removed: upstream, \"really\"".into(),
             until: "2027-01-31".into(),
         }],
-        unresolved: vec![Unresolved {
+        unresolved: vec![UnresolvedItem {
             kind: EntryKind::File,
             name: "https://x/y".into(),
             cause: "404 {not found}".into(),
@@ -108,7 +110,7 @@ fn what_is_written_reads_back_and_writes_the_same() {
     let mut lock = sample();
     // more than what is read at once
     for n in 100..300 {
-        lock.images.push(Image {
+        lock.images.push(LockedImage {
             name: format!("quay.io/prometheus/p{n}:v1").parse().unwrap(),
             ..lock.images[0].clone()
         });
@@ -237,7 +239,7 @@ fn two_items_of_one_name_are_refused() {
     let mut lock = sample();
     lock.files.insert(
         0,
-        File {
+        LockedFile {
             digest: digest("other"),
             ..lock.files[0].clone()
         },
@@ -257,7 +259,7 @@ fn two_signatures_that_would_get_one_tag_are_told() {
     let mut lock = sample();
     let first = lock.images[0].clone();
     // the same image from another host, with its signature
-    let mut second = Image {
+    let mut second = LockedImage {
         name: "ghcr.io/prometheus/node-exporter:v1.9.0".parse().unwrap(),
         ..first.clone()
     };
@@ -276,7 +278,7 @@ fn two_signatures_that_would_get_one_tag_are_told() {
         "{told}"
     );
     // the tags of one repository are what they are
-    lock.images[1] = Image {
+    lock.images[1] = LockedImage {
         name: "quay.io/prometheus/node-exporter:v1.9".parse().unwrap(),
         ..second
     };

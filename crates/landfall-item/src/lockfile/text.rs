@@ -1,7 +1,7 @@
 //! Writes and reads the lock's text: sorted, one fact a line, so that diffs are small.
 
 use super::document::Lock;
-use crate::{ItemKind, LockedItem, kinds, quoted};
+use crate::quoted;
 use landfall_model::document::yaml;
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
@@ -25,7 +25,7 @@ pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
     if let Some(name) = &lock.name {
         writeln!(out, "name: {}", quoted(name))?;
     }
-    write_items(lock, out)?;
+    lock.write_sections(out)?;
     section(
         out,
         "endpoints",
@@ -74,23 +74,6 @@ pub(super) fn is_cut(text: &str) -> bool {
     let first = HEAD.lines().next().unwrap_or_default();
     text.starts_with(first) && text.trim_end().lines().next_back() != Some(END.trim_end())
 }
-
-macro_rules! items {
-    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
-        fn write_items(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
-            $(
-                section(
-                    out,
-                    stringify!($section),
-                    sorted(&lock.$section, |a, b| a.key().cmp(b.key())),
-                    |out, item| item.write(out),
-                )?;
-            )*
-            Ok(())
-        }
-    };
-}
-kinds!(items);
 
 /// Reads a lock that [`write()`] wrote, a few items at a time. `None` for every other text, good or
 /// bad.

@@ -2,7 +2,7 @@
 
 /// Manifests for one system, with the site that they go to.
 #[derive(Debug)]
-pub struct Shipped {
+pub struct CatalogueManifest {
     /// What people call it on the command line.
     pub name: &'static str,
     /// What it is, in one line.
@@ -28,8 +28,8 @@ const PROVIDERS: &str =
 
 /// All of them, in the order of `landfall init --list`. docs/how-to/catalogue.md has a row for each
 /// manifest.
-pub const CATALOGUE: &[Shipped] = &[
-    Shipped {
+pub const CATALOGUE: &[CatalogueManifest] = &[
+    CatalogueManifest {
         name: "kubermatic",
         about: "Kubermatic (KKP) 2.31: nodes of user clusters, master and seed, helper tools, applications",
         files: files![
@@ -47,7 +47,7 @@ pub const CATALOGUE: &[Shipped] = &[
         ],
         platform: "kubermatic",
     },
-    Shipped {
+    CatalogueManifest {
         name: "kubermatic-2019",
         about: "A worker node of Kubermatic 2.12, as its page on whitelisting names it",
         files: files!["kubermatic/worker-node-2019.yaml", "kubermatic/site.yaml"],
@@ -58,14 +58,14 @@ pub const CATALOGUE: &[Shipped] = &[
         ],
         platform: "kubermatic --set version=2.12",
     },
-    Shipped {
+    CatalogueManifest {
         name: "kubeone",
         about: "KubeOne 1.14 with Kubernetes 1.35",
         files: files!["kubeone/kubeone.yaml", "kubeone/site.yaml"],
         edit: &[REGISTRY, PROVIDERS],
         platform: "kubeone",
     },
-    Shipped {
+    CatalogueManifest {
         name: "tkg",
         about: "Tanzu Kubernetes Grid 1.4 with Kubernetes 1.21, an example: `landfall import tkg-bom` makes yours",
         files: files!["tkg/tkg.yaml", "tkg/site.yaml"],
@@ -75,7 +75,7 @@ pub const CATALOGUE: &[Shipped] = &[
         ],
         platform: "tkg",
     },
-    Shipped {
+    CatalogueManifest {
         name: "giantswarm",
         about: "What charts of Giant Swarm name for a cluster behind a proxy",
         files: files!["giantswarm/giantswarm.yaml", "giantswarm/site.yaml"],
@@ -85,21 +85,21 @@ pub const CATALOGUE: &[Shipped] = &[
         ],
         platform: "giantswarm",
     },
-    Shipped {
+    CatalogueManifest {
         name: "kubeadm",
         about: "kubeadm with Kubernetes 1.35, containerd and Flannel",
         files: files!["kubeadm/kubeadm.yaml", "kubeadm/site.yaml"],
         edit: &[REGISTRY],
         platform: "kubeadm",
     },
-    Shipped {
+    CatalogueManifest {
         name: "k3s",
         about: "k3s 1.35",
         files: files!["k3s/k3s.yaml", "k3s/site.yaml"],
         edit: &[REGISTRY],
         platform: "k3s",
     },
-    Shipped {
+    CatalogueManifest {
         name: "rke2",
         about: "RKE2 1.35.7 with Canal, Cilium and Calico",
         files: files!["rke2/rke2.yaml", "rke2/site.yaml"],
@@ -109,7 +109,7 @@ pub const CATALOGUE: &[Shipped] = &[
         ],
         platform: "rke2",
     },
-    Shipped {
+    CatalogueManifest {
         name: "network",
         about: "Calico 3.32, Cilium 1.19, Flannel 0.28",
         files: files![
@@ -124,7 +124,7 @@ pub const CATALOGUE: &[Shipped] = &[
         ],
         platform: "containerd",
     },
-    Shipped {
+    CatalogueManifest {
         name: "monitoring",
         about: "kube-prometheus-stack 88.5: Prometheus, Alertmanager, Grafana, exporters",
         files: files![
@@ -134,7 +134,7 @@ pub const CATALOGUE: &[Shipped] = &[
         edit: &[REGISTRY],
         platform: "containerd",
     },
-    Shipped {
+    CatalogueManifest {
         name: "packages-ubuntu",
         about: "What nodes with Ubuntu 24.04 install by apt: workers of KKP, machines of KubeOne and kubeadm",
         files: files!["packages/ubuntu.yaml", "packages/site.yaml"],
@@ -144,7 +144,7 @@ pub const CATALOGUE: &[Shipped] = &[
         ],
         platform: "apt",
     },
-    Shipped {
+    CatalogueManifest {
         name: "packages-bionic",
         about: "What worker nodes of Kubermatic of 2019 with Ubuntu 18.04 install by apt",
         files: files!["packages/bionic.yaml", "packages/site.yaml"],
@@ -154,7 +154,7 @@ pub const CATALOGUE: &[Shipped] = &[
         ],
         platform: "apt",
     },
-    Shipped {
+    CatalogueManifest {
         name: "packages-centos7",
         about: "What worker nodes of Kubermatic of 2019 with CentOS 7 install by yum",
         files: files!["packages/centos7.yaml", "packages/site.yaml"],
@@ -164,7 +164,7 @@ pub const CATALOGUE: &[Shipped] = &[
         ],
         platform: "yum",
     },
-    Shipped {
+    CatalogueManifest {
         name: "packages-rocky",
         about: "What nodes with Rocky Linux 9 install by dnf: workers of KKP, machines of KubeOne and kubeadm",
         files: files!["packages/rocky.yaml", "packages/site.yaml"],
@@ -176,9 +176,9 @@ pub const CATALOGUE: &[Shipped] = &[
     },
 ];
 
-impl Shipped {
+impl CatalogueManifest {
     /// The one of this name.
-    pub fn of(name: &str) -> Option<&'static Shipped> {
+    pub fn of(name: &str) -> Option<&'static CatalogueManifest> {
         CATALOGUE.iter().find(|shipped| shipped.name == name)
     }
 

@@ -1,11 +1,16 @@
 //! Checks one manifest, value by value, and expands its variables and lists into items.
 
+use super::expanded_manifest::{ExpandedManifest, ListSource, Located};
 use super::faults::Faults;
-use super::items::{Items, ListSource, Located};
 use super::lists::Format;
-use super::schema::{Document, EndpointEntry, ListFormat, Missing};
-use crate::lockfile::{Accepted, Endpoint};
-use crate::{Checked, EntryReader, ItemKind, exclusion, kinds, listed, locked_name, platforms};
+use super::schema::{EndpointEntry, ListFormat, ManifestDocument, Missing};
+#[cfg(any(test, feature = "testkit"))]
+use crate::LockedNote;
+use crate::lockfile::{AcceptedLoss, Endpoint};
+use crate::{
+    EntryReader, ItemKind, LockedChart, LockedFile, LockedImage, LockedPackageSet, ManifestEntry,
+    ManifestResult, listed, locked_name, parse_exclusion, platforms,
+};
 use landfall_model::document::{At, Field, Node, SourceSpan, SourceText, Vars};
 use landfall_model::{Platform, is_dns_name};
 use std::collections::BTreeSet;
@@ -17,11 +22,11 @@ use std::rc::Rc;
 /// # Errors
 /// The first fault of the variables: without them no other value is known.
 pub(super) fn check(
-    document: &Document,
+    document: &ManifestDocument,
     text: &Rc<SourceText>,
     lists: &[(ListFormat, Rc<SourceText>)],
     faults: &mut Faults,
-) -> Checked<Items> {
+) -> ManifestResult<ExpandedManifest> {
     let here = |node: &Node| SourceSpan::new(text, node.span());
     let root = &text.root;
     let vars = Vars::check(&document.vars, |name, at| {
@@ -44,8 +49,13 @@ pub(super) fn check(
         platforms,
         referrers: document.referrers,
     };
-    let mut items = Items::default();
-    read_entries(document, &reader, &mut items, faults);
+    let mut items = ExpandedManifest::default();
+    expand_entries::<LockedImage>(&document.images, &reader, &mut items.images, faults);
+    expand_entries::<LockedFile>(&document.files, &reader, &mut items.files, faults);
+    expand_entries::<LockedChart>(&document.charts, &reader, &mut items.charts, faults);
+    expand_entries::<LockedPackageSet>(&document.packages, &reader, &mut items.packages, faults);
+    #[cfg(any(test, feature = "testkit"))]
+    expand_entries::<LockedNote>(&document.notes, &reader, &mut items.notes, faults);
     for (format, list) in lists {
         read_list(format.0, list, &reader, &mut items, faults);
     }
@@ -64,12 +74,10 @@ pub(super) fn check(
     for (index, entry) in document.endpoints.iter().enumerate() {
         faults.take(checker.endpoint(entry, root.get("endpoints").item(index), &mut items));
     }
-    items.names.extend(
-        document
-            .metadata
-            .iter()
-            .map(|metadata| metadata.name.clone()),
-    );
+    items.name = document
+        .metadata
+        .as_ref()
+        .map(|metadata| metadata.name.clone());
     for (index, entry) in document.exclude.iter().enumerate() {
         faults.take(checker.exclude(entry, here(root.get("exclude").item(index)), &mut items));
     }
@@ -82,7 +90,7 @@ fn list_source(
     at: &SourceSpan,
     list: &SourceText,
     reader: &EntryReader<'_>,
-) -> Checked<ListSource> {
+) -> ManifestResult<ListSource> {
     match &reader.vars.bindings(&[Field::new(from, at.clone())])?[..] {
         [binding] => {
             let url = binding.fill(from);
@@ -108,8 +116,8 @@ pub(super) fn plain_list(
     list: &Rc<SourceText>,
     platforms: Vec<Platform>,
     faults: &mut Faults,
-) -> Items {
-    let mut items = Items::default();
+) -> ExpandedManifest {
+    let mut items = ExpandedManifest::default();
     let reader = EntryReader {
         text: list,
         vars: Vars::default(),
@@ -125,7 +133,7 @@ fn read_list(
     format: &Format,
     list: &Rc<SourceText>,
     reader: &EntryReader<'_>,
-    items: &mut Items,
+    items: &mut ExpandedManifest,
     faults: &mut Faults,
 ) {
     for (reference, span) in faults.take(format.read(list)).unwrap_or_default() {
@@ -133,27 +141,26 @@ fn read_list(
         items.images.extend(value.map(|value| Located {
             value,
             span,
-            listed: true,
+            from_list: true,
         }));
     }
 }
 
-macro_rules! entries {
-    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
-        /// Reads the entries of each kind.
-        fn read_entries(document: &Document, reader: &EntryReader<'_>, items: &mut Items, faults: &mut Faults) {
-            $(
-                for (index, entry) in document.$section.iter().enumerate() {
-                    let node = reader.text.root.get(stringify!($section)).item(index);
-                    let wishes = faults.take(<$kind as ItemKind>::read(entry, node, reader));
-                    let item = |(value, span)| Located { value, span, listed: false };
-                    items.$section.extend(wishes.into_iter().flatten().map(item));
-                }
-            )*
+/// Expands the entries of one kind and adds them to `requests`.
+fn expand_entries<K: ItemKind>(
+    entries: &[K::Entry],
+    reader: &EntryReader<'_>,
+    requests: &mut Vec<Located<K::Request>>,
+    faults: &mut Faults,
+) {
+    let section = reader.text.root.get(K::SECTION);
+    for (index, entry) in entries.iter().enumerate() {
+        let expanded = faults.take(entry.expand(section.item(index), reader));
+        for (request, span) in expanded.into_iter().flatten() {
+            requests.push(Located::new(request, span));
         }
-    };
+    }
 }
-kinds!(entries);
 
 /// The words of a text that may have been written in several lines, in one.
 fn paragraph(text: &str) -> String {
@@ -174,7 +181,12 @@ fn without_brackets(host: &str) -> &str {
 struct Checker<'a>(EntryReader<'a>);
 
 impl Checker<'_> {
-    fn missing(&self, entry: &Missing, node: &Node, items: &mut Items) -> Checked<()> {
+    fn missing(
+        &self,
+        entry: &Missing,
+        node: &Node,
+        items: &mut ExpandedManifest,
+    ) -> ManifestResult<()> {
         let (at, until_at) = (self.0.here(node.get("ref")), self.0.here(node.get("until")));
         let fields = [
             Field::new(&entry.r#ref, at.clone()),
@@ -200,34 +212,36 @@ impl Checker<'_> {
                 );
                 return Err(until_at.fault(format!("`{until}` is no date"), help));
             }
-            let value = Accepted {
+            let value = AcceptedLoss {
                 kind,
                 name,
                 reason,
                 until,
             };
-            items.missing.push(Located {
-                value,
-                span: at.clone(),
-                listed: false,
-            });
+            items.missing.push(Located::new(value, at.clone()));
         }
         Ok(())
     }
 
-    fn exclude(&self, entry: &str, span: SourceSpan, items: &mut Items) -> Checked<()> {
+    fn exclude(
+        &self,
+        entry: &str,
+        span: SourceSpan,
+        items: &mut ExpandedManifest,
+    ) -> ManifestResult<()> {
         for binding in self.0.vars.bindings(&[Field::new(entry, span.clone())])? {
-            let value = exclusion(&binding.fill(entry), &span)?;
-            items.exclude.push(Located {
-                value,
-                span: span.clone(),
-                listed: false,
-            });
+            let value = parse_exclusion(&binding.fill(entry), &span)?;
+            items.exclude.push(Located::new(value, span.clone()));
         }
         Ok(())
     }
 
-    fn endpoint(&self, entry: &EndpointEntry, node: &Node, items: &mut Items) -> Checked<()> {
+    fn endpoint(
+        &self,
+        entry: &EndpointEntry,
+        node: &Node,
+        items: &mut ExpandedManifest,
+    ) -> ManifestResult<()> {
         let at = self.0.here(node.get("host"));
         self.not_blank(
             &entry.why,
@@ -258,17 +272,13 @@ impl Checker<'_> {
                 why: paragraph(&binding.fill(&entry.why)),
                 from: from.clone(),
             };
-            items.endpoints.push(Located {
-                value,
-                span: at.clone(),
-                listed: false,
-            });
+            items.endpoints.push(Located::new(value, at.clone()));
         }
         Ok(())
     }
 
     /// The roles that need an endpoint, sorted, each once.
-    fn roles(&self, written: &[String], node: &Node) -> Checked<Vec<String>> {
+    fn roles(&self, written: &[String], node: &Node) -> ManifestResult<Vec<String>> {
         for (index, role) in written.iter().enumerate() {
             let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             if role.is_empty() || !role.chars().all(good) {
@@ -285,7 +295,7 @@ impl Checker<'_> {
         Ok(roles.into_iter().cloned().collect())
     }
 
-    fn not_blank(&self, text: &str, node: &Node, help: &str) -> Checked<()> {
+    fn not_blank(&self, text: &str, node: &Node, help: &str) -> ManifestResult<()> {
         match text.trim().is_empty() {
             true => Err(self.0.here(node).fault("this is empty", Some(help.into()))),
             false => Ok(()),

@@ -27,7 +27,7 @@ pub enum DraftItem {
 
 /// A manifest that was drafted.
 #[derive(Debug)]
-pub struct Draft {
+pub struct DraftManifest {
     /// Its text.
     pub text: String,
     /// The number of entries.
@@ -70,7 +70,7 @@ pub(super) fn head(name: &str, title: &str) -> String {
 /// A manifest called `name` with the items that were `found`, sorted. `title` is its first comment,
 /// `platforms` its line about these. An item that cannot be pinned becomes a comment with the
 /// reason.
-pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> Draft {
+pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> DraftManifest {
     let mut images: BTreeMap<String, Entry> = BTreeMap::new();
     let mut urls: BTreeMap<String, Entry> = BTreeMap::new();
     let mut unclear: BTreeMap<String, Entry> = BTreeMap::new();
@@ -142,7 +142,7 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
             entry.comment(None)
         );
     }
-    Draft {
+    DraftManifest {
         text,
         entries: pinned.len() + urls.len(),
         comments,
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn what_is_pinned_is_an_entry_and_the_rest_a_comment() {
         let (a, b) = (Digest::sha256(b"a"), Digest::sha256(b"b"));
-        let Draft {
+        let DraftManifest {
             text,
             entries,
             comments,

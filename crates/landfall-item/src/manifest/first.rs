@@ -44,7 +44,14 @@ mod tests {
         let path = dir.path().join("m.yaml");
         let text = of_nothing("first", "A title", &platforms_line(&[], ""));
         std::fs::write(&path, &text).unwrap();
-        assert_eq!(load(std::slice::from_ref(&path)).unwrap().images.len(), 1);
+        assert_eq!(
+            load(std::slice::from_ref(&path))
+                .unwrap()
+                .requests
+                .images
+                .len(),
+            1
+        );
         let all = text
             .replace("\n# platforms", "\nplatforms")
             .replace(MORE, "");
@@ -62,12 +69,12 @@ mod tests {
         let wanted = load(&[path]).unwrap();
         assert_eq!(
             (
-                wanted.images.len(),
-                wanted.files.len(),
+                wanted.requests.images.len(),
+                wanted.requests.files.len(),
                 wanted.missing.len()
             ),
             (1, 1, 1)
         );
-        assert_eq!(wanted.images[0].platforms.len(), 1);
+        assert_eq!(wanted.requests.images[0].platforms.len(), 1);
     }
 }

@@ -1,11 +1,11 @@
-//! Reads the files and folders that the command line names into [`Wanted`].
+//! Reads the files and folders that the command line names into [`MergedManifest`].
 
+use super::expanded_manifest::ExpandedManifest;
 use super::faults::Faults;
-use super::items::Items;
 use super::lists::format_of;
-use super::schema::{Document, List, ListFormat};
-use super::{Wanted, check, merge};
-use crate::Checked;
+use super::schema::{List, ListFormat, ManifestDocument};
+use super::{MergedManifest, check, merge};
+use crate::ManifestResult;
 use landfall_model::Platform;
 use landfall_model::document::{
     self, Diagnostic, ReadAll, SourceSpan, SourceText, is_leftover, nearest, read_text_input,
@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 /// Why manifests cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ManifestError {
     /// A file or folder cannot be read.
     #[error("cannot read {path}: {source}")]
     Open {
@@ -42,13 +42,13 @@ pub enum Error {
     Documents(Faults),
 }
 
-impl Error {
+impl ManifestError {
     /// The file or folder that it is about first.
     pub fn path(&self) -> &Path {
         match self {
-            Error::Open { path, .. } | Error::NoManifest(path) => path,
-            Error::Documents(faults) => faults.first_file().unwrap_or(Path::new("")),
-            Error::NoList => Path::new(""),
+            ManifestError::Open { path, .. } | ManifestError::NoManifest(path) => path,
+            ManifestError::Documents(faults) => faults.first_file().unwrap_or(Path::new("")),
+            ManifestError::NoList => Path::new(""),
         }
     }
 }
@@ -77,7 +77,7 @@ const OTHER_KINDS: [&str; 1] = ["Site"];
 ///
 /// # Errors
 /// When a file or folder cannot be read, a folder has no manifest, or a file has an error.
-pub fn load(paths: &[PathBuf]) -> Result<Wanted, Error> {
+pub fn load(paths: &[PathBuf]) -> Result<MergedManifest, ManifestError> {
     load_for(paths, &[])
 }
 
@@ -85,12 +85,15 @@ pub fn load(paths: &[PathBuf]) -> Result<Wanted, Error> {
 ///
 /// # Errors
 /// As [`load`], and when platforms are given, and no plain list.
-pub fn load_for(paths: &[PathBuf], platforms: &[Platform]) -> Result<Wanted, Error> {
-    load_edited(paths, platforms, &Edited::default())
+pub fn load_for(
+    paths: &[PathBuf],
+    platforms: &[Platform],
+) -> Result<MergedManifest, ManifestError> {
+    load_edited(paths, platforms, &FileOverrides::default())
 }
 
 /// Texts that stand in place of those of files: of manifests and of lists.
-pub type Edited = BTreeMap<PathBuf, String>;
+pub type FileOverrides = BTreeMap<PathBuf, String>;
 
 /// As [`load_for`], with these texts in place of the files'.
 ///
@@ -99,8 +102,8 @@ pub type Edited = BTreeMap<PathBuf, String>;
 pub fn load_edited(
     paths: &[PathBuf],
     platforms: &[Platform],
-    edited: &Edited,
-) -> Result<Wanted, Error> {
+    edited: &FileOverrides,
+) -> Result<MergedManifest, ManifestError> {
     let (mut all, mut faults) = (Vec::new(), Faults::default());
     let mut lists = 0;
     for path in paths {
@@ -129,38 +132,38 @@ pub fn load_edited(
                 edited,
                 &mut faults,
             );
-            all.extend(faults.take(read).flatten().map(|read| read.items));
+            all.extend(faults.take(read).flatten().map(|read| read.requests));
             continue;
         }
         let before = all.len();
         for file in folder(path)? {
             let text = SourceText::yaml(file.display().to_string(), content(&file, edited)?);
             let read = read(&file, &text, true, edited, &mut faults);
-            all.extend(faults.take(read).flatten().map(|read| read.items));
+            all.extend(faults.take(read).flatten().map(|read| read.requests));
         }
         if all.len() == before && faults.is_empty() {
-            return Err(Error::NoManifest(path.clone()));
+            return Err(ManifestError::NoManifest(path.clone()));
         }
     }
     if lists == 0 && !platforms.is_empty() {
-        return Err(Error::NoList);
+        return Err(ManifestError::NoList);
     }
     // what is missing because of a fault would be a fault itself
     let wanted = if faults.is_empty() {
         merge::merge(all, &mut faults)
     } else {
-        Wanted::default()
+        MergedManifest::default()
     };
     if faults.is_empty() {
         Ok(wanted)
     } else {
-        Err(Error::Documents(faults))
+        Err(ManifestError::Documents(faults))
     }
 }
 
 /// The content of a file, without the byte order mark that editors on Windows begin it with.
-fn content(path: &Path, edited: &Edited) -> Result<String, Error> {
-    let open = |source| Error::Open {
+fn content(path: &Path, edited: &FileOverrides) -> Result<String, ManifestError> {
+    let open = |source| ManifestError::Open {
         path: path.into(),
         source,
     };
@@ -178,8 +181,8 @@ fn is_document(text: &str) -> bool {
 }
 
 /// The YAML files of a folder, sorted.
-fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let open = |source| Error::Open {
+fn folder(path: &Path) -> Result<Vec<PathBuf>, ManifestError> {
+    let open = |source| ManifestError::Open {
         path: path.into(),
         source,
     };
@@ -198,18 +201,21 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// One manifest: its text, what people wrote, and what that asks for.
-pub(super) struct Read {
+pub(super) struct ParsedManifest {
     pub(super) path: PathBuf,
     pub(super) text: Rc<SourceText>,
-    pub(super) document: Document,
-    pub(super) items: Items,
+    pub(super) document: ManifestDocument,
+    pub(super) requests: ExpandedManifest,
 }
 
 /// Reads the manifests among `paths`; those in folders too, and no plain lists.
 ///
 /// # Errors
 /// As [`load_for`].
-pub(super) fn each(paths: &[PathBuf], edited: &Edited) -> Result<Vec<Read>, Error> {
+pub(super) fn each(
+    paths: &[PathBuf],
+    edited: &FileOverrides,
+) -> Result<Vec<ParsedManifest>, ManifestError> {
     let (mut all, mut faults) = (Vec::new(), Faults::default());
     for path in paths {
         let is_folder = path.is_dir();
@@ -230,7 +236,7 @@ pub(super) fn each(paths: &[PathBuf], edited: &Edited) -> Result<Vec<Read>, Erro
     if faults.is_empty() {
         Ok(all)
     } else {
-        Err(Error::Documents(faults))
+        Err(ManifestError::Documents(faults))
     }
 }
 
@@ -238,8 +244,8 @@ pub(super) fn each(paths: &[PathBuf], edited: &Edited) -> Result<Vec<Read>, Erro
 ///
 /// # Errors
 /// As [`load_for`].
-pub fn manifest_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    Ok(each(paths, &Edited::default())?
+pub fn manifest_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, ManifestError> {
+    Ok(each(paths, &FileOverrides::default())?
         .into_iter()
         .map(|read| read.path)
         .collect())
@@ -250,9 +256,9 @@ fn read(
     path: &Path,
     text: &Rc<SourceText>,
     may_be_other: bool,
-    edited: &Edited,
+    edited: &FileOverrides,
     faults: &mut Faults,
-) -> Checked<Option<Read>> {
+) -> ManifestResult<Option<ParsedManifest>> {
     let head: ReadAll<Head> = document::read_all(text);
     let is_manifest = head
         .value
@@ -268,7 +274,7 @@ fn read(
         value,
         text,
         faults: of_document,
-    } = document::read_all::<Document>(text);
+    } = document::read_all::<ManifestDocument>(text);
     of_document.into_iter().for_each(|fault| faults.push(fault));
     let (Some(document), text) = (value, &text) else {
         return Ok(None);
@@ -289,18 +295,18 @@ fn read(
         let help = Some("write `images:`, `files:`, `charts:`, `packages:` or `lists:`".into());
         return Err(SourceSpan::new(text, 0..0).fault("this manifest asks for nothing", help));
     }
-    Ok(Some(Read {
+    Ok(Some(ParsedManifest {
         path: path.into(),
         text: text.clone(),
         document,
-        items,
+        requests: items,
     }))
 }
 
 fn read_list(
     list: &List,
     base: &Path,
-    edited: &Edited,
+    edited: &FileOverrides,
     at: &SourceSpan,
 ) -> Result<(ListFormat, Rc<SourceText>), Box<Diagnostic>> {
     let path = base.join(&list.file);

@@ -1,232 +1,270 @@
-//! Merges the items of several manifests: applies exclusions, joins equal items, refuses
-//! contradictions.
+//! Merges several manifests: applies exclusions, combines equal items, refuses contradictions.
 
+use super::expanded_manifest::{ExpandedManifest, Located, RequestSection};
 use super::faults::Faults;
-use super::items::{Items, Located};
-use super::wanted::Wanted;
-use crate::lockfile::{Accepted, Endpoint};
-use crate::{Contradiction, Exclude, ItemKind, kinds};
+use super::merged_manifest::MergedManifest;
+use crate::lockfile::{AcceptedLoss, Endpoint};
+use crate::{Exclusion, FieldConflict, ItemRequest, ItemRequests};
 use landfall_model::document::{Diagnostic, SourceSpan, nearest};
+use landfall_model::report::EntryKind;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fmt::Display;
 
-type Merged<T> = Result<T, Box<Diagnostic>>;
-
-macro_rules! merge {
-    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
-        /// Puts together what `all` ask for. What contradicts goes to `faults`.
-        pub(super) fn merge(all: Vec<Items>, faults: &mut Faults) -> Wanted {
-            let mut sum = Items::default();
-            all.into_iter().for_each(|items| sum.append(items));
-            let mut may_ask = false;
-            $(
-                {
-                    may_ask |= sum.$section.iter().any(|item| <$kind as ItemKind>::may_ask(&item.value));
-                }
-            )*
-            for exclude in &sum.exclude {
-                // a chart may turn out to name it
-                let mut is_there = may_ask && matches!(exclude.value, Exclude::Reference(_));
-                let mut known = Vec::new();
-                $(
-                    for item in &sum.$section {
-                        is_there |= <$kind as ItemKind>::is_excluded(&item.value, &exclude.value);
-                        known.extend(<$kind as ItemKind>::alike(&item.value, &exclude.value));
-                    }
-                )*
-                if !is_there {
-                    faults.push(*excludes_nothing(exclude, &known));
-                }
-            }
-            let excluded = |by: &dyn Fn(&Exclude) -> bool| sum.exclude.iter().any(|one| by(&one.value));
-            let mut urls: BTreeMap<String, (String, SourceSpan)> = BTreeMap::new();
-            $(
-                let $section = {
-                    let mut items = sum.$section;
-                    items.retain(|item| !excluded(&|by| <$kind as ItemKind>::is_excluded(&item.value, by)));
-                    unite(items, |wish| <$kind as ItemKind>::wished(wish).clone(), join_wishes::<$kind>, faults)
-                };
-            )*
-            $(
-                for item in &$section {
-                    faults.take(one_item_a_url(&mut urls, item, <$kind as ItemKind>::urls(&item.value)));
-                }
-            )*
-            let missing = unite(sum.missing, |lost| (lost.kind, lost.name.clone()), join_missing, faults);
-            let endpoints = unite(sum.endpoints, |end| (end.host.clone(), end.port), join_endpoints, faults);
-            Wanted {
-                name: sum.names.pop_first().filter(|_| sum.names.is_empty()),
-                $(
-                    $section: $section.into_iter().map(|item| item.value).collect(),
-                )*
-                exclude: sum.exclude.iter().map(|one| one.value.clone()).collect(),
-                missing: missing.into_iter().map(|item| item.value).collect(),
-                endpoints: endpoints.into_iter().map(|item| item.value).collect(),
-            }
-        }
-
-        $(
-            impl Named for <$kind as ItemKind>::Wish {
-                fn shown(&self) -> String {
-                    <$kind as ItemKind>::wished(self).to_string()
-                }
-            }
-        )*
+/// Merges the requests of several manifests. Errors are added to `faults`.
+pub(super) fn merge(mut manifests: Vec<ExpandedManifest>, faults: &mut Faults) -> MergedManifest {
+    let exclude = take_all(&mut manifests, |manifest| &mut manifest.exclude);
+    check_exclusions(&manifests, &exclude, faults);
+    let exclude: Vec<Exclusion> = exclude.into_iter().map(|one| one.value).collect();
+    let images = take_all(&mut manifests, |manifest| &mut manifest.images);
+    let files = take_all(&mut manifests, |manifest| &mut manifest.files);
+    let charts = take_all(&mut manifests, |manifest| &mut manifest.charts);
+    let packages = take_all(&mut manifests, |manifest| &mut manifest.packages);
+    #[cfg(any(test, feature = "testkit"))]
+    let notes = take_all(&mut manifests, |manifest| &mut manifest.notes);
+    let requests = ItemRequests {
+        images: merge_requests(images, &exclude, faults),
+        files: merge_requests(files, &exclude, faults),
+        charts: merge_requests(charts, &exclude, faults),
+        packages: merge_requests(packages, &exclude, faults),
+        #[cfg(any(test, feature = "testkit"))]
+        notes: merge_requests(notes, &exclude, faults),
     };
+    let missing = take_all(&mut manifests, |manifest| &mut manifest.missing);
+    let endpoints = take_all(&mut manifests, |manifest| &mut manifest.endpoints);
+    MergedManifest {
+        name: shared_name(manifests),
+        requests,
+        exclude,
+        missing: values(merge_by_key(missing, faults)),
+        endpoints: values(merge_by_key(endpoints, faults)),
+    }
 }
-kinds!(merge);
 
-/// An exclusion that leaves nothing out is a mistake, or was overtaken by its list.
-fn excludes_nothing(exclude: &Located<Exclude>, known: &[String]) -> Box<Diagnostic> {
-    let what = exclude.value.to_string();
-    let below = format!("{what}/");
-    let help = if known.iter().any(|name| name.starts_with(&below)) {
+/// Moves one list out of each manifest, in the order of the manifests.
+fn take_all<T>(
+    manifests: &mut [ExpandedManifest],
+    list: impl Fn(&mut ExpandedManifest) -> &mut Vec<Located<T>>,
+) -> Vec<Located<T>> {
+    manifests
+        .iter_mut()
+        .flat_map(|manifest| std::mem::take(list(manifest)))
+        .collect()
+}
+
+fn values<T>(located: Vec<Located<T>>) -> Vec<T> {
+    located.into_iter().map(|one| one.value).collect()
+}
+
+/// The name that all manifests share which have one.
+fn shared_name(manifests: Vec<ExpandedManifest>) -> Option<String> {
+    let mut names = manifests.into_iter().filter_map(|manifest| manifest.name);
+    let first = names.next()?;
+    names.all(|name| name == first).then_some(first)
+}
+
+/// Reports exclusions that leave nothing out.
+fn check_exclusions(
+    manifests: &[ExpandedManifest],
+    exclude: &[Located<Exclusion>],
+    faults: &mut Faults,
+) {
+    let sections: Vec<&dyn RequestSection> = manifests
+        .iter()
+        .flat_map(ExpandedManifest::sections)
+        .collect();
+    let discovers_images = sections.iter().any(|section| section.discovers_images());
+    for exclusion in exclude {
+        // a chart may turn out to contain an image that no manifest names
+        let may_be_found = discovers_images && matches!(exclusion.value, Exclusion::Reference(_));
+        let has_excluded = |section: &&dyn RequestSection| section.has_excluded(&exclusion.value);
+        if !may_be_found && !sections.iter().any(has_excluded) {
+            let names: Vec<String> = sections
+                .iter()
+                .flat_map(|section| section.names_like(&exclusion.value))
+                .collect();
+            faults.push(*excludes_nothing(exclusion, &names));
+        }
+    }
+}
+
+/// Merges the requests of one kind, without those that are excluded.
+fn merge_requests<R: ItemRequest>(
+    mut requests: Vec<Located<R>>,
+    exclude: &[Exclusion],
+    faults: &mut Faults,
+) -> Vec<R> {
+    requests.retain(|request| {
+        !exclude
+            .iter()
+            .any(|exclusion| request.value.is_excluded_by(exclusion))
+    });
+    let merged = merge_by_key(requests, faults);
+    let mut owners = BTreeMap::new();
+    for request in &merged {
+        faults.take(check_unique_urls(&mut owners, request));
+    }
+    values(merged)
+}
+
+/// The fault of an exclusion that leaves nothing out: a mistake, or the list it was written for no
+/// longer contains the item.
+fn excludes_nothing(exclusion: &Located<Exclusion>, names: &[String]) -> Box<Diagnostic> {
+    let excluded = exclusion.value.to_string();
+    let below = format!("{excluded}/");
+    let help = if names.iter().any(|name| name.starts_with(&below)) {
         "name each repository: a prefix is not enough".into()
     } else {
-        match nearest(&what, known.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean {near}? Else take it out"),
-            None => "take it out".into(),
+        match nearest(&excluded, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean {near}? Otherwise remove it"),
+            None => "remove it".into(),
         }
     };
-    exclude.span.fault(
-        format!("nothing here is named {what}, so this leaves nothing out"),
+    exclusion.span.fault(
+        format!("nothing here is named {excluded}, so this leaves nothing out"),
         Some(help),
     )
 }
 
-/// Makes items of one key one, by `join`, which keeps the first and takes from the second what the
-/// first lacks. The result is sorted by key.
-fn unite<T, K: Ord>(
-    items: Vec<Located<T>>,
-    key: impl Fn(&T) -> K,
-    join: impl Fn(&mut Located<T>, &Located<T>) -> Merged<()>,
-    faults: &mut Faults,
-) -> Vec<Located<T>>
-where
-    T: Named,
-{
-    // each item has the place where its key was last found: the items of one file come in a row
-    let mut united: BTreeMap<K, (Located<T>, SourceSpan)> = BTreeMap::new();
-    for item in items {
-        match united.entry(key(&item.value)) {
+/// A value that several manifests may contain if they agree.
+trait Mergeable {
+    type Key: Ord;
+
+    fn key(&self) -> Self::Key;
+
+    /// The value's name in messages.
+    fn display_name(&self) -> String;
+
+    /// Adds what `other`, a value with the same key, specifies and `self` does not.
+    fn merge(&mut self, other: &Self) -> Result<(), FieldConflict>;
+}
+
+impl<R: ItemRequest> Mergeable for R {
+    type Key = R::Name;
+
+    fn key(&self) -> R::Name {
+        self.name().clone()
+    }
+
+    fn display_name(&self) -> String {
+        self.name().to_string()
+    }
+
+    fn merge(&mut self, other: &R) -> Result<(), FieldConflict> {
+        ItemRequest::merge(self, other)
+    }
+}
+
+impl Mergeable for AcceptedLoss {
+    type Key = (EntryKind, String);
+
+    fn key(&self) -> (EntryKind, String) {
+        (self.kind, self.name.clone())
+    }
+
+    fn display_name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn merge(&mut self, other: &AcceptedLoss) -> Result<(), FieldConflict> {
+        FieldConflict::unless_equal("last day", &self.until, &other.until, String::clone)?;
+        FieldConflict::unless_equal("reason", &self.reason, &other.reason, String::clone)
+    }
+}
+
+impl Mergeable for Endpoint {
+    type Key = (String, u16);
+
+    fn key(&self) -> (String, u16) {
+        (self.host.clone(), self.port)
+    }
+
+    fn display_name(&self) -> String {
+        self.to_string()
+    }
+
+    fn merge(&mut self, other: &Endpoint) -> Result<(), FieldConflict> {
+        self.join(other);
+        Ok(())
+    }
+}
+
+/// Merges values with the same key. The result is sorted by key.
+fn merge_by_key<T: Mergeable>(all: Vec<Located<T>>, faults: &mut Faults) -> Vec<Located<T>> {
+    // Each value is stored with the last position of its key. All values of one file come in a
+    // row, so comparing with the last position finds duplicates within a file.
+    let mut merged: BTreeMap<T::Key, (Located<T>, SourceSpan)> = BTreeMap::new();
+    for item in all {
+        match merged.entry(item.value.key()) {
             Entry::Vacant(entry) => {
                 let last = item.span.clone();
                 entry.insert((item, last));
             }
             Entry::Occupied(mut entry) => {
                 let (first, last) = entry.get_mut();
-                if last.same_file(&item.span) && !item.listed {
-                    faults.push(*twice(last, &item));
+                if last.same_file(&item.span) && !item.from_list {
+                    faults.push(*duplicate(last, &item));
                     continue;
                 }
-                faults.take(join(first, &item));
+                if let Err(conflict) = first.value.merge(&item.value) {
+                    faults.push(*contradiction(first, &item, &conflict));
+                }
                 *last = item.span;
             }
         }
     }
-    united.into_values().map(|(item, _)| item).collect()
+    merged.into_values().map(|(item, _)| item).collect()
 }
 
-fn twice<T: Named>(first: &SourceSpan, second: &Located<T>) -> Box<Diagnostic> {
-    let name = second.value.shown();
-    let place = first.location();
-    if place == second.span.location() {
-        let help = "a list variable of another field must stand here too".into();
+fn duplicate<T: Mergeable>(first: &SourceSpan, second: &Located<T>) -> Box<Diagnostic> {
+    let name = second.value.display_name();
+    let position = first.location();
+    if position == second.span.location() {
+        let help = "use the list variable of the other field in this field, too".into();
         return second.span.fault(
-            format!("this entry gives {name} more than once"),
+            format!("this entry expands to {name} more than once"),
             Some(help),
         );
     }
-    let message = format!("{name} stands in this file twice; first at {place}");
-    second
-        .span
-        .fault(message, Some("take one of the two out".into()))
-}
-
-/// How a message names an item.
-trait Named {
-    fn shown(&self) -> String;
-}
-
-impl Named for Accepted {
-    fn shown(&self) -> String {
-        self.name.clone()
-    }
-}
-
-impl Named for Endpoint {
-    fn shown(&self) -> String {
-        self.to_string()
-    }
-}
-
-/// Two different values of `what` for one item.
-fn contradiction<T: Named>(
-    first: &Located<T>,
-    second: &Located<T>,
-    what: &str,
-    values: (impl Display, impl Display),
-) -> Box<Diagnostic> {
-    let (name, place) = (second.value.shown(), first.span.location());
-    let message = format!(
-        "the {what} of {name} is {} here, but {} at {place}",
-        values.1, values.0
-    );
     second.span.fault(
-        message,
-        Some("make both the same, or take one of the two out".into()),
+        format!("{name} is listed twice in this file; first at {position}"),
+        Some("remove one of the two".into()),
     )
 }
 
-/// Takes from `second` what `first` lacks.
-fn join_wishes<K: ItemKind>(first: &mut Located<K::Wish>, second: &Located<K::Wish>) -> Merged<()>
-where
-    K::Wish: Named,
-{
-    K::join(&mut first.value, &second.value).map_err(|error| {
-        let Contradiction {
-            field,
-            first: one,
-            second: other,
-        } = error;
-        contradiction(first, second, field, (one, other))
-    })
+fn contradiction<T: Mergeable>(
+    first: &Located<T>,
+    second: &Located<T>,
+    conflict: &FieldConflict,
+) -> Box<Diagnostic> {
+    let FieldConflict {
+        field,
+        first: one,
+        second: other,
+    } = conflict;
+    let message = format!(
+        "the {field} of {} is {other} here, but {one} at {}",
+        second.value.display_name(),
+        first.span.location()
+    );
+    let help = "make both the same, or remove one of the two".into();
+    second.span.fault(message, Some(help))
 }
 
-fn join_missing(first: &mut Located<Accepted>, second: &Located<Accepted>) -> Merged<()> {
-    if first.value.until != second.value.until {
-        let values = (first.value.until.clone(), second.value.until.clone());
-        return Err(contradiction(first, second, "last day", values));
-    }
-    if first.value.reason != second.value.reason {
-        let values = (first.value.reason.clone(), second.value.reason.clone());
-        return Err(contradiction(first, second, "reason", values));
-    }
-    Ok(())
-}
-
-fn join_endpoints(first: &mut Located<Endpoint>, second: &Located<Endpoint>) -> Merged<()> {
-    first.value.join(&second.value);
-    Ok(())
-}
-
-/// No URL may stand for two items.
-fn one_item_a_url<T: Named>(
+/// Refuses a URL that belongs to two items. `owners` has the name and position of the item that
+/// each URL belongs to.
+fn check_unique_urls<R: ItemRequest>(
     owners: &mut BTreeMap<String, (String, SourceSpan)>,
-    item: &Located<T>,
-    urls: Vec<&str>,
-) -> Merged<()> {
-    for url in urls {
-        if let Some((name, span)) =
-            owners.insert(url.to_owned(), (item.value.shown(), item.span.clone()))
-        {
+    request: &Located<R>,
+) -> Result<(), Box<Diagnostic>> {
+    for url in request.value.urls() {
+        let owner = (request.value.name().to_string(), request.span.clone());
+        if let Some((name, span)) = owners.insert(url.to_owned(), owner) {
             let message = format!(
-                "{url} stands for this file and for {name} at {}",
+                "{url} is a URL of this file and of {name} at {}",
                 span.location()
             );
-            let help = Some("take it out of `also` of one of the two".into());
-            return Err(item.span.fault(message, help));
+            let help = "remove it from `also` of one of the two".into();
+            return Err(request.span.fault(message, Some(help)));
         }
     }
     Ok(())

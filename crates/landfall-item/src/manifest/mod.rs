@@ -7,29 +7,30 @@
 mod catalogue;
 mod check;
 mod draft;
+mod expanded_manifest;
 mod faults;
 mod first;
 mod import;
-mod items;
 mod lists;
 mod load;
 mod merge;
+mod merged_manifest;
 mod schema;
-mod slots;
-mod wanted;
+mod updatable_versions;
 
 #[cfg(test)]
 mod tests;
 
-pub use catalogue::{CATALOGUE, Shipped};
-pub use draft::{Draft, DraftEntry, DraftItem, draft, platforms_line};
+pub use catalogue::{CATALOGUE, CatalogueManifest};
+pub use draft::{DraftEntry, DraftItem, DraftManifest, draft, platforms_line};
 pub use first::{MORE, from_list, of_nothing};
-pub use import::{IMPORTS, Imported, Source, manifest_of};
+pub use import::{IMPORTS, ImportSource, ImportedItems, manifest_of};
 pub use lists::list_format;
-pub use load::{Edited, load_edited, load_for, manifest_files};
-pub use load::{Error, load};
-pub use schema::Document;
-pub use slots::{
-    PackageVersions, Slot, Versions, list_sources, set_digest, set_version, slots, text_of,
+pub use load::{FileOverrides, load_edited, load_for, manifest_files};
+pub use load::{ManifestError, load};
+pub use merged_manifest::MergedManifest;
+pub use schema::ManifestDocument;
+pub use updatable_versions::{
+    PackageVersions, UpdatableVersion, VersionSource, list_sources, set_digest, set_version,
+    text_of, updatable_versions,
 };
-pub use wanted::Wanted;

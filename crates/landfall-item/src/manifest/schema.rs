@@ -1,7 +1,12 @@
 //! The manifest document as people write it; `landfall schema manifest` prints these types.
 
 use super::lists::{FORMATS, Format};
-use crate::{ItemKind, kinds};
+use crate::chart::ChartEntry;
+use crate::file::FileEntry;
+use crate::image::ImageEntry;
+#[cfg(any(test, feature = "testkit"))]
+use crate::note::NoteEntry;
+use crate::packages::PackageEntry;
 use landfall_model::document::MovingVar;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Visitor};
@@ -11,58 +16,64 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-macro_rules! document {
-    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
-        /// A version-pinned list of what to carry: images, files, and hosts that must stay
-        /// reachable.
-        #[derive(Debug, Clone, Deserialize, JsonSchema)]
-        #[serde(deny_unknown_fields, rename_all = "camelCase")]
-        #[schemars(title = "landfall manifest")]
-        pub struct Document {
-            /// `landfall/v1`.
-            #[expect(dead_code, reason = "checked before the rest is read")]
-            pub(super) api_version: ApiVersion,
-            /// `Manifest`.
-            #[expect(dead_code, reason = "checked before the rest is read")]
-            pub(super) kind: DocumentKind,
-            /// How people name it.
-            #[serde(default)]
-            pub(super) metadata: Option<Metadata>,
-            /// Variables for `${name}`, local to this file. Of a list, one item for each value is
-            /// made.
-            #[serde(default)]
-            #[schemars(with = "BTreeMap<String, Values>")]
-            pub(super) vars: BTreeMap<String, serde_yaml::Value>,
-            /// Platforms for the images of this file and its lists, as in `linux/amd64`; all where
-            /// left out.
-            #[serde(default)]
-            pub(super) platforms: Vec<String>,
-            /// Whether signatures, attestations, SBOMs and other referrers of the images of this
-            /// file and its lists are carried; they are unless this says `false`.
-            #[serde(default = "yes")]
-            pub(super) referrers: bool,
-            /// Image lists of other tools.
-            #[serde(default)]
-            pub(super) lists: Vec<List>,
-            /// What to leave out: a repository (all its tags), a full image reference, or a file's
-            /// URL.
-            #[serde(default)]
-            pub(super) exclude: Vec<String>,
-            /// Losses that are accepted until a date.
-            #[serde(default)]
-            pub(super) missing: Vec<Missing>,
-            $(
-                $(#[doc = $doc])*
-                #[serde(default)]
-                pub(super) $section: Vec<<$kind as ItemKind>::Written>,
-            )*
-            /// Hosts that cannot be mirrored and must stay reachable.
-            #[serde(default)]
-            pub(super) endpoints: Vec<EndpointEntry>,
-        }
-    };
+/// A version-pinned list of what to carry: images, files, and hosts that must stay
+/// reachable.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(title = "landfall manifest")]
+pub struct ManifestDocument {
+    /// `landfall/v1`.
+    #[expect(dead_code, reason = "checked before the rest is read")]
+    pub(super) api_version: ApiVersion,
+    /// `Manifest`.
+    #[expect(dead_code, reason = "checked before the rest is read")]
+    pub(super) kind: DocumentKind,
+    /// How people name it.
+    #[serde(default)]
+    pub(super) metadata: Option<Metadata>,
+    /// Variables for `${name}`, local to this file. Of a list, one item for each value is
+    /// made.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Values>")]
+    pub(super) vars: BTreeMap<String, serde_yaml::Value>,
+    /// Platforms for the images of this file and its lists, as in `linux/amd64`; all where
+    /// left out.
+    #[serde(default)]
+    pub(super) platforms: Vec<String>,
+    /// Whether signatures, attestations, SBOMs and other referrers of the images of this
+    /// file and its lists are carried; they are unless this says `false`.
+    #[serde(default = "yes")]
+    pub(super) referrers: bool,
+    /// Image lists of other tools.
+    #[serde(default)]
+    pub(super) lists: Vec<List>,
+    /// What to leave out: a repository (all its tags), a full image reference, or a file's
+    /// URL.
+    #[serde(default)]
+    pub(super) exclude: Vec<String>,
+    /// Losses that are accepted until a date.
+    #[serde(default)]
+    pub(super) missing: Vec<Missing>,
+    /// Images: a reference with a tag or digest, or a mapping.
+    #[serde(default)]
+    pub(super) images: Vec<ImageEntry>,
+    /// Plain files: binaries, archives, scripts.
+    #[serde(default)]
+    pub(super) files: Vec<FileEntry>,
+    /// Helm charts: `oci://registry/path/name:version`, or a mapping.
+    #[serde(default)]
+    pub(super) charts: Vec<ChartEntry>,
+    /// OS packages with all that they need: `apt: {…}`.
+    #[serde(default)]
+    pub(super) packages: Vec<PackageEntry>,
+    /// Notes, which tests write.
+    #[cfg(any(test, feature = "testkit"))]
+    #[serde(default)]
+    pub(super) notes: Vec<NoteEntry>,
+    /// Hosts that cannot be mirrored and must stay reachable.
+    #[serde(default)]
+    pub(super) endpoints: Vec<EndpointEntry>,
 }
-kinds!(document);
 
 fn yes() -> bool {
     true

@@ -2,12 +2,12 @@
 //! choice is made over it.
 
 use super::fetch;
-use super::locked::{LockedPackage, PackageSet, PackageSource};
+use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
 use super::parts;
+use super::request::{MachineBase, PackageSetRequest, PackageSourceRequest};
 use super::snapshot::snapshot;
 use super::suites::{ReadSuites, Suite};
-use super::wish::{Base, WantedPackages, WantedSource};
-use crate::resolver::{Cause, Resolver};
+use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
 use landfall_packages::apt::{
     BaseSystem, Choice, Offer, Settings, Universe, Version, choose, suite_packages,
@@ -20,24 +20,24 @@ use std::collections::BTreeSet;
 /// which may be for other packages.
 pub(super) async fn resolve(
     resolver: &Resolver,
-    wish: &WantedPackages,
-    old: Option<&PackageSet>,
-) -> Result<(PackageSet, Vec<String>), Cause> {
-    let before = |wanted: &WantedSource| {
+    wish: &PackageSetRequest,
+    old: Option<&LockedPackageSet>,
+) -> Result<(LockedPackageSet, Vec<String>), ResolveError> {
+    let before = |wanted: &PackageSourceRequest| {
         let mut sources = old.iter().flat_map(|old| &old.sources);
         sources.find(|old| old.url == wanted.url && old.suite == wanted.suite)
     };
-    let after = |wanted: &WantedSource| before(wanted)?.date.as_deref();
+    let after = |wanted: &PackageSourceRequest| before(wanted)?.date.as_deref();
     let shared = resolver.suites().of(wish);
     let read = shared.get_or_try_init(async || {
         let suites = wish.sources.iter().map(async |wanted| {
             let found = fetch::suite(resolver, wanted, &wish.architectures, after(wanted)).await;
             let mut suite = found.map_err(|cause| cause.of(&wanted.place()))?;
             suite.source.snapshot = snapshot_of(resolver, &suite, before(wanted)).await;
-            Ok::<_, Cause>(suite)
+            Ok::<_, ResolveError>(suite)
         });
         let read = ReadSuites::read(try_join_all(suites).await?, wish.architectures.clone());
-        read.map_err(|error| Cause::local(error.to_string()))
+        read.map_err(|error| ResolveError::local(error.to_string()))
     });
     let read = read.await?;
     // another set may have read them, after another lock
@@ -49,7 +49,7 @@ pub(super) async fn resolve(
     let answer = read
         .ask(move |universe, suites| lock(&wanted, universe, suites))
         .await;
-    answer.unwrap_or_else(|| Err(Cause::local("the choice of packages stopped".into())))
+    answer.unwrap_or_else(|| Err(ResolveError::local("the choice of packages stopped".into())))
 }
 
 /// The snapshot that has what was read of `suite`: that of the last lock where the suite is
@@ -73,10 +73,10 @@ async fn snapshot_of(
 
 /// The set for `wish`, and what people are told of it.
 fn lock(
-    wish: &WantedPackages,
+    wish: &PackageSetRequest,
     universe: &Universe<'_>,
     suites: &[Suite],
-) -> Result<(PackageSet, Vec<String>), Cause> {
+) -> Result<(LockedPackageSet, Vec<String>), ResolveError> {
     let names: Vec<Vec<String>> = suites
         .iter()
         .map(|suite| {
@@ -95,7 +95,7 @@ fn lock(
         recommends: wish.recommends,
         expects_rest: wish.bases.is_empty(),
     };
-    let nothing = [Base::None];
+    let nothing = [MachineBase::None];
     let bases = if wish.bases.is_empty() {
         &nothing[..]
     } else {
@@ -127,7 +127,7 @@ fn lock(
     let mut sources: Vec<PackageSource> = Vec::new();
     let mut all = versions.iter().map(|version| universe.offer_of(*version));
     let mut packages: Vec<Vec<LockedPackage>> = suites.iter().map(|_| Vec::new()).collect();
-    all.try_for_each(|offer| -> Result<(), Cause> {
+    all.try_for_each(|offer| -> Result<(), ResolveError> {
         if let Some(at) = offer.source {
             packages[at as usize].push(locked(universe, offer, &suites[at as usize].source.url)?);
         }
@@ -144,19 +144,19 @@ fn lock(
 
 /// Makes the universe one in which `base` is installed.
 fn apply<'t>(
-    base: &'t Base,
+    base: &'t MachineBase,
     universe: &mut Universe<'t>,
     suites: &[Suite],
-    wish: &WantedPackages,
-) -> Result<(), Cause> {
+    wish: &PackageSetRequest,
+) -> Result<(), ResolveError> {
     let system = match base {
-        Base::None | Base::Rpms(_) => return Ok(()),
-        Base::Status(text) => {
+        MachineBase::None | MachineBase::Rpms(_) => return Ok(()),
+        MachineBase::Status(text) => {
             universe.install(text);
             return Ok(());
         }
-        Base::Minimal => BaseSystem::Minimal,
-        Base::Standard => BaseSystem::Standard,
+        MachineBase::Minimal => BaseSystem::Minimal,
+        MachineBase::Standard => BaseSystem::Standard,
     };
     // what the first source alone has: updates of it are carried where something needs them
     let Some(first) = suites.first() else {
@@ -177,7 +177,11 @@ fn apply<'t>(
 }
 
 /// A chosen package, as the lock names it.
-fn locked(universe: &Universe<'_>, offer: &Offer<'_>, url: &str) -> Result<LockedPackage, Cause> {
+fn locked(
+    universe: &Universe<'_>,
+    offer: &Offer<'_>,
+    url: &str,
+) -> Result<LockedPackage, ResolveError> {
     let name = universe.text(universe.packages[offer.package as usize].name);
     let sum = match (offer.sha256, offer.sha512) {
         ("", "") => {
@@ -215,18 +219,18 @@ fn locked(universe: &Universe<'_>, offer: &Offer<'_>, url: &str) -> Result<Locke
     })
 }
 
-fn shown(base: &Base) -> String {
+fn shown(base: &MachineBase) -> String {
     match base {
-        Base::Status(_) => "what its status file says".into(),
+        MachineBase::Status(_) => "what its status file says".into(),
         base => format!("the base `{base}`"),
     }
 }
 
 /// What is expected of the machines, and where several kinds of them would choose differently.
 fn notes(
-    wish: &WantedPackages,
+    wish: &PackageSetRequest,
     universe: &Universe<'_>,
-    bases: &[Base],
+    bases: &[MachineBase],
     choices: &[Choice],
 ) -> Vec<String> {
     let mut notes = Vec::new();

@@ -1,6 +1,6 @@
 //! Metadata that belongs together, of a mirror that may change while it is read.
 
-use crate::resolver::Cause;
+use crate::resolver::ResolveError;
 
 /// How often metadata is read where its signed list changed meanwhile.
 const READS: usize = 3;
@@ -11,9 +11,9 @@ const READS: usize = 3;
 /// # Errors
 /// When a list cannot be had, or the rest does not go with it.
 pub(super) async fn read_consistent<L: PartialEq, T>(
-    list: impl AsyncFn() -> Result<L, Cause>,
-    rest: impl AsyncFn(&L) -> Result<T, Cause>,
-) -> Result<T, Cause> {
+    list: impl AsyncFn() -> Result<L, ResolveError>,
+    rest: impl AsyncFn(&L) -> Result<T, ResolveError>,
+) -> Result<T, ResolveError> {
     let mut read = list().await?;
     for _ in 1..READS {
         let cause = match rest(&read).await {
@@ -49,7 +49,7 @@ mod tests {
                     if *list == good {
                         Ok(*list)
                     } else {
-                        Err(Cause::from("it does not go with it"))
+                        Err(ResolveError::from("it does not go with it"))
                     }
                 },
             );

@@ -3,9 +3,9 @@
 
 use super::consistent::read_consistent;
 use super::locked::{PackageIndex, PackageSource};
+use super::request::PackageSourceRequest;
 use super::suites::Suite;
-use super::wish::WantedSource;
-use crate::resolver::{Cause, Resolver};
+use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use landfall_content::BlobRead;
 use landfall_http::ErrorKind;
@@ -22,8 +22,8 @@ const NOT_SIGNED: &str = "it is not signed: it has a Release, but neither InRele
 /// The language whose descriptions every apt asks for.
 pub(super) const LANGUAGE: &str = "en";
 
-impl From<PackagesError> for Cause {
-    fn from(error: PackagesError) -> Cause {
+impl From<PackagesError> for ResolveError {
+    fn from(error: PackagesError) -> ResolveError {
         error.to_string().into()
     }
 }
@@ -31,10 +31,10 @@ impl From<PackagesError> for Cause {
 /// Fetches the metadata of `wanted`. It must not be older than `after`, which an earlier lock has.
 pub(super) async fn suite(
     resolver: &Resolver,
-    wanted: &WantedSource,
+    wanted: &PackageSourceRequest,
     architectures: &[String],
     after: Option<&str>,
-) -> Result<Suite, Cause> {
+) -> Result<Suite, ResolveError> {
     let folder = match wanted.suite.strip_suffix('/') {
         Some(path) => path.to_owned(),
         None => format!("dists/{}", wanted.suite),
@@ -51,12 +51,12 @@ pub(super) async fn suite(
 /// Fetches the indexes of a suite by its signed release.
 async fn indexed(
     resolver: &Resolver,
-    wanted: &WantedSource,
+    wanted: &PackageSourceRequest,
     folder: &str,
     architectures: &[String],
     after: Option<&str>,
     signed: &Signed,
-) -> Result<Suite, Cause> {
+) -> Result<Suite, ResolveError> {
     let release = Release::parse(&signed.name, &signed.text)?;
     release.check_time(&signed.name, jiff::Timestamp::now())?;
     let date = release.date.map(|date| date.to_string());
@@ -95,7 +95,7 @@ async fn indexed(
                 tokio::task::spawn_blocking(move || decompress(&name, &bytes, compression, most));
             let text = unpacking
                 .await
-                .map_err(|error| Cause::local(error.to_string()))??;
+                .map_err(|error| ResolveError::local(error.to_string()))??;
             texts.push(String::from_utf8(text).map_err(|_| format!("{} is no text", index.path))?);
         }
         source.indexes.push(index);
@@ -111,7 +111,11 @@ async fn indexed(
 
 /// Refuses the release `name` if it is that of another suite: one key signs all suites of a
 /// repository, so a mirror may send the release of any. The path of a flat repository is no name.
-fn check_suite(wanted: &WantedSource, name: &str, release: &Release) -> Result<(), Cause> {
+fn check_suite(
+    wanted: &PackageSourceRequest,
+    name: &str,
+    release: &Release,
+) -> Result<(), ResolveError> {
     let suite = wanted.codename.as_ref().unwrap_or(&wanted.suite);
     if suite.ends_with('/') || release.is_of_suite(suite) {
         return Ok(());
@@ -129,7 +133,11 @@ fn check_suite(wanted: &WantedSource, name: &str, release: &Release) -> Result<(
 }
 
 /// Refuses the metadata `name` of `date` where an earlier lock has later ones, of `after`.
-pub(super) fn check_age(name: &str, date: Option<&str>, after: Option<&str>) -> Result<(), Cause> {
+pub(super) fn check_age(
+    name: &str,
+    date: Option<&str>,
+    after: Option<&str>,
+) -> Result<(), ResolveError> {
     match (date, after) {
         (Some(date), Some(after)) if date < after => Err(format!(
             "{name} is of {date}, older than the lock's of {after}: somebody replays it, or the mirror is behind"
@@ -151,18 +159,18 @@ struct Signed {
 /// `InRelease`, or `Release` with `Release.gpg`.
 async fn release(
     resolver: &Resolver,
-    wanted: &WantedSource,
+    wanted: &PackageSourceRequest,
     folder: &str,
-) -> Result<Signed, Cause> {
+) -> Result<Signed, ResolveError> {
     let most = resolver.limits().document_bytes;
     let path = |name: &str| below(folder, name);
     let get = async |name: &str| {
         let url = file_url(&wanted.url, &path(name));
         resolver.small_file(&url, most, None).await
     };
-    let unsigned = |error: String| Cause::from(format!("{folder}/InRelease: {error}"));
+    let unsigned = |error: String| ResolveError::from(format!("{folder}/InRelease: {error}"));
     let text_of = |bytes: &Bytes| {
-        String::from_utf8(bytes.to_vec()).map_err(|_| Cause::from("its release is no text"))
+        String::from_utf8(bytes.to_vec()).map_err(|_| ResolveError::from("its release is no text"))
     };
     match get("InRelease").await {
         Ok(bytes) => {
@@ -181,14 +189,15 @@ async fn release(
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => {
             let signed = async |bytes: &Bytes| {
                 let signature = get("Release.gpg").await.map_err(|error| match error.kind {
-                    ErrorKind::NotFound => Cause::from(NOT_SIGNED),
-                    _ => Cause::from(error).of("the signature of its release"),
+                    ErrorKind::NotFound => ResolveError::from(NOT_SIGNED),
+                    _ => ResolveError::from(error).of("the signature of its release"),
                 })?;
                 let by = wanted
                     .keys
                     .verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]));
-                let by =
-                    by.map_err(|error| Cause::from(format!("{folder}/Release.gpg: {error}")))?;
+                let by = by.map_err(|error| {
+                    ResolveError::from(format!("{folder}/Release.gpg: {error}"))
+                })?;
                 let files = vec![
                     kept(resolver, wanted, path("Release"), bytes.clone()).await,
                     kept(resolver, wanted, path("Release.gpg"), signature).await,
@@ -215,12 +224,12 @@ struct Listed {
 
 /// The indexes that apt asks for, and those that are read here.
 fn indexes(
-    wanted: &WantedSource,
+    wanted: &PackageSourceRequest,
     folder: &str,
     architectures: &[String],
     release: &Release,
     most: u64,
-) -> Result<Vec<Listed>, Cause> {
+) -> Result<Vec<Listed>, ResolveError> {
     let find = |path: &str, form: &str| {
         let path = format!("{path}{form}");
         let file = release.files.get(&path)?;
@@ -306,7 +315,7 @@ pub(super) async fn fetch(
     source: &PackageSource,
     index: &PackageIndex,
     mirrors: &[String],
-) -> Result<Bytes, Cause> {
+) -> Result<Bytes, ResolveError> {
     let PackageIndex {
         digest,
         size,
@@ -338,7 +347,7 @@ pub(super) async fn fetch(
     if by_hash.is_some() && matches!(&found, Err(error) if error.kind == ErrorKind::NotFound) {
         found = resolver.small_file(url, *size as usize, Some(digest)).await;
     }
-    let mut found = found.map_err(|error| Cause::from(error).of(path));
+    let mut found = found.map_err(|error| ResolveError::from(error).of(path));
     for mirror in mirrors {
         let Err(cause) = found else { break };
         let next = resolver
@@ -354,7 +363,7 @@ pub(super) async fn fetch(
 /// A file of metadata that no other one names, kept for `pull`.
 pub(super) async fn kept(
     resolver: &Resolver,
-    wanted: &WantedSource,
+    wanted: &PackageSourceRequest,
     path: String,
     bytes: Bytes,
 ) -> PackageIndex {

@@ -1,9 +1,9 @@
 //! Fields that entries of apt and of yum have both.
 
-use super::wish::Base;
-use crate::entry_reader::{Checked, EntryReader, without_account};
+use super::request::MachineBase;
+use crate::entry_reader::{EntryReader, ManifestResult, without_account};
 use crate::file::is_file_url;
-use crate::{Moving, PinnedBy, Step};
+use crate::{EntryPathStep, MovableVersion};
 use landfall_model::document::{Node, SourceSpan, read_input};
 use landfall_model::sign::OpenPgpKeys;
 use landfall_model::{PolicyError, UpdatePolicy};
@@ -12,6 +12,19 @@ use serde::Deserialize;
 use std::ops::Range;
 use std::path::Path;
 use url::Url;
+
+/// A pinned package whose version contains a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct VariablePin {
+    /// The key of the entry whose position identifies the request.
+    pub(crate) item_key: &'static str,
+    /// The package.
+    pub(crate) package: String,
+    /// The version up to the variable.
+    pub(crate) before: String,
+    /// The version after the variable.
+    pub(crate) after: String,
+}
 
 /// One, or a list.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -36,8 +49,8 @@ impl<T> OneOrMore<T> {
 pub(super) fn bases_of<T>(
     written: Option<&OneOrMore<T>>,
     node: &Node,
-    base: impl Fn(&T, &Node) -> Checked<Base>,
-) -> Checked<Vec<Base>> {
+    base: impl Fn(&T, &Node) -> ManifestResult<MachineBase>,
+) -> ManifestResult<Vec<MachineBase>> {
     match written {
         None => Ok(Vec::new()),
         Some(OneOrMore::One(one)) => Ok(vec![base(one, node)?]),
@@ -50,7 +63,7 @@ pub(super) fn bases_of<T>(
 }
 
 /// `text` as the URL of a repository, without a slash at its end.
-pub(super) fn repository(text: &str, at: &SourceSpan) -> Checked<String> {
+pub(super) fn repository(text: &str, at: &SourceSpan) -> ManifestResult<String> {
     let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
     without_variables(text, at)?;
     let url = Url::parse(text)
@@ -73,7 +86,7 @@ pub(super) fn repository(text: &str, at: &SourceSpan) -> Checked<String> {
 }
 
 /// Refuses variables that only the package manager of a machine knows.
-pub(super) fn without_variables(text: &str, at: &SourceSpan) -> Checked<()> {
+pub(super) fn without_variables(text: &str, at: &SourceSpan) -> ManifestResult<()> {
     let Some((_, rest)) = text.split_once('$') else {
         return Ok(());
     };
@@ -88,7 +101,7 @@ pub(super) fn without_variables(text: &str, at: &SourceSpan) -> Checked<()> {
 }
 
 /// `text` as the URL of a list of mirrors.
-pub(super) fn list_url(text: &str, at: &SourceSpan) -> Checked<String> {
+pub(super) fn list_url(text: &str, at: &SourceSpan) -> ManifestResult<String> {
     without_variables(text, at)?;
     let url = Url::parse(text).ok().filter(|_| is_file_url(text));
     let url = url.ok_or_else(|| {
@@ -109,7 +122,10 @@ pub(super) fn is_word(text: &str) -> bool {
 }
 
 /// The architecture of the manifest's platforms.
-pub(super) fn own_architecture(reader: &EntryReader<'_>, at: &SourceSpan) -> Checked<String> {
+pub(super) fn own_architecture(
+    reader: &EntryReader<'_>,
+    at: &SourceSpan,
+) -> ManifestResult<String> {
     let mut all: Vec<String> = reader
         .platforms
         .iter()
@@ -145,7 +161,7 @@ fn debian_name(platform: &str) -> String {
 }
 
 /// `text` as a name that people give, in the lock after `system`.
-pub(super) fn name_of(system: &str, text: &str, at: &SourceSpan) -> Checked<String> {
+pub(super) fn name_of(system: &str, text: &str, at: &SourceSpan) -> ManifestResult<String> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if text.is_empty() || !text.chars().all(is_good) {
         return Err(at.fault(
@@ -163,7 +179,7 @@ pub(super) fn check_policy(
     install: &[String],
     has_version: impl Fn(&str) -> bool,
     at: &SourceSpan,
-) -> Checked<()> {
+) -> ManifestResult<()> {
     let policy: UpdatePolicy = text
         .parse()
         .map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
@@ -193,17 +209,21 @@ pub(super) fn moving<'e>(
     update: Option<&'e String>,
     install: &'e [String],
     pinned: impl Fn(&'e str) -> Option<(String, Range<usize>)>,
-) -> Vec<Moving<'e>> {
+) -> Vec<MovableVersion<'e>> {
     let Some(policy) = update else {
         return Vec::new();
     };
     let one = |(index, text): (usize, &'e String)| {
         let (name, version) = pinned(text).filter(|_| !text.contains("${"))?;
-        let path = vec![Step::Key(system), Step::Key("install"), Step::Item(index)];
-        Some(Moving {
+        let path = vec![
+            EntryPathStep::Key(system),
+            EntryPathStep::Key("install"),
+            EntryPathStep::Index(index),
+        ];
+        Some(MovableVersion {
             policy,
             name,
-            item_at: system,
+            item_key: system,
             path,
             text,
             version,
@@ -213,12 +233,12 @@ pub(super) fn moving<'e>(
 }
 
 /// The package in `text`, where a version that is made of `variable` alone stands behind `sign`.
-pub(super) fn pinned_by(
+pub(super) fn pin_with_variable(
     system: &'static str,
     sign: char,
     text: &str,
     variable: &str,
-) -> Option<PinnedBy> {
+) -> Option<VariablePin> {
     let (front, after) = text.split_once(variable)?;
     // a name may have the sign of yum, and a version of apt may begin with an epoch
     let (package, before) = if sign == '=' {
@@ -230,21 +250,29 @@ pub(super) fn pinned_by(
     [package, before, after]
         .into_iter()
         .all(is_whole)
-        .then(|| PinnedBy {
-            item_at: system,
+        .then(|| VariablePin {
+            item_key: system,
             package: package.into(),
             before: before.into(),
             after: after.into(),
         })
 }
 
-pub(super) fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<OpenPgpKeys> {
+pub(super) fn keys(
+    path: &str,
+    at: &SourceSpan,
+    reader: &EntryReader<'_>,
+) -> ManifestResult<OpenPgpKeys> {
     OpenPgpKeys::parse(&beside(path, at, reader)?)
         .map_err(|error| at.fault(format!("{path}: {error}"), None))
 }
 
 /// The content of a file whose path starts from the folder of the manifest.
-pub(super) fn beside(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<Vec<u8>> {
+pub(super) fn beside(
+    path: &str,
+    at: &SourceSpan,
+    reader: &EntryReader<'_>,
+) -> ManifestResult<Vec<u8>> {
     let path = Path::new(&reader.text.file)
         .parent()
         .unwrap_or(Path::new(""))

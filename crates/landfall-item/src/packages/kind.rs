@@ -1,17 +1,21 @@
 //! A set of packages as an item: what everybody else asks of it, and how it is locked.
 
-use super::carried::{Carried, carried};
-use super::form::{PackageForm, forms};
-use super::locked::{self, PackageSet, PackageSource};
+use super::availability::{PackageAvailability, availability};
+use super::locked::{self, LockedPackageSet, PackageSource};
+use super::manifest_entry::{self, PackageEntry};
 use super::package_faults::package_faults;
-use super::wish::{OfferedIndex, WantedPackages, WantedSource};
-use super::written::{self, PackageEntry};
+use super::package_summary::{PackageSummary, summaries};
+use super::request::{OfferedIndex, PackageSetRequest, PackageSourceRequest};
 use super::{apt, parts, yum};
 use crate::file::is_file_url;
+use crate::lockfile::Lock;
+use crate::manifest::VersionSource;
 use crate::text::oversize;
 use crate::{
-    Cause, Checked, Contradiction, EntryReader, Exclude, FileForm, Found, ItemKind, LockedItem,
-    Moving, PinnedBy, Pins, Resolver,
+    AuditedItem, EntryReader, Exclusion, FieldConflict, ItemIdentity, ItemKind, ItemRequest,
+    LockedItem, ManifestEntry, ManifestResult, MovableVersion, PinPolicy, PushedItem,
+    ResolvableRequest, ResolveError, ResolveOutcome, Resolver, ServedItem, UpdatableEntry,
+    UpdatableRequest, UrlFile,
 };
 use landfall_content::{BlobRead, LockEntry};
 use landfall_model::document::{Node, SourceSpan};
@@ -22,7 +26,7 @@ use landfall_packages::is_plain_path;
 use std::borrow::Cow;
 use std::fmt;
 
-impl LockedItem for PackageSet {
+impl ItemIdentity for LockedPackageSet {
     fn kind(&self) -> EntryKind {
         EntryKind::Package
     }
@@ -35,13 +39,72 @@ impl LockedItem for PackageSet {
         &self.digest
     }
 
+    fn source(&self) -> String {
+        self.name.clone()
+    }
+}
+
+impl PushedItem for LockedPackageSet {
+    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
+        vec![mapping.own_destination(&parts::repository(&self.name))]
+    }
+
+    fn tag(&self) -> String {
+        parts::tag(&self.digest)
+    }
+}
+
+impl AuditedItem for LockedPackageSet {
+    fn has_blob(&self, digest: &Digest) -> bool {
+        let mut digests = self.sources.iter().flat_map(|source| {
+            let indexes = source.indexes.iter().map(|index| &index.digest);
+            indexes.chain(source.packages.iter().map(|package| &package.digest))
+        });
+        self.digest == *digest || digests.any(|held| held == digest)
+    }
+}
+
+impl ServedItem for LockedPackageSet {
+    fn own_repository(&self) -> String {
+        parts::repository(&self.name)
+    }
+
+    /// Its indexes too, unless others are made for what it offers.
+    fn files(&self) -> Vec<UrlFile<'_>> {
+        let is_signed = self.index == OfferedIndex::Signed;
+        let files = self.sources.iter().flat_map(|source| {
+            let indexes = source
+                .indexes
+                .iter()
+                .filter(move |_| is_signed)
+                .map(move |index| {
+                    let mut file =
+                        UrlFile::plain(EntryKind::Sidecar, &index.url, &index.digest, index.size);
+                    file.urls.extend(source.by_hash_url(index).map(Cow::from));
+                    file
+                });
+            let packages = source.packages.iter().map(move |package| {
+                UrlFile::plain(
+                    EntryKind::Package,
+                    &package.url,
+                    &package.digest,
+                    package.size,
+                )
+            });
+            indexes.chain(packages)
+        });
+        files.collect()
+    }
+}
+
+impl LockedItem for LockedPackageSet {
     fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         locked::write(self, out)
     }
 
     /// No list that it needs is empty, every path stays below its source, sizes can be added up,
     /// and the digest is that of all this.
-    fn fault(&self) -> Option<String> {
+    fn implausibility(&self) -> Option<String> {
         let sizes = self.sources.iter().flat_map(|source| {
             let indexes = source.indexes.iter().map(|index| index.size);
             indexes.chain(source.packages.iter().map(|package| package.size))
@@ -148,79 +211,24 @@ impl LockedItem for PackageSet {
         parts::entry(self)
     }
 
-    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        vec![mapping.own_destination(&parts::repository(&self.name))]
-    }
-
-    fn tag(&self) -> String {
-        parts::tag(&self.digest)
-    }
-
-    fn own_repository(&self) -> String {
-        parts::repository(&self.name)
-    }
-
-    /// Its indexes too, unless others are made for what it offers.
-    fn files(&self) -> Vec<FileForm<'_>> {
-        let is_signed = self.index == OfferedIndex::Signed;
-        let files = self.sources.iter().flat_map(|source| {
-            let indexes = source
-                .indexes
-                .iter()
-                .filter(move |_| is_signed)
-                .map(move |index| {
-                    let mut file =
-                        FileForm::plain(EntryKind::Sidecar, &index.url, &index.digest, index.size);
-                    file.urls.extend(source.by_hash_url(index).map(Cow::from));
-                    file
-                });
-            let packages = source.packages.iter().map(move |package| {
-                FileForm::plain(
-                    EntryKind::Package,
-                    &package.url,
-                    &package.digest,
-                    package.size,
-                )
-            });
-            indexes.chain(packages)
-        });
-        files.collect()
-    }
-
-    fn packages(&self) -> Vec<PackageForm<'_>> {
-        forms(self)
-    }
-
-    fn carried(&self, manager: &str, word: &str) -> Option<Carried> {
-        carried(self, manager, word)
-    }
-
-    fn has_blob(&self, digest: &Digest) -> bool {
-        let mut digests = self.sources.iter().flat_map(|source| {
-            let indexes = source.indexes.iter().map(|index| &index.digest);
-            indexes.chain(source.packages.iter().map(|package| &package.digest))
-        });
-        self.digest == *digest || digests.any(|held| held == digest)
-    }
-
     fn contradictions(&self, blobs: &dyn BlobRead, time: SignatureTime) -> Vec<String> {
         package_faults(self, blobs, time)
     }
 
-    fn platforms(&self) -> Option<std::collections::BTreeSet<String>> {
-        None
+    fn as_package_set(&self) -> Option<&LockedPackageSet> {
+        Some(self)
     }
 }
 
-impl ItemKind for PackageSet {
+impl ItemKind for LockedPackageSet {
     const KIND: EntryKind = EntryKind::Package;
+    const SECTION: &'static str = "packages";
     const HAS_FILES: bool = true;
-    const IS_CHOSEN: bool = true;
     type Name = String;
-    type Wish = WantedPackages;
-    type Written = PackageEntry;
+    type Request = PackageSetRequest;
+    type Entry = PackageEntry;
 
-    fn is_named(text: &str) -> bool {
+    fn is_name(text: &str) -> bool {
         text.starts_with("apt:") || text.starts_with("yum:")
     }
 
@@ -228,104 +236,144 @@ impl ItemKind for PackageSet {
         &self.name
     }
 
-    fn wished(wish: &WantedPackages) -> &String {
-        &wish.name
+    fn section(lock: &Lock) -> &[LockedPackageSet] {
+        &lock.packages
     }
 
-    fn read(
-        entry: &PackageEntry,
-        node: &Node,
-        reader: &EntryReader<'_>,
-    ) -> Checked<Vec<(WantedPackages, SourceSpan)>> {
-        written::read(entry, node, reader)
+    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedPackageSet> {
+        &mut lock.packages
     }
 
-    fn name_of(text: &str, _: &SourceSpan) -> Checked<String> {
+    fn parse_name(text: &str, _: &SourceSpan) -> ManifestResult<String> {
         Ok(text.to_owned())
     }
 
-    fn exclusion(text: &str, span: &SourceSpan) -> Checked<Exclude> {
-        PackageSet::name_of(text, span).map(Exclude::Url)
+    fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
+        LockedPackageSet::parse_name(text, span).map(Exclusion::Url)
+    }
+}
+
+impl ManifestEntry for PackageEntry {
+    type Request = PackageSetRequest;
+
+    fn expand(
+        &self,
+        node: &Node,
+        reader: &EntryReader<'_>,
+    ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
+        manifest_entry::read(self, node, reader)
+    }
+}
+
+impl UpdatableEntry for PackageEntry {
+    fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
+        manifest_entry::moving(self)
+    }
+}
+
+impl ItemRequest for PackageSetRequest {
+    type Name = String;
+
+    fn name(&self) -> &String {
+        &self.name
     }
 
-    fn is_excluded(wish: &WantedPackages, exclude: &Exclude) -> bool {
-        matches!(exclude, Exclude::Url(name) if *name == wish.name)
+    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
+        matches!(exclusion, Exclusion::Url(name) if *name == self.name)
     }
 
-    fn alike(wish: &WantedPackages, exclude: &Exclude) -> Option<String> {
-        matches!(exclude, Exclude::Url(_)).then(|| wish.name.clone())
+    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
+        matches!(exclusion, Exclusion::Url(_)).then(|| self.name.clone())
     }
 
-    fn join(first: &mut WantedPackages, second: &WantedPackages) -> Result<(), Contradiction> {
-        first.join(second)
+    fn merge(&mut self, other: &PackageSetRequest) -> Result<(), FieldConflict> {
+        self.join(other)
     }
+}
 
-    fn moving(entry: &PackageEntry) -> Vec<Moving<'_>> {
-        written::moving(entry)
-    }
-
-    fn pinned_by(entry: &PackageEntry, variable: &str) -> Option<PinnedBy> {
-        written::pinned_by(entry, variable)
-    }
-
-    fn machine(wish: &WantedPackages) -> Option<&WantedPackages> {
-        Some(wish)
-    }
-
-    async fn can_lock(
-        resolver: &Resolver,
-        wish: &WantedPackages,
-        old: Option<&PackageSet>,
-    ) -> Result<(), Cause> {
-        chosen(resolver, wish, old).await.map(|_| ())
-    }
+impl ResolvableRequest for PackageSetRequest {
+    type Item = LockedPackageSet;
 
     async fn resolve(
+        &self,
         resolver: &Resolver,
-        wish: &WantedPackages,
-        old: Option<&PackageSet>,
-        pins: Pins,
-    ) -> Found<PackageSet> {
-        let old_same = old.filter(|old| is_what(old, wish));
-        if let (Some(old), Pins::Keep | Pins::Referrers) = (old_same, pins) {
+        old: Option<&LockedPackageSet>,
+        pins: PinPolicy,
+    ) -> ResolveOutcome<LockedPackageSet> {
+        let old_same = old.filter(|old| is_what(old, self));
+        if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old_same, pins) {
             // who offers it how is nothing that upstream says
-            return match old.index == wish.index {
-                true => Found::Kept(old.clone()),
-                false => Found::New(PackageSet {
-                    index: wish.index,
+            return match old.index == self.index {
+                true => ResolveOutcome::Kept(old.clone()),
+                false => ResolveOutcome::New(LockedPackageSet {
+                    index: self.index,
                     ..old.clone()
                 }),
             };
         }
-        let found = chosen(resolver, wish, old.filter(|_| pins != Pins::Recall)).await;
-        let told = |(set, notes): (PackageSet, Vec<String>)| {
+        let found = chosen(resolver, self, old.filter(|_| pins != PinPolicy::Recall)).await;
+        let told = |(set, notes): (LockedPackageSet, Vec<String>)| {
             notes.iter().for_each(|note| resolver.progress().note(note));
             set
         };
         match found.map(told) {
-            Ok(set) if old == Some(&set) => Found::Kept(set),
+            Ok(set) if old == Some(&set) => ResolveOutcome::Kept(set),
             Ok(set) => {
                 note_replaced(resolver, &set);
-                Found::New(set)
+                ResolveOutcome::New(set)
             }
             Err(cause) => match (old_same, old) {
-                (Some(old), _) if cause.is_gone => Found::Gone(old.clone()),
-                (None, Some(old)) if is_trusted(old, wish) => Found::Lost(
+                (Some(old), _) if cause.is_gone => ResolveOutcome::Gone(old.clone()),
+                (None, Some(old)) if is_trusted(old, self) => ResolveOutcome::Failed(
                     Some(old.clone()),
                     cause.then(&"it was locked for another text of its entry"),
                 ),
-                (old, _) => Found::Lost(old.cloned(), cause),
+                (old, _) => ResolveOutcome::Failed(old.cloned(), cause),
             },
         }
+    }
+}
+
+impl UpdatableRequest for PackageSetRequest {
+    fn version_source(&self) -> Option<VersionSource> {
+        Some(VersionSource::machine(self.clone()))
+    }
+}
+
+impl LockedPackageSet {
+    /// The packages of all sources.
+    pub fn packages(&self) -> Vec<PackageSummary<'_>> {
+        summaries(self)
+    }
+
+    /// Whether the set contains the package that `word` selects on the command line of the package
+    /// manager `manager`. `None` if the set is for another package manager.
+    pub fn availability(&self, manager: &str, word: &str) -> Option<PackageAvailability> {
+        availability(self, manager, word)
+    }
+}
+
+impl PackageSetRequest {
+    /// Checks that the request can be locked, without keeping the result. `old` is the set of this
+    /// name in the last lock.
+    ///
+    /// # Errors
+    /// Why the request cannot be locked.
+    pub async fn check_resolvable(
+        &self,
+        resolver: &Resolver,
+        old: Option<&LockedPackageSet>,
+    ) -> Result<(), ResolveError> {
+        chosen(resolver, self, old).await.map(drop)
     }
 }
 
 /// What is locked for `wish`, and what people are told of it.
 async fn chosen(
     resolver: &Resolver,
-    wish: &WantedPackages,
-    old: Option<&PackageSet>,
-) -> Result<(PackageSet, Vec<String>), Cause> {
+    wish: &PackageSetRequest,
+    old: Option<&LockedPackageSet>,
+) -> Result<(LockedPackageSet, Vec<String>), ResolveError> {
     match wish.is_yum() {
         true => yum::resolve(resolver, wish, old).await,
         false => apt::resolve(resolver, wish, old).await,
@@ -333,7 +381,7 @@ async fn chosen(
 }
 
 /// Says which metadata of `set` only this run's store has, once its repository has changed.
-fn note_replaced(resolver: &Resolver, set: &PackageSet) {
+fn note_replaced(resolver: &Resolver, set: &LockedPackageSet) {
     let lasting = |source: &PackageSource| {
         source.snapshot.is_some() || source.replaced_files().next().is_none()
     };
@@ -347,7 +395,7 @@ fn note_replaced(resolver: &Resolver, set: &PackageSet) {
 }
 
 /// Whether all that `old` has is of sources that `wish` names too, with the keys that signed them.
-fn is_trusted(old: &PackageSet, wish: &WantedPackages) -> bool {
+fn is_trusted(old: &LockedPackageSet, wish: &PackageSetRequest) -> bool {
     old.sources.iter().all(|old| {
         let mut same = wish
             .sources
@@ -358,12 +406,12 @@ fn is_trusted(old: &PackageSet, wish: &WantedPackages) -> bool {
 }
 
 /// Whether a key of `wish` signed `old`.
-fn is_signer(wish: &WantedSource, old: &PackageSource) -> bool {
+fn is_signer(wish: &PackageSourceRequest, old: &PackageSource) -> bool {
     wish.keys.has(&old.signed_by) || wish.keys.to_string() == old.signed_by
 }
 
 /// Whether `old` is what `wish` asks for.
-fn is_what(old: &PackageSet, wish: &WantedPackages) -> bool {
+fn is_what(old: &LockedPackageSet, wish: &PackageSetRequest) -> bool {
     let bases: Vec<String> = wish.bases.iter().map(ToString::to_string).collect();
     old.architectures == wish.architectures
         && old.install == wish.install

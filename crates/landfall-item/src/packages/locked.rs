@@ -1,6 +1,6 @@
 //! Packages as the lock has them, and their text there.
 
-use super::wish::OfferedIndex;
+use super::request::OfferedIndex;
 use crate::text::quoted;
 use landfall_model::Digest;
 use landfall_packages::file_url;
@@ -10,7 +10,7 @@ use std::fmt::{self, Write};
 /// What a kind of machine installs, with all that it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PackageSet {
+pub struct LockedPackageSet {
     /// `apt:` or `yum:`, and the URL of the first source, or a name.
     pub name: String,
     /// Digest of its artifact's manifest, which follows from all else that the lock says of it.
@@ -35,7 +35,7 @@ pub struct PackageSet {
     pub sources: Vec<PackageSource>,
 }
 
-impl PackageSet {
+impl LockedPackageSet {
     /// Whether it is of Debian's kind.
     pub fn is_apt(&self) -> bool {
         self.name.starts_with("apt:")
@@ -276,7 +276,7 @@ fn is_signed_list(path: &str) -> bool {
 }
 
 /// Writes `set`, one fact a line.
-pub(super) fn write(set: &PackageSet, out: &mut dyn Write) -> fmt::Result {
+pub(super) fn write(set: &LockedPackageSet, out: &mut dyn Write) -> fmt::Result {
     writeln!(
         out,
         "- name: {}\n  digest: {}",

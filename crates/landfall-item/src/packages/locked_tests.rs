@@ -1,12 +1,12 @@
 //! Sets of packages in a lock that somebody changed: none of them is read.
 
-use super::locked::{LockedPackage, PackageIndex, PackageSet, PackageSource, write};
+use super::locked::{LockedPackage, LockedPackageSet, PackageIndex, PackageSource, write};
 use super::parts;
-use super::wish::OfferedIndex;
+use super::request::OfferedIndex;
 use crate::lockfile::Lock;
 use landfall_model::Digest;
 
-fn set() -> PackageSet {
+fn set() -> LockedPackageSet {
     let package = LockedPackage {
         digest: Digest::sha256(b"package"),
         size: 7,
@@ -36,7 +36,7 @@ fn set() -> PackageSet {
         indexes: vec![index],
         packages: vec![package],
     };
-    PackageSet {
+    LockedPackageSet {
         name: "apt:x".into(),
         digest: Digest::sha256(b""),
         architectures: vec!["amd64".into()],
@@ -50,7 +50,7 @@ fn set() -> PackageSet {
 }
 
 /// Reads a lock with `set` under its own digest, so that nothing but what it says can be wrong.
-fn read(mut set: PackageSet) -> Result<Lock, String> {
+fn read(mut set: LockedPackageSet) -> Result<Lock, String> {
     set.digest = parts::digest(&set);
     let mut text = "version: 1\npackages:\n".to_owned();
     write(&set, &mut text).unwrap();
@@ -58,13 +58,13 @@ fn read(mut set: PackageSet) -> Result<Lock, String> {
 }
 
 /// Reads a lock with the set that `change` makes of the package and the source of a good one.
-fn changed(change: impl FnOnce(&mut PackageSet)) -> String {
+fn changed(change: impl FnOnce(&mut LockedPackageSet)) -> String {
     let mut set = set();
     change(&mut set);
     read(set).unwrap_err()
 }
 
-fn package(set: &mut PackageSet) -> &mut LockedPackage {
+fn package(set: &mut LockedPackageSet) -> &mut LockedPackage {
     &mut set.sources[0].packages[0]
 }
 
@@ -109,7 +109,7 @@ fn paths_that_leave_their_source_are_refused() {
 /// They become lines and words of sources and preferences on machines.
 #[test]
 fn names_that_are_several_words_or_lines_are_refused() {
-    type Field = fn(&mut PackageSet) -> &mut String;
+    type Field = fn(&mut LockedPackageSet) -> &mut String;
     let words: [Field; 7] = [
         |set| &mut package(set).name,
         |set| &mut package(set).version,

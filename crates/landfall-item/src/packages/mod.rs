@@ -3,37 +3,38 @@
 //! a machine.
 
 mod apt;
-mod carried;
+mod availability;
 mod carried_index;
 mod consistent;
-mod described;
+mod description;
 mod fetch;
 mod fields;
-mod form;
 mod kind;
 mod locked;
 #[cfg(test)]
 mod locked_tests;
-mod offered;
+mod manifest_entry;
+mod newer_versions;
 mod package_faults;
+mod package_summary;
 mod parts;
+mod request;
 mod snapshot;
 mod suites;
 mod trimmed;
-mod wish;
-mod written;
-mod written_yum;
 mod yum;
+mod yum_entry;
 mod yum_mirrors;
 mod yum_source;
 
-pub use carried::Carried;
+pub use availability::PackageAvailability;
 pub use carried_index::PackageIndexError;
-pub use described::{DescribeError, PackageDescription};
-pub use form::PackageForm;
-pub use locked::{LockedPackage, PackageIndex, PackageSet, PackageSource};
-pub use offered::{OfferedVersion, PinnedPackage, newer_packages};
+pub use description::{DescribeError, PackageDescription};
+pub use locked::{LockedPackage, LockedPackageSet, PackageIndex, PackageSource};
+pub(crate) use manifest_entry::PackageEntry;
+pub use newer_versions::{OfferedVersion, PinnedPackage, newer_packages};
+pub use package_summary::PackageSummary;
+pub use request::OfferedIndex;
+pub use request::PackageSetRequest;
 pub(crate) use suites::SharedSuites;
-pub use trimmed::{MadeFile, TrimError, trimmed_metadata};
-pub use wish::OfferedIndex;
-pub use wish::WantedPackages;
+pub use trimmed::{GeneratedFile, TrimError, trimmed_metadata};

@@ -2,7 +2,7 @@
 //! architecture, and those of yum are signed, each by itself, by a key of their source. Packages of
 //! apt are signed by their repository alone.
 
-use super::locked::{LockedPackage, PackageSet, PackageSource};
+use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
 use landfall_content::BlobRead;
 use landfall_model::Limits;
 use landfall_model::sign::{OpenPgpKeys, SignatureTime};
@@ -12,7 +12,7 @@ use std::io::{BufReader, Read};
 
 /// The faults of the packages in `blobs`, a sentence each. Signatures are judged at `time`.
 pub(super) fn package_faults(
-    set: &PackageSet,
+    set: &LockedPackageSet,
     blobs: &dyn BlobRead,
     time: SignatureTime,
 ) -> Vec<String> {
@@ -40,7 +40,7 @@ pub(super) fn package_faults(
 }
 
 /// The keys that must have signed the packages of `source`; `None` for apt.
-fn keys_of(set: &PackageSet, source: &PackageSource) -> Result<Option<OpenPgpKeys>, String> {
+fn keys_of(set: &LockedPackageSet, source: &PackageSource) -> Result<Option<OpenPgpKeys>, String> {
     if !set.is_yum() {
         return Ok(None);
     }

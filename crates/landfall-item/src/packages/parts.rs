@@ -1,8 +1,8 @@
 //! A set of packages taken apart: one artifact with a layer for each index, package and key. Its
 //! manifest follows from the lock alone.
 
-use super::locked::{PackageSet, PackageSource};
-use super::wish::WantedPackages;
+use super::locked::{LockedPackageSet, PackageSource};
+use super::request::PackageSetRequest;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, MediaType, media_type};
@@ -17,7 +17,7 @@ const EMPTY: &[u8] = b"{}";
 const KEY: &str = "application/pgp-keys";
 
 /// Takes a set apart.
-pub(super) fn entry(set: &PackageSet) -> LockEntry {
+pub(super) fn entry(set: &LockedPackageSet) -> LockEntry {
     let (manifest, mut parts) = manifest(set);
     let top = descriptor(&manifest, media_type::OCI_MANIFEST);
     parts.push(EntryPart {
@@ -38,16 +38,16 @@ pub(super) fn entry(set: &PackageSet) -> LockEntry {
 
 /// What is locked for `wish`: the packages of `sources` are sorted here.
 pub(super) fn set(
-    wish: &WantedPackages,
+    wish: &PackageSetRequest,
     expected: BTreeSet<String>,
     mut sources: Vec<PackageSource>,
-) -> PackageSet {
+) -> LockedPackageSet {
     for source in &mut sources {
         source
             .packages
             .sort_by(|a, b| (&a.name, &a.arch, &a.version).cmp(&(&b.name, &b.arch, &b.version)));
     }
-    let mut set = PackageSet {
+    let mut set = LockedPackageSet {
         name: wish.name.clone(),
         digest: Digest::sha256(b""),
         architectures: wish.architectures.clone(),
@@ -63,7 +63,7 @@ pub(super) fn set(
 }
 
 /// The digest that a set has, whatever it says of it.
-pub(super) fn digest(set: &PackageSet) -> Digest {
+pub(super) fn digest(set: &LockedPackageSet) -> Digest {
     Digest::sha256(&manifest(set).0)
 }
 
@@ -78,7 +78,7 @@ pub(super) fn tag(digest: &Digest) -> String {
 }
 
 /// The manifest, and the parts that it names, each digest once.
-fn manifest(set: &PackageSet) -> (Vec<u8>, Vec<EntryPart>) {
+fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
     let config = descriptor(EMPTY, media_type::OCI_EMPTY);
     let mut parts = vec![EntryPart {
         descriptor: config.clone(),

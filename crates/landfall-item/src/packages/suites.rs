@@ -1,7 +1,7 @@
 //! Suites of apt as a run has read them: once for all sets that name the same sources.
 
 use super::locked::PackageSource;
-use super::wish::{WantedPackages, WantedSource};
+use super::request::{PackageSetRequest, PackageSourceRequest};
 use landfall_packages::apt::{Release, Universe};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -81,14 +81,14 @@ impl ReadSuites {
 pub struct SharedSuites(Mutex<Vec<Shared>>);
 
 struct Shared {
-    sources: Vec<WantedSource>,
+    sources: Vec<PackageSourceRequest>,
     architectures: Vec<String>,
     read: Arc<OnceCell<ReadSuites>>,
 }
 
 impl SharedSuites {
     /// The place of what `wish` needs.
-    pub(super) fn of(&self, wish: &WantedPackages) -> Arc<OnceCell<ReadSuites>> {
+    pub(super) fn of(&self, wish: &PackageSetRequest) -> Arc<OnceCell<ReadSuites>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it =
             |one: &&Shared| one.sources == wish.sources && one.architectures == wish.architectures;

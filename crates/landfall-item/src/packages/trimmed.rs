@@ -3,9 +3,9 @@
 //! bundle have what the repositories signed.
 
 use super::carried_index::PackageIndexError;
-use super::locked::{PackageIndex, PackageSet, PackageSource};
-use super::wish::OfferedIndex;
-use crate::FileForm;
+use super::locked::{LockedPackageSet, PackageIndex, PackageSource};
+use super::request::OfferedIndex;
+use crate::UrlFile;
 use jiff::Timestamp;
 use landfall_content::BlobRead;
 use landfall_model::report::EntryKind;
@@ -19,7 +19,7 @@ use std::io::BufReader;
 
 /// A file of metadata that is made here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MadeFile {
+pub struct GeneratedFile {
     /// The URL at which machines ask for it.
     pub url: String,
     /// The digest of its content.
@@ -56,9 +56,9 @@ enum Why {
     Signing(#[from] OpenPgpError),
 }
 
-impl MadeFile {
-    fn new(source: &str, path: &str, bytes: Vec<u8>) -> MadeFile {
-        MadeFile {
+impl GeneratedFile {
+    fn new(source: &str, path: &str, bytes: Vec<u8>) -> GeneratedFile {
+        GeneratedFile {
             url: file_url(source, path),
             digest: Digest::sha256(&bytes),
             bytes,
@@ -66,8 +66,8 @@ impl MadeFile {
     }
 
     /// It as a file that is offered.
-    pub fn form(&self) -> FileForm<'_> {
-        FileForm::plain(
+    pub fn form(&self) -> UrlFile<'_> {
+        UrlFile::plain(
             EntryKind::Sidecar,
             &self.url,
             &self.digest,
@@ -78,7 +78,7 @@ impl MadeFile {
 
 /// A source of a set, and where its content is.
 struct Part<'s> {
-    set: &'s PackageSet,
+    set: &'s LockedPackageSet,
     source: &'s PackageSource,
     blobs: &'s dyn BlobRead,
 }
@@ -89,10 +89,10 @@ struct Part<'s> {
 /// # Errors
 /// When carried metadata is missing or damaged, or one repository is asked for in both ways.
 pub fn trimmed_metadata<'s>(
-    sets: impl Iterator<Item = (&'s PackageSet, &'s dyn BlobRead)>,
+    sets: impl Iterator<Item = (&'s LockedPackageSet, &'s dyn BlobRead)>,
     signer: &OpenPgpSigner,
     limits: &Limits,
-) -> Result<Vec<MadeFile>, TrimError> {
+) -> Result<Vec<GeneratedFile>, TrimError> {
     let mut sources: BTreeMap<(bool, &str, &str), Vec<Part<'s>>> = BTreeMap::new();
     for (set, blobs) in sets {
         for source in &set.sources {
@@ -119,7 +119,7 @@ pub fn trimmed_metadata<'s>(
         made.extend(
             files
                 .into_iter()
-                .map(|(path, bytes)| MadeFile::new(url, &path, bytes)),
+                .map(|(path, bytes)| GeneratedFile::new(url, &path, bytes)),
         );
     }
     Ok(made)

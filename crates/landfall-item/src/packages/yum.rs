@@ -1,11 +1,11 @@
 //! How packages of yum are locked: the metadata of all sources is fetched and checked, and dnf's
 //! choice is made over it.
 
-use super::locked::{LockedPackage, PackageSet, PackageSource};
+use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
 use super::parts;
-use super::wish::{Base, WantedPackages};
+use super::request::{MachineBase, PackageSetRequest};
 use super::yum_source::{Repository, repository};
-use crate::resolver::{Cause, Resolver};
+use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
 use landfall_model::Limits;
 use landfall_packages::yum::{
@@ -18,9 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// which may be for other packages.
 pub(super) async fn resolve(
     resolver: &Resolver,
-    wish: &WantedPackages,
-    old: Option<&PackageSet>,
-) -> Result<(PackageSet, Vec<String>), Cause> {
+    wish: &PackageSetRequest,
+    old: Option<&LockedPackageSet>,
+) -> Result<(LockedPackageSet, Vec<String>), ResolveError> {
     let mut repositories = repositories(resolver, wish, old).await?;
     let (mut outcome, unlisted) = decided(wish, &repositories).await?;
     if !unlisted.is_empty() {
@@ -36,9 +36,9 @@ pub(super) async fn resolve(
 /// The metadata of all sources.
 async fn repositories(
     resolver: &Resolver,
-    wish: &WantedPackages,
-    old: Option<&PackageSet>,
-) -> Result<Vec<Repository>, Cause> {
+    wish: &PackageSetRequest,
+    old: Option<&LockedPackageSet>,
+) -> Result<Vec<Repository>, ResolveError> {
     let found = wish.sources.iter().map(async |wanted| {
         let old = old.and_then(|old| old.sources.iter().find(|old| old.url == wanted.url));
         repository(resolver, wanted, old)
@@ -49,7 +49,10 @@ async fn repositories(
 }
 
 /// The packages of all sources that the machine sees.
-pub(super) async fn visible(resolver: &Resolver, wish: &WantedPackages) -> Result<Pool, Cause> {
+pub(super) async fn visible(
+    resolver: &Resolver,
+    wish: &PackageSetRequest,
+) -> Result<Pool, ResolveError> {
     let found = repositories(resolver, wish, None).await?;
     let metadata: Vec<Metadata> = found
         .into_iter()
@@ -63,16 +66,16 @@ pub(super) async fn visible(resolver: &Resolver, wish: &WantedPackages) -> Resul
     });
     reading
         .await
-        .map_err(|error| Cause::local(error.to_string()))?
+        .map_err(|error| ResolveError::local(error.to_string()))?
 }
 
-type Outcome = Result<(PackageSet, Vec<String>), Cause>;
+type Outcome = Result<(LockedPackageSet, Vec<String>), ResolveError>;
 
 /// What comes out with what is known, and the files that no list has so far.
 async fn decided(
-    wish: &WantedPackages,
+    wish: &PackageSetRequest,
     repositories: &[Repository],
-) -> Result<(Outcome, BTreeSet<String>), Cause> {
+) -> Result<(Outcome, BTreeSet<String>), ResolveError> {
     let (wish, repositories) = (wish.clone(), repositories.to_vec());
     let deciding = tokio::task::spawn_blocking(move || {
         let mut unlisted = BTreeSet::new();
@@ -81,7 +84,7 @@ async fn decided(
     });
     deciding
         .await
-        .map_err(|error| Cause::local(error.to_string()))
+        .map_err(|error| ResolveError::local(error.to_string()))
 }
 
 /// A package of the choice, and the machines that take it.
@@ -94,13 +97,13 @@ struct Chosen {
 /// The set for `wish`, and what people are told of it. Files that no list has are added to
 /// `unlisted`.
 fn lock(
-    wish: &WantedPackages,
+    wish: &PackageSetRequest,
     repositories: &[Repository],
     unlisted: &mut BTreeSet<String>,
 ) -> Outcome {
     let install: Vec<String> = wish.install.clone();
     let architectures = Architectures::of(&wish.architectures[0]);
-    let nothing = [Base::None];
+    let nothing = [MachineBase::None];
     let bases = if wish.bases.is_empty() {
         &nothing[..]
     } else {
@@ -114,7 +117,7 @@ fn lock(
         .collect();
     for (number, base) in bases.iter().enumerate() {
         let mut offered = Offered::read(&metadata, &architectures, &install)?;
-        if let Base::Rpms(text) = base {
+        if let MachineBase::Rpms(text) = base {
             read_base(text, &mut offered.pool)?;
         }
         offered.pool.index();
@@ -177,11 +180,11 @@ fn lock(
 }
 
 /// A chosen package, as the lock names it.
-fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, Cause> {
+fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, ResolveError> {
     let [name, version, arch, path] = [pool.name(id), pool.evr(id), pool.arch(id), pool.path(id)];
     let package = pool.package(id);
     let digest = package.digest().ok_or_else(|| {
-        Cause::from(format!(
+        ResolveError::from(format!(
             "{} has no SHA-256 in its index, so it cannot be checked",
             pool.nevra(id)
         ))
@@ -209,17 +212,17 @@ fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, Cause>
     })
 }
 
-fn shown(base: &Base) -> String {
+fn shown(base: &MachineBase) -> String {
     match base {
-        Base::Rpms(_) => "what its list of packages says".into(),
+        MachineBase::Rpms(_) => "what its list of packages says".into(),
         base => format!("the base `{base}`"),
     }
 }
 
 /// What is expected of the machines, and where several kinds of them would choose differently.
 fn notes(
-    wish: &WantedPackages,
-    bases: &[Base],
+    wish: &PackageSetRequest,
+    bases: &[MachineBase],
     expected: &BTreeSet<String>,
     chosen: &BTreeMap<(usize, String), Chosen>,
 ) -> Vec<String> {

@@ -1,8 +1,8 @@
 //! Where a repository of yum is to be had: at its own URL, and at the mirrors that a metalink or a
 //! list names. They are looked up once in a run, and stand in no lock.
 
-use super::wish::{WantedMirrors, WantedSource};
-use crate::resolver::{Cause, Resolver};
+use super::request::{MirrorsRequest, PackageSourceRequest};
+use crate::resolver::{ResolveError, Resolver};
 use landfall_model::Digest;
 use landfall_packages::yum::{Mirrors, read_mirrors};
 
@@ -15,7 +15,10 @@ pub(super) struct Places {
 }
 
 /// The places of `wanted`.
-pub(super) async fn places(resolver: &Resolver, wanted: &WantedSource) -> Result<Places, Cause> {
+pub(super) async fn places(
+    resolver: &Resolver,
+    wanted: &PackageSourceRequest,
+) -> Result<Places, ResolveError> {
     let own = wanted.url.clone();
     let Some(mirrors) = &wanted.mirrors else {
         return Ok(Places {
@@ -23,9 +26,9 @@ pub(super) async fn places(resolver: &Resolver, wanted: &WantedSource) -> Result
             repomd: None,
         });
     };
-    let (WantedMirrors::Metalink(list) | WantedMirrors::List(list)) = mirrors;
+    let (MirrorsRequest::Metalink(list) | MirrorsRequest::List(list)) = mirrors;
     let found = match mirrors {
-        WantedMirrors::Metalink(url) => {
+        MirrorsRequest::Metalink(url) => {
             let named = listed(resolver, url)
                 .await
                 .map_err(|cause| cause.of("the metalink"))?;
@@ -35,7 +38,7 @@ pub(super) async fn places(resolver: &Resolver, wanted: &WantedSource) -> Result
             named
         }
         // a list says nothing that its own URL needs
-        WantedMirrors::List(url) => match listed(resolver, url).await {
+        MirrorsRequest::List(url) => match listed(resolver, url).await {
             Ok(named) => named,
             Err(cause) => {
                 resolver.note_once(&format!("{own}: its list of mirrors is not used: {cause}"));
@@ -66,7 +69,7 @@ pub(super) async fn places(resolver: &Resolver, wanted: &WantedSource) -> Result
     })
 }
 
-async fn listed(resolver: &Resolver, url: &str) -> Result<Mirrors, Cause> {
+async fn listed(resolver: &Resolver, url: &str) -> Result<Mirrors, ResolveError> {
     let bytes = resolver
         .shared_file(url, resolver.limits().document_bytes)
         .await?;

@@ -4,9 +4,9 @@
 use super::consistent::read_consistent;
 use super::fetch::{check_age, fetch, kept};
 use super::locked::{PackageIndex, PackageSource};
-use super::wish::WantedSource;
+use super::request::PackageSourceRequest;
 use super::yum_mirrors::{Places, places};
-use crate::resolver::{Cause, Resolver};
+use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use landfall_http::ErrorKind;
 use landfall_model::sign::SignatureTime;
@@ -27,14 +27,14 @@ pub(super) struct Repository {
     pub(super) metadata: Metadata,
 }
 
-impl From<YumError> for Cause {
-    fn from(error: YumError) -> Cause {
+impl From<YumError> for ResolveError {
+    fn from(error: YumError) -> ResolveError {
         error.to_string().into()
     }
 }
 
-impl From<MetadataError> for Cause {
-    fn from(error: MetadataError) -> Cause {
+impl From<MetadataError> for ResolveError {
+    fn from(error: MetadataError) -> ResolveError {
         error.to_string().into()
     }
 }
@@ -43,9 +43,9 @@ impl From<MetadataError> for Cause {
 /// `old`, which an earlier lock has.
 pub(super) async fn repository(
     resolver: &Resolver,
-    wanted: &WantedSource,
+    wanted: &PackageSourceRequest,
     old: Option<&PackageSource>,
-) -> Result<Repository, Cause> {
+) -> Result<Repository, ResolveError> {
     let places = places(resolver, wanted).await?;
     read_consistent(
         async || signed_list(resolver, wanted, &places, old).await,
@@ -57,10 +57,10 @@ pub(super) async fn repository(
 /// Fetches the indexes of a repository by its `repomd.xml`.
 async fn indexed(
     resolver: &Resolver,
-    wanted: &WantedSource,
+    wanted: &PackageSourceRequest,
     places: &Places,
     list: SignedList,
-) -> Result<Repository, Cause> {
+) -> Result<Repository, ResolveError> {
     let SignedList {
         bytes,
         signature,
@@ -132,10 +132,10 @@ struct SignedList {
 /// `repomd.xml` of the first of `places` that has a good one.
 async fn signed_list(
     resolver: &Resolver,
-    wanted: &WantedSource,
+    wanted: &PackageSourceRequest,
     places: &Places,
     old: Option<&PackageSource>,
-) -> Result<SignedList, Cause> {
+) -> Result<SignedList, ResolveError> {
     let (own, mirrors) = places.urls.split_first().ok_or("it has no URL")?;
     let mut found = list_at(resolver, wanted, own, places, old).await;
     for mirror in mirrors {
@@ -157,11 +157,11 @@ async fn signed_list(
 /// `repomd.xml` below `url`, checked: by its digest in a metalink, its signature, and its age.
 async fn list_at(
     resolver: &Resolver,
-    wanted: &WantedSource,
+    wanted: &PackageSourceRequest,
     url: &str,
     places: &Places,
     old: Option<&PackageSource>,
-) -> Result<SignedList, Cause> {
+) -> Result<SignedList, ResolveError> {
     let most = resolver.limits().document_bytes;
     let bytes = resolver
         .small_file(&file_url(url, REPOMD), most, None)
@@ -170,7 +170,7 @@ async fn list_at(
         && !digests.iter().any(|digest| digest.matches(&bytes))
     {
         let why = "none of its digests is that of repomd.xml: the mirror is behind, or was changed";
-        return Err(Cause::from(why).of("the metalink"));
+        return Err(ResolveError::from(why).of("the metalink"));
     }
     let signature = match resolver
         .small_file(&file_url(url, SIGNATURE), most, None)
@@ -180,13 +180,13 @@ async fn list_at(
             let signed = wanted
                 .keys
                 .verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]));
-            signed.map_err(|error| Cause::from(format!("{SIGNATURE}: {error}")))?;
+            signed.map_err(|error| ResolveError::from(format!("{SIGNATURE}: {error}")))?;
             Some(signature)
         }
         Err(error) if error.kind == ErrorKind::NotFound => None,
-        Err(error) => return Err(Cause::from(error).of(SIGNATURE)),
+        Err(error) => return Err(ResolveError::from(error).of(SIGNATURE)),
     };
-    let repomd = Repomd::parse(&bytes).map_err(|error| Cause::from(error).of(REPOMD))?;
+    let repomd = Repomd::parse(&bytes).map_err(|error| ResolveError::from(error).of(REPOMD))?;
     let date = repomd.date.map(|date| date.to_string());
     check_age(
         REPOMD,
@@ -197,7 +197,7 @@ async fn list_at(
     let was_signed = old.is_some_and(|old| old.indexes.iter().any(|index| index.path == SIGNATURE));
     if was_signed && signature.is_none() && places.repomd.is_none() {
         let why = "it has no signature any more, and had one when it was locked; take the item out of the lock to accept that";
-        return Err(Cause::from(why).of(REPOMD));
+        return Err(ResolveError::from(why).of(REPOMD));
     }
     Ok(SignedList {
         bytes,
@@ -208,7 +208,7 @@ async fn list_at(
 
 impl Repository {
     /// Fetches the list of all files too.
-    pub(super) async fn fetch_files(&mut self, resolver: &Resolver) -> Result<(), Cause> {
+    pub(super) async fn fetch_files(&mut self, resolver: &Resolver) -> Result<(), ResolveError> {
         self.metadata.files = packed(
             resolver,
             &self.source,
@@ -227,7 +227,7 @@ fn is_carried(kind: &str) -> bool {
     !kind.starts_with("other") && !kind.ends_with("_db")
 }
 
-fn listed(url: &str, index: &Index) -> Result<PackageIndex, Cause> {
+fn listed(url: &str, index: &Index) -> Result<PackageIndex, ResolveError> {
     let path = index.path.clone();
     let size = index
         .size
@@ -247,7 +247,7 @@ async fn packed(
     repomd: &Repomd,
     mirrors: &[String],
     kind: &str,
-) -> Result<Option<PackedIndex>, Cause> {
+) -> Result<Option<PackedIndex>, ResolveError> {
     let Some(index) = repomd.index(kind) else {
         return Ok(None);
     };

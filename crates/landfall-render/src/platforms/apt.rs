@@ -7,7 +7,7 @@ use crate::packages_key::{PACKAGES_KEY, packages_key};
 use crate::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::request::Request;
 use crate::settings::Setting;
-use landfall_item::{OfferedIndex, PackageSet, PackageSource};
+use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
 use landfall_packages::apt;
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
@@ -52,7 +52,7 @@ impl Platform for Apt {
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let sets: Vec<&PackageSet> = request
+        let sets: Vec<&LockedPackageSet> = request
             .lock
             .packages
             .iter()
@@ -98,7 +98,7 @@ impl Platform for Apt {
 /// The files by which machines install `set` from `url`; with `only` from nowhere else. `site_key`
 /// is that of trimmed sets.
 pub(super) fn files_of(
-    set: &PackageSet,
+    set: &LockedPackageSet,
     url: &str,
     only: bool,
     site_key: Option<&str>,
@@ -154,7 +154,7 @@ pub(super) fn files_of(
 /// and apt would take the newest of it. With `only`, nothing else of the server is to be seen.
 /// Other sources of the machine may be at the same host, so without `only` no more is said than
 /// which versions are carried.
-fn preferences(set: &PackageSet, url: &str, only: bool) -> String {
+fn preferences(set: &LockedPackageSet, url: &str, only: bool) -> String {
     let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for package in set.sources.iter().flat_map(|source| &source.packages) {
         names
@@ -191,7 +191,7 @@ fn key_path(name: &str) -> String {
 }
 
 /// A source in the form of deb822 (sources.list(5)): of indexes, what is carried and no more.
-fn stanza(set: &PackageSet, source: &PackageSource, url: &str) -> String {
+fn stanza(set: &LockedPackageSet, source: &PackageSource, url: &str) -> String {
     let PackageSource {
         suite,
         components,

@@ -7,7 +7,7 @@ use crate::file::RenderedFile;
 use crate::packages_key::packages_key;
 use crate::request::Request;
 use crate::settings::Setting;
-use landfall_item::PackageSet;
+use landfall_item::LockedPackageSet;
 
 /// The sets of the machines.
 pub(super) const PACKAGE_SET: Setting = Setting {
@@ -20,7 +20,7 @@ pub(super) const PACKAGE_SET: Setting = Setting {
 
 /// The locked packages, for whoever sets up machines.
 pub(super) struct MachinePackages<'r> {
-    sets: Vec<&'r PackageSet>,
+    sets: Vec<&'r LockedPackageSet>,
     files: Option<&'r str>,
     is_chosen: bool,
     site_key: Option<String>,
@@ -34,7 +34,7 @@ impl<'r> MachinePackages<'r> {
     pub(super) fn of(request: &'r Request<'_>) -> Result<MachinePackages<'r>, RenderError> {
         let all = &request.lock.packages;
         let given = request.settings.get(PACKAGE_SET.key);
-        let sets: Vec<&PackageSet> = match given {
+        let sets: Vec<&LockedPackageSet> = match given {
             None => all.iter().collect(),
             Some(names) => {
                 let find = |name: &str| {
@@ -69,10 +69,10 @@ impl<'r> MachinePackages<'r> {
     pub(super) fn files_of(
         &self,
         who: &str,
-        fitting: impl Fn(&PackageSet) -> bool,
+        fitting: impl Fn(&LockedPackageSet) -> bool,
         notes: &mut Vec<String>,
     ) -> Vec<RenderedFile> {
-        let sets: Vec<&PackageSet> = self
+        let sets: Vec<&LockedPackageSet> = self
             .sets
             .iter()
             .copied()
@@ -108,7 +108,7 @@ impl<'r> MachinePackages<'r> {
     }
 }
 
-fn listed<'s>(sets: impl Iterator<Item = &'s PackageSet>) -> String {
+fn listed<'s>(sets: impl Iterator<Item = &'s LockedPackageSet>) -> String {
     sets.map(|set| set.name.as_str())
         .collect::<Vec<_>>()
         .join(", ")

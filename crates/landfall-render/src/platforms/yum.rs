@@ -6,7 +6,7 @@ use crate::packages_key::{PACKAGES_KEY, packages_key};
 use crate::platform::{Output, Platform, Rendered, Spec, Writes};
 use crate::request::Request;
 use crate::settings::Setting;
-use landfall_item::{OfferedIndex, PackageSet, PackageSource};
+use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
 use landfall_model::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,7 @@ impl Platform for Yum {
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let sets: Vec<&PackageSet> = request
+        let sets: Vec<&LockedPackageSet> = request
             .lock
             .packages
             .iter()
@@ -80,14 +80,14 @@ impl Platform for Yum {
 }
 
 /// Whether what is recommended is carried.
-fn has_weak(sets: &[&PackageSet]) -> bool {
+fn has_weak(sets: &[&LockedPackageSet]) -> bool {
     sets.iter().all(|set| set.recommends)
 }
 
 /// The files by which machines install `sets` from `url`; where `is_alone`, from nowhere else.
 /// `site_key` is that of trimmed sets.
 pub(super) fn files_of(
-    sets: &[&PackageSet],
+    sets: &[&LockedPackageSet],
     url: &str,
     is_alone: bool,
     site_key: Option<&str>,
@@ -146,7 +146,7 @@ pub(super) fn files_of(
 
 /// What is carried of each repository by all of `sets` together: its signed metadata names much
 /// that is not, and dnf would take the newest of it. Trimmed metadata has nothing else in it.
-fn carried<'s>(sets: &[&'s PackageSet]) -> BTreeMap<&'s str, BTreeSet<String>> {
+fn carried<'s>(sets: &[&'s LockedPackageSet]) -> BTreeMap<&'s str, BTreeSet<String>> {
     let mut carried: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for set in sets.iter().filter(|set| set.index == OfferedIndex::Signed) {
         for source in &set.sources {

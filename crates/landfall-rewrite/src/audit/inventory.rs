@@ -5,7 +5,7 @@ use super::well_known;
 use crate::index::{
     Found, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, reference_names,
 };
-use landfall_item::LockedItem;
+use landfall_item::LockedPackageSet;
 use landfall_item::lockfile::Lock;
 use landfall_model::{DestinationMap, TargetRegistry};
 use landfall_model::{Digest, ImageRef, has_host};
@@ -31,8 +31,9 @@ pub struct Inventory<'a> {
     lost: BTreeMap<String, (String, bool)>,
     /// Hosts of registries that the lock has something from.
     hosts: BTreeSet<&'a str>,
-    /// The items of the lock, where packages that scripts install are looked for among them.
-    packages: Option<Vec<&'a dyn LockedItem>>,
+    /// The sets of packages of the lock. `None` if the packages that scripts install are not
+    /// audited.
+    packages: Option<&'a [LockedPackageSet]>,
     /// Whether references are looked for everywhere, or only where images and URLs are named.
     pub(super) is_thorough: bool,
 }
@@ -103,7 +104,7 @@ impl<'a> Inventory<'a> {
     #[must_use]
     pub fn with_packages(self, lock: &'a Lock) -> Inventory<'a> {
         Inventory {
-            packages: Some(lock.items().collect()),
+            packages: Some(&lock.packages),
             ..self
         }
     }
@@ -113,9 +114,9 @@ impl<'a> Inventory<'a> {
         self.packages.is_some()
     }
 
-    /// What may have packages.
-    pub(super) fn packages(&self) -> impl Iterator<Item = &'a dyn LockedItem> {
-        self.packages.iter().flatten().copied()
+    /// The sets of packages of the lock.
+    pub(super) fn packages(&self) -> impl Iterator<Item = &'a LockedPackageSet> {
+        self.packages.iter().copied().flatten()
     }
 
     fn add(&mut self, image: ReferencedItem<'a>, mapping: Option<&DestinationMap>) {

@@ -4,7 +4,7 @@
 use super::finding::{Coverage, FileFinding, Finding};
 use super::inventory::Inventory;
 use super::machine::{Install, packages_in};
-use landfall_item::Carried;
+use landfall_item::PackageAvailability;
 use std::path::Path;
 
 /// Package managers whose packages can be carried.
@@ -51,34 +51,37 @@ impl Inventory<'_> {
     fn decide_package(&self, by: &str, word: &str) -> Coverage {
         let answers = self
             .packages()
-            .filter_map(|set| Some((set.name(), set.carried(by, word)?)));
+            .filter_map(|set| Some((&set.name, set.availability(by, word)?)));
         let answers: Vec<_> = answers.collect();
         if answers.is_empty() {
             let why =
                 format!("the lock has no packages of {by}, so nothing says where they come from");
             return Coverage::Undecided { why };
         }
-        if let Some((name, _)) = answers.iter().find(|(_, answer)| *answer == Carried::Held) {
+        if let Some((name, _)) = answers
+            .iter()
+            .find(|(_, answer)| *answer == PackageAvailability::Carried)
+        {
             return Coverage::Held {
-                item: name.to_string(),
+                item: (*name).clone(),
             };
         }
         if let Some((name, _)) = answers
             .iter()
-            .find(|(_, answer)| *answer == Carried::Expected)
+            .find(|(_, answer)| *answer == PackageAvailability::Expected)
         {
             return Coverage::Undecided {
                 why: format!("no source of {name} has it: the machines must have it"),
             };
         }
         let others = answers.iter().filter_map(|(name, answer)| match answer {
-            Carried::Otherwise(others) => Some(format!("{name} has {others}")),
+            PackageAvailability::OtherVersions(others) => Some(format!("{name} has {others}")),
             _ => None,
         });
         let others: Vec<String> = others.collect();
         let why = match others.is_empty() {
             true => {
-                let sets: Vec<&str> = answers.iter().map(|(name, _)| &**name).collect();
+                let sets: Vec<&str> = answers.iter().map(|(name, _)| name.as_str()).collect();
                 format!("not in {}", sets.join(", "))
             }
             false => others.join("; "),

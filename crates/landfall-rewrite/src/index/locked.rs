@@ -44,7 +44,7 @@ impl<'l> ReferencedItem<'l> {
 
     /// Whether it is a chart.
     pub(crate) fn is_chart(self) -> bool {
-        self.item.chart().is_some()
+        self.item.as_chart().is_some()
     }
 
     /// Its destinations; the first one is written.

@@ -5,7 +5,7 @@ use super::paths::{ExportFile, MODE};
 use super::run::write_all;
 use landfall_content::{BlobRead, write_file};
 use landfall_item::lockfile::Lock;
-use landfall_item::{ChartArchive, FileForm, LockedItem, chart_index, clash, index_entry};
+use landfall_item::{ChartArchive, LockedChart, UrlFile, chart_index, clash, index_entry};
 use landfall_model::Descriptor;
 use landfall_model::report::{EntryKind, ItemStatus, Progress, RunReport};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,11 @@ pub fn export_charts(
     dry: bool,
     progress: &dyn Progress,
 ) -> Result<RunReport, ExportError> {
-    let charts: Vec<ChartArchive> = lock.items().filter_map(LockedItem::chart).collect();
+    let charts: Vec<ChartArchive> = lock
+        .charts
+        .iter()
+        .filter_map(LockedChart::archive)
+        .collect();
     if let Some((chart, other)) = charts
         .iter()
         .find_map(|chart| Some((chart, clash(&charts, chart)?)))
@@ -42,7 +46,7 @@ pub fn export_charts(
         } else {
             EntryKind::Chart
         };
-        let file = FileForm {
+        let file = UrlFile {
             kind,
             name,
             urls: Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::ExportError;
 use crate::file_table::UrlPath;
-use landfall_item::FileForm;
+use landfall_item::UrlFile;
 use landfall_model::Digest;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub(super) const MODE: u32 = 0o644;
 
 /// A file with all paths at which it is written.
 pub(super) struct ExportFile<'a> {
-    pub(super) file: FileForm<'a>,
+    pub(super) file: UrlFile<'a>,
     pub(super) mode: u32,
     pub(super) paths: Vec<PathBuf>,
 }
@@ -22,7 +22,7 @@ pub(super) struct ExportFile<'a> {
 /// # Errors
 /// When a URL cannot be a path, or two URLs with different content become one path.
 pub(super) fn export_paths<'f>(
-    forms: impl Iterator<Item = FileForm<'f>>,
+    forms: impl Iterator<Item = UrlFile<'f>>,
 ) -> Result<Vec<ExportFile<'f>>, ExportError> {
     let mut files = Vec::new();
     let mut taken: BTreeMap<PathBuf, (String, &Digest)> = BTreeMap::new();

@@ -6,7 +6,7 @@ use super::paths::{ExportFile, export_paths};
 use super::write::write;
 use landfall_content::{BlobRead, ContentError, MemoryBlobs};
 use landfall_item::lockfile::Lock;
-use landfall_item::{LockedItem, MadeFile};
+use landfall_item::{GeneratedFile, ServedItem};
 use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub fn export_files(
     dry: bool,
     progress: &dyn Progress,
 ) -> Result<RunReport, ExportError> {
-    let files = export_paths(lock.items().flat_map(LockedItem::files))?;
+    let files = export_paths(lock.items().flat_map(ServedItem::files))?;
     Ok(write_all(files, blobs, dir, dry, progress))
 }
 
@@ -35,7 +35,7 @@ pub fn export_files(
 pub fn export_packages(
     system: &str,
     lock: &Lock,
-    made: &[MadeFile],
+    made: &[GeneratedFile],
     blobs: &dyn BlobRead,
     dir: &Path,
     dry: bool,
@@ -44,10 +44,10 @@ pub fn export_packages(
     let sets = lock
         .packages
         .iter()
-        .filter(|set| set.name().starts_with(system));
+        .filter(|set| set.name.starts_with(system));
     let files = export_paths(
-        sets.flat_map(LockedItem::files)
-            .chain(made.iter().map(MadeFile::form)),
+        sets.flat_map(ServedItem::files)
+            .chain(made.iter().map(GeneratedFile::form)),
     )?;
     let held = MemoryBlobs(
         made.iter()
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::testing::{file, memory as memory_of};
     use landfall_content::MemoryBlobs;
-    use landfall_item::Sidecar;
+    use landfall_item::LockedSidecar;
     use landfall_model::Digest;
     use landfall_model::report::SilentProgress;
     use std::fs;
@@ -135,7 +135,7 @@ mod tests {
         kubelet.also = vec!["https://mirror.example/kubelet".into()];
         kubelet.mode = Some("0755".into());
         let sum = "https://dl.k8s.io/v1/kubelet.sha256";
-        kubelet.sidecars = vec![Sidecar {
+        kubelet.sidecars = vec![LockedSidecar {
             url: sum.into(),
             digest: Digest::sha256(b"sum"),
             size: 3,
@@ -259,7 +259,7 @@ mod tests {
         let mut locked = file("https://h/node.tgz", &archive);
         locked.unpack = vec!["bin/kubelet".into()];
         let (dir, blobs) = (tempfile::tempdir().unwrap(), memory_of(&[&archive]));
-        let run = |locked: &landfall_item::File| {
+        let run = |locked: &landfall_item::LockedFile| {
             let lock = Lock {
                 version: 1,
                 files: vec![locked.clone()],

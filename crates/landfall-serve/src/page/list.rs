@@ -6,7 +6,7 @@ use super::row::row;
 use crate::bundles::{BundleListing, ItemListing};
 use crate::response::ApiError;
 use crate::state::State;
-use landfall_item::KINDS;
+use landfall_item::item_kinds;
 use landfall_model::report::escape_html;
 use landfall_model::report::{EntryCount, EntryKind, count_of};
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ fn newest<'a>(
         .iter()
         .flat_map(|bundle| bundle.items.iter().map(|item| (item, &*bundle.name)));
     let all = of_bundles.chain(pushed.iter().map(|item| (item, "pushed here")));
-    let place = |kind: EntryKind| KINDS.iter().position(|known| *known == kind);
+    let place = |kind: EntryKind| item_kinds().position(|known| known == kind);
     let named: BTreeMap<_, _> = all
         .map(|found| ((place(found.0.kind), &*found.0.name), found))
         .collect();
@@ -156,9 +156,8 @@ fn bundles(out: &mut String, bundles: &[BundleListing], pushed: usize) {
     }
     *out += "<table>\n<tr><th scope=\"col\">From</th><th scope=\"col\">Holds</th><th scope=\"col\">Digest</th></tr>\n";
     for bundle in bundles.iter().rev().take(NAMED) {
-        let counts = KINDS
-            .iter()
-            .map(|&kind| EntryCount::new(kind, bundle.items.iter().map(ItemListing::counted)));
+        let counts = item_kinds()
+            .map(|kind| EntryCount::new(kind, bundle.items.iter().map(ItemListing::counted)));
         let holds: Vec<String> = counts
             .filter(|count| count.entries > 0)
             .map(|count| count.to_string())
@@ -231,7 +230,7 @@ fn kinds(out: &mut String, asked: &Asked, matching: &[(&ItemListing, &str)]) {
         );
     };
     link("everything", None, matching.len());
-    for kind in KINDS.iter().map(ToString::to_string) {
+    for kind in item_kinds().map(|kind| kind.to_string()) {
         let number = matching
             .iter()
             .filter(|(item, _)| item.kind.to_string() == kind)

@@ -8,7 +8,6 @@ use futures_util::{StreamExt, TryStreamExt};
 use landfall_content::registry::{RegistrySession, RegistrySessions};
 use landfall_content::{LockEntry, VerifiedRead};
 use landfall_http::{ErrorKind, HttpError};
-use landfall_item::LockedItem;
 use landfall_item::lockfile::{Lock, delivered as delivered_locks};
 use landfall_model::{Descriptor, DestinationMap, Digest};
 use std::collections::{BTreeMap, HashMap};
@@ -128,12 +127,9 @@ async fn held(
 ) -> Result<HashMap<Digest, Held>, HttpError> {
     let items = locks.iter().flat_map(|(_, lock)| lock.items());
     let wanted: BTreeMap<(String, Digest), LockEntry> = items
-        .filter(|item| item.is_offered())
+        .filter(|item| item.is_served_from_registry())
         .filter_map(|item| {
-            let (entry, to) = (
-                item.entry(),
-                LockedItem::destinations(item, mapping).into_iter().next()?,
-            );
+            let (entry, to) = (item.entry(), item.destinations(mapping).into_iter().next()?);
             Some(((to.repository, entry.top.digest.clone()), entry))
         })
         .collect();

@@ -3,7 +3,7 @@
 use crate::cli::shared::failed_items::item_lines;
 use landfall_bundle::image_archive::ImageArchive;
 use landfall_item::lockfile::Lock;
-use landfall_item::{Image, Referrer};
+use landfall_item::{LockedImage, LockedReferrer};
 use landfall_model::human_size;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of};
 use serde_json::{Value, json};
@@ -88,8 +88,8 @@ pub(crate) fn text(
 }
 
 /// How many referrers an image has that are not below its own index.
-fn apart(image: &Image) -> usize {
-    let own = |referrer: &&Referrer| {
+fn apart(image: &LockedImage) -> usize {
+    let own = |referrer: &&LockedReferrer| {
         image
             .manifests
             .iter()

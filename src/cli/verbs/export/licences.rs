@@ -3,7 +3,7 @@
 use crate::cli::shared::image_facts::ImageFacts;
 use landfall_content::BlobRead;
 use landfall_item::lockfile::Lock;
-use landfall_item::{ChartArchive, LockedItem};
+use landfall_item::{ChartArchive, LockedChart, LockedItem};
 use landfall_model::Limits;
 use landfall_model::document::{ArchiveBudget, unpack, yaml};
 use landfall_model::report::EntryKind;
@@ -16,7 +16,7 @@ const OF_CHARTS: &str = "artifacthub.io/license";
 /// The licence of each item that says one, by the item's name: an image by its annotations and
 /// labels, a chart by the annotations of its Chart.yaml. What `blobs` lacks says nothing.
 pub(crate) fn licences(lock: &Lock, blobs: &dyn BlobRead) -> BTreeMap<String, String> {
-    let licence = |item: &dyn LockedItem| match item.chart() {
+    let licence = |item: &dyn LockedItem| match item.as_chart().and_then(LockedChart::archive) {
         Some(chart) => of_chart(&chart, blobs),
         None if item.kind() == EntryKind::Image => ImageFacts::of(&item.entry(), blobs).licences,
         None => None,

@@ -5,7 +5,7 @@ use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::output_file::write_result;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::{Args, Subcommand};
-use landfall_item::lockfile::{Asked, FORMS};
+use landfall_item::lockfile::{ExportInput, FORMS};
 use landfall_model::TargetRegistry;
 use landfall_model::report::RunReport;
 use serde_json::json;
@@ -82,7 +82,7 @@ impl ExportList {
             }
             _ => BTreeMap::new(),
         };
-        let asked = Asked {
+        let asked = ExportInput {
             lock: &lock,
             mapping: mapping.as_ref(),
             digests: flags.digests,

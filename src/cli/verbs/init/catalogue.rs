@@ -2,7 +2,7 @@
 
 use crate::cli::shared::new_files::{NewFiles, refuse_present, write_new};
 use crate::cli::shared::{CliError, Exit, VerbOutcome};
-use landfall_item::manifest::{CATALOGUE, Shipped};
+use landfall_item::manifest::{CATALOGUE, CatalogueManifest};
 use landfall_model::TargetRegistry;
 use landfall_model::config::Site;
 use landfall_model::report::{RunReport, shell_word};
@@ -46,7 +46,7 @@ pub(crate) fn written(
     to: Option<&TargetRegistry>,
     dry_run: bool,
 ) -> Result<VerbOutcome, CliError> {
-    let Some(shipped) = Shipped::of(system) else {
+    let Some(shipped) = CatalogueManifest::of(system) else {
         return Err(CliError::usage(format!(
             "landfall ships nothing for {system}; `landfall init --list` shows what it does"
         )));

@@ -8,7 +8,7 @@ use crate::support::Place;
 use crate::support::images::{noise, sha256};
 use crate::support::library::{
     BundleOptions, CachePolicy, Client, ClientBuilder, DestinationMap, Digest, ItemStatus, Limits,
-    Lock, Locked, Omitted, PackOptions, PackPlan, Packaging, Pins, Progress, PushError,
+    Lock, Locked, Omitted, PackOptions, PackPlan, Packaging, PinPolicy, Progress, PushError,
     PushOptions, Pushed, ReportItem, Store, load_manifests, pack, today,
 };
 use std::collections::BTreeSet;
@@ -236,7 +236,7 @@ impl Rig {
         let wanted = load_manifests(&[self.place.path("m.yaml")]).unwrap();
         self.runtime.block_on(
             self.client()
-                .lock(&wanted, None, Pins::Keep, &self.open(store)),
+                .lock(&wanted, None, PinPolicy::Keep, &self.open(store)),
         )
     }
 

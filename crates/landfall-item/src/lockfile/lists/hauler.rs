@@ -1,9 +1,9 @@
 //! `hauler`: documents Images and Files. Hauler takes one platform of an image, or all.
 
-use super::form::{Asked, Listed, quoted};
+use super::export_format::{ExportInput, ExportedList, quoted};
 use std::fmt::Write as _;
 
-pub(super) fn write(asked: &Asked<'_>) -> Listed {
+pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
     let (mut text, mut left) = (String::new(), asked.left(true));
     let begin = |kind: &str, name: &str| {
         format!(
@@ -42,5 +42,5 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
         let _ = writeln!(text, "    - path: {}", quoted(&file.name));
         left.push(format!("checksum of {}: Hauler checks none", file.name));
     }
-    Listed { text, left }
+    ExportedList { text, left }
 }

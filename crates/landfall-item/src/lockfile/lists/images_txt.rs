@@ -1,14 +1,14 @@
 //! `images-txt`: one reference a line.
 
-use super::form::{Asked, Listed};
+use super::export_format::{ExportInput, ExportedList};
 
-pub(super) fn write(asked: &Asked<'_>) -> Listed {
+pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
     let lines = asked
         .lock
         .images
         .iter()
         .map(|image| format!("{}\n", asked.reference(image)));
-    Listed {
+    ExportedList {
         text: lines.collect(),
         left: asked.left(false),
     }

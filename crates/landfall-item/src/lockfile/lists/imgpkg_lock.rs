@@ -1,9 +1,9 @@
 //! `imgpkg-lock`: an ImagesLock of imgpkg, with the tag beside each digest as kbld writes it.
 
-use super::form::{Asked, Listed, quoted};
+use super::export_format::{ExportInput, ExportedList, quoted};
 use std::fmt::Write as _;
 
-pub(super) fn write(asked: &Asked<'_>) -> Listed {
+pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
     let mut text = "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\nimages:\n".to_owned();
     for image in &asked.lock.images {
         let _ = writeln!(
@@ -16,7 +16,7 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
             let _ = writeln!(text, "  annotations:\n    kbld.carvel.dev/id: {name}");
         }
     }
-    Listed {
+    ExportedList {
         text,
         left: asked.left(false),
     }

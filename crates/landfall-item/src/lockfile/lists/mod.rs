@@ -1,6 +1,6 @@
 //! What a lock names, as the lists of other tools. Each form is a file here and a row of `table`.
 
-mod form;
+mod export_format;
 mod hauler;
 mod images_txt;
 mod imgpkg_lock;
@@ -12,7 +12,7 @@ mod table;
 mod tests;
 mod zarf;
 
-pub use form::Asked;
+pub use export_format::ExportInput;
 #[cfg(test)]
-use form::Listed;
+use export_format::ExportedList;
 pub use table::FORMS;

@@ -1,10 +1,10 @@
 //! `regsync`: its configuration, an entry for each image and destination.
 
-use super::form::{Asked, Listed, quoted};
+use super::export_format::{ExportInput, ExportedList, quoted};
 use landfall_model::ImageRef;
 use std::fmt::Write as _;
 
-pub(super) fn write(asked: &Asked<'_>) -> Listed {
+pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
     let mut text = "version: 1\nsync:\n".to_owned();
     for image in &asked.lock.images {
         let from = asked.reference(image);
@@ -34,7 +34,7 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
             }
         }
     }
-    Listed {
+    ExportedList {
         text,
         left: asked.left(false),
     }

@@ -1,10 +1,10 @@
 //! `skopeo-sync`: the YAML source of `skopeo sync --src yaml`.
 
-use super::form::{Asked, Listed, quoted};
+use super::export_format::{ExportInput, ExportedList, quoted};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-pub(super) fn write(asked: &Asked<'_>) -> Listed {
+pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
     let mut hosts: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     for image in &asked.lock.images {
         let reference = asked.reference(image);
@@ -25,7 +25,7 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
             let _ = writeln!(text, "    {}: [{}]", quoted(&repository), tags.join(", "));
         }
     }
-    Listed {
+    ExportedList {
         text,
         left: asked.left(false),
     }

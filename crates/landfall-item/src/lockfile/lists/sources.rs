@@ -1,10 +1,10 @@
 //! `sources`: a table for those who sign off: kind, name, digest, bytes, origin, licence where it
 //! is known. One item a line, tabs between.
 
-use super::form::{Asked, Listed};
+use super::export_format::{ExportInput, ExportedList};
 use std::fmt::Write as _;
 
-pub(super) fn write(asked: &Asked<'_>) -> Listed {
+pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
     let mut text = "kind\tname\tdigest\tbytes\torigin\tlicence\n".to_owned();
     for item in asked.lock.items() {
         let (entry, name) = (item.entry(), item.name().into_owned());
@@ -38,7 +38,7 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
         .unresolved
         .iter()
         .map(|one| format!("{} {}: it is not locked", one.kind, one.name));
-    Listed {
+    ExportedList {
         text,
         left: left.collect(),
     }

@@ -1,36 +1,36 @@
 //! The table of forms. A new form is a file beside this one, its `mod` line, a row here, and its
 //! word in `landfall export`.
 
-use super::form::Form;
+use super::export_format::ExportFormat;
 use super::{hauler, images_txt, imgpkg_lock, regsync, skopeo_sync, sources, zarf};
 
 /// All forms.
-pub const FORMS: &[Form] = &[
-    Form {
+pub const FORMS: &[ExportFormat] = &[
+    ExportFormat {
         name: "hauler",
         write: hauler::write,
     },
-    Form {
+    ExportFormat {
         name: "images-txt",
         write: images_txt::write,
     },
-    Form {
+    ExportFormat {
         name: "skopeo-sync",
         write: skopeo_sync::write,
     },
-    Form {
+    ExportFormat {
         name: "regsync",
         write: regsync::write,
     },
-    Form {
+    ExportFormat {
         name: "zarf",
         write: zarf::write,
     },
-    Form {
+    ExportFormat {
         name: "imgpkg-lock",
         write: imgpkg_lock::write,
     },
-    Form {
+    ExportFormat {
         name: "sources",
         write: sources::write,
     },

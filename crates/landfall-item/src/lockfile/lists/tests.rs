@@ -1,8 +1,8 @@
 //! The forms, over one lock.
 
-use super::{Asked, FORMS, Listed};
+use super::{ExportInput, ExportedList, FORMS};
 use crate::lockfile::Lock;
-use crate::{File, Image};
+use crate::{LockedFile, LockedImage};
 use landfall_model::{Descriptor, DestinationMap, Digest};
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ fn lock() -> Lock {
             size: 1,
             media_type: String::from("application/vnd.oci.image.index.v1+json").into(),
         };
-        let mut image = Image::new(name.parse().unwrap(), top);
+        let mut image = LockedImage::new(name.parse().unwrap(), top);
         image.platforms = platforms.iter().map(|one| one.parse().unwrap()).collect();
         image
     };
-    let mut file = File::new("https://dl.k8s.io/v1/kubelet", Digest::sha256(b"f"), 7);
+    let mut file = LockedFile::new("https://dl.k8s.io/v1/kubelet", Digest::sha256(b"f"), 7);
     file.mode = Some("0755".into());
     Lock {
         version: 1,
@@ -30,10 +30,10 @@ fn lock() -> Lock {
     }
 }
 
-fn listed(name: &str, digests: bool) -> Listed {
+fn listed(name: &str, digests: bool) -> ExportedList {
     let mapping = DestinationMap::to("172.20.0.2:5000/p".parse().unwrap());
     let form = FORMS.iter().find(|form| form.name == name).unwrap();
-    (form.write)(&Asked {
+    (form.write)(&ExportInput {
         lock: &lock(),
         mapping: Some(&mapping),
         digests,

@@ -1,9 +1,9 @@
 //! `zarf`: a package with one component. Zarf carries one architecture in a package.
 
-use super::form::{Asked, Listed, one_platform, quoted};
+use super::export_format::{ExportInput, ExportedList, one_platform, quoted};
 use std::fmt::Write as _;
 
-pub(super) fn write(asked: &Asked<'_>) -> Listed {
+pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
     let mut left = asked.left(true);
     let name = asked
         .lock
@@ -59,5 +59,5 @@ pub(super) fn write(asked: &Asked<'_>) -> Listed {
             text += "        executable: true\n";
         }
     }
-    Listed { text, left }
+    ExportedList { text, left }
 }

@@ -1,10 +1,13 @@
 //! `dt-lock`: the Images.lock of dt.
 
-use super::imported::{Imported, Source};
+use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, text};
 use landfall_model::document::Diagnostic;
 
-pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     for lock in documents(source)? {
         let is_imgpkg =
             text(&lock, "apiVersion").is_some_and(|version| version.contains("carvel.dev/"));

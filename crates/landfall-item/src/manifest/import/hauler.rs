@@ -1,12 +1,15 @@
 //! `hauler`: Images, Files and Charts, content.hauler.cattle.io. Their shape is read from
 //! hauler-dev/hauler, pkg/apis/hauler.cattle.io/v1.
 
-use super::imported::{Imported, Source, at_host};
+use super::imported::{ImportSource, ImportedItems, at_host};
 use super::yaml::{documents, list, map, others, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
-pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     for (number, document) in documents(source)?.iter().enumerate() {
         let version = text(document, "apiVersion").unwrap_or_default();
         if !version.contains("hauler.cattle.io/") {
@@ -32,7 +35,13 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<D
     Ok(())
 }
 
-fn images(document: &Mapping, spec: &Mapping, source: &Source, imported: &mut Imported, at: &str) {
+fn images(
+    document: &Mapping,
+    spec: &Mapping,
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+    at: &str,
+) {
     let annotations = map(document, "metadata").and_then(|metadata| map(metadata, "annotations"));
     let of_all = |key: &str| annotations.and_then(|map| text(map, &format!("hauler.dev/{key}")));
     let (platform, host) = (of_all("platform"), of_all("registry").unwrap_or_default());
@@ -64,7 +73,7 @@ fn images(document: &Mapping, spec: &Mapping, source: &Source, imported: &mut Im
     }
 }
 
-fn files(spec: &Mapping, source: &Source, imported: &mut Imported, at: &str) {
+fn files(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, at: &str) {
     for (index, file) in list(spec, "files").iter().enumerate() {
         let at = format!("{at}, files[{index}]");
         let Some(file) = file.as_mapping() else {
@@ -81,7 +90,7 @@ fn files(spec: &Mapping, source: &Source, imported: &mut Imported, at: &str) {
     }
 }
 
-fn charts(spec: &Mapping, source: &Source, imported: &mut Imported, at: &str) {
+fn charts(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, at: &str) {
     for (index, chart) in list(spec, "charts").iter().enumerate() {
         let at = format!("{at}, charts[{index}]");
         let Some(chart) = chart.as_mapping() else {

@@ -1,6 +1,6 @@
 //! `imgpkg-lock`: an ImagesLock of imgpkg or kbld, imgpkg.carvel.dev.
 
-use super::imported::{Imported, Source};
+use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, map, others, text};
 use landfall_model::ImageRef;
 use landfall_model::document::Diagnostic;
@@ -8,7 +8,10 @@ use landfall_model::document::Diagnostic;
 /// kbld writes here what was written before it was resolved.
 const BEFORE: &str = "kbld.carvel.dev/id";
 
-pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     for lock in documents(source)? {
         if !text(&lock, "apiVersion")
             .is_some_and(|version| version.starts_with("imgpkg.carvel.dev/"))

@@ -10,14 +10,14 @@ use std::rc::Rc;
 
 /// A file of another tool.
 #[derive(Debug)]
-pub struct Source {
+pub struct ImportSource {
     /// Its name for messages.
     pub file: String,
     /// Its text.
     pub text: String,
 }
 
-impl Source {
+impl ImportSource {
     /// Its text with places.
     pub(super) fn plain(&self) -> Rc<SourceText> {
         SourceText::plain(self.file.clone(), self.text.clone())
@@ -47,7 +47,7 @@ type Platforms = Option<BTreeSet<String>>;
 
 /// What was read.
 #[derive(Debug, Default)]
-pub struct Imported {
+pub struct ImportedItems {
     /// By name without a digest; then by digest.
     images: BTreeMap<String, BTreeMap<Option<Digest>, Platforms>>,
     files: BTreeMap<String, FileEntry>,
@@ -59,9 +59,15 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-impl Imported {
+impl ImportedItems {
     /// An image, as `written` in `source` at `at`, for `platforms`; all where there are none.
-    pub(super) fn image(&mut self, source: &Source, at: &str, written: &str, platforms: &[String]) {
+    pub(super) fn image(
+        &mut self,
+        source: &ImportSource,
+        at: &str,
+        written: &str,
+        platforms: &[String],
+    ) {
         let written = written.trim();
         let parsed = written.parse::<ImageRef>();
         let Ok(mut image) = parsed else {
@@ -108,7 +114,7 @@ impl Imported {
     /// A file at `url`, with the hex of its SHA-256 where it is known.
     pub(super) fn file(
         &mut self,
-        source: &Source,
+        source: &ImportSource,
         at: &str,
         url: &str,
         sha256: Option<&str>,
@@ -149,7 +155,7 @@ impl Imported {
     /// The chart `name` in a repository: `oci://registry/path`, with or without the name, or a URL.
     pub(super) fn chart(
         &mut self,
-        source: &Source,
+        source: &ImportSource,
         at: &str,
         repository: &str,
         name: &str,
@@ -186,13 +192,13 @@ impl Imported {
     }
 
     /// An item that is wanted and has no place, and why.
-    pub(super) fn leave(&mut self, source: &Source, at: &str, what: &str, why: &str) {
+    pub(super) fn leave(&mut self, source: &ImportSource, at: &str, what: &str, why: &str) {
         self.left
             .push(format!("{}: {}: {what}: {why}", source.file, place(at)));
     }
 
     /// A setting that has no place.
-    pub(super) fn note(&mut self, source: &Source, at: &str, what: &str) {
+    pub(super) fn note(&mut self, source: &ImportSource, at: &str, what: &str) {
         self.notes
             .push(format!("{}: {}: {what}", source.file, place(at)));
     }
@@ -252,7 +258,7 @@ pub(super) fn at_host(host: &str, written: &str) -> String {
 }
 
 /// The manifest called `name` of what was `imported`; `title` is its first comment.
-pub fn manifest_of(imported: &Imported, name: &str, title: &str) -> String {
+pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String {
     let mut text = head(name, title);
     let told = |text: &mut String, what: &str, lines: &[String]| {
         if !lines.is_empty() {

@@ -1,9 +1,12 @@
 //! `oc-mirror-mapping`: lines `SOURCE=DESTINATION`, with or without `docker://`.
 
-use super::imported::{Imported, Source};
+use super::imported::{ImportSource, ImportedItems};
 use landfall_model::document::Diagnostic;
 
-pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     let mut lines = 0;
     for (index, line) in source.text.lines().enumerate() {
         let line = line.trim();

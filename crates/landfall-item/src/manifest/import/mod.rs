@@ -17,5 +17,5 @@ mod tkg_bom;
 mod yaml;
 mod zarf;
 
-pub use imported::{Imported, Source, manifest_of};
+pub use imported::{ImportSource, ImportedItems, manifest_of};
 pub use table::IMPORTS;

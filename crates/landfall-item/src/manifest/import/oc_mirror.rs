@@ -1,12 +1,15 @@
 //! `oc-mirror`: an ImageSetConfiguration. Its shape is read from openshift/oc-mirror,
 //! internal/pkg/api/v2alpha1.
 
-use super::imported::{Imported, Source};
+use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, map, others, scalar, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::{Mapping, Value};
 
-pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     for config in documents(source)? {
         let config = spelled(config);
         if text(&config, "kind").as_deref() != Some("ImageSetConfiguration") {
@@ -91,7 +94,7 @@ fn spelled(map: Mapping) -> Mapping {
 }
 
 /// What oc-mirror resolves by catalogs and graphs: only its mapping.txt has the images.
-fn unresolved(mirror: &Mapping, source: &Source, imported: &mut Imported) {
+fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
     let why = "only oc-mirror resolves it: take the mapping.txt of `oc-mirror --dry-run`";
     for (index, operator) in list(mirror, "operators").iter().enumerate() {
         let Some(operator) = operator.as_mapping() else {
@@ -136,7 +139,7 @@ fn unresolved(mirror: &Mapping, source: &Source, imported: &mut Imported) {
     );
 }
 
-fn helm(mirror: &Mapping, source: &Source, imported: &mut Imported) {
+fn helm(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
     let Some(helm) = map(mirror, "helm") else {
         return;
     };

@@ -1,12 +1,15 @@
 //! `ocync`: its configuration. Its shape is read from clowdhaus/ocync,
 //! docs/src/content/configuration.md.
 
-use super::imported::{Imported, Source};
+use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, map, others, text, texts};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
-pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     for config in documents(source)? {
         if !config.contains_key("mappings") || !config.contains_key("registries") {
             return Err(source.is_no(
@@ -41,8 +44,8 @@ fn read_mapping(
     defaults: &Mapping,
     config: &Mapping,
     at: &str,
-    source: &Source,
-    imported: &mut Imported,
+    source: &ImportSource,
+    imported: &mut ImportedItems,
 ) {
     let from = text(mapping, "from").unwrap_or_default();
     let registry = text(mapping, "source")

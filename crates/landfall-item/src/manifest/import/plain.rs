@@ -1,22 +1,31 @@
 //! `images-txt`, `kkp`, `kubeone`, `kubeadm`: plain lists.
 
-use super::imported::{Imported, Source};
+use super::imported::{ImportSource, ImportedItems};
 use crate::manifest::lists::{Format, format_named};
 use landfall_model::document::Diagnostic;
 use serde_json::Value;
 
 /// One reference a line.
-pub(super) fn images_txt(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+pub(super) fn images_txt(
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     listed("images-txt", source, imported)
 }
 
 /// KKP's log.
-pub(super) fn kkp(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+pub(super) fn kkp(
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     listed("kkp", source, imported)
 }
 
 /// kubeadm's list, which may be JSON: `{"kind": "Images", "images": […]}`.
-pub(super) fn kubeadm(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+pub(super) fn kubeadm(
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     let Ok(json) = serde_json::from_str::<Value>(&source.text) else {
         return images_txt(source, imported);
     };
@@ -38,7 +47,11 @@ pub(super) fn kubeadm(source: &Source, imported: &mut Imported) -> Result<(), Bo
 }
 
 /// The references of a list that manifests can name too.
-fn listed(name: &str, source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+fn listed(
+    name: &str,
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     let Some(format) = format_named(name) else {
         return Ok(());
     };

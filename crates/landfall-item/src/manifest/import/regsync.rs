@@ -1,11 +1,14 @@
 //! `regsync`: its configuration. Its shape is read from regclient/regclient, cmd/regsync/config.go.
 
-use super::imported::{Imported, Source};
+use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, map, others, text, texts};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
-pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     for config in documents(source)? {
         if !config.contains_key("sync") {
             return Err(source.is_no(
@@ -35,7 +38,7 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<D
     Ok(())
 }
 
-fn read_step(step: &Mapping, at: &str, source: &Source, imported: &mut Imported) {
+fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut ImportedItems) {
     let (from, kind) = (
         text(step, "source").unwrap_or_default(),
         text(step, "type").unwrap_or_default(),

@@ -1,11 +1,14 @@
 //! `skopeo-sync`: the YAML source of `skopeo sync --src yaml`.
 
-use super::imported::{Imported, Source};
+use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, map, others, scalar};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Value;
 
-pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     for document in documents(source)? {
         if document.contains_key("apiVersion") || document.contains_key("kind") {
             return Err(source.is_no(

@@ -1,7 +1,7 @@
 //! The table of formats that are imported. A new format is a file beside this one, its `mod` line,
 //! and a row here.
 
-use super::imported::{Imported, Source};
+use super::imported::{ImportSource, ImportedItems};
 use super::{
     dt_lock, hauler, imgpkg_lock, mapping_txt, oc_mirror, ocync, plain, regsync, skopeo_sync,
     tkg_bom, zarf,
@@ -15,8 +15,8 @@ pub struct ImportFormat {
     pub name: &'static str,
     /// What it is.
     pub about: &'static str,
-    /// Reads a file of it. What has no place in a manifest is told to the [`Imported`].
-    pub read: fn(&Source, &mut Imported) -> Result<(), Box<Diagnostic>>,
+    /// Reads a file of it. What has no place in a manifest is told to the [`ImportedItems`].
+    pub read: fn(&ImportSource, &mut ImportedItems) -> Result<(), Box<Diagnostic>>,
 }
 
 /// All formats, in the order of `--help`.

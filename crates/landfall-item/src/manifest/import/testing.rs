@@ -1,17 +1,17 @@
 //! What the tests of the formats share.
 
-use super::imported::{Imported, Source};
+use super::imported::{ImportSource, ImportedItems};
 use super::table::IMPORTS;
 
 /// What the format of this name makes of `text`, in a file called `f`.
-pub(super) fn import(name: &str, text: &str) -> Result<Imported, String> {
+pub(super) fn import(name: &str, text: &str) -> Result<ImportedItems, String> {
     let format = IMPORTS.iter().find(|format| format.name == name).unwrap();
     let (source, mut imported) = (
-        Source {
+        ImportSource {
             file: "f".into(),
             text: text.into(),
         },
-        Imported::default(),
+        ImportedItems::default(),
     );
     (format.read)(&source, &mut imported).map_err(|error| error.to_string())?;
     Ok(imported)

@@ -1,11 +1,14 @@
 //! `tkg-bom`: a bill of materials of TKG. Its shape is read from vmware-tanzu/tanzu-framework,
 //! `tkg/tkgconfigbom/bom_types.go`.
 
-use super::imported::{Imported, Source};
+use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, map, scalar, text};
 use landfall_model::document::Diagnostic;
 
-pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     for bom in documents(source)? {
         let (Some(components), Some(release)) = (map(&bom, "components"), map(&bom, "release"))
         else {

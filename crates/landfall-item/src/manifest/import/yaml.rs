@@ -1,6 +1,6 @@
 //! Reading YAML of other tools: documents of any number, keys of which some are unknown.
 
-use super::imported::{Imported, Source};
+use super::imported::{ImportSource, ImportedItems};
 use landfall_model::document::{self, Diagnostic, yaml};
 use serde_yaml::{Mapping, Value};
 
@@ -8,7 +8,7 @@ use serde_yaml::{Mapping, Value};
 ///
 /// # Errors
 /// When it is no YAML, or a document is no mapping.
-pub(super) fn documents(source: &Source) -> Result<Vec<Mapping>, Box<Diagnostic>> {
+pub(super) fn documents(source: &ImportSource) -> Result<Vec<Mapping>, Box<Diagnostic>> {
     let text = source.text.trim_start_matches('\u{feff}');
     // one document is read as landfall's own are, with places in its messages
     if !text.lines().skip(1).any(|line| line.starts_with("---")) {
@@ -74,8 +74,8 @@ pub(super) fn texts(outer: &Mapping, key: &str) -> Vec<String> {
 
 /// Tells each key of `map` that is not among `known` as a setting without a place.
 pub(super) fn others(
-    imported: &mut Imported,
-    source: &Source,
+    imported: &mut ImportedItems,
+    source: &ImportSource,
     at: &str,
     map: &Mapping,
     known: &[&str],

@@ -1,11 +1,14 @@
 //! `zarf`: zarf.yaml. Its shape is read from zarf-dev/zarf, src/api/v1alpha1.
 
-use super::imported::{Imported, Source};
+use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, map, others, scalar, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
-pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<(), Box<Diagnostic>> {
+pub(super) fn read(
+    source: &ImportSource,
+    imported: &mut ImportedItems,
+) -> Result<(), Box<Diagnostic>> {
     for package in documents(source)? {
         if !text(&package, "kind").is_some_and(|kind| kind.starts_with("Zarf")) {
             return Err(source.is_no("package of Zarf", "it has `kind: ZarfPackageConfig`"));
@@ -44,8 +47,8 @@ fn read_component(
     component: &Mapping,
     at: &str,
     platforms: &[String],
-    source: &Source,
-    imported: &mut Imported,
+    source: &ImportSource,
+    imported: &mut ImportedItems,
 ) {
     for (index, image) in list(component, "images").iter().enumerate() {
         imported.image(

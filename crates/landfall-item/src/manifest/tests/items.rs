@@ -8,7 +8,10 @@ fn places_are_counted_in_linear_time() {
         let images: String = (0..count)
             .map(|n| format!("- quay.io/team/app{n}:v1\n"))
             .collect();
-        assert_eq!(wanted(&format!("images:\n{images}")).images.len(), count);
+        assert_eq!(
+            wanted(&format!("images:\n{images}")).requests.images.len(),
+            count
+        );
     });
 }
 
@@ -98,7 +101,7 @@ endpoints:
         ]
     );
     let platforms = |index: usize| {
-        wanted.images[index]
+        wanted.requests.images[index]
             .platforms
             .iter()
             .map(ToString::to_string)
@@ -106,16 +109,16 @@ endpoints:
     };
     assert_eq!(platforms(0), ["linux/amd64", "linux/arm64"]);
     assert_eq!(platforms(1), ["linux/amd64"]);
-    let exporter = &wanted.images[1];
+    let exporter = &wanted.requests.images[1];
     assert_eq!(
         (exporter.pin.as_ref(), exporter.update.as_deref()),
         (Some(&pin), Some("~1.9"))
     );
-    let listed = &wanted.images[0].at;
+    let listed = &wanted.requests.images[0].at;
     assert!(listed.file.ends_with("lists/rke2.txt"));
     assert_eq!((listed.line, listed.column), (1, 1));
     assert_eq!((exporter.at.line, exporter.at.column), (12, 10));
-    let file = &wanted.files[1];
+    let file = &wanted.requests.files[1];
     assert_eq!(
         file.checksum.as_ref().unwrap().to_string(),
         format!("{base}/arm64/kubelet.sha256")
@@ -165,6 +168,7 @@ fn tag_and_digest_are_name_and_pin() {
         ]
     );
     let pins: Vec<_> = wanted
+        .requests
         .images
         .iter()
         .map(|image| image.pin.clone())
@@ -221,9 +225,12 @@ fn equal_items_of_several_files_and_lists_merge() {
             "https://e.org/x"
         ]
     );
-    assert_eq!(wanted.images[0].pin, Some(pin));
-    assert_eq!(wanted.files[0].also, ["https://d.org/x", "https://f.org/x"]);
-    assert_eq!(wanted.files[0].mode.as_deref(), Some("0755"));
+    assert_eq!(wanted.requests.images[0].pin, Some(pin));
+    assert_eq!(
+        wanted.requests.files[0].also,
+        ["https://d.org/x", "https://f.org/x"]
+    );
+    assert_eq!(wanted.requests.files[0].mode.as_deref(), Some("0755"));
     let endpoints: Vec<_> = wanted
         .endpoints
         .iter()
@@ -237,11 +244,14 @@ fn equal_items_of_several_files_and_lists_merge() {
 
     let other_order = load_files(folder.path(), &["c.yaml", "a.yaml", "b.yaml"]).unwrap();
     assert_eq!(names(&other_order), names(&wanted));
-    assert_eq!(other_order.images[0].pin, wanted.images[0].pin);
+    assert_eq!(
+        other_order.requests.images[0].pin,
+        wanted.requests.images[0].pin
+    );
     assert_eq!(other_order.endpoints, wanted.endpoints);
     assert_eq!(
-        load_files(folder.path(), &[""]).unwrap().files[0].also,
-        wanted.files[0].also
+        load_files(folder.path(), &[""]).unwrap().requests.files[0].also,
+        wanted.requests.files[0].also
     );
 }
 
@@ -249,6 +259,7 @@ fn equal_items_of_several_files_and_lists_merge() {
 fn referrers_are_wanted_unless_file_or_image_says_otherwise() {
     let of = |body: &str| -> Vec<bool> {
         wanted(body)
+            .requests
             .images
             .iter()
             .map(|image| image.referrers)

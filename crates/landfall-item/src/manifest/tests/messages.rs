@@ -94,11 +94,11 @@ fn faults_of_images() {
     );
     assert_eq!(
         brief("images:\n- a:1\n- docker.io/library/a:1\n"),
-        "m.yaml:5:3: error: docker.io/library/a:1 stands in this file twice; first at m.yaml:4:3 | take one of the two out"
+        "m.yaml:5:3: error: docker.io/library/a:1 is listed twice in this file; first at m.yaml:4:3 | remove one of the two"
     );
     assert!(
         brief("vars: {p: [linux/amd64, linux/arm64]}\nimages: [{ref: a:1, platforms: ['${p}']}]")
-            .contains("this entry gives docker.io/library/a:1 more than once")
+            .contains("this entry expands to docker.io/library/a:1 more than once")
     );
 }
 
@@ -123,7 +123,7 @@ fn faults_of_files() {
     );
     assert!(
         twice.contains(
-            "https://e.org/z stands for this file and for https://e.org/x at m.yaml:3:15"
+            "https://e.org/z is a URL of this file and of https://e.org/x at m.yaml:3:15"
         ),
         "{twice}"
     );
@@ -274,7 +274,7 @@ fn an_item_twice_in_one_file_is_found_behind_another_file() {
     let fault = load_files(folder.path(), &["a.yaml", "b.yaml"]).unwrap_err();
     assert!(
         fault.starts_with(
-            "b.yaml:3:15: error: docker.io/library/x:1 stands in this file twice; first at b.yaml:3:10"
+            "b.yaml:3:15: error: docker.io/library/x:1 is listed twice in this file; first at b.yaml:3:10"
         ),
         "{fault}"
     );

@@ -29,14 +29,14 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-fn load_files(folder: &Path, names: &[&str]) -> Result<Wanted, String> {
+fn load_files(folder: &Path, names: &[&str]) -> Result<MergedManifest, String> {
     let paths: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
     let prefix = format!("{}/", folder.display());
     load(&paths).map_err(|error| error.to_string().replace(&prefix, ""))
 }
 
 /// What one manifest with this body wants.
-fn wanted(body: &str) -> Wanted {
+fn wanted(body: &str) -> MergedManifest {
     let folder = folder(&[("m.yaml", body)]);
     load_files(folder.path(), &["m.yaml"]).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -60,10 +60,14 @@ fn brief(body: &str) -> String {
     )
 }
 
-fn names(wanted: &Wanted) -> Vec<String> {
-    let images = wanted.images.iter().map(|image| image.name.to_string());
+fn names(wanted: &MergedManifest) -> Vec<String> {
+    let images = wanted
+        .requests
+        .images
+        .iter()
+        .map(|image| image.name.to_string());
     images
-        .chain(wanted.files.iter().map(|file| file.url.clone()))
+        .chain(wanted.requests.files.iter().map(|file| file.url.clone()))
         .collect()
 }
 

@@ -5,7 +5,7 @@ use crate::file::RenderedFile;
 use crate::kubernetes::map;
 use crate::pem;
 use crate::platforms::machine_packages::MachinePackages;
-use landfall_item::PackageSet;
+use landfall_item::LockedPackageSet;
 use serde_yaml::Value;
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ impl MachineSetup<'_> {
         name: &str,
         notes: &mut Vec<String>,
     ) -> Vec<RenderedFile> {
-        let fitting = |set: &PackageSet| match system {
+        let fitting = |set: &LockedPackageSet| match system {
             "ubuntu" | "debian" => set.is_apt(),
             "rhel" | "rockylinux" | "centos" | "amzn2" => set.is_yum(),
             _ => false,

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 /// Two different values of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contradiction {
+pub struct FieldConflict {
     /// The field, as a message names it.
     pub field: &'static str,
     /// The value of the first wish.
@@ -13,18 +13,18 @@ pub struct Contradiction {
     pub second: String,
 }
 
-impl Contradiction {
+impl FieldConflict {
     /// Refuses two values of `field` that differ.
     pub(super) fn unless_equal<V: PartialEq>(
         field: &'static str,
         first: &V,
         second: &V,
         shown: impl Fn(&V) -> String,
-    ) -> Result<(), Contradiction> {
+    ) -> Result<(), FieldConflict> {
         if first == second {
             return Ok(());
         }
-        Err(Contradiction {
+        Err(FieldConflict {
             field,
             first: shown(first),
             second: shown(second),
@@ -41,9 +41,9 @@ pub(super) fn join<V: Clone + PartialEq + Display>(
     field: &'static str,
     first: &mut Option<V>,
     second: &Option<V>,
-) -> Result<(), Contradiction> {
+) -> Result<(), FieldConflict> {
     match (&*first, second) {
-        (Some(a), Some(b)) => Contradiction::unless_equal(field, a, b, V::to_string),
+        (Some(a), Some(b)) => FieldConflict::unless_equal(field, a, b, V::to_string),
         (None, Some(b)) => {
             *first = Some(b.clone());
             Ok(())

@@ -2,7 +2,7 @@
 //! as the carried metadata has them.
 
 use super::carried_index::PackageIndexError;
-use super::locked::{LockedPackage, PackageSet, PackageSource};
+use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
 use landfall_content::BlobRead;
 use landfall_model::Limits;
 use landfall_packages::apt::ReleaseNames;
@@ -42,7 +42,7 @@ enum DescribeReason {
     Yum(#[from] YumError),
 }
 
-impl PackageSet {
+impl LockedPackageSet {
     /// Describes the packages of all sources by the metadata in `blobs`.
     ///
     /// # Errors

@@ -1,25 +1,29 @@
 //! Whether a set has a package that a script installs, by the words that apt and dnf take.
 
-use super::locked::{LockedPackage, PackageSet};
+use super::locked::{LockedPackage, LockedPackageSet};
 use landfall_packages::apt;
 use landfall_packages::yum::{self, Pin};
 use std::collections::BTreeSet;
 
-/// What a set of packages says of a package that somebody wants to install.
+/// Whether a machine can install a package from a set of packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Carried {
-    /// It is carried, or was asked for, and the machines have it.
-    Held,
-    /// No source has it, so the machines are expected to have it.
+pub enum PackageAvailability {
+    /// The set contains the package, or the machines already have what was requested.
+    Carried,
+    /// No source has the package, so the machines are expected to have it installed.
     Expected,
-    /// It is carried, but not so; its versions, or its suites.
-    Otherwise(String),
-    /// It is not carried.
-    Unknown,
+    /// The set contains the package, but only in these versions or suites.
+    OtherVersions(String),
+    /// The set does not contain the package.
+    NotCarried,
 }
 
 /// What `set` says of `word`, as `manager` takes it; `None` where the set is for another one.
-pub(super) fn carried(set: &PackageSet, manager: &str, word: &str) -> Option<Carried> {
+pub(super) fn availability(
+    set: &LockedPackageSet,
+    manager: &str,
+    word: &str,
+) -> Option<PackageAvailability> {
     match (manager, set.is_yum()) {
         ("apt", false) => Some(of_apt(set, word)),
         ("yum", true) => Some(of_yum(set, word)),
@@ -27,7 +31,7 @@ pub(super) fn carried(set: &PackageSet, manager: &str, word: &str) -> Option<Car
     }
 }
 
-fn of_apt(set: &PackageSet, word: &str) -> Carried {
+fn of_apt(set: &LockedPackageSet, word: &str) -> PackageAvailability {
     let (rest, version) = split(word, '=');
     let (whole, suite) = split(rest, '/');
     let (name, arch) = split(whole, ':');
@@ -48,7 +52,7 @@ fn of_apt(set: &PackageSet, word: &str) -> Carried {
             && suite.is_none_or(|suite| *of == suite)
     };
     if found.iter().any(fits) || set.install.iter().any(|asked| asked == word) {
-        return Carried::Held;
+        return PackageAvailability::Carried;
     }
     let others = found
         .iter()
@@ -58,11 +62,11 @@ fn of_apt(set: &PackageSet, word: &str) -> Carried {
     otherwise(others).unwrap_or_else(|| beside(set, name, is_asked))
 }
 
-fn of_yum(set: &PackageSet, word: &str) -> Carried {
+fn of_yum(set: &LockedPackageSet, word: &str) -> PackageAvailability {
     let packages = || set.sources.iter().flat_map(|source| &source.packages);
     let is_it = |one: &LockedPackage| yum::is_named(word, &one.name, &one.version, &one.arch);
     if packages().any(is_it) || set.install.iter().any(|asked| asked == word) {
-        return Carried::Held;
+        return PackageAvailability::Carried;
     }
     let pin = Pin::parse(word);
     let name = pin.as_ref().map_or(word, |pin| pin.name);
@@ -81,19 +85,19 @@ fn split(text: &str, at: char) -> (&str, Option<&str>) {
 }
 
 /// The versions or suites in which a package is there.
-fn otherwise<'a>(others: impl Iterator<Item = &'a str>) -> Option<Carried> {
+fn otherwise<'a>(others: impl Iterator<Item = &'a str>) -> Option<PackageAvailability> {
     let all: BTreeSet<&str> = others.collect();
     let listed = all.into_iter().collect::<Vec<_>>().join(", ");
-    (!listed.is_empty()).then_some(Carried::Otherwise(listed))
+    (!listed.is_empty()).then_some(PackageAvailability::OtherVersions(listed))
 }
 
 /// What is known of a package that is not carried: it was asked for, and the machines have it or
 /// another one stands for it; or they must have it.
-fn beside(set: &PackageSet, name: &str, is_asked: bool) -> Carried {
+fn beside(set: &LockedPackageSet, name: &str, is_asked: bool) -> PackageAvailability {
     let is_expected = |text: &String| text.split([' ', '|', ',', '(']).any(|word| word == name);
     match is_asked {
-        true => Carried::Held,
-        false if set.expected.iter().any(is_expected) => Carried::Expected,
-        false => Carried::Unknown,
+        true => PackageAvailability::Carried,
+        false if set.expected.iter().any(is_expected) => PackageAvailability::Expected,
+        false => PackageAvailability::NotCarried,
     }
 }

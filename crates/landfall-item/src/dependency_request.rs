@@ -1,13 +1,13 @@
 //! What a locked item asks for besides itself.
 
-use super::chart::WantedChart;
-use super::image::WantedImage;
+use super::chart::ChartRequest;
+use super::image::ImageRequest;
 
 /// A wish that no manifest has: a locked item has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
+pub enum DependencyRequest {
     /// An image.
-    Image(WantedImage),
+    Image(ImageRequest),
     /// A chart.
-    Chart(WantedChart),
+    Chart(ChartRequest),
 }

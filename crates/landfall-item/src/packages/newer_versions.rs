@@ -1,9 +1,9 @@
 //! Which versions of packages the sources of a machine offer: what a pin of a manifest may move to.
 
 use super::fetch;
-use super::wish::{WantedPackages, WantedSource};
+use super::request::{PackageSetRequest, PackageSourceRequest};
 use super::yum;
-use crate::resolver::{Cause, Resolver};
+use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
 use landfall_packages::apt;
 use landfall_packages::yum::{Pin, compare_versions};
@@ -29,9 +29,9 @@ pub type PinnedPackage = (String, String);
 /// When the metadata of a source cannot be had or is refused.
 pub async fn newer_packages(
     resolver: &Resolver,
-    wish: &WantedPackages,
+    wish: &PackageSetRequest,
     pins: BTreeSet<PinnedPackage>,
-) -> Result<BTreeMap<PinnedPackage, Result<Vec<OfferedVersion>, String>>, Cause> {
+) -> Result<BTreeMap<PinnedPackage, Result<Vec<OfferedVersion>, String>>, ResolveError> {
     if wish.is_yum() {
         return of_yum(resolver, wish, pins).await;
     }
@@ -40,7 +40,11 @@ pub async fn newer_packages(
         found.map_err(|cause| cause.of(&wanted.place()))
     });
     let suites = try_join_all(suites).await?;
-    let places: Vec<String> = wish.sources.iter().map(WantedSource::place).collect();
+    let places: Vec<String> = wish
+        .sources
+        .iter()
+        .map(PackageSourceRequest::place)
+        .collect();
     let native = wish.architectures.first().cloned().unwrap_or_default();
     let reading = tokio::task::spawn_blocking(move || {
         let names: BTreeSet<&str> = pins.iter().map(|(name, _)| bare(name).0).collect();
@@ -63,7 +67,7 @@ pub async fn newer_packages(
     });
     reading
         .await
-        .map_err(|error| Cause::local(error.to_string()))
+        .map_err(|error| ResolveError::local(error.to_string()))
 }
 
 /// A version of a package in a suite.
@@ -128,11 +132,15 @@ fn is_for_security(place: &str) -> bool {
 
 async fn of_yum(
     resolver: &Resolver,
-    wish: &WantedPackages,
+    wish: &PackageSetRequest,
     pins: BTreeSet<PinnedPackage>,
-) -> Result<BTreeMap<PinnedPackage, Result<Vec<OfferedVersion>, String>>, Cause> {
+) -> Result<BTreeMap<PinnedPackage, Result<Vec<OfferedVersion>, String>>, ResolveError> {
     let pool = yum::visible(resolver, wish).await?;
-    let places: Vec<String> = wish.sources.iter().map(WantedSource::place).collect();
+    let places: Vec<String> = wish
+        .sources
+        .iter()
+        .map(PackageSourceRequest::place)
+        .collect();
     let of_pin = |(name, current): &PinnedPackage| {
         let of_name: Vec<(String, usize)> = pool
             .ids()

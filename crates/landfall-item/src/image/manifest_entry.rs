@@ -1,7 +1,7 @@
 //! An image as people write it in a manifest, and what it asks for.
 
-use super::wish::WantedImage;
-use crate::entry_reader::{Checked, EntryReader, digest_of};
+use super::request::ImageRequest;
+use crate::entry_reader::{EntryReader, ManifestResult, digest_of};
 use crate::policy::check_policy;
 use landfall_model::document::{Field, Node, SourceSpan};
 use landfall_model::{Digest, ImageRef, Platform, ReferenceError};
@@ -43,6 +43,16 @@ pub struct FullImage {
     pub referrers: Option<bool>,
 }
 
+impl ImageEntry {
+    /// The image reference as it is written.
+    pub(crate) fn reference(&self) -> &str {
+        match self {
+            ImageEntry::Short(text) => text,
+            ImageEntry::Full(image) => &image.r#ref,
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for ImageEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ImageEntry, D::Error> {
         struct Entry;
@@ -67,7 +77,7 @@ pub(super) fn read(
     entry: &ImageEntry,
     node: &Node,
     reader: &EntryReader<'_>,
-) -> Checked<Vec<(WantedImage, SourceSpan)>> {
+) -> ManifestResult<Vec<(ImageRequest, SourceSpan)>> {
     let short;
     let (full, at) = match entry {
         ImageEntry::Full(full) => (full, reader.here(node.get("ref"))),
@@ -124,7 +134,7 @@ pub(super) fn read(
             )?;
         }
         let referrers = full.referrers.unwrap_or(reader.referrers);
-        let image = WantedImage {
+        let image = ImageRequest {
             name,
             pin,
             platforms,
@@ -152,10 +162,10 @@ pub fn listed(
     reference: &str,
     span: &SourceSpan,
     reader: &EntryReader<'_>,
-) -> Checked<WantedImage> {
+) -> ManifestResult<ImageRequest> {
     let (name, pin) = reference_of(reference, span)?;
     let (platforms, referrers) = (reader.platforms.clone(), reader.referrers);
-    Ok(WantedImage {
+    Ok(ImageRequest {
         name,
         pin,
         platforms,
@@ -166,7 +176,10 @@ pub fn listed(
 }
 
 /// Name and pin of a reference that stands alone.
-pub(super) fn reference_of(text: &str, span: &SourceSpan) -> Checked<(ImageRef, Option<Digest>)> {
+pub(super) fn reference_of(
+    text: &str,
+    span: &SourceSpan,
+) -> ManifestResult<(ImageRef, Option<Digest>)> {
     pinned(text, None, span, span)
 }
 
@@ -176,7 +189,7 @@ fn pinned(
     digest: Option<Digest>,
     at: &SourceSpan,
     digest_at: &SourceSpan,
-) -> Checked<(ImageRef, Option<Digest>)> {
+) -> ManifestResult<(ImageRef, Option<Digest>)> {
     let reference: ImageRef = text.parse().map_err(|error: ReferenceError| {
         let help = match text.contains("://") {
             true => "write an image without a scheme, as in registry.k8s.io/pause:3.10.1".into(),
@@ -210,7 +223,10 @@ fn pinned(
 ///
 /// # Errors
 /// When one of them is no platform.
-pub fn platforms(texts: &[String], span: impl Fn(usize) -> SourceSpan) -> Checked<Vec<Platform>> {
+pub fn platforms(
+    texts: &[String],
+    span: impl Fn(usize) -> SourceSpan,
+) -> ManifestResult<Vec<Platform>> {
     let parse = |(index, text): (usize, &String)| {
         text.parse::<Platform>()
             .map_err(|error| span(index).fault(error.to_string(), None))

@@ -1,7 +1,7 @@
 //! A file as people write it in a manifest, and what it asks for.
 
-use super::wish::{Checksum, WantedFile};
-use crate::entry_reader::{Checked, EntryReader, digest_of, without_account};
+use super::request::{Checksum, FileRequest};
+use crate::entry_reader::{EntryReader, ManifestResult, digest_of, without_account};
 use landfall_model::document::{Field, Node, OWN_URL, SourceSpan, read_input};
 use landfall_model::sign::FileKey;
 use schemars::JsonSchema;
@@ -43,7 +43,7 @@ pub(super) fn read(
     entry: &FileEntry,
     node: &Node,
     reader: &EntryReader<'_>,
-) -> Checked<Vec<(WantedFile, SourceSpan)>> {
+) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
     let at = reader.here(node.get("url"));
     let checksum_at = reader.here(node.get("checksum"));
     let mode_at = reader.here(node.get("mode"));
@@ -119,7 +119,7 @@ pub(super) fn read(
         }
         let key = key.clone();
         let at_here = at.location();
-        let wanted = WantedFile {
+        let wanted = FileRequest {
             url,
             checksum,
             also,
@@ -135,7 +135,7 @@ pub(super) fn read(
 }
 
 /// `text` as a URL in its normal form.
-pub(super) fn url_of(text: &str, span: &SourceSpan) -> Checked<String> {
+pub(super) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     let refuse = |message: String, help: &str| Err(span.fault(message, Some(help.into())));
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return refuse(
@@ -172,7 +172,7 @@ pub(super) fn url_of(text: &str, span: &SourceSpan) -> Checked<String> {
     Ok(url.into())
 }
 
-fn checksum_of(text: &str, span: &SourceSpan) -> Checked<Checksum> {
+fn checksum_of(text: &str, span: &SourceSpan) -> ManifestResult<Checksum> {
     if text.contains("://") {
         return url_of(text, span).map(Checksum::Sidecar);
     }
@@ -195,7 +195,7 @@ fn checksum_of(text: &str, span: &SourceSpan) -> Checked<Checksum> {
 }
 
 /// The key in the file at `path`, which starts from the folder of the manifest.
-fn key_of(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<FileKey> {
+fn key_of(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> ManifestResult<FileKey> {
     let file = Path::new(&reader.text.file)
         .parent()
         .unwrap_or(Path::new(""))
@@ -211,7 +211,7 @@ fn key_of(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<File
 }
 
 /// The path of a member of an archive.
-fn member_of(text: &str, span: &SourceSpan) -> Checked<String> {
+fn member_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     let is_name = |part: &str| {
         !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0'])
     };
@@ -225,7 +225,7 @@ fn member_of(text: &str, span: &SourceSpan) -> Checked<String> {
 }
 
 /// The mode as four octal digits.
-fn mode_of(text: &str, span: &SourceSpan) -> Checked<String> {
+fn mode_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     let is_octal =
         (3..=4).contains(&text.len()) && text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
     if !is_octal {

@@ -1,6 +1,6 @@
 //! Packages as a manifest asks for them.
 
-use crate::join::Contradiction;
+use crate::field_conflict::FieldConflict;
 use landfall_model::Digest;
 use landfall_model::document::Location;
 use landfall_model::sign::OpenPgpKeys;
@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 /// What a kind of machine is to install, and from where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedPackages {
+pub struct PackageSetRequest {
     /// Its name in the lock.
     pub name: String,
     /// Where it comes from, in the order of preference.
-    pub sources: Vec<WantedSource>,
+    pub sources: Vec<PackageSourceRequest>,
     /// The architectures, the native one first.
     pub architectures: Vec<String>,
     /// What is installed, as `apt-get install` or `dnf install` takes it, each once: for apt in the
@@ -29,14 +29,14 @@ pub struct WantedPackages {
     pub index: OfferedIndex,
     /// What the machines have; several where there are several kinds of them. Without one nobody
     /// says.
-    pub bases: Vec<Base>,
+    pub bases: Vec<MachineBase>,
     /// Where it is written.
     pub at: Location,
 }
 
 /// A suite of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedSource {
+pub struct PackageSourceRequest {
     /// The URL of the repository, without a slash at its end.
     pub url: String,
     /// The suite; it ends with a slash where the repository is flat. Empty for yum.
@@ -51,12 +51,12 @@ pub struct WantedSource {
     /// Who may have signed it.
     pub keys: OpenPgpKeys,
     /// What names its mirrors.
-    pub mirrors: Option<WantedMirrors>,
+    pub mirrors: Option<MirrorsRequest>,
 }
 
 /// What names the mirrors of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WantedMirrors {
+pub enum MirrorsRequest {
     /// The URL of a metalink, which also has the digest that the list of the indexes must have.
     Metalink(String),
     /// The URL of a plain list.
@@ -85,7 +85,7 @@ impl fmt::Display for OfferedIndex {
 
 /// What a machine has before anything is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Base {
+pub enum MachineBase {
     /// Nothing.
     None,
     /// What debootstrap makes a minimal root of.
@@ -98,19 +98,19 @@ pub enum Base {
     Rpms(Arc<str>),
 }
 
-impl fmt::Display for Base {
+impl fmt::Display for MachineBase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Base::None => f.write_str("none"),
-            Base::Minimal => f.write_str("minimal"),
-            Base::Standard => f.write_str("standard"),
-            Base::Status(text) => write!(f, "status {}", Digest::sha256(text.as_bytes())),
-            Base::Rpms(text) => write!(f, "rpms {}", Digest::sha256(text.as_bytes())),
+            MachineBase::None => f.write_str("none"),
+            MachineBase::Minimal => f.write_str("minimal"),
+            MachineBase::Standard => f.write_str("standard"),
+            MachineBase::Status(text) => write!(f, "status {}", Digest::sha256(text.as_bytes())),
+            MachineBase::Rpms(text) => write!(f, "rpms {}", Digest::sha256(text.as_bytes())),
         }
     }
 }
 
-impl WantedPackages {
+impl PackageSetRequest {
     /// Whether it comes from repositories of yum.
     pub fn is_yum(&self) -> bool {
         self.name.starts_with("yum:")
@@ -126,37 +126,37 @@ impl WantedPackages {
     }
 
     /// Takes from `other`, which has the same name, what this lacks.
-    pub(super) fn join(&mut self, other: &WantedPackages) -> Result<(), Contradiction> {
-        let sources = |all: &Vec<WantedSource>| {
+    pub(super) fn join(&mut self, other: &PackageSetRequest) -> Result<(), FieldConflict> {
+        let sources = |all: &Vec<PackageSourceRequest>| {
             all.iter()
                 .map(ToString::to_string)
                 .collect::<Vec<_>>()
                 .join(", ")
         };
         let words = |all: &Vec<String>| all.join(", ");
-        let bases = |all: &Vec<Base>| {
+        let bases = |all: &Vec<MachineBase>| {
             all.iter()
                 .map(ToString::to_string)
                 .collect::<Vec<_>>()
                 .join(", ")
         };
         const HELP: &str = "(give one of them a `name`)";
-        let with_help = |contradiction: Contradiction| Contradiction {
+        let with_help = |contradiction: FieldConflict| FieldConflict {
             second: format!("{} {HELP}", contradiction.second),
             ..contradiction
         };
-        Contradiction::unless_equal("list of sources", &self.sources, &other.sources, sources)
+        FieldConflict::unless_equal("list of sources", &self.sources, &other.sources, sources)
             .and_then(|()| {
-                Contradiction::unless_equal(
+                FieldConflict::unless_equal(
                     "architectures",
                     &self.architectures,
                     &other.architectures,
                     words,
                 )
             })
-            .and_then(|()| Contradiction::unless_equal("base", &self.bases, &other.bases, bases))
+            .and_then(|()| FieldConflict::unless_equal("base", &self.bases, &other.bases, bases))
             .and_then(|()| {
-                Contradiction::unless_equal(
+                FieldConflict::unless_equal(
                     "choice of recommends",
                     &self.recommends,
                     &other.recommends,
@@ -164,7 +164,7 @@ impl WantedPackages {
                 )
             })
             .and_then(|()| {
-                Contradiction::unless_equal(
+                FieldConflict::unless_equal(
                     "index",
                     &self.index,
                     &other.index,
@@ -189,14 +189,14 @@ pub(super) fn add_request(install: &mut Vec<String>, text: String) {
     }
 }
 
-impl WantedSource {
+impl PackageSourceRequest {
     /// Its URL and suite, for people.
     pub(super) fn place(&self) -> String {
         format!("{} {}", self.url, self.suite).trim_end().to_owned()
     }
 }
 
-impl fmt::Display for WantedSource {
+impl fmt::Display for PackageSourceRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             url,

@@ -1,12 +1,12 @@
 //! What a form is, and what all of them ask of a lock.
 
-use crate::Image;
+use crate::LockedImage;
 use crate::lockfile::Lock;
 use landfall_model::{DestinationMap, ImageRef};
 use std::collections::BTreeMap;
 
 /// What a list is made of.
-pub struct Asked<'a> {
+pub struct ExportInput<'a> {
     /// The lock.
     pub lock: &'a Lock,
     /// Where the images go, for forms that name a destination.
@@ -19,7 +19,7 @@ pub struct Asked<'a> {
 
 /// A list.
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct ExportedList {
     /// The text.
     pub text: String,
     /// What the form cannot hold, one line each.
@@ -28,16 +28,16 @@ pub struct Listed {
 
 /// A form.
 #[derive(Debug)]
-pub struct Form {
+pub struct ExportFormat {
     /// Its name on the command line.
     pub name: &'static str,
     /// Writes the list.
-    pub write: fn(&Asked<'_>) -> Listed,
+    pub write: fn(&ExportInput<'_>) -> ExportedList,
 }
 
-impl Asked<'_> {
+impl ExportInput<'_> {
     /// The reference of an image: with its digest where that is asked for or the manifest has it.
-    pub(super) fn reference(&self, image: &Image) -> ImageRef {
+    pub(super) fn reference(&self, image: &LockedImage) -> ImageRef {
         match self.digests || image.pin.is_some() {
             true => ImageRef {
                 digest: Some(image.digest.clone()),

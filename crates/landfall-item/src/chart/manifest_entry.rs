@@ -1,11 +1,11 @@
 //! A chart as people write it in a manifest, and what it asks for.
 
 use super::name::{ChartName, ChartNameError};
-use super::wish::{Discovery, WantedChart};
-use crate::entry_reader::{Checked, EntryReader, digest_of};
+use super::request::{ChartRequest, Discovery};
+use crate::entry_reader::{EntryReader, ManifestResult, digest_of};
 use crate::image::{platforms, tag_of};
 use crate::policy::check_policy;
-use crate::{Moving, Step};
+use crate::{EntryPathStep, MovableVersion};
 use landfall_model::document::{Field, Node, SourceSpan, read_input};
 use landfall_model::sign::OpenPgpKeys;
 use schemars::JsonSchema;
@@ -117,7 +117,7 @@ pub(super) fn read(
     entry: &ChartEntry,
     node: &Node,
     reader: &EntryReader<'_>,
-) -> Checked<Vec<(WantedChart, SourceSpan)>> {
+) -> ManifestResult<Vec<(ChartRequest, SourceSpan)>> {
     let short;
     let full: &FullChart = match entry {
         ChartEntry::Full(full) => full,
@@ -215,7 +215,7 @@ pub(super) fn read(
             }
         };
         let referrers = full.referrers.unwrap_or(reader.referrers);
-        let chart = WantedChart {
+        let chart = ChartRequest {
             name,
             pin,
             update,
@@ -224,7 +224,7 @@ pub(super) fn read(
             platforms,
             referrers,
             at: at.location(),
-            consumer_destinations: None,
+            named_by: None,
         };
         charts.push((chart, at.clone()));
     }
@@ -232,7 +232,7 @@ pub(super) fn read(
 }
 
 /// The version of `entry` that its policy may move.
-pub(super) fn moving(entry: &ChartEntry) -> Option<Moving<'_>> {
+pub(super) fn moving(entry: &ChartEntry) -> Option<MovableVersion<'_>> {
     let ChartEntry::Full(full) = entry else {
         return None;
     };
@@ -241,11 +241,11 @@ pub(super) fn moving(entry: &ChartEntry) -> Option<Moving<'_>> {
         let version = tag_of(text)?;
         let start = text.len() - version.len();
         let name = text[..start - 1].to_owned();
-        let (path, version) = (vec![Step::Key("ref")], start..text.len());
-        return Some(Moving {
+        let (path, version) = (vec![EntryPathStep::Key("ref")], start..text.len());
+        return Some(MovableVersion {
             policy,
             name,
-            item_at: "ref",
+            item_key: "ref",
             path,
             text,
             version,
@@ -257,11 +257,11 @@ pub(super) fn moving(entry: &ChartEntry) -> Option<Moving<'_>> {
         full.version.as_ref()?,
     );
     let name = format!("{}/{name}", repo.trim_end_matches('/'));
-    let path = vec![Step::Key("version")];
-    Some(Moving {
+    let path = vec![EntryPathStep::Key("version")];
+    Some(MovableVersion {
         policy,
         name,
-        item_at: "repo",
+        item_key: "repo",
         path,
         text,
         version: 0..text.len(),
@@ -269,7 +269,7 @@ pub(super) fn moving(entry: &ChartEntry) -> Option<Moving<'_>> {
 }
 
 /// `text` as the name of a chart.
-pub(super) fn name_of(text: &str, span: &SourceSpan) -> Checked<ChartName> {
+pub(super) fn name_of(text: &str, span: &SourceSpan) -> ManifestResult<ChartName> {
     text.to_owned()
         .try_into()
         .map_err(|error: ChartNameError| span.fault(error.to_string(), None))
@@ -280,7 +280,7 @@ fn discovery(
     full: &FullChart,
     node: &Node,
     reader: &EntryReader<'_>,
-) -> Checked<Option<Discovery>> {
+) -> ManifestResult<Option<Discovery>> {
     let Some(Discover::Discover) = full.images else {
         let said = ["values", "kubernetes", "helm", "platforms", "referrers"];
         if let Some(key) = said.into_iter().find(|key| node.key_span(key).is_some()) {
@@ -313,13 +313,13 @@ fn discovery(
     }))
 }
 
-fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<OpenPgpKeys> {
+fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> ManifestResult<OpenPgpKeys> {
     OpenPgpKeys::parse(&beside(path, at, reader)?)
         .map_err(|error| at.fault(format!("{path}: {error}"), None))
 }
 
 /// The content of a small file whose path starts from the folder of the manifest.
-fn beside(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> Checked<Vec<u8>> {
+fn beside(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> ManifestResult<Vec<u8>> {
     let path = Path::new(&reader.text.file)
         .parent()
         .unwrap_or(Path::new(""))

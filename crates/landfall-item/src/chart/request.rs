@@ -1,7 +1,7 @@
 //! A chart as a manifest asks for it.
 
 use super::name::ChartName;
-use crate::join::{Contradiction, join};
+use crate::field_conflict::{FieldConflict, join};
 use landfall_model::document::Location;
 use landfall_model::sign::OpenPgpKeys;
 use landfall_model::{Digest, Platform};
@@ -9,7 +9,7 @@ use std::fmt;
 
 /// A wanted chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedChart {
+pub struct ChartRequest {
     /// Its name with the version.
     pub name: ChartName,
     /// The digest that it must have: that of the manifest in a registry, of the archive in an HTTP
@@ -28,12 +28,12 @@ pub struct WantedChart {
     /// Where it is written.
     pub at: Location,
     /// Which charts name it; `None` if the manifest does.
-    pub consumer_destinations: Option<Box<AskedBy>>,
+    pub named_by: Option<Box<DependencyOrigin>>,
 }
 
 /// The charts that name a chart which the manifest does not name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AskedBy {
+pub struct DependencyOrigin {
     /// How long the chain of charts is from one of the manifest to this one.
     pub depth: usize,
     /// The chart of the manifest whose signature was verified, where it was.
@@ -80,16 +80,13 @@ impl fmt::Display for Discovery {
     }
 }
 
-impl WantedChart {
+impl ChartRequest {
     /// Takes from `other` what this lacks.
-    pub(super) fn join(&mut self, other: &WantedChart) -> Result<(), Contradiction> {
+    pub(super) fn join(&mut self, other: &ChartRequest) -> Result<(), FieldConflict> {
         join("digest", &mut self.pin, &other.pin)?;
         join("update policy", &mut self.update, &other.update)?;
         join("key", &mut self.keys, &other.keys)?;
-        if let (Some(own), Some(other)) = (
-            &mut self.consumer_destinations,
-            &other.consumer_destinations,
-        ) {
+        if let (Some(own), Some(other)) = (&mut self.named_by, &other.named_by) {
             own.depth = own.depth.min(other.depth);
             own.signed = own.signed.take().or_else(|| other.signed.clone());
         }

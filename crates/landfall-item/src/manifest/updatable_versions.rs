@@ -1,9 +1,12 @@
 //! The versions in manifests that `landfall update` may move: where they stand, and edits that keep
 //! every other byte.
 
-use super::items::{ListSource, Located};
-use super::load::{Edited, Error, Read, each};
-use crate::{ItemKind, Moving, Step, WantedPackages, kinds, tag_of};
+use super::expanded_manifest::{ListSource, Located};
+use super::load::{FileOverrides, ManifestError, ParsedManifest, each};
+use crate::{
+    EntryPathStep, ItemKind, LockedChart, LockedImage, LockedPackageSet, MovableVersion,
+    PackageSetRequest, UpdatableEntry, UpdatableRequest, tag_of,
+};
 use landfall_model::document::{
     ChartVersions, Location, MovingVar, Node, SourceSpan, VersionsFrom, read_text_input, yaml,
 };
@@ -16,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// A version in a manifest that has an update policy.
 #[derive(Debug, Clone)]
-pub struct Slot {
+pub struct UpdatableVersion {
     /// What people call it: the variable, or the item without its version.
     pub name: String,
     /// What has its versions: images, charts, or a document.
@@ -34,8 +37,8 @@ pub struct Slot {
     /// Other values of the same variable.
     pub others: Vec<String>,
     /// Where its versions come from, or why nothing says so.
-    pub versions: Result<Versions, String>,
-    key: SlotKey,
+    pub versions: Result<VersionSource, String>,
+    key: VersionLocation,
     /// The text around the version, as YAML reads it, and the version in it.
     text: String,
     version: Range<usize>,
@@ -43,16 +46,16 @@ pub struct Slot {
 
 /// Where a version stands in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SlotKey {
+pub(super) enum VersionLocation {
     /// A variable's value, or the nth of its values.
     Var(String, Option<usize>),
     /// A text of the nth entry of a section, by the way to it.
-    Entry(&'static str, usize, Vec<Step>),
+    Entry(&'static str, usize, Vec<EntryPathStep>),
 }
 
 /// Where versions come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Versions {
+pub enum VersionSource {
     /// The tags of a repository, with what stands before and after the version in them.
     Tags(ImageRef, String, String),
     /// The index of a chart repository, which a chart's own version follows to the letter.
@@ -63,11 +66,27 @@ pub enum Versions {
     Document(VersionsFrom),
 }
 
+impl VersionSource {
+    /// All tags of the repository of `image`.
+    pub(crate) fn tags(image: &ImageRef) -> VersionSource {
+        VersionSource::Tags(image.clone(), String::new(), String::new())
+    }
+
+    /// The sources of a machine; the package is filled in for each pinned version.
+    pub(crate) fn machine(machine: PackageSetRequest) -> VersionSource {
+        VersionSource::Packages(Box::new(PackageVersions {
+            machine,
+            package: String::new(),
+            around: Default::default(),
+        }))
+    }
+}
+
 /// The versions of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageVersions {
     /// The machine whose sources have it.
-    pub machine: WantedPackages,
+    pub machine: PackageSetRequest,
     /// Its name, with the architecture where that is written.
     pub package: String,
     /// What stands before and after the version that moves, in that of the package.
@@ -78,10 +97,13 @@ pub struct PackageVersions {
 ///
 /// # Errors
 /// When a manifest has a fault.
-pub fn list_sources(paths: &[PathBuf], edited: &Edited) -> Result<Vec<ListSource>, Error> {
+pub fn list_sources(
+    paths: &[PathBuf],
+    edited: &FileOverrides,
+) -> Result<Vec<ListSource>, ManifestError> {
     Ok(each(paths, edited)?
         .into_iter()
-        .flat_map(|read| read.items.list_sources)
+        .flat_map(|read| read.requests.list_sources)
         .collect())
 }
 
@@ -90,12 +112,17 @@ pub fn list_sources(paths: &[PathBuf], edited: &Edited) -> Result<Vec<ListSource
 ///
 /// # Errors
 /// When a manifest has a fault.
-pub fn slots(paths: &[PathBuf], edited: &Edited) -> Result<Vec<Slot>, Error> {
+pub fn updatable_versions(
+    paths: &[PathBuf],
+    edited: &FileOverrides,
+) -> Result<Vec<UpdatableVersion>, ManifestError> {
     let mut all = Vec::new();
     for read in each(paths, edited)? {
         let mut known = BTreeSet::new();
-        let slots = of_vars(&read).into_iter().chain(of_entries(&read));
-        all.extend(slots.filter(|slot| known.insert((slot.at.line, slot.at.column))));
+        let updatable_versions = versions_in_variables(&read)
+            .into_iter()
+            .chain(versions_in_entries(&read));
+        all.extend(updatable_versions.filter(|slot| known.insert((slot.at.line, slot.at.column))));
     }
     Ok(all)
 }
@@ -105,7 +132,7 @@ fn moving_policy(text: &str) -> Option<UpdatePolicy> {
     text.parse().ok().filter(UpdatePolicy::moves)
 }
 
-fn of_vars(read: &Read) -> Vec<Slot> {
+fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
     let mut found = Vec::new();
     for (name, value) in &read.document.vars {
         let Ok(var) = serde_yaml::from_value::<MovingVar>(value.clone()) else {
@@ -128,22 +155,22 @@ fn of_vars(read: &Read) -> Vec<Slot> {
         };
         let versions = match var.from {
             Some(VersionsFrom::Text(text)) if !text.contains("://") => repository(&text),
-            Some(from) => Ok(Versions::Document(from)),
-            None => tagged_by(read, name).ok_or_else(|| {
+            Some(from) => Ok(VersionSource::Document(from)),
+            None => source_of_variable(read, name).ok_or_else(|| {
                 format!("nothing says where versions of `{name}` come from; add `from:`, as no image and no package has it as its version")
             }),
         };
         for (index, current) in &texts {
-            let key = SlotKey::Var(name.clone(), *index);
+            let key = VersionLocation::Var(name.clone(), *index);
             let others = texts
                 .iter()
                 .filter(|(at, _)| at != index)
                 .map(|(_, text)| text.clone());
-            found.push(Slot {
+            found.push(UpdatableVersion {
                 name: name.clone(),
                 kind: match versions {
-                    Ok(Versions::Document(_)) => EntryKind::File,
-                    Ok(Versions::Packages(_)) => EntryKind::Package,
+                    Ok(VersionSource::Document(_)) => EntryKind::File,
+                    Ok(VersionSource::Packages(_)) => EntryKind::Package,
                     _ => EntryKind::Image,
                 },
                 file: read.path.clone(),
@@ -164,110 +191,131 @@ fn of_vars(read: &Read) -> Vec<Slot> {
 }
 
 /// The tags of the repository that `text` names.
-fn repository(text: &str) -> Result<Versions, String> {
+fn repository(text: &str) -> Result<VersionSource, String> {
     let image: ImageRef = text
         .parse()
         .map_err(|error| format!("`from: {text}` is no URL and no repository: {error}"))?;
-    Ok(Versions::Tags(image, String::new(), String::new()))
+    Ok(VersionSource::Tags(image, String::new(), String::new()))
 }
 
-macro_rules! of_entries {
-    ($($(#[doc = $doc:tt])* $section:ident: $kind:ty,)*) => {
-        /// The versions with a policy of their own.
-        fn of_entries(read: &Read) -> Vec<Slot> {
-            let mut found = Vec::new();
-            $(
-                {
-                    let sources = sources::<$kind>(&read.items.$section);
-                    for (index, entry) in read.document.$section.iter().enumerate() {
-                        for moving in <$kind as ItemKind>::moving(entry) {
-                            let item = read.text.root.get(stringify!($section)).item(index).get(moving.item_at);
-                            let at = SourceSpan::new(&read.text, item.span()).location();
-                            let versions = sources.get(&(at.line, at.column)).cloned();
-                            let key = SlotKey::Entry(stringify!($section), index, moving.path.clone());
-                            found.extend(of_entry(read, key, <$kind as ItemKind>::KIND, moving, versions));
-                        }
-                    }
-                }
-            )*
-            found
-        }
-
-        /// The repository of the first item whose tag is made of the variable `name` alone; else
-        /// the sources of the first package whose version is.
-        fn tagged_by(read: &Read, name: &str) -> Option<Versions> {
-            let variable = format!("${{{name}}}");
-            $(
-                for (index, entry) in read.document.$section.iter().enumerate() {
-                    let Some(text) = <$kind as ItemKind>::reference(entry) else { continue };
-                    let Some((before, after)) = tag_of(text).and_then(|tag| tag.split_once(&variable)) else { continue };
-                    if before.contains("${") || after.contains("${") {
-                        continue;
-                    }
-                    let node = read.text.root.get(stringify!($section)).item(index).get("ref");
-                    let at = SourceSpan::new(&read.text, node.span()).location();
-                    let source = sources::<$kind>(&read.items.$section).remove(&(at.line, at.column));
-                    if let Some(Versions::Tags(image, ..)) = source {
-                        return Some(Versions::Tags(image, before.into(), after.into()));
-                    }
-                }
-            )*
-            $(
-                for (index, entry) in read.document.$section.iter().enumerate() {
-                    let Some(pinned) = <$kind as ItemKind>::pinned_by(entry, &variable) else { continue };
-                    let node = read.text.root.get(stringify!($section)).item(index).get(pinned.item_at);
-                    let at = SourceSpan::new(&read.text, node.span()).location();
-                    let source = sources::<$kind>(&read.items.$section).remove(&(at.line, at.column));
-                    if let Some(Versions::Packages(of)) = source {
-                        let (package, around) = (pinned.package, (pinned.before, pinned.after));
-                        return Some(Versions::Packages(Box::new(PackageVersions { package, around, ..*of })));
-                    }
-                }
-            )*
-            None
-        }
-    };
+/// The versions in entries that have a policy of their own.
+fn versions_in_entries(manifest: &ParsedManifest) -> Vec<UpdatableVersion> {
+    let ParsedManifest {
+        document, requests, ..
+    } = manifest;
+    let images = versions_in_section::<LockedImage>(manifest, &document.images, &requests.images);
+    let charts = versions_in_section::<LockedChart>(manifest, &document.charts, &requests.charts);
+    let packages =
+        versions_in_section::<LockedPackageSet>(manifest, &document.packages, &requests.packages);
+    [images, charts, packages].concat()
 }
-kinds!(of_entries);
 
-/// What the versions of a section's items are, each by the line and column where the item is
-/// written.
-fn sources<K: ItemKind>(items: &[Located<K::Wish>]) -> BTreeMap<(usize, usize), Versions> {
-    let at = |item: &Located<K::Wish>| {
-        let at = item.span.location();
-        (at.line, at.column)
-    };
-    let source = |wish: &K::Wish| {
-        let tags = K::tagged(wish)
-            .map(|image| Versions::Tags(image.clone(), String::new(), String::new()));
-        let machine = || {
-            let (machine, package, around) =
-                (K::machine(wish)?.clone(), String::new(), Default::default());
-            Some(Versions::Packages(Box::new(PackageVersions {
-                machine,
-                package,
-                around,
-            })))
+/// The versions in the entries of one section.
+fn versions_in_section<K: ItemKind>(
+    manifest: &ParsedManifest,
+    entries: &[K::Entry],
+    requests: &[Located<K::Request>],
+) -> Vec<UpdatableVersion>
+where
+    K::Entry: UpdatableEntry,
+{
+    let sources = version_sources(requests);
+    let section = manifest.text.root.get(K::SECTION);
+    let mut found = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        for version in entry.movable_versions() {
+            let item = section.item(index).get(version.item_key);
+            let source = sources.get(&position(manifest, item)).cloned();
+            let location = VersionLocation::Entry(K::SECTION, index, version.path.clone());
+            found.extend(version_in_entry(
+                manifest,
+                location,
+                K::KIND,
+                version,
+                source,
+            ));
+        }
+    }
+    found
+}
+
+/// Where a variable's versions are listed: the repository of the first image whose tag contains the
+/// variable `name` and no other; otherwise the sources of the first package whose version does.
+fn source_of_variable(manifest: &ParsedManifest, name: &str) -> Option<VersionSource> {
+    let variable = format!("${{{name}}}");
+    image_with_variable(manifest, &variable).or_else(|| package_with_variable(manifest, &variable))
+}
+
+fn image_with_variable(manifest: &ParsedManifest, variable: &str) -> Option<VersionSource> {
+    let mut sources = version_sources(&manifest.requests.images);
+    let section = manifest.text.root.get(LockedImage::SECTION);
+    for (index, entry) in manifest.document.images.iter().enumerate() {
+        let Some((before, after)) =
+            tag_of(entry.reference()).and_then(|tag| tag.split_once(variable))
+        else {
+            continue;
         };
-        tags.or_else(|| K::indexed(wish).map(Versions::Chart))
-            .or_else(machine)
-    };
-    // of several at one place the first counts
-    items
-        .iter()
-        .rev()
-        .filter_map(|item| Some((at(item), source(&item.value)?)))
-        .collect()
+        if before.contains("${") || after.contains("${") {
+            continue;
+        }
+        let node = section.item(index).get("ref");
+        if let Some(VersionSource::Tags(image, ..)) = sources.remove(&position(manifest, node)) {
+            return Some(VersionSource::Tags(image, before.into(), after.into()));
+        }
+    }
+    None
 }
 
-fn of_entry(
-    read: &Read,
-    key: SlotKey,
+fn package_with_variable(manifest: &ParsedManifest, variable: &str) -> Option<VersionSource> {
+    let mut sources = version_sources(&manifest.requests.packages);
+    let section = manifest.text.root.get(LockedPackageSet::SECTION);
+    for (index, entry) in manifest.document.packages.iter().enumerate() {
+        let Some(pin) = entry.pin_with_variable(variable) else {
+            continue;
+        };
+        let node = section.item(index).get(pin.item_key);
+        if let Some(VersionSource::Packages(source)) = sources.remove(&position(manifest, node)) {
+            return Some(VersionSource::Packages(Box::new(PackageVersions {
+                package: pin.package,
+                around: (pin.before, pin.after),
+                ..*source
+            })));
+        }
+    }
+    None
+}
+
+/// The line and column of `node`.
+fn position(manifest: &ParsedManifest, node: &Node) -> (usize, usize) {
+    let location = SourceSpan::new(&manifest.text, node.span()).location();
+    (location.line, location.column)
+}
+
+/// Where the versions of a section's items are listed, by the line and column of each item.
+fn version_sources<R: UpdatableRequest>(
+    requests: &[Located<R>],
+) -> BTreeMap<(usize, usize), VersionSource> {
+    let mut sources = BTreeMap::new();
+    for request in requests {
+        let location = request.span.location();
+        if let Some(source) = request.value.version_source() {
+            // an entry with list variables expands to several requests; the first one counts
+            sources
+                .entry((location.line, location.column))
+                .or_insert(source);
+        }
+    }
+    sources
+}
+
+fn version_in_entry(
+    read: &ParsedManifest,
+    key: VersionLocation,
     kind: EntryKind,
-    moving: Moving<'_>,
-    versions: Option<Versions>,
-) -> Option<Slot> {
-    let Moving {
+    moving: MovableVersion<'_>,
+    versions: Option<VersionSource>,
+) -> Option<UpdatableVersion> {
+    let MovableVersion {
         policy: written,
         name,
         text,
@@ -276,16 +324,16 @@ fn of_entry(
     } = moving;
     let no_source = || format!("nothing says where versions of `{name}` come from");
     let versions = match versions {
-        Some(Versions::Packages(of)) => {
+        Some(VersionSource::Packages(of)) => {
             let package = name.clone();
-            Some(Versions::Packages(Box::new(PackageVersions {
+            Some(VersionSource::Packages(Box::new(PackageVersions {
                 package,
                 ..*of
             })))
         }
         versions => versions,
     };
-    Some(Slot {
+    Some(UpdatableVersion {
         versions: versions.ok_or_else(no_source),
         file: read.path.clone(),
         at: key.place(read),
@@ -301,31 +349,32 @@ fn of_entry(
     })
 }
 
-impl Slot {
+impl UpdatableVersion {
     /// Whether both stand in one entry of a manifest: a machine, whose packages may have to move
     /// together.
-    pub fn is_beside(&self, other: &Slot) -> bool {
+    pub fn is_beside(&self, other: &UpdatableVersion) -> bool {
         match (&self.key, &other.key) {
-            (SlotKey::Entry(section, index, _), SlotKey::Entry(others, other_index, _)) => {
-                (section, index, &self.file) == (others, other_index, &other.file)
-            }
+            (
+                VersionLocation::Entry(section, index, _),
+                VersionLocation::Entry(others, other_index, _),
+            ) => (section, index, &self.file) == (others, other_index, &other.file),
             _ => false,
         }
     }
 }
 
-impl SlotKey {
+impl VersionLocation {
     fn node<'a>(&self, root: &'a Node) -> &'a Node {
         match self {
-            SlotKey::Var(name, index) => {
+            VersionLocation::Var(name, index) => {
                 let value = root.get("vars").get(name).get("value");
                 index.map_or(value, |index| value.item(index))
             }
-            SlotKey::Entry(section, index, path) => {
+            VersionLocation::Entry(section, index, path) => {
                 let entry = root.get(section).item(*index);
                 path.iter().fold(entry, |node, step| match step {
-                    Step::Key(key) => node.get(key),
-                    Step::Item(at) => node.item(*at),
+                    EntryPathStep::Key(key) => node.get(key),
+                    EntryPathStep::Index(at) => node.item(*at),
                 })
             }
         }
@@ -341,22 +390,22 @@ impl SlotKey {
     }
 
     /// The same as a place for people.
-    fn place(&self, read: &Read) -> Location {
+    fn place(&self, read: &ParsedManifest) -> Location {
         SourceSpan::new(&read.text, self.bytes(&read.text.text, &read.text.root)).location()
     }
 
     /// The text there, as YAML reads it.
     fn read(&self, document: &Value) -> Option<String> {
         let value = match self {
-            SlotKey::Var(name, index) => {
+            VersionLocation::Var(name, index) => {
                 let value = document.get("vars")?.get(name.as_str())?.get("value")?;
                 index.map_or(Some(value), |index| value.get(index))?
             }
-            SlotKey::Entry(section, index, path) => {
+            VersionLocation::Entry(section, index, path) => {
                 let entry = document.get(*section)?.get(*index)?;
                 path.iter().try_fold(entry, |value, step| match step {
-                    Step::Key(key) => value.get(*key),
-                    Step::Item(at) => value.get(*at),
+                    EntryPathStep::Key(key) => value.get(*key),
+                    EntryPathStep::Index(at) => value.get(*at),
                 })?
             }
         };
@@ -370,7 +419,7 @@ const NOT_PLAIN: &str = "it is written with escapes, or part of what an alias re
 ///
 /// # Errors
 /// Why that cannot be done by changing the version's bytes alone.
-pub fn set_version(text: &str, slot: &Slot, new: &str) -> Result<String, String> {
+pub fn set_version(text: &str, slot: &UpdatableVersion, new: &str) -> Result<String, String> {
     let (mark, body) = without_mark(text);
     let root = Node::parse(body).ok_or("the manifest cannot be read any more")?;
     let span = slot.key.bytes(body, &root);
@@ -452,10 +501,10 @@ fn without_mark(text: &str) -> (&str, &str) {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn text_of(path: &Path, edited: &Edited) -> Result<String, Error> {
+pub fn text_of(path: &Path, edited: &FileOverrides) -> Result<String, ManifestError> {
     match edited.get(path) {
         Some(text) => Ok(text.clone()),
-        None => read_text_input(path).map_err(|source| Error::Open {
+        None => read_text_input(path).map_err(|source| ManifestError::Open {
             path: path.into(),
             source,
         }),

@@ -4,9 +4,11 @@ use super::fields::{
     self, OneOrMore, bases_of, beside, check_policy, is_word, keys, list_url, name_of,
     own_architecture, repository,
 };
-use super::wish::{Base, OfferedIndex, WantedMirrors, WantedPackages, WantedSource};
-use crate::Moving;
-use crate::entry_reader::{Checked, EntryReader};
+use super::request::{
+    MachineBase, MirrorsRequest, OfferedIndex, PackageSetRequest, PackageSourceRequest,
+};
+use crate::MovableVersion;
+use crate::entry_reader::{EntryReader, ManifestResult};
 use landfall_model::document::{Binding, Field, Node, SourceSpan};
 use landfall_packages::yum::{Architectures, Pin, Pool, read_base};
 use schemars::JsonSchema;
@@ -122,7 +124,7 @@ pub(super) fn read_yum(
     entry: &YumEntry,
     node: &Node,
     reader: &EntryReader<'_>,
-) -> Checked<Vec<(WantedPackages, SourceSpan)>> {
+) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
     let at = reader.here(node);
     let places = places(entry, node, reader)?;
     if entry.install.is_empty() {
@@ -177,7 +179,7 @@ pub(super) fn read_yum(
         for place in &places {
             let url_at = reader.here(place.node.get("url"));
             let key_at = reader.here(place.node.get("key"));
-            sources.push(WantedSource {
+            sources.push(PackageSourceRequest {
                 codename: None,
                 targets: Vec::new(),
                 url: repository(&binding.fill(place.url), &url_at)?,
@@ -224,7 +226,7 @@ pub(super) fn read_yum(
             Some(name) => name_of("yum", &binding.fill(name), &reader.here(node.get("name")))?,
             None => format!("yum:{}", sources[0].url),
         };
-        let wanted = WantedPackages {
+        let wanted = PackageSetRequest {
             name,
             sources,
             architectures,
@@ -244,13 +246,13 @@ fn mirrors(
     place: &Place<'_>,
     binding: &Binding,
     reader: &EntryReader<'_>,
-) -> Checked<Option<WantedMirrors>> {
+) -> ManifestResult<Option<MirrorsRequest>> {
     let at = |key| reader.here(place.node.get(key));
     let url = |text: &str, key| list_url(&binding.fill(text), &at(key));
     match (place.metalink, place.mirrorlist) {
         (None, None) => Ok(None),
-        (Some(text), None) => Ok(Some(WantedMirrors::Metalink(url(text, "metalink")?))),
-        (None, Some(text)) => Ok(Some(WantedMirrors::List(url(text, "mirrorlist")?))),
+        (Some(text), None) => Ok(Some(MirrorsRequest::Metalink(url(text, "metalink")?))),
+        (None, Some(text)) => Ok(Some(MirrorsRequest::List(url(text, "mirrorlist")?))),
         (Some(_), Some(_)) => {
             let help = Some("keep the metalink, which has digests too".into());
             Err(at("mirrorlist").fault("a source has either `metalink` or `mirrorlist`", help))
@@ -259,7 +261,7 @@ fn mirrors(
 }
 
 /// The versions that the policy of `entry` may move.
-pub(super) fn moving(entry: &YumEntry) -> Vec<Moving<'_>> {
+pub(super) fn moving(entry: &YumEntry) -> Vec<MovableVersion<'_>> {
     let pin = |text: &str| {
         let Pin {
             name,
@@ -290,7 +292,7 @@ fn places<'e>(
     entry: &'e YumEntry,
     node: &'e Node,
     reader: &EntryReader<'_>,
-) -> Checked<Vec<Place<'e>>> {
+) -> ManifestResult<Vec<Place<'e>>> {
     let help = "write `url` and `key`; or `sources`, each with them";
     if entry.sources.is_empty() {
         let (Some(url), Some(key)) = (&entry.url, &entry.key) else {
@@ -327,12 +329,16 @@ fn places<'e>(
         .fault(message, Some("make it one of the sources".into())))
 }
 
-fn bases(entry: &YumEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {
+fn bases(
+    entry: &YumEntry,
+    node: &Node,
+    reader: &EntryReader<'_>,
+) -> ManifestResult<Vec<MachineBase>> {
     bases_of(
         entry.base.as_ref(),
         node.get("base"),
         |base, at| match base {
-            YumBaseEntry::Word(YumBaseWord::None) => Ok(Base::None),
+            YumBaseEntry::Word(YumBaseWord::None) => Ok(MachineBase::None),
             YumBaseEntry::Listed(listed) => {
                 let at = reader.here(at.get("rpms"));
                 let text =
@@ -343,7 +349,7 @@ fn bases(entry: &YumEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec
                 );
                 at.fault(format!("{}: {error}", listed.rpms), help)
             })?;
-                Ok(Base::Rpms(text.into()))
+                Ok(MachineBase::Rpms(text.into()))
             }
         },
     )

@@ -1,12 +1,12 @@
 //! An image as a manifest asks for it.
 
-use crate::join::{Contradiction, join};
+use crate::field_conflict::{FieldConflict, join};
 use landfall_model::document::Location;
 use landfall_model::{Digest, ImageRef, Platform};
 
 /// A wanted image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedImage {
+pub struct ImageRequest {
     /// With a tag and no digest, or, where no tag was written, with a digest alone.
     pub name: ImageRef,
     /// The digest that a tag must have. `None` for an image that is named by digest.
@@ -21,9 +21,9 @@ pub struct WantedImage {
     pub at: Location,
 }
 
-impl WantedImage {
+impl ImageRequest {
     /// Takes from `other` what this lacks.
-    pub(super) fn join(&mut self, other: &WantedImage) -> Result<(), Contradiction> {
+    pub(super) fn join(&mut self, other: &ImageRequest) -> Result<(), FieldConflict> {
         let list = |platforms: &Vec<Platform>| match &platforms[..] {
             [] => "all".to_owned(),
             some => some
@@ -33,8 +33,8 @@ impl WantedImage {
                 .join(", "),
         };
         join("digest", &mut self.pin, &other.pin)?;
-        Contradiction::unless_equal("list of platforms", &self.platforms, &other.platforms, list)?;
-        Contradiction::unless_equal(
+        FieldConflict::unless_equal("list of platforms", &self.platforms, &other.platforms, list)?;
+        FieldConflict::unless_equal(
             "`referrers`",
             &self.referrers,
             &other.referrers,

@@ -5,17 +5,17 @@ use std::fmt;
 
 /// What to leave out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Exclude {
+pub enum Exclusion {
     /// A repository, or one reference of it where a tag or digest is written.
     Reference(ImageRef),
     /// What stands at a URL.
     Url(String),
 }
 
-impl Exclude {
+impl Exclusion {
     /// Whether `reference`, which must have the digest `pin`, is left out.
     pub(super) fn has(&self, reference: &ImageRef, pin: Option<&Digest>) -> bool {
-        let Exclude::Reference(exclude) = self else {
+        let Exclusion::Reference(exclude) = self else {
             return false;
         };
         let digest = reference.digest.as_ref().or(pin);
@@ -27,7 +27,7 @@ impl Exclude {
 
     /// `reference` as precisely as this names references; `None` where it names a URL.
     pub(super) fn alike(&self, reference: &ImageRef) -> Option<String> {
-        let Exclude::Reference(exclude) = self else {
+        let Exclusion::Reference(exclude) = self else {
             return None;
         };
         Some(if exclude.is_pinned() {
@@ -38,12 +38,12 @@ impl Exclude {
     }
 }
 
-impl fmt::Display for Exclude {
+impl fmt::Display for Exclusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Exclude::Reference(reference) if reference.is_pinned() => reference.fmt(f),
-            Exclude::Reference(repository) => f.write_str(&repository.name()),
-            Exclude::Url(url) => f.write_str(url),
+            Exclusion::Reference(reference) if reference.is_pinned() => reference.fmt(f),
+            Exclusion::Reference(repository) => f.write_str(&repository.name()),
+            Exclusion::Url(url) => f.write_str(url),
         }
     }
 }

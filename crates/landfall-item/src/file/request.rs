@@ -1,6 +1,6 @@
 //! A file as a manifest asks for it.
 
-use crate::join::{Contradiction, join};
+use crate::field_conflict::{FieldConflict, join};
 use landfall_model::Digest;
 use landfall_model::document::Location;
 use landfall_model::sign::FileKey;
@@ -8,7 +8,7 @@ use std::fmt;
 
 /// A wanted file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedFile {
+pub struct FileRequest {
     /// Where it comes from: http or https, no userinfo, in its normal form.
     pub url: String,
     /// Its checksum.
@@ -45,16 +45,16 @@ impl fmt::Display for Checksum {
     }
 }
 
-impl WantedFile {
+impl FileRequest {
     /// Takes from `other` what this lacks.
-    pub(super) fn join(&mut self, other: &WantedFile) -> Result<(), Contradiction> {
+    pub(super) fn join(&mut self, other: &FileRequest) -> Result<(), FieldConflict> {
         join("checksum", &mut self.checksum, &other.checksum)?;
         join("mode", &mut self.mode, &other.mode)?;
         self.also.extend(other.also.iter().cloned());
         self.also.sort();
         self.also.dedup();
         if let (Some(first), Some(second)) = (&self.key, &other.key) {
-            Contradiction::unless_equal("key", first, second, FileKey::to_string)?;
+            FieldConflict::unless_equal("key", first, second, FileKey::to_string)?;
         }
         self.key = self.key.take().or_else(|| other.key.clone());
         for (mine, theirs) in [

@@ -2,13 +2,15 @@
 
 use super::fetch::LANGUAGE;
 use super::fields::{
-    self, OneOrMore, bases_of, beside, check_policy, is_word, keys, name_of, own_architecture,
-    repository,
+    self, OneOrMore, VariablePin, bases_of, beside, check_policy, is_word, keys, name_of,
+    own_architecture, repository,
 };
-use super::wish::{Base, OfferedIndex, WantedPackages, WantedSource, add_request};
-use super::written_yum::{self, YumEntry, read_yum};
-use crate::entry_reader::{Checked, EntryReader};
-use crate::{Moving, PinnedBy};
+use super::request::{
+    MachineBase, OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request,
+};
+use super::yum_entry::{self, YumEntry, read_yum};
+use crate::MovableVersion;
+use crate::entry_reader::{EntryReader, ManifestResult};
 use landfall_model::document::{Field, Node, SourceSpan};
 use landfall_packages::apt::{is_request, is_target, pinned, target_language, target_names};
 use schemars::JsonSchema;
@@ -137,7 +139,7 @@ pub(super) fn read(
     entry: &PackageEntry,
     node: &Node,
     reader: &EntryReader<'_>,
-) -> Checked<Vec<(WantedPackages, SourceSpan)>> {
+) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
     match (&entry.apt, &entry.yum) {
         (Some(apt), None) => read_apt(apt, node.get("apt"), reader),
         (None, Some(yum)) => read_yum(yum, node.get("yum"), reader),
@@ -151,9 +153,9 @@ pub(super) fn read(
 }
 
 /// The versions that the policy of `entry` may move.
-pub(super) fn moving(entry: &PackageEntry) -> Vec<Moving<'_>> {
+pub(super) fn moving(entry: &PackageEntry) -> Vec<MovableVersion<'_>> {
     if let Some(yum) = &entry.yum {
-        return written_yum::moving(yum);
+        return yum_entry::moving(yum);
     }
     entry
         .apt
@@ -162,14 +164,17 @@ pub(super) fn moving(entry: &PackageEntry) -> Vec<Moving<'_>> {
         .collect()
 }
 
-/// The package of `entry` whose version is made of `variable`.
-pub(super) fn pinned_by(entry: &PackageEntry, variable: &str) -> Option<PinnedBy> {
-    if let Some(yum) = &entry.yum {
-        let mut all = yum.install.iter();
-        return all.find_map(|text| fields::pinned_by("yum", '-', text, variable));
+impl PackageEntry {
+    /// The first package whose version contains `variable`, which is written `${NAME}`, and no other
+    /// variable.
+    pub(crate) fn pin_with_variable(&self, variable: &str) -> Option<VariablePin> {
+        if let Some(yum) = &self.yum {
+            let mut all = yum.install.iter();
+            return all.find_map(|text| fields::pin_with_variable("yum", '-', text, variable));
+        }
+        let mut all = self.apt.iter().flat_map(|apt| &apt.install);
+        all.find_map(|text| fields::pin_with_variable("apt", '=', text, variable))
     }
-    let mut all = entry.apt.iter().flat_map(|apt| &apt.install);
-    all.find_map(|text| fields::pinned_by("apt", '=', text, variable))
 }
 
 /// The name and the version of a package that is pinned.
@@ -191,7 +196,7 @@ fn read_apt(
     entry: &AptEntry,
     node: &Node,
     reader: &EntryReader<'_>,
-) -> Checked<Vec<(WantedPackages, SourceSpan)>> {
+) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
     let at = reader.here(node);
     let places = places(entry, node, reader)?;
     let install_at = |index: usize| reader.here(node.get("install").item(index));
@@ -271,7 +276,7 @@ fn read_apt(
                     &components,
                     &reader.here(place.node.get("suite")),
                 )?;
-                sources.push(WantedSource {
+                sources.push(PackageSourceRequest {
                     url: url.clone(),
                     suite,
                     codename: place.codename.map(|text| binding.fill(text)),
@@ -307,7 +312,7 @@ fn read_apt(
             Some(name) => name_of("apt", &binding.fill(name), &reader.here(node.get("name")))?,
             None => default_name(&sources[0]),
         };
-        let wanted = WantedPackages {
+        let wanted = PackageSetRequest {
             name,
             sources,
             architectures,
@@ -326,7 +331,7 @@ fn places<'e>(
     entry: &'e AptEntry,
     node: &'e Node,
     reader: &EntryReader<'_>,
-) -> Checked<Vec<Place<'e>>> {
+) -> ManifestResult<Vec<Place<'e>>> {
     let short = (&entry.url, &entry.suite, &entry.key);
     let help = "write `url`, `suite` and `key`; or `sources`, each with them";
     if entry.sources.is_empty() {
@@ -370,7 +375,7 @@ fn places<'e>(
         .fault(message, Some("make it one of the sources".into())))
 }
 
-fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> Checked<String> {
+fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> ManifestResult<String> {
     let is_flat = text.ends_with('/');
     // apt's sources have a flat repository at its URL as `./` or `/`
     let path = text.strip_prefix("./").unwrap_or(text).trim_matches('/');
@@ -404,8 +409,8 @@ fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> Checked<Strin
 }
 
 /// `apt:<url>/dists/<suite>`, or of a flat repository its folder.
-fn default_name(source: &WantedSource) -> String {
-    let WantedSource { url, suite, .. } = source;
+fn default_name(source: &PackageSourceRequest) -> String {
+    let PackageSourceRequest { url, suite, .. } = source;
     match suite.strip_suffix('/') {
         Some("") => format!("apt:{url}"),
         Some(path) => format!("apt:{url}/{path}"),
@@ -414,7 +419,7 @@ fn default_name(source: &WantedSource) -> String {
 }
 
 /// The targets of `entry`, sorted.
-fn targets(entry: &AptEntry, at: &SourceSpan) -> Checked<Vec<String>> {
+fn targets(entry: &AptEntry, at: &SourceSpan) -> ManifestResult<Vec<String>> {
     if let Some(bad) = entry.targets.iter().find(|target| !is_target(target)) {
         let names = target_names().collect::<Vec<_>>().join(", ");
         let help = format!("those besides packages are {names}, and Translation-<language>");
@@ -436,20 +441,24 @@ fn targets(entry: &AptEntry, at: &SourceSpan) -> Checked<Vec<String>> {
     Ok(targets)
 }
 
-fn bases(entry: &AptEntry, node: &Node, reader: &EntryReader<'_>) -> Checked<Vec<Base>> {
+fn bases(
+    entry: &AptEntry,
+    node: &Node,
+    reader: &EntryReader<'_>,
+) -> ManifestResult<Vec<MachineBase>> {
     bases_of(
         entry.base.as_ref(),
         node.get("base"),
         |base, at| match base {
-            BaseEntry::Word(BaseWord::None) => Ok(Base::None),
-            BaseEntry::Word(BaseWord::Minimal) => Ok(Base::Minimal),
-            BaseEntry::Word(BaseWord::Standard) => Ok(Base::Standard),
+            BaseEntry::Word(BaseWord::None) => Ok(MachineBase::None),
+            BaseEntry::Word(BaseWord::Minimal) => Ok(MachineBase::Minimal),
+            BaseEntry::Word(BaseWord::Standard) => Ok(MachineBase::Standard),
             BaseEntry::Listed(listed) => {
                 let at = reader.here(at.get("status"));
                 let text =
                     String::from_utf8_lossy(&beside(&listed.status, &at, reader)?).into_owned();
                 match text.contains("Status: ") {
-                    true => Ok(Base::Status(text.into())),
+                    true => Ok(MachineBase::Status(text.into())),
                     false => Err(at.fault(
                         format!("{} is no status file of dpkg", listed.status),
                         Some("copy /var/lib/dpkg/status from a node".into()),

@@ -1,6 +1,6 @@
 //! A package of a set, as it is compared with others of its name.
 
-use super::locked::{LockedPackage, PackageSet};
+use super::locked::{LockedPackage, LockedPackageSet};
 use landfall_content::BlobRead;
 use landfall_model::{Digest, Limits};
 use landfall_packages::{apt, yum};
@@ -9,7 +9,7 @@ use std::io::{self, BufReader, Read};
 
 /// A package of a set.
 #[derive(Debug, Clone, Copy)]
-pub struct PackageForm<'a> {
+pub struct PackageSummary<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its version.
@@ -28,7 +28,7 @@ pub struct PackageForm<'a> {
 /// Reads the first lines of a changelog from the file of a package of this name.
 type ReadChangelog = fn(&mut dyn Read, &str) -> io::Result<Vec<String>>;
 
-impl PackageForm<'_> {
+impl PackageSummary<'_> {
     /// The first lines of what it says of its version; none where `content` lacks it, or it has no
     /// changelog.
     ///
@@ -46,7 +46,7 @@ impl PackageForm<'_> {
 }
 
 /// The packages of `set`, of all its sources.
-pub(super) fn forms(set: &PackageSet) -> Vec<PackageForm<'_>> {
+pub(super) fn summaries(set: &LockedPackageSet) -> Vec<PackageSummary<'_>> {
     let (order, changelog): (fn(&str, &str) -> Ordering, ReadChangelog) = match set.is_yum() {
         true => (yum::compare_versions, |file, _| {
             yum::changelog(file, &Limits::default()).map_err(io::Error::other)
@@ -63,7 +63,7 @@ pub(super) fn forms(set: &PackageSet) -> Vec<PackageForm<'_>> {
                  version,
                  arch,
                  ..
-             }| PackageForm {
+             }| PackageSummary {
                 name,
                 version,
                 arch,

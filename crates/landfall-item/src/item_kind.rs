@@ -1,0 +1,255 @@
+//! A kind of item, in its three forms: an entry that people write in a manifest, a request for one
+//! item, and the locked item.
+
+use super::dependency_request::DependencyRequest;
+use super::entry_reader::{EntryReader, ManifestResult};
+use super::exclusion::Exclusion;
+use super::field_conflict::FieldConflict;
+use super::locked_item::LockedItem;
+use super::lockfile::Lock;
+use super::manifest::VersionSource;
+use super::resolver::{ResolveError, Resolver};
+use landfall_model::document::{Location, Node, SourceSpan};
+use landfall_model::report::EntryKind;
+use landfall_model::{Digest, ImageRef};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::ops::Range;
+
+/// A kind of item. It is implemented by the type of its locked items, and names the types of its
+/// manifest entries and its requests.
+pub trait ItemKind: LockedItem + Clone + Sized {
+    /// The kind, as reports name it.
+    const KIND: EntryKind;
+
+    /// The key of the kind's section in a manifest and in the lock.
+    const SECTION: &'static str;
+
+    /// Whether items of this kind have [`files`](super::ServedItem::files).
+    const HAS_FILES: bool = false;
+
+    /// The name of an item. The lock sorts the section by it.
+    type Name: Ord + Clone + fmt::Display + Sync;
+
+    /// A request for one item of this kind.
+    type Request: ResolvableRequest<Item = Self>;
+
+    /// An entry of a manifest.
+    type Entry: ManifestEntry<Request = Self::Request>;
+
+    /// Whether `text`, as people write it, names an item of this kind.
+    fn is_name(text: &str) -> bool;
+
+    /// The name by which the lock sorts the item.
+    fn key(&self) -> &Self::Name;
+
+    /// The items of this kind in `lock`.
+    fn section(lock: &Lock) -> &[Self];
+
+    /// The items of this kind in `lock`, to change them.
+    fn section_mut(lock: &mut Lock) -> &mut Vec<Self>;
+
+    /// Parses `text`, for which [`is_name`](ItemKind::is_name) is true, into the name that the lock
+    /// gives the item.
+    ///
+    /// # Errors
+    /// If `text` is not a valid name.
+    fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String>;
+
+    /// Parses `text`, for which [`is_name`](ItemKind::is_name) is true, as an entry of `exclude:`.
+    ///
+    /// # Errors
+    /// If `text` is not a valid name.
+    fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion>;
+}
+
+/// An entry of a manifest as people write it.
+pub trait ManifestEntry: Clone + DeserializeOwned + fmt::Debug + JsonSchema {
+    /// What the entry expands to.
+    type Request: ItemRequest;
+
+    /// Expands the entry, which is written at `node`, to one request for each combination of its
+    /// variables, each with its position.
+    ///
+    /// # Errors
+    /// The first invalid value of the entry.
+    fn expand(
+        &self,
+        node: &Node,
+        reader: &EntryReader<'_>,
+    ) -> ManifestResult<Vec<(Self::Request, SourceSpan)>>;
+}
+
+/// An entry of a manifest whose versions may have an update policy of their own.
+pub trait UpdatableEntry: ManifestEntry {
+    /// The versions in the entry that have an update policy.
+    fn movable_versions(&self) -> Vec<MovableVersion<'_>>;
+}
+
+/// A request for one item: a manifest entry with its variables filled in, or a dependency of
+/// another item.
+pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
+    /// The name of the requested item.
+    type Name: Ord + Clone + fmt::Display + Sync;
+
+    /// The name under which the item is locked.
+    fn name(&self) -> &Self::Name;
+
+    /// Whether `exclusion` removes this request.
+    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool;
+
+    /// The name of the item in the form that `exclusion` has, to suggest a correction. `None` if
+    /// the item cannot be excluded in that form.
+    fn name_like(&self, exclusion: &Exclusion) -> Option<String>;
+
+    /// The URLs that no other item may have.
+    fn urls(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// Adds what `other`, a request with the same name, specifies and `self` does not.
+    ///
+    /// # Errors
+    /// If the two requests contradict each other.
+    fn merge(&mut self, other: &Self) -> Result<(), FieldConflict>;
+
+    /// Whether locking the item may find images that no manifest names.
+    fn discovers_images(&self) -> bool {
+        false
+    }
+}
+
+/// How `lock` resolves a request.
+pub trait ResolvableRequest: UpdatableRequest {
+    /// The locked item that it resolves to.
+    type Item: ItemKind<Request = Self, Name = Self::Name>;
+
+    /// How many requests are resolved at once for each of `--jobs`. More than one pays off if
+    /// resolving is several small requests in sequence; each host has a limit of its own.
+    const CONCURRENCY: usize = 1;
+
+    /// Resolves the request. `old` is the item of this name in the last lock.
+    fn resolve(
+        &self,
+        resolver: &Resolver,
+        old: Option<&Self::Item>,
+        pins: PinPolicy,
+    ) -> impl Future<Output = ResolveOutcome<Self::Item>>;
+
+    /// What must be locked as well because `item`, locked for this request, depends on it.
+    fn dependencies(&self, _item: &Self::Item) -> Vec<DependencyRequest> {
+        Vec::new()
+    }
+
+    /// Checks that upstream still has `old`, the item of this name in the last lock.
+    fn check_upstream(
+        _resolver: &Resolver,
+        _old: &Self::Item,
+    ) -> impl Future<Output = Result<(), ResolveError>> {
+        async { Ok(()) }
+    }
+}
+
+/// What `update` needs to know of a request.
+pub trait UpdatableRequest: ItemRequest {
+    /// The update policy, if the request has one of its own.
+    fn update_policy(&self) -> Option<&str> {
+        None
+    }
+
+    /// The image reference, if it has a tag. The tags of its repository are the versions of the
+    /// item.
+    fn tagged_reference(&self) -> Option<&ImageRef> {
+        None
+    }
+
+    /// Where other versions of the item are listed.
+    fn version_source(&self) -> Option<VersionSource> {
+        self.tagged_reference().map(VersionSource::tags)
+    }
+
+    /// The digest that the manifest demands, and where it is written.
+    fn demanded_digest(&self) -> Option<(&Digest, &Location)> {
+        None
+    }
+
+    /// Asks upstream what it has under the item's name, by as few requests as possible.
+    fn upstream_status(
+        &self,
+        _resolver: &Resolver,
+    ) -> impl Future<Output = Result<UpstreamStatus, ResolveError>> {
+        async {
+            Ok(UpstreamStatus::Present {
+                digest: None,
+                size: None,
+            })
+        }
+    }
+}
+
+/// A version in an entry of a manifest that has an update policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovableVersion<'a> {
+    /// The update policy, as it is written.
+    pub policy: &'a str,
+    /// The item without its version, as messages name it.
+    pub name: String,
+    /// The key of the entry whose position identifies the item's request.
+    pub item_key: &'static str,
+    /// The path from the entry to the text with the version.
+    pub path: Vec<EntryPathStep>,
+    /// The text with the version.
+    pub text: &'a str,
+    /// The bytes of `text` that are the version.
+    pub version: Range<usize>,
+}
+
+/// A step of the path from a manifest entry to one of its values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryPathStep {
+    /// To the value of a key.
+    Key(&'static str),
+    /// To the nth value of a list, counted from 0.
+    Index(usize),
+}
+
+/// What upstream has under the name of an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpstreamStatus {
+    /// Nothing: upstream answered that it does not have the item.
+    Gone,
+    /// An item.
+    Present {
+        /// Its digest, if the answer contains one.
+        digest: Option<Digest>,
+        /// The size of a file in bytes, if the answer contains it.
+        size: Option<u64>,
+    },
+}
+
+/// When `lock` asks upstream about an item that is already locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PinPolicy {
+    /// An entry whose manifest text is unchanged keeps its pin without a request.
+    Keep,
+    /// Like `Keep`, but signatures and other referrers are looked up again.
+    Referrers,
+    /// Every tag is resolved again.
+    Refresh,
+    /// Like `Refresh`, but the old lock is only what an earlier run found: an item that upstream
+    /// lacks is not kept.
+    Recall,
+}
+
+/// The result of resolving a request.
+pub enum ResolveOutcome<T> {
+    /// The pin is unchanged.
+    Kept(T),
+    /// The item was resolved anew.
+    New(T),
+    /// Upstream no longer has the item; the old pin stays.
+    Gone(T),
+    /// The item could not be resolved; the old pin, if there is one, stays.
+    Failed(Option<T>, ResolveError),
+}

@@ -1,0 +1,156 @@
+//! A locked item of any kind, by what each stage needs of it.
+//!
+//! Stages work with `&dyn LockedItem`. Its supertraits group the methods by who calls them: push,
+//! rewrite and audit, or serve and export.
+
+use super::chart::LockedChart;
+use super::packages::LockedPackageSet;
+use landfall_content::{BlobRead, LockEntry};
+use landfall_model::report::EntryKind;
+use landfall_model::sign::SignatureTime;
+use landfall_model::{Destination, DestinationMap, Digest, ImageRef};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The names of a locked item.
+pub trait ItemIdentity {
+    /// The kind, as reports name it.
+    fn kind(&self) -> EntryKind;
+
+    /// The item's `name` in the lock.
+    fn name(&self) -> Cow<'_, str>;
+
+    /// The item's `digest` in the lock.
+    fn digest(&self) -> &Digest;
+
+    /// Where the item comes from, without a version: the repository of an image or chart, otherwise
+    /// the name.
+    fn source(&self) -> String;
+}
+
+/// What `push` and `mirror` need to know of a locked item.
+pub trait PushedItem: ItemIdentity {
+    /// The item's repositories at a registry. Rewritten references point to the first one.
+    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination>;
+
+    /// The tag that the item gets in each of its destinations.
+    fn tag(&self) -> String;
+
+    /// The tags that signatures and other referrers get in each destination, each with the digest
+    /// of its manifest.
+    fn referrer_tags(&self) -> Vec<(&str, &Digest)> {
+        Vec::new()
+    }
+}
+
+/// What `rewrite` and `audit` need to match references with a locked item.
+pub trait AuditedItem: ItemIdentity {
+    /// The image reference that resolves to this item. `None` if the item is found by URL alone.
+    fn reference(&self) -> Option<&ImageRef> {
+        None
+    }
+
+    /// Every digest that an image reference to this item may contain.
+    fn digests(&self) -> Vec<&Digest> {
+        vec![self.digest()]
+    }
+
+    /// Whether `digest` is a blob of this item.
+    fn has_blob(&self, digest: &Digest) -> bool {
+        self.digest() == digest
+    }
+
+    /// The platforms of an image; `None` for kinds that have no platforms.
+    fn platforms(&self) -> Option<BTreeSet<String>> {
+        None
+    }
+}
+
+/// What `serve` and `export` need to know of a locked item.
+pub trait ServedItem {
+    /// The repository under which landfall's own registry serves the item besides its destinations.
+    fn own_repository(&self) -> String;
+
+    /// The files that clients download by URL and `export` writes, the item's own file first.
+    fn files(&self) -> Vec<UrlFile<'_>> {
+        Vec::new()
+    }
+
+    /// Whether `serve --from` offers the item out of a registry. Images are not: nodes pull them
+    /// from that registry directly.
+    fn is_served_from_registry(&self) -> bool {
+        true
+    }
+}
+
+/// One locked item of any kind.
+pub trait LockedItem: PushedItem + AuditedItem + ServedItem + fmt::Debug + Send + Sync {
+    /// Writes the item as YAML, as the lock contains it. Equal items give equal text.
+    ///
+    /// # Errors
+    /// Only errors of `out`.
+    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result;
+
+    /// Why landfall would never have written this item, or `None` if it is plausible. A lock may
+    /// come from the other side of an air gap, so sizes, paths and tags are untrusted.
+    fn implausibility(&self) -> Option<String>;
+
+    /// The manifests and blobs that make up the item.
+    fn entry(&self) -> LockEntry;
+
+    /// How the content in `blobs` contradicts the lock, one sentence for each contradiction.
+    /// Signatures are checked as of `time`.
+    fn contradictions(&self, _blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// URLs that `lock` requests to find the item and `pull` does not, such as a repository index.
+    fn lookup_urls(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// This item, if it is a chart.
+    fn as_chart(&self) -> Option<&LockedChart> {
+        None
+    }
+
+    /// This item, if it is a set of OS packages.
+    fn as_package_set(&self) -> Option<&LockedPackageSet> {
+        None
+    }
+}
+
+/// A file of a locked item that clients download by URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UrlFile<'a> {
+    /// The kind, as reports name it: a sidecar differs from the file that it belongs to.
+    pub kind: EntryKind,
+    /// The URL that names the file in the lock.
+    pub name: &'a str,
+    /// All URLs at which clients request the file, `name` first.
+    pub urls: Vec<Cow<'a, str>>,
+    /// The digest of its content.
+    pub digest: &'a Digest,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The permission bits that an export sets, in octal.
+    pub mode: Option<&'a str>,
+    /// Members of an archive that an export extracts next to it.
+    pub members: &'a [String],
+}
+
+impl<'a> UrlFile<'a> {
+    /// A file with one URL, without a mode and members.
+    pub fn plain(kind: EntryKind, url: &'a str, digest: &'a Digest, size: u64) -> UrlFile<'a> {
+        UrlFile {
+            kind,
+            name: url,
+            urls: vec![url.into()],
+            digest,
+            size,
+            mode: None,
+            members: &[],
+        }
+    }
+}

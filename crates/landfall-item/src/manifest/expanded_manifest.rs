@@ -1,0 +1,112 @@
+//! One manifest with its variables and lists expanded, before it is merged with others.
+
+use crate::lockfile::{AcceptedLoss, Endpoint};
+#[cfg(any(test, feature = "testkit"))]
+use crate::note::NoteRequest;
+use crate::{ChartRequest, Exclusion, FileRequest, ImageRequest, ItemRequest, PackageSetRequest};
+use landfall_model::document::SourceSpan;
+use std::path::PathBuf;
+
+/// What one manifest requests, each value with its position in the file.
+#[derive(Debug, Default)]
+pub(super) struct ExpandedManifest {
+    /// Its `metadata.name`.
+    pub(super) name: Option<String>,
+    pub(super) images: Vec<Located<ImageRequest>>,
+    pub(super) files: Vec<Located<FileRequest>>,
+    pub(super) charts: Vec<Located<ChartRequest>>,
+    pub(super) packages: Vec<Located<PackageSetRequest>>,
+    #[cfg(any(test, feature = "testkit"))]
+    pub(super) notes: Vec<Located<NoteRequest>>,
+    pub(super) missing: Vec<Located<AcceptedLoss>>,
+    pub(super) endpoints: Vec<Located<Endpoint>>,
+    pub(super) exclude: Vec<Located<Exclusion>>,
+    /// The lists that have a `from`.
+    pub(super) list_sources: Vec<ListSource>,
+}
+
+impl ExpandedManifest {
+    /// The sections with requests, in the order of the lock.
+    pub(super) fn sections(&self) -> Vec<&dyn RequestSection> {
+        vec![
+            &self.images,
+            &self.files,
+            &self.charts,
+            &self.packages,
+            #[cfg(any(test, feature = "testkit"))]
+            &self.notes,
+        ]
+    }
+
+    /// Whether nothing is requested, excluded or accepted as lost.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sections().into_iter().all(RequestSection::is_empty)
+            && self.missing.is_empty()
+            && self.endpoints.is_empty()
+            && self.exclude.is_empty()
+    }
+}
+
+/// The requests for items of one kind, whatever their type.
+pub(super) trait RequestSection {
+    fn is_empty(&self) -> bool;
+
+    /// Whether locking one of the items may find images that no manifest names.
+    fn discovers_images(&self) -> bool;
+
+    /// Whether `exclusion` removes one of the requests.
+    fn has_excluded(&self, exclusion: &Exclusion) -> bool;
+
+    /// The names of the items, in the form that `exclusion` has.
+    fn names_like(&self, exclusion: &Exclusion) -> Vec<String>;
+}
+
+impl<R: ItemRequest> RequestSection for Vec<Located<R>> {
+    fn is_empty(&self) -> bool {
+        Vec::is_empty(self)
+    }
+
+    fn discovers_images(&self) -> bool {
+        self.iter().any(|request| request.value.discovers_images())
+    }
+
+    fn has_excluded(&self, exclusion: &Exclusion) -> bool {
+        self.iter()
+            .any(|request| request.value.is_excluded_by(exclusion))
+    }
+
+    fn names_like(&self, exclusion: &Exclusion) -> Vec<String> {
+        self.iter()
+            .filter_map(|request| request.value.name_like(exclusion))
+            .collect()
+    }
+}
+
+/// A list of another tool, and the URL from which `landfall update` replaces it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListSource {
+    /// The file with the list.
+    pub path: PathBuf,
+    /// The URL, with variables filled in.
+    pub url: String,
+}
+
+/// A value and its position in a manifest or list.
+#[derive(Debug)]
+pub(super) struct Located<T> {
+    pub(super) value: T,
+    pub(super) span: SourceSpan,
+    /// Whether the value comes from another tool's list, which may contain it twice.
+    pub(super) from_list: bool,
+}
+
+impl<T> Located<T> {
+    /// A value that is written in a manifest.
+    pub(super) fn new(value: T, span: SourceSpan) -> Located<T> {
+        Located {
+            value,
+            span,
+            from_list: false,
+        }
+    }
+}

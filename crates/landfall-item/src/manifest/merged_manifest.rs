@@ -1,0 +1,20 @@
+//! What all manifests together request: expanded, merged and sorted.
+
+use crate::lockfile::{AcceptedLoss, Endpoint};
+use crate::{Exclusion, ItemRequests};
+
+/// Everything that a set of manifests requests. Each list is sorted by name and contains a name
+/// once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MergedManifest {
+    /// The `metadata.name` of the manifests, if all that have one share it.
+    pub name: Option<String>,
+    /// The requested items.
+    pub requests: ItemRequests,
+    /// What is left out of the dependencies and images that the items turn out to have.
+    pub exclude: Vec<Exclusion>,
+    /// Losses that are accepted.
+    pub missing: Vec<AcceptedLoss>,
+    /// Hosts that cannot be mirrored and must stay reachable.
+    pub endpoints: Vec<Endpoint>,
+}
