@@ -55,7 +55,8 @@ pub(crate) async fn pull(
         bytes,
     } = Pending::new(share, &**into, rehash, &there)?;
     if !tasks.is_empty()
-        && let Some(room) = into.room(&mut tasks.iter().map(|task| (&task.digest, task.size)))?
+        && let Some(room) =
+            into.disk_space(&mut tasks.iter().map(|task| (&task.digest, task.size)))?
     {
         if !room.is_enough() {
             let words = format!(
@@ -96,7 +97,7 @@ pub(crate) async fn pull(
                 schedule.spawn(slot, async move {
                     let result = bring_any(&transfer, &parts, lent).await;
                     if let (Ok(_), Some(part)) = (&result, parts.first()) {
-                        into.settled(&part.descriptor);
+                        into.mark_present(&part.descriptor);
                     }
                     (digest, result)
                 });
@@ -118,8 +119,8 @@ pub(crate) async fn pull(
     let items: Vec<ReportItem> = owns.iter().map(|own| outcome.item(own)).collect();
     // what other shards have a part in, `pack` names
     let whole = owns.into_iter().zip(&items);
-    let whole = whole.filter(|(own, item)| own.is_all() && item.status != ItemStatus::Failed);
-    into.name(&mut whole.map(|(own, _)| own.entry))?;
+    let whole = whole.filter(|(own, item)| own.is_whole() && item.status != ItemStatus::Failed);
+    into.record_complete(&mut whole.map(|(own, _)| own.entry))?;
     Ok(items.into_iter().chain(share.losses()).collect())
 }
 
@@ -185,10 +186,10 @@ impl Pending {
             .filter(|part| !part.is_stored())
         {
             if rehash {
-                into.holds(&part.descriptor, true)?;
+                into.has_blob(&part.descriptor, true)?;
             }
             if let PartOrigin::Computed(bytes) = &part.origin {
-                into.take(&part.descriptor, bytes)?;
+                into.put(&part.descriptor, bytes)?;
             }
         }
         let (mut tasks, mut bytes) = (Vec::new(), 0);
@@ -210,7 +211,8 @@ impl Pending {
                     continue;
                 }
                 if !outcome.parts.contains_key(digest) {
-                    let (rank, is_manifest) = (into.rank(&part.descriptor), part.is_manifest());
+                    let (rank, is_manifest) =
+                        (into.fetch_rank(&part.descriptor), part.is_manifest());
                     let host = hosts
                         .entry(part.host())
                         .or_insert_with_key(|host| (*host).into())
@@ -253,14 +255,14 @@ async fn bring_any(
 ) -> Result<TransferOutcome, TransferError> {
     let mut first = None;
     for part in parts {
-        match transfer.bring(part, slot.clone()).await {
+        match transfer.run(part, slot.clone()).await {
             Err(error) if error.side == TransferSide::Source => {
                 first.get_or_insert(error);
             }
             other => return other,
         }
     }
-    first.map_or(Ok(TransferOutcome::There), Err)
+    first.map_or(Ok(TransferOutcome::AlreadyPresent), Err)
 }
 
 /// What came of everything that was not there.
@@ -327,7 +329,7 @@ impl Outcome {
         for part in &entry.parts {
             if let PartOrigin::Trimmed { of, keep } = &part.origin {
                 let digest = &part.descriptor.digest;
-                if into.holds(&part.descriptor, false).unwrap_or(false) {
+                if into.has_blob(&part.descriptor, false).unwrap_or(false) {
                     continue;
                 }
                 let local = |message: String| {
@@ -339,7 +341,7 @@ impl Outcome {
                     .and_then(|index| {
                         trim_index(&index, keep).map_err(|error| local(error.to_string()))
                     })
-                    .and_then(|bytes| Ok(into.take(&part.descriptor, &bytes)?));
+                    .and_then(|bytes| Ok(into.put(&part.descriptor, &bytes)?));
                 if let Err(error) = result {
                     self.parts.entry(digest.clone()).or_default().result = Some(Err(error));
                 }
@@ -400,7 +402,7 @@ fn told(entry: &LockEntry, part: &EntryPart, error: &TransferError) -> String {
         return why;
     };
     let is_metadata = part.descriptor.media_type == media_type::OCTETS;
-    let help = match error.is_elsewhere() {
+    let help = match error.may_be_elsewhere() {
         true if is_metadata => {
             "; the repository has replaced its metadata since it was locked: pull with the store that locked it \
              (`--store DIR`, or a copy of it), or lock what the repository has now with `landfall lock --refresh`"

@@ -35,8 +35,8 @@ impl<'a> Share<'a> {
         self.lock
             .each_entry()
             .filter_map(|entry| match self.shard.is_only() {
-                true => Some(ShardEntry::all(entry)),
-                false => ShardEntry::of(entry, |part| self.own.contains(home(part))),
+                true => Some(ShardEntry::whole(entry)),
+                false => ShardEntry::filter(entry, |part| self.own.contains(home(part))),
             })
     }
 

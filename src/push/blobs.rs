@@ -106,7 +106,7 @@ impl Uploader {
         };
         // who gets the slot next must know of a quota
         transfer
-            .bring(part, slot)
+            .run(part, slot)
             .await
             .inspect_err(|error| self.note_quota(error, repository, item))?;
         turn.push(Place::sure(repository));

@@ -448,7 +448,7 @@ fn an_archive_comes_whole_or_not_at_all() {
     let report = site.export(1, &["-o", "old.tar"]);
     let said = report["error"]["message"].as_str().unwrap();
     assert!(
-        said.contains("nothing was written") && said.contains("is not there"),
+        said.contains("nothing was written") && said.contains("is missing"),
         "{said}"
     );
     let missing: Vec<_> = report["items"]

@@ -497,6 +497,6 @@ fn files_with_checksums_in_every_form() {
         failed[0]["reason"]
             .as_str()
             .unwrap()
-            .contains("the bytes that came are not sha256:0000")
+            .contains("received wrong bytes: expected sha256:0000")
     );
 }

@@ -1,4 +1,4 @@
-//! Files that come whole or not at all, in place of what had their name.
+//! Files that appear under their name only when they are complete.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{Error, ErrorKind, Result};
@@ -6,22 +6,22 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// A temporary file in `folder` that is renamed when it is whole. Its permissions are those that
-/// the umask leaves to a new file, as if it had been made under its name.
+/// Creates a temporary file in `folder`, to be renamed when it is complete. Its permissions follow
+/// the umask, as if it had been created under its final name.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If it cannot be created.
 pub fn temporary_file_in(folder: &Path) -> Result<NamedTempFile> {
     tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)
 }
 
-/// Refuses to replace what is no regular file: a device, a pipe or a link would be gone, and a
-/// plain file in its place.
+/// Refuses to replace anything but a regular file. A rename would silently turn a device, a pipe or
+/// a symbolic link into a regular file.
 ///
 /// # Errors
-/// What stands at `path`, and what to do.
+/// If `path` exists and is not a regular file; the message says what it is and what to do.
 pub fn refuse_special(path: &Path) -> Result<()> {
     let kind = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -40,11 +40,11 @@ pub fn refuse_special(path: &Path) -> Result<()> {
     )))
 }
 
-/// Opens or creates the unfinished file at `path`, and locks it against other processes. `None`
-/// where another one has it, or just gave it its name.
+/// Opens or creates the partial file at `path` and locks it against other processes. Returns `None`
+/// if another process holds the lock, or has just completed and renamed the file.
 ///
 /// # Errors
-/// When the system refuses.
+/// If the file cannot be opened or locked.
 pub fn lock_partial_file(path: &Path) -> Result<Option<File>> {
     let file = File::options()
         .read(true)
@@ -57,26 +57,27 @@ pub fn lock_partial_file(path: &Path) -> Result<Option<File>> {
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // another process may have finished and renamed it between open and lock
-    let same = fs::metadata(path).and_then(|named| Ok(named.ino() == file.metadata()?.ino()));
-    Ok(same.unwrap_or(false).then_some(file))
+    // another process may have completed and renamed it between open and lock: then the name is
+    // gone or belongs to another file
+    let is_same = fs::metadata(path).and_then(|named| Ok(named.ino() == file.metadata()?.ino()));
+    Ok(is_same.unwrap_or(false).then_some(file))
 }
 
-/// `OUT.partial`, which gets the name `OUT` when it is whole. Where it does not, nothing is left of
-/// it.
+/// A file `OUT.partial` that is renamed to `OUT` when it is complete. If it is dropped before, it
+/// is removed.
 pub struct AtomicFile {
     partial: PathBuf,
     out: PathBuf,
     file: File,
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl AtomicFile {
-    /// Begins a file that will replace what is at `out`.
+    /// Creates the partial file for `out`.
     ///
     /// # Errors
-    /// When something other than a plain file is there, another process writes it, or the system
-    /// refuses.
+    /// If `out` is not a regular file, another process is writing it, or the partial file cannot be
+    /// created.
     pub fn begin(out: &Path) -> Result<AtomicFile> {
         let mut partial = out.as_os_str().to_owned();
         partial.push(".partial");
@@ -90,46 +91,46 @@ impl AtomicFile {
             partial,
             out: out.into(),
             file,
-            is_whole: false,
+            is_complete: false,
         })
     }
 
-    /// Where it is written.
+    /// Returns the open partial file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Gives it its name when it is on disk.
+    /// Syncs the file to disk and renames it.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If it cannot be synced or renamed.
     pub fn finish(mut self) -> Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.partial, &self.out)?;
-        self.is_whole = true;
+        self.is_complete = true;
         sync_folder(parent_folder(&self.out))
     }
 }
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        if !self.is_whole {
+        if !self.is_complete {
             let _ = fs::remove_file(&self.partial);
         }
     }
 }
 
-/// The folder that a file lies in.
+/// Returns the folder of a file, `.` for a bare file name.
 pub fn parent_folder(file: &Path) -> &Path {
     file.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
 }
 
-/// Brings the names in a folder to disk.
+/// Syncs a folder to disk, so that the names of new and renamed files survive a crash.
 ///
 /// # Errors
-/// When the system refuses.
+/// If it cannot be opened or synced.
 pub fn sync_folder(folder: &Path) -> Result<()> {
     File::open(folder)?.sync_all()
 }
@@ -140,7 +141,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn only_a_plain_file_is_replaced() {
+    fn only_a_regular_file_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out");
         refuse_special(&path).unwrap();
@@ -164,21 +165,21 @@ mod tests {
     }
 
     #[test]
-    fn a_file_comes_whole_or_not_at_all() {
+    fn a_file_appears_complete_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("out");
         fs::write(&out, "old").unwrap();
         let write = |text: &str| {
-            let under_way = AtomicFile::begin(&out).unwrap();
-            under_way.file().write_all(text.as_bytes()).unwrap();
-            under_way
+            let file = AtomicFile::begin(&out).unwrap();
+            file.file().write_all(text.as_bytes()).unwrap();
+            file
         };
-        let under_way = write("half");
+        let incomplete = write("half");
         assert!(
             AtomicFile::begin(&out)
                 .is_err_and(|error| error.to_string().contains("another process"))
         );
-        drop(under_way);
+        drop(incomplete);
         assert_eq!(fs::read(&out).unwrap(), b"old");
         write("new").finish().unwrap();
         assert_eq!(fs::read(&out).unwrap(), b"new");

@@ -1,15 +1,14 @@
-//! Several readers of content as one, such as a delta and its bases; and what none of them has of
-//! some entries.
+//! Several readers of content as one, such as a delta and its bases, and a check for blobs that
+//! none of them has.
 
-use crate::LockEntry;
-use crate::{BlobRead, ContentError};
+use crate::{BlobRead, ContentError, LockEntry};
 use landfall_model::{Descriptor, Digest, Hasher};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// Several readers of content as one: each digest is read from the first that has it. Where that
-/// turns out damaged, the next goes on at that byte.
+/// Several readers of content as one. A blob is read from the first reader that has it; if that
+/// copy turns out damaged, reading continues at the same byte in the next one.
 pub struct BlobChain(pub Vec<Arc<dyn BlobRead>>);
 
 impl BlobRead for BlobChain {
@@ -23,22 +22,22 @@ impl BlobRead for BlobChain {
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let missing = || ContentError::Missing {
-            digest: digest.clone(),
+        let Some(size) = self.stat(digest)? else {
+            return Err(ContentError::Missing {
+                digest: digest.clone(),
+            });
         };
-        let size = self.stat(digest)?.ok_or_else(missing)?;
         let mut copies: VecDeque<_> = self.0.iter().cloned().collect();
         copies.retain(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)));
-        let hasher = (offset == 0).then(|| Hasher::new(digest.algorithm()));
         let mut reader = ChainReader {
             digest: digest.clone(),
-            copies,
-            reader: Box::new(std::io::empty()),
-            left: size.saturating_sub(offset),
-            at: offset,
-            hasher,
+            unopened: copies,
+            current: Box::new(std::io::empty()),
+            remaining: size.saturating_sub(offset),
+            offset,
+            hasher: (offset == 0).then(|| Hasher::new(digest.algorithm())),
         };
-        reader.next_copy().unwrap_or_else(|| Err(missing()))?;
+        reader.open_next_copy()?;
         Ok(Box::new(reader))
     }
 
@@ -47,49 +46,54 @@ impl BlobRead for BlobChain {
             .0
             .iter()
             .filter(|blobs| blobs.stat(digest).is_ok_and(|size| size.is_some()));
-        match (holders.next(), holders.next()) {
-            // what no other can mend need not be hashed here too
-            (Some(only), None) => only.open_whole(digest),
-            _ => self.open(digest, 0),
+        // without a second copy there is nothing to continue with, so the reader's own check
+        // suffices and the blob need not be hashed here as well
+        if let (Some(only), None) = (holders.next(), holders.next()) {
+            return only.open_whole(digest);
         }
+        self.open(digest, 0)
     }
 }
 
-/// Reads one of several copies. Where it is damaged, the next one is read from that byte on. What
-/// begins at byte 0 is hashed as it leaves, since its beginning and its end may be of different
-/// copies: the last piece is held back if the digest is wrong.
+/// Reads one of several copies of a blob and continues with the next if it is damaged.
+///
+/// A read that starts at byte 0 is hashed as it passes: its beginning and end may come from
+/// different copies, each of which is right by itself. The last piece is held back if the digest is
+/// wrong.
 struct ChainReader {
     digest: Digest,
-    /// Those that were not opened yet.
-    copies: VecDeque<Arc<dyn BlobRead>>,
-    reader: Box<dyn Read + Send>,
-    at: u64,
-    left: u64,
+    /// The copies that were not opened yet.
+    unopened: VecDeque<Arc<dyn BlobRead>>,
+    current: Box<dyn Read + Send>,
+    offset: u64,
+    remaining: u64,
+    /// `None` if the read started in the middle, and after the end.
     hasher: Option<Hasher>,
 }
 
 impl ChainReader {
-    /// Opens the next copy that can be opened; `None` where there is none left.
-    fn next_copy(&mut self) -> Option<Result<(), ContentError>> {
-        let mut first = None;
-        while let Some(blobs) = self.copies.pop_front() {
-            match blobs.open(&self.digest, self.at) {
+    /// Opens the next copy that can be opened. Returns the first error if there is none.
+    fn open_next_copy(&mut self) -> Result<(), ContentError> {
+        let mut first_error = None;
+        while let Some(blobs) = self.unopened.pop_front() {
+            match blobs.open(&self.digest, self.offset) {
                 Ok(reader) => {
-                    self.reader = reader;
-                    return Some(Ok(()));
+                    self.current = reader;
+                    return Ok(());
                 }
-                Err(error) => first = first.or(Some(error)),
+                Err(error) => first_error = first_error.or(Some(error)),
             }
         }
-        first.map(Err)
+        Err(first_error.unwrap_or_else(|| ContentError::Missing {
+            digest: self.digest.clone(),
+        }))
     }
 
-    /// The next bytes of the copy that is read. A copy that ends early is a damaged one.
-    fn piece(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = buffer
-            .len()
-            .min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        match self.reader.read(&mut buffer[..length])? {
+    /// Reads from the current copy. A copy that ends early is a damaged one.
+    fn read_current(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.remaining).unwrap_or(usize::MAX);
+        let length = buffer.len().min(most);
+        match self.current.read(&mut buffer[..length])? {
             0 if length > 0 => Err(io::ErrorKind::UnexpectedEof.into()),
             count => Ok(count),
         }
@@ -99,78 +103,75 @@ impl ChainReader {
 impl Read for ChainReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = loop {
-            match self.piece(buffer) {
+            match self.read_current(buffer) {
                 Ok(count) => break count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // the first that is wrong is told, as the others only help
-                Err(error) => match self.next_copy() {
-                    Some(Ok(())) => {}
-                    _ => return Err(error),
-                },
+                Err(error) => {
+                    // if no copy is left, the damage is reported rather than the missing
+                    // replacement
+                    if self.open_next_copy().is_err() {
+                        return Err(error);
+                    }
+                }
             }
         };
         if let Some(hasher) = &mut self.hasher {
             hasher.update(&buffer[..count]);
         }
-        (self.at, self.left) = (self.at + count as u64, self.left - count as u64);
-        if self.left == 0
-            && self
-                .hasher
-                .take()
-                .is_some_and(|hasher| hasher.finish() != self.digest)
+        self.offset += count as u64;
+        self.remaining -= count as u64;
+        if self.remaining == 0
+            && let Some(hasher) = self.hasher.take()
+            && hasher.finish() != self.digest
         {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                ContentError::Damaged {
-                    digest: self.digest.clone(),
-                },
-            ));
+            let damaged = ContentError::Damaged {
+                digest: self.digest.clone(),
+            };
+            return Err(io::Error::new(io::ErrorKind::InvalidData, damaged));
         }
         Ok(count)
     }
 }
 
-/// Content that is nowhere.
+/// A blob that is missing, and the entries that need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingBlob {
-    /// What it is.
+    /// The missing blob.
     pub blob: Descriptor,
-    /// The entries that need it.
+    /// The names of the entries that need it.
     pub items: Vec<String>,
 }
 
-/// What the entries need and `blobs` lacks, or has in another size; by digest.
+/// Returns the blobs that the entries need and that `blobs` lacks or has in another size, sorted by
+/// digest.
 ///
 /// # Errors
-/// When `blobs` cannot say.
+/// If `blobs` cannot be read.
 pub fn missing_blobs<'a>(
     entries: impl IntoIterator<Item = &'a LockEntry>,
     blobs: &dyn BlobRead,
 ) -> Result<Vec<MissingBlob>, ContentError> {
-    let mut asked: BTreeMap<&Digest, Option<MissingBlob>> = BTreeMap::new();
+    // `None` is a blob that is present: each digest is looked up once
+    let mut checked: BTreeMap<&Digest, Option<MissingBlob>> = BTreeMap::new();
     for entry in entries {
-        for blob in entry
-            .parts
-            .iter()
-            .filter(|part| part.is_stored())
-            .map(|part| &part.descriptor)
-        {
-            if !asked.contains_key(&blob.digest) {
-                let there = blobs.stat(&blob.digest)? == Some(blob.size);
-                let missing = (!there).then(|| MissingBlob {
+        for part in entry.parts.iter().filter(|part| part.is_stored()) {
+            let blob = &part.descriptor;
+            if !checked.contains_key(&blob.digest) {
+                let is_present = blobs.stat(&blob.digest)? == Some(blob.size);
+                let missing = (!is_present).then(|| MissingBlob {
                     blob: blob.clone(),
                     items: Vec::new(),
                 });
-                asked.insert(&blob.digest, missing);
+                checked.insert(&blob.digest, missing);
             }
-            if let Some(Some(missing)) = asked.get_mut(&blob.digest)
+            if let Some(Some(missing)) = checked.get_mut(&blob.digest)
                 && missing.items.last() != Some(&entry.name)
             {
                 missing.items.push(entry.name.clone());
             }
         }
     }
-    Ok(asked.into_values().flatten().collect())
+    Ok(checked.into_values().flatten().collect())
 }
 
 #[cfg(test)]
@@ -180,30 +181,32 @@ mod tests {
 
     const CONTENT: &[u8] = b"hello world, once more";
 
-    /// A copy that breaks off after so many bytes, or has other bytes there and says nothing.
-    struct Damaged {
+    /// A copy that fails after `good` bytes, or silently has wrong bytes there if it `lies`.
+    struct DamagedCopy {
         good: usize,
         lies: bool,
     }
 
-    impl BlobRead for Damaged {
+    impl BlobRead for DamagedCopy {
         fn stat(&self, _: &Digest) -> Result<Option<u64>, ContentError> {
             Ok(Some(CONTENT.len() as u64))
         }
 
         fn open(&self, _: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-            let (offset, good) = (offset as usize, self.good.max(offset as usize));
-            let rest: Box<dyn Read + Send> = match self.lies {
-                true => Box::new(io::repeat(b'x').take((CONTENT.len() - good) as u64)),
-                false => Box::new(Broken),
+            let offset = offset as usize;
+            let good = self.good.max(offset);
+            let rest: Box<dyn Read + Send> = if self.lies {
+                Box::new(io::repeat(b'x').take((CONTENT.len() - good) as u64))
+            } else {
+                Box::new(BrokenReader)
             };
             Ok(Box::new(CONTENT[offset..good].chain(rest)))
         }
     }
 
-    struct Broken;
+    struct BrokenReader;
 
-    impl Read for Broken {
+    impl Read for BrokenReader {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
             Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -212,14 +215,14 @@ mod tests {
         }
     }
 
-    /// What is read of these copies, and the good one where there is one; whether it came to its
-    /// end.
+    /// Reads a chain of these copies, followed by an intact one if `good`. Returns the bytes, and
+    /// whether the read succeeded.
     fn read(copies: &[(usize, bool)], good: bool, offset: u64) -> (Vec<u8>, bool) {
         let dir = tempfile::tempdir().unwrap();
         let digest = Digest::sha256(CONTENT);
-        let mut places: Vec<Arc<dyn BlobRead>> = Vec::new();
+        let mut readers: Vec<Arc<dyn BlobRead>> = Vec::new();
         for &(good, lies) in copies {
-            places.push(Arc::new(Damaged { good, lies }));
+            readers.push(Arc::new(DamagedCopy { good, lies }));
         }
         if good {
             let disk = DiskStore::open(dir.path()).unwrap();
@@ -233,9 +236,9 @@ mod tests {
                 CONTENT,
             )
             .unwrap();
-            places.push(Arc::new(disk));
+            readers.push(Arc::new(disk));
         }
-        let chain = BlobChain(places);
+        let chain = BlobChain(readers);
         let mut reader = match offset {
             0 => chain.open_whole(&digest).unwrap(),
             _ => chain.open(&digest, offset).unwrap(),
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_copy_is_gone_on_with_from_the_next_that_has_it() {
+    fn reading_continues_in_the_next_copy_if_one_is_damaged() {
         for cut in 0..CONTENT.len() {
             assert_eq!(
                 read(&[(cut, false)], true, 0),
@@ -262,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_everywhere_or_lies_does_not_come_to_its_end() {
+    fn a_read_fails_if_all_copies_are_damaged_or_one_has_wrong_bytes() {
         let whole = CONTENT.len();
         assert_eq!(
             read(&[(5, false), (9, false)], false, 0),

@@ -55,7 +55,7 @@ pub trait BlobRead: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 pub enum ContentError {
     /// No storage has the blob.
-    #[error("{digest} is not there")]
+    #[error("{digest} is missing")]
     Missing {
         /// The digest that was requested.
         digest: Digest,

@@ -1,18 +1,20 @@
-//! Where content is brought to.
+//! The traits for what blobs are written to.
 
 use super::{FailedAttempt, PartOpener, TransferError};
 use futures_util::future::BoxFuture;
 use landfall_model::Descriptor;
 use std::sync::Arc;
 
-/// Where content is brought to: a store, a bundle that is being written, or a registry.
+/// What blobs are written to: a store, a bundle that is being written, or a registry.
 pub trait BlobSink: Send + Sync {
-    /// Begins to write content, or resumes what an earlier attempt or run left. `None` means that
-    /// it is there. With `in_order` it is written from its beginning to its end: what came in any
-    /// other order was wrong.
+    /// Begins to write a blob, or resumes what an earlier attempt or run left. Returns `None` if
+    /// the blob is already present.
+    ///
+    /// With `in_order`, it is written from the first byte to the last over one connection. This is
+    /// used after an attempt received wrong bytes, as ranges may have been the cause.
     ///
     /// # Errors
-    /// When it cannot be written, and no other attempt can fix that.
+    /// If the blob cannot be written and another attempt would not help.
     fn begin<'a>(
         &'a self,
         blob: &'a Descriptor,
@@ -20,12 +22,12 @@ pub trait BlobSink: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>>;
 }
 
-/// One piece of content that is being written to a [`BlobSink`].
+/// The write of one blob to a [`BlobSink`].
 pub trait BlobWrite: Send {
-    /// Takes what is not there from `opener`, and finishes: the content counts when its size and
-    /// digest are right.
+    /// Reads what is missing from `opener` and finishes the write. The blob becomes visible only
+    /// when its size and digest are right.
     ///
     /// # Errors
-    /// What broke.
+    /// What failed, and on which side.
     fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>>;
 }

@@ -1,5 +1,5 @@
-//! What a pull asks of the place that content is brought to: a store, or a bundle that is made
-//! straight from upstream.
+//! What a pull needs of its destination: a store, or a bundle that is written straight from
+//! upstream.
 
 use super::follower::Follower;
 use super::{BlobRead, BlobSink, DiskSpace, IdleSlots, LockEntry, WriteError};
@@ -8,82 +8,84 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// A place that content is brought to. It can be read from too, as far as content is there.
+/// The destination of a pull. What it already has can be read from it.
 pub trait BlobStore: BlobRead {
-    /// Whether the content is there and good, so that nothing need be fetched. With `rehash` it is
-    /// hashed, whatever was recorded when it came.
+    /// Whether the blob is here and intact, so that it need not be fetched. With `rehash`, it is
+    /// hashed even if an earlier verification is recorded.
     ///
     /// # Errors
-    /// When that cannot be found out.
-    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError>;
+    /// If the store cannot be read.
+    fn has_blob(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError>;
 
-    /// Whether [`BlobStore::holds`] reads and hashes content for its answer.
-    fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool;
+    /// Whether [`BlobStore::has_blob`] would read and hash the blob.
+    fn needs_hashing(&self, descriptor: &Descriptor, rehash: bool) -> bool;
 
-    /// Which of `wanted` are there, one after the other. [`super::present_blobs`] hashes what must
-    /// be hashed before.
+    /// Returns which of the `wanted` blobs are here. Works through them one by one; blobs that need
+    /// hashing are checked by [`super::present_blobs`], which uses all processors.
     ///
     /// # Errors
-    /// As [`BlobStore::holds`].
-    fn held(&self, wanted: Vec<Descriptor>) -> Result<HashSet<Digest>, WriteError> {
-        let mut here = HashSet::new();
+    /// If the store cannot be read.
+    fn present_blobs(&self, wanted: Vec<Descriptor>) -> Result<HashSet<Digest>, WriteError> {
+        let mut present = HashSet::new();
         for descriptor in wanted {
-            if self.holds(&descriptor, false)? {
-                here.insert(descriptor.digest);
+            if self.has_blob(&descriptor, false)? {
+                present.insert(descriptor.digest);
             }
         }
-        Ok(here)
+        Ok(present)
     }
 
-    /// Keeps a small piece of content that is not fetched.
+    /// Stores a small blob that is computed rather than fetched.
     ///
     /// # Errors
-    /// When it has another digest or size, or cannot be written.
-    fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError>;
+    /// If digest or size differ, or the store cannot be written.
+    fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError>;
 
-    /// It as a sink, which uses `slots` while they stand idle.
+    /// Returns this store as a sink. Big blobs use `slots` while they are idle.
     fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn BlobSink>;
 
-    /// The same for one piece of content, whose first write can be followed where the store can
-    /// show it while it comes.
-    fn followed(
+    /// Like [`BlobStore::sink`], for a single blob. If the store can show a blob while it is being
+    /// written, it sends a follower of the first write to `follower`.
+    fn sink_with_follower(
         self: Arc<Self>,
         limits: Limits,
         slots: IdleSlots,
-        by: oneshot::Sender<Follower>,
+        follower: oneshot::Sender<Follower>,
     ) -> Arc<dyn BlobSink> {
-        drop(by);
+        // a closed channel tells the receiver to wait for the whole blob
+        drop(follower);
         self.sink(limits, Some(slots))
     }
 
-    /// The room for this content, where the store knows; what of it is here in part needs less.
+    /// Returns the space that these blobs need and what is free, or `None` if the store cannot
+    /// tell. Blobs that are partly here need less.
     ///
     /// # Errors
-    /// When that cannot be found out.
-    fn room(
+    /// If the file system cannot be queried.
+    fn disk_space(
         &self,
         _wanted: &mut dyn Iterator<Item = (&Digest, u64)>,
     ) -> Result<Option<DiskSpace>, WriteError> {
         Ok(None)
     }
 
-    /// The content with the lowest rank is fetched first: here, the biggest.
-    fn rank(&self, descriptor: &Descriptor) -> u64 {
+    /// Returns a sort key: blobs with lower ranks are fetched first. By default the biggest come
+    /// first, so that no long transfer is left over at the end.
+    fn fetch_rank(&self, descriptor: &Descriptor) -> u64 {
         u64::MAX - descriptor.size
     }
 
-    /// This content is here now.
-    fn settled(&self, _descriptor: &Descriptor) {}
+    /// Tells the store that the transfer of a blob has succeeded.
+    fn mark_present(&self, _descriptor: &Descriptor) {}
 
-    /// What is recorded of content elsewhere than with it does not count from now on: it is looked
-    /// for where it stands.
-    fn doubt_lists(&self) {}
+    /// Ignores lists of present blobs from now on and asks for each blob instead.
+    fn distrust_lists(&self) {}
 
-    /// A run wants what the lock with this fingerprint and text names: nobody may remove that from
-    /// now on. It comes before anything is looked for.
+    /// Protects the blobs that a lock names from garbage collection until the claim expires. Call
+    /// it before any other method: what was found earlier may be removed meanwhile.
     ///
     /// # Errors
-    /// When that cannot be recorded, or some of it is being removed.
+    /// If the claim cannot be written, or some of the blobs are being removed right now.
     fn claim(
         &self,
         _fingerprint: &Digest,
@@ -93,9 +95,12 @@ pub trait BlobStore: BlobRead {
         Ok(())
     }
 
-    /// These entries have all their parts.
+    /// Records entries that have all their parts, for example in the `index.json` of the layout.
     ///
     /// # Errors
-    /// When that cannot be recorded.
-    fn name(&self, whole: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError>;
+    /// If they cannot be recorded.
+    fn record_complete(
+        &self,
+        entries: &mut dyn Iterator<Item = LockEntry>,
+    ) -> Result<(), WriteError>;
 }

@@ -1,9 +1,10 @@
-//! Work with files, on the threads that may block.
+//! Runs file operations of a sink on threads that may block.
 
 use super::{TransferError, WriteError};
 use landfall_http::ErrorKind;
 use landfall_model::report::TransferSide;
 
+/// Runs `work` on a blocking thread. A panic there becomes an error of the destination.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, WriteError> + Send + 'static,
 ) -> Result<T, TransferError> {

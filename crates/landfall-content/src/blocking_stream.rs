@@ -1,4 +1,4 @@
-//! A blocking reader as a stream.
+//! Turns a blocking reader into a stream.
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -6,22 +6,22 @@ use landfall_http::{ByteStream, ErrorKind, HttpError};
 use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The longest piece, in bytes.
-const PIECE: usize = 256 << 10;
-/// The length of a new buffer, in bytes: most blobs are small.
-const FIRST: usize = 16 << 10;
+/// The largest piece of the stream in bytes.
+const PIECE_SIZE: usize = 256 << 10;
+/// The size of a new buffer in bytes. It is small, as most blobs are.
+const INITIAL_SIZE: usize = 16 << 10;
 
-/// A blocking reader as a stream of pieces of at most 256 KiB, read on the blocking threads. Few
-/// buffers serve the whole stream.
+/// Turns a blocking reader into a stream of pieces of at most 256 KiB, which are read on blocking
+/// threads. The buffers of pieces that were dropped are used again.
 pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
-    let buffers = Buffers::default();
+    let buffers = FreeBuffers::default();
     futures_util::stream::unfold(Some(reader), move |reader| {
         let buffers = buffers.clone();
         async move {
             let mut reader = reader?;
             let reading = tokio::task::spawn_blocking(move || {
-                let mut piece = Piece::new(buffers);
-                while piece.length < PIECE {
+                let mut piece = PooledPiece::new(buffers);
+                while piece.length < PIECE_SIZE {
                     if piece.length == piece.buffer.len() {
                         piece.grow();
                     }
@@ -34,60 +34,62 @@ pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
                 }
                 Ok((piece, reader))
             });
-            let local = |error: String| Some((Err(HttpError::new(ErrorKind::Local, error)), None));
-            match reading.await {
-                Ok(Ok((piece, _))) if piece.length == 0 => None,
-                Ok(Ok((piece, reader))) => Some((Ok(Bytes::from_owner(piece)), Some(reader))),
-                Ok(Err(error)) => local(error.to_string()),
-                Err(error) => local(error.to_string()),
-            }
+            let message = match reading.await {
+                Ok(Ok((piece, _))) if piece.length == 0 => return None,
+                Ok(Ok((piece, reader))) => {
+                    return Some((Ok(Bytes::from_owner(piece)), Some(reader)));
+                }
+                Ok(Err(error)) => error.to_string(),
+                Err(error) => error.to_string(),
+            };
+            Some((Err(HttpError::new(ErrorKind::Local, message)), None))
         }
     })
     .boxed()
 }
 
-/// Buffers of at most [`PIECE`] bytes that are free.
-type Buffers = Arc<Mutex<Vec<Vec<u8>>>>;
+/// Buffers of at most [`PIECE_SIZE`] bytes that no piece uses.
+type FreeBuffers = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// The beginning of a buffer, which is free again when the piece is dropped: fresh memory is
-/// cleared page by page.
-struct Piece {
+/// The filled part of a buffer. The buffer is used again after the piece is dropped, as fresh
+/// memory costs a page fault for each page.
+struct PooledPiece {
     buffer: Vec<u8>,
     length: usize,
-    home: Buffers,
+    pool: FreeBuffers,
 }
 
-impl Piece {
-    fn new(home: Buffers) -> Piece {
-        let free = home.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Piece {
+impl PooledPiece {
+    fn new(pool: FreeBuffers) -> PooledPiece {
+        let free = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        PooledPiece {
             buffer: free.unwrap_or_default(),
             length: 0,
-            home,
+            pool,
         }
     }
 
-    /// Makes its full buffer larger. The new one is of memory that is cleared already: `resize`
-    /// writes it byte by byte in a debug build.
+    /// Enlarges a full buffer. `vec![0; n]` takes memory that the system has cleared, while
+    /// `resize` clears it byte by byte in a debug build.
     fn grow(&mut self) {
         let full = std::mem::replace(
             &mut self.buffer,
-            vec![0; (4 * self.length).clamp(FIRST, PIECE)],
+            vec![0; (4 * self.length).clamp(INITIAL_SIZE, PIECE_SIZE)],
         );
         self.buffer[..full.len()].copy_from_slice(&full);
     }
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for PooledPiece {
     fn as_ref(&self) -> &[u8] {
         &self.buffer[..self.length]
     }
 }
 
-impl Drop for Piece {
+impl Drop for PooledPiece {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
-        self.home
+        self.pool
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(buffer);

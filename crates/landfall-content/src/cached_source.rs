@@ -1,7 +1,7 @@
-//! Upstream with a store in front of it.
+//! An upstream source with a store as its cache.
 
 use super::blocking::blocking;
-use super::follower::{Bringing, follow};
+use super::follower::{BackgroundTransfer, follow};
 use super::{BlobStore, EntryPart, IdleSlots, LocalSource, OpenedPart, PartSource, Transfer};
 use futures_util::future::BoxFuture;
 use landfall_http::{HttpError, UnlimitedSlot, inherit_upload_mark};
@@ -10,73 +10,74 @@ use landfall_model::report::SilentProgress;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot, watch};
 
-/// What a [`CachedSource`] keeps of the content that passes.
+/// What a [`CachedSource`] does with blobs that the store lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CachePolicy {
-    /// Nothing: content of the store comes from there, the rest streams past.
+    /// They are streamed from upstream and not stored.
     ReadOnly,
-    /// Everything: what the store lacks is brought into it first.
+    /// They are written to the store, and read from there while they arrive.
     ReadThrough,
 }
 
-/// Upstream with a store in front of it.
+/// An upstream source with a store as its cache: parts that the store has are read from it.
 pub struct CachedSource {
     store: Arc<dyn BlobStore>,
     local: LocalSource,
     upstream: Arc<dyn PartSource>,
-    keep: CachePolicy,
+    policy: CachePolicy,
     limits: Limits,
     slots: IdleSlots,
 }
 
 impl CachedSource {
-    /// `upstream`, with `store` in front.
+    /// Puts `store` in front of `upstream`.
     pub fn new(
         store: Arc<dyn BlobStore>,
         upstream: Arc<dyn PartSource>,
-        keep: CachePolicy,
+        policy: CachePolicy,
         limits: Limits,
     ) -> CachedSource {
-        // there is no end of a run to wait for: what comes is wanted now
-        let (_, begun) = watch::channel(true);
-        let slots = IdleSlots::new(Arc::new(Semaphore::new(limits.jobs)), begun);
+        // idle slots are normally free only at the end of a run; here a reader waits for each blob,
+        // so they may be used from the start
+        let (_, all_begun) = watch::channel(true);
+        let slots = IdleSlots::new(Arc::new(Semaphore::new(limits.jobs)), all_begun);
         CachedSource {
             local: LocalSource(store.clone()),
             store,
             upstream,
-            keep,
+            policy,
             limits,
             slots,
         }
     }
 
-    /// Brings a part into the store, and reads it there while it comes.
-    async fn open_coming(&self, part: &EntryPart, offset: u64) -> Result<OpenedPart, HttpError> {
-        let (by, begun) = oneshot::channel();
+    /// Transfers a part into the store and reads it there while it arrives.
+    async fn read_through(&self, part: &EntryPart, offset: u64) -> Result<OpenedPart, HttpError> {
+        let (follower, begun) = oneshot::channel();
         let sink = self
             .store
             .clone()
-            .followed(self.limits, self.slots.clone(), by);
-        let (source, limits) = (self.upstream.clone(), self.limits);
-        // bytes are counted on their way out, not a second time on their way in
+            .sink_with_follower(self.limits, self.slots.clone(), follower);
         let transfer = Transfer {
-            source,
+            source: self.upstream.clone(),
             sink,
-            limits,
+            limits: self.limits,
+            // progress counts the bytes when they leave, so not a second time here
             progress: Arc::new(SilentProgress),
         };
-        let wanted = part.clone();
-        // the upload that reads it lends its slot while nothing comes
-        let bringing = async move { transfer.bring(&wanted, Arc::new(UnlimitedSlot)).await };
-        let mut bringing = Bringing(tokio::spawn(inherit_upload_mark(bringing)));
+        let part_to_fetch = part.clone();
+        // no slot: the upload that reads the part lends its own while no bytes arrive
+        let fetching = async move { transfer.run(&part_to_fetch, Arc::new(UnlimitedSlot)).await };
+        let mut fetching = BackgroundTransfer(tokio::spawn(inherit_upload_mark(fetching)));
         match begun.await {
             Ok(follower) => {
-                let stream = follow(follower, bringing, (offset, part.descriptor.size)).await?;
+                let size = part.descriptor.size;
+                let stream = follow(follower, fetching, offset..size).await?;
                 Ok(OpenedPart::checked(offset, stream))
             }
-            // it is there by now, or no write could begin
+            // the blob is present by now, the store shows no partial blobs, or the write failed
             Err(_) => {
-                bringing.end().await?;
+                fetching.finish().await?;
                 self.local.open(part, offset).await
             }
         }
@@ -94,12 +95,17 @@ impl PartSource for CachedSource {
         offset: u64,
     ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
         Box::pin(async move {
-            let (store, descriptor) = (self.store.clone(), part.descriptor.clone());
-            let is_here = blocking(move || store.holds(&descriptor, false)).await;
-            match (is_here.map_err(|failed| *failed.why)?, self.keep) {
-                (true, _) => self.local.open(part, offset).await,
-                (false, CachePolicy::ReadOnly) => self.upstream.open(part, offset).await,
-                (false, CachePolicy::ReadThrough) => self.open_coming(part, offset).await,
+            let store = self.store.clone();
+            let descriptor = part.descriptor.clone();
+            let is_present = blocking(move || store.has_blob(&descriptor, false))
+                .await
+                .map_err(|failed| *failed.why)?;
+            if is_present {
+                return self.local.open(part, offset).await;
+            }
+            match self.policy {
+                CachePolicy::ReadOnly => self.upstream.open(part, offset).await,
+                CachePolicy::ReadThrough => self.read_through(part, offset).await,
             }
         })
     }

@@ -1,24 +1,24 @@
-//! Content that is read to its end, piece by piece.
+//! Reads and hashes a reader to its end, chunk by chunk.
 
 use landfall_model::{Algorithm, Digest, Hasher};
 use std::io::{self, ErrorKind, Read};
 
-/// How many bytes are read at once.
-const PIECE: usize = 256 << 10;
+/// The size of the buffer in bytes.
+const CHUNK_SIZE: usize = 256 << 10;
 
-/// Reads `reader` to its end and hands each piece to `each`.
+/// Reads `reader` to its end and calls `each` with every chunk.
 ///
 /// # Errors
-/// When a read fails, or `each` does.
+/// If a read or `each` fails.
 pub fn for_each_chunk<E: From<io::Error>>(
     reader: &mut impl Read,
     mut each: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut piece = vec![0; PIECE];
+    let mut buffer = vec![0; CHUNK_SIZE];
     loop {
-        match reader.read(&mut piece) {
+        match reader.read(&mut buffer) {
             Ok(0) => return Ok(()),
-            Ok(count) => each(&piece[..count])?,
+            Ok(count) => each(&buffer[..count])?,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error.into()),
         }
@@ -33,14 +33,14 @@ pub fn has_digest(reader: &mut impl Read, digest: &Digest) -> io::Result<bool> {
     Ok(digest_of(reader, digest.algorithm())? == *digest)
 }
 
-/// The digest of everything that `reader` still has.
+/// Reads `reader` to its end and returns the digest of what it read.
 ///
 /// # Errors
-/// When a read fails.
+/// If a read fails.
 pub fn digest_of(reader: &mut impl Read, algorithm: Algorithm) -> io::Result<Digest> {
     let mut hasher = Hasher::new(algorithm);
-    for_each_chunk(reader, |piece| {
-        hasher.update(piece);
+    for_each_chunk(reader, |chunk| {
+        hasher.update(chunk);
         Ok::<_, io::Error>(())
     })?;
     Ok(hasher.finish())

@@ -1,20 +1,20 @@
-//! Copying the whole of a blob to a receiver that takes it piece by piece.
+//! Copies a whole blob to a receiver that takes it chunk by chunk.
 
 use super::chunks::for_each_chunk;
 use super::{BlobRead, ContentError};
 use landfall_model::{Digest, Hasher};
 use std::io;
 
-/// Why a blob is not copied.
+/// Why a blob cannot be copied.
 #[derive(Debug)]
 pub enum CopyError {
-    /// It cannot be read, or has other bytes.
+    /// The blob cannot be read, or has other bytes.
     Content(ContentError),
-    /// The receiver refused.
+    /// The receiver failed.
     Write(io::Error),
 }
 
-/// Why the copying of one piece failed.
+/// Why a chunk cannot be copied.
 enum ChunkError {
     Read(io::Error),
     Write(io::Error),
@@ -26,34 +26,38 @@ impl From<io::Error> for ChunkError {
     }
 }
 
-/// Hands a blob of `size` bytes to `to`, never more than these, and checks its digest. Where that
-/// fails, what `to` got may be wrong.
+/// Copies a blob of `size` bytes to `write`, never more, and checks its digest at the end. On an
+/// error, what `write` has received may be wrong.
 ///
 /// # Errors
-/// When it cannot be read or has other bytes, and when `to` fails.
+/// If the blob cannot be read or has other bytes, or if `write` fails.
 pub fn copy_checked(
     blobs: &dyn BlobRead,
     digest: &Digest,
     size: u64,
-    mut to: impl FnMut(&[u8]) -> io::Result<()>,
+    mut write: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<(), CopyError> {
-    let (mut hasher, mut left) = (Hasher::new(digest.algorithm()), size);
+    let mut hasher = Hasher::new(digest.algorithm());
+    let mut remaining = size;
     let mut reader = blobs.open(digest, 0).map_err(CopyError::Content)?;
-    let copied = for_each_chunk(&mut reader, |piece| {
-        left = left
-            .checked_sub(piece.len() as u64)
-            .ok_or_else(|| io::Error::other("it is too long"))?;
-        hasher.update(piece);
-        to(piece).map_err(ChunkError::Write)
+    let copied = for_each_chunk(&mut reader, |chunk| {
+        remaining = remaining
+            .checked_sub(chunk.len() as u64)
+            .ok_or_else(|| io::Error::other("it is longer than its size"))?;
+        hasher.update(chunk);
+        write(chunk).map_err(ChunkError::Write)
     });
-    copied.map_err(|step| match step {
-        ChunkError::Read(source) => CopyError::Content(ContentError::Read {
-            digest: digest.clone(),
-            source,
-        }),
-        ChunkError::Write(error) => CopyError::Write(error),
-    })?;
-    if left > 0 || hasher.finish() != *digest {
+    match copied {
+        Ok(()) => {}
+        Err(ChunkError::Read(source)) => {
+            return Err(CopyError::Content(ContentError::Read {
+                digest: digest.clone(),
+                source,
+            }));
+        }
+        Err(ChunkError::Write(error)) => return Err(CopyError::Write(error)),
+    }
+    if remaining > 0 || hasher.finish() != *digest {
         return Err(CopyError::Content(ContentError::Damaged {
             digest: digest.clone(),
         }));

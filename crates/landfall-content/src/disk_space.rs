@@ -1,34 +1,34 @@
-//! Room on a disk: what is needed, and what is free there.
+//! Free disk space, compared with what a run needs.
 
 use landfall_model::human_size;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is needed in a folder, and what is free there.
+/// The disk space that a run needs in a folder, and how much is free.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskSpace {
-    /// The folder.
+    /// The folder that is written to; it may not exist yet.
     pub folder: PathBuf,
-    /// Bytes that are needed at the most.
+    /// The upper bound of what is needed, in bytes.
     pub needed: u64,
-    /// Bytes that this user can write there.
+    /// How many bytes this user can still write there.
     pub free: u64,
 }
 
 impl DiskSpace {
-    /// The room in `folder`, or where it would be made.
+    /// Measures the free space of the file system that holds `folder`, or would hold it.
     ///
     /// # Errors
-    /// When the system does not tell.
-    pub fn of(folder: &Path, needed: u64) -> io::Result<DiskSpace> {
+    /// If the file system cannot be queried.
+    pub fn measure(folder: &Path, needed: u64) -> io::Result<DiskSpace> {
         let absolute = std::path::absolute(folder)?;
-        let there = absolute
+        let existing = absolute
             .ancestors()
             .find(|folder| folder.exists())
             .unwrap_or(&absolute);
-        let system = rustix::fs::statvfs(there)?;
-        let free = system.f_bavail.saturating_mul(system.f_frsize);
+        let stats = rustix::fs::statvfs(existing)?;
+        let free = stats.f_bavail.saturating_mul(stats.f_frsize);
         Ok(DiskSpace {
             folder: folder.into(),
             needed,
@@ -36,7 +36,7 @@ impl DiskSpace {
         })
     }
 
-    /// Whether it is enough.
+    /// Whether the free space suffices.
     pub fn is_enough(&self) -> bool {
         self.needed <= self.free
     }
@@ -44,11 +44,12 @@ impl DiskSpace {
 
 impl fmt::Display for DiskSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (needed, free) = (human_size(self.needed), human_size(self.free));
         write!(
             f,
-            "needs at most {needed} in {}, which has {free} free",
-            self.folder.display()
+            "needs at most {} in {}, which has {} free",
+            human_size(self.needed),
+            self.folder.display(),
+            human_size(self.free)
         )
     }
 }
@@ -58,15 +59,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_room_of_a_folder_that_is_not_there_is_that_of_its_disk() {
+    fn a_missing_folder_has_the_free_space_of_its_file_system() {
         let dir = tempfile::tempdir().unwrap();
-        let room = DiskSpace::of(&dir.path().join("a/b"), 1).unwrap();
-        // others write to the disk meanwhile
+        let space = DiskSpace::measure(&dir.path().join("a/b"), 1).unwrap();
+        // other processes write to the disk meanwhile
         assert!(
-            room.free
-                .abs_diff(DiskSpace::of(dir.path(), 1).unwrap().free)
+            space
+                .free
+                .abs_diff(DiskSpace::measure(dir.path(), 1).unwrap().free)
                 < 4 << 30
         );
-        assert!(room.is_enough() && !DiskSpace::of(dir.path(), u64::MAX).unwrap().is_enough());
+        assert!(
+            space.is_enough()
+                && !DiskSpace::measure(dir.path(), u64::MAX)
+                    .unwrap()
+                    .is_enough()
+        );
     }
 }

@@ -1,61 +1,62 @@
-//! A part: one blob or manifest, and where its bytes come from.
+//! One blob or manifest of a lock entry, and where its bytes come from.
 
 use landfall_model::{Descriptor, Digest};
 use std::sync::Arc;
 
-/// One blob or manifest of an [`Entry`].
+/// One blob or manifest of a [`LockEntry`](crate::LockEntry).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryPart {
-    /// What it is.
+    /// Digest, size and media type.
     pub descriptor: Descriptor,
     /// Where its bytes come from.
     pub origin: PartOrigin,
 }
 
-/// Where the bytes of a [`EntryPart`] come from.
+/// Where the bytes of an [`EntryPart`] come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PartOrigin {
-    /// A manifest of a registry, asked for by digest in `registry/repository`.
+    /// A manifest of a registry, requested by digest.
     Manifest {
-        /// Registry host, as in the lock.
+        /// The host of the registry, as in the lock.
         registry: Arc<str>,
-        /// Repository.
+        /// The repository there.
         repository: Arc<str>,
     },
     /// A blob of a registry.
     Blob {
-        /// Registry host, as in the lock.
+        /// The host of the registry, as in the lock.
         registry: Arc<str>,
-        /// Repository.
+        /// The repository there.
         repository: Arc<str>,
     },
-    /// A layer that its registry need not have; the manifests of its image name URLs for it.
+    /// A foreign layer: the registry need not have it, and the manifests of its image list URLs for
+    /// it.
     Foreign {
-        /// Registry host, as in the lock.
+        /// The host of the registry, as in the lock.
         registry: Arc<str>,
-        /// Repository.
+        /// The repository there.
         repository: Arc<str>,
-        /// The image's manifests.
+        /// The manifests of the image, which list the URLs.
         manifests: Vec<Descriptor>,
     },
-    /// A URL.
+    /// A file on a web server.
     Url(String),
-    /// Several URLs of the same bytes: the first is its own, and the next is asked where one has it
-    /// no more.
+    /// A file with several URLs for the same bytes. The first is its own; the next is tried if one
+    /// no longer has the file.
     Urls(Vec<String>),
-    /// Nowhere: the bytes follow from the lock.
+    /// Computed from the lock, so nothing is fetched.
     Computed(Vec<u8>),
-    /// The index `of`, less the children that are not in `keep` ([`landfall_model::trim_index`]).
+    /// The index `of` without the children that are not in `keep` ([`landfall_model::trim_index`]).
     Trimmed {
-        /// The untouched index; it stands in the same entry.
+        /// The untrimmed index, a part of the same entry.
         of: Descriptor,
-        /// The digests of its children that are kept.
+        /// The digests of the children that are kept.
         keep: std::collections::BTreeSet<Digest>,
     },
 }
 
 impl PartOrigin {
-    /// Its own URL, where it is one of a web server.
+    /// Returns the URL of a file on a web server; the first if it has several.
     pub fn url(&self) -> Option<&str> {
         match self {
             PartOrigin::Url(url) => Some(url),
@@ -66,8 +67,8 @@ impl PartOrigin {
 }
 
 impl EntryPart {
-    /// The registry or web server that has its bytes, as the lock names it; empty if they follow
-    /// from the lock.
+    /// Returns the registry or web server that has the bytes, as the lock names it, or an empty
+    /// string if they are computed.
     pub fn host(&self) -> &str {
         match &self.origin {
             PartOrigin::Manifest { registry, .. }
@@ -79,7 +80,7 @@ impl EntryPart {
         }
     }
 
-    /// Whether it is sent to a registry as a manifest.
+    /// Whether a push delivers the part as a manifest, not as a blob.
     pub fn is_manifest(&self) -> bool {
         match &self.origin {
             PartOrigin::Manifest { .. } | PartOrigin::Trimmed { .. } => true,
@@ -93,7 +94,7 @@ impl EntryPart {
         }
     }
 
-    /// Whether its bytes must be kept: those of others follow from the lock or from another part.
+    /// Whether the bytes must be stored. Other parts are computed from the lock or another part.
     pub fn is_stored(&self) -> bool {
         !matches!(
             self.origin,

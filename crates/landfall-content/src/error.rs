@@ -1,56 +1,57 @@
-//! Why content cannot be written, and why a part cannot be moved.
+//! Why a blob cannot be written, and why a part cannot be transferred.
 
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
 use landfall_model::{Descriptor, Digest};
 use std::path::{Path, PathBuf};
 
-/// Why content cannot be written.
+/// Why a blob cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// A file or folder of the sink: what was tried, and the system's answer.
+    /// An operation on a file or folder of the sink failed.
     #[error("{sink}cannot {action} {path}: {source}{hint}")]
     Io {
-        /// The sink's name and a colon, where messages name it.
+        /// The name of the sink with a colon, for messages that name it; else empty.
         sink: &'static str,
-        /// What was tried.
+        /// The operation that failed, as a verb.
         action: &'static str,
-        /// With which file.
+        /// The file or folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the operating system.
         source: std::io::Error,
-        /// What to do about it; empty, or begins with a semicolon.
+        /// What to do about it, beginning with a semicolon; may be empty.
         hint: &'static str,
     },
-    /// Content that came in has another digest than it should have.
-    #[error("the bytes that came are not {wanted}: they are {found}")]
+    /// The received bytes have another digest.
+    #[error("received wrong bytes: expected {wanted}, got {found}")]
     Digest {
-        /// What was wanted.
+        /// The expected digest.
         wanted: Digest,
-        /// What came.
+        /// The digest of what was received.
         found: Digest,
     },
-    /// Content that came in has another size than it should have.
-    #[error("{wanted} should have {size} bytes, {found} came")]
+    /// The number of received bytes differs from the size of the blob.
+    #[error("received {found} bytes of {wanted}, expected {size}")]
     Size {
-        /// What was wanted.
+        /// The blob.
         wanted: Digest,
-        /// Its size.
+        /// Its size in bytes.
         size: u64,
-        /// What came.
+        /// How many bytes were received.
         found: u64,
     },
-    /// The sink refuses for a reason of its own.
+    /// The sink refuses the blob for a reason of its own.
     #[error("{0}")]
     Refused(String),
 }
 
 impl WriteError {
-    /// A step with a file that failed.
+    /// Returns the error for an operation on a file that failed.
     pub fn io(action: &'static str, path: &Path, source: std::io::Error) -> WriteError {
-        let hint = match is_full(&source) {
-            true => "; free some space and run it again, it goes on from here",
-            false => "",
+        let hint = if is_full(&source) {
+            "; free some space and run it again to resume"
+        } else {
+            ""
         };
         WriteError::Io {
             sink: "",
@@ -61,13 +62,13 @@ impl WriteError {
         }
     }
 
-    /// Whether the disk has no room.
+    /// Whether the disk or the user's quota on it is full.
     pub fn is_full_disk(&self) -> bool {
         matches!(self, WriteError::Io { source, .. } if is_full(source))
     }
 }
 
-/// Whether no byte more goes to this disk, or to this user's share of it.
+/// Whether the disk, or this user's quota on it, is full.
 fn is_full(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
@@ -75,18 +76,18 @@ fn is_full(error: &std::io::Error) -> bool {
     )
 }
 
-/// A part that could not be moved.
+/// Why a part cannot be transferred.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{why}")]
 pub struct TransferError {
-    /// Which side failed.
+    /// The side that failed.
     pub side: TransferSide,
-    /// Why.
+    /// What failed there.
     pub why: Box<HttpError>,
 }
 
 impl TransferError {
-    /// An error of this side and class.
+    /// Returns an error of this side and kind.
     pub fn new(side: TransferSide, kind: ErrorKind, message: impl Into<String>) -> TransferError {
         TransferError {
             side,
@@ -94,8 +95,8 @@ impl TransferError {
         }
     }
 
-    /// Whether another URL may have what this one lacks, or has otherwise by now.
-    pub fn is_elsewhere(&self) -> bool {
+    /// Whether another URL may have the part: this one lacks it, denies it, or has other bytes.
+    pub fn may_be_elsewhere(&self) -> bool {
         self.side == TransferSide::Source
             && matches!(
                 self.why.kind,
@@ -103,26 +104,26 @@ impl TransferError {
             )
     }
 
-    /// The same error, and how it went on at `url`.
+    /// Appends the error of the next URL that was tried.
     #[must_use]
     pub fn then(self, url: &str, next: &TransferError) -> TransferError {
         let next = next.to_string();
-        let place = if next.contains(url) {
-            String::new()
+        let next = if next.contains(url) {
+            next
         } else {
-            format!("{url}: ")
+            format!("{url}: {next}")
         };
-        TransferError::new(self.side, self.why.kind, format!("{self}; {place}{next}"))
+        TransferError::new(self.side, self.why.kind, format!("{self}; {next}"))
     }
 
     /// Whether the disk of the destination is full.
     pub fn is_full(&self) -> bool {
-        let cause = std::error::Error::source(&*self.why)
-            .and_then(|cause| cause.downcast_ref::<WriteError>());
-        cause.is_some_and(WriteError::is_full_disk)
+        std::error::Error::source(&*self.why)
+            .and_then(|cause| cause.downcast_ref::<WriteError>())
+            .is_some_and(WriteError::is_full_disk)
     }
 
-    /// An error of the source.
+    /// Returns an error of the source.
     pub fn source(why: HttpError) -> TransferError {
         TransferError {
             side: TransferSide::Source,
@@ -130,7 +131,7 @@ impl TransferError {
         }
     }
 
-    /// An error of the destination.
+    /// Returns an error of the destination.
     pub fn destination(why: HttpError) -> TransferError {
         TransferError {
             side: TransferSide::Destination,
@@ -141,6 +142,7 @@ impl TransferError {
 
 impl From<WriteError> for TransferError {
     fn from(error: WriteError) -> TransferError {
+        // the sink only notices wrong bytes: it is the source that sent them
         let (side, kind) = match &error {
             WriteError::Digest { .. } | WriteError::Size { .. } => {
                 (TransferSide::Source, ErrorKind::Invalid)
@@ -157,11 +159,11 @@ impl From<WriteError> for TransferError {
     }
 }
 
-/// A stream that ended before the content did.
-pub(super) fn ended(descriptor: &Descriptor, at: u64) -> HttpError {
-    let Descriptor { digest, size, .. } = descriptor;
+/// Returns the error for a stream that ended after `received` bytes, before the end of the blob.
+pub(super) fn truncated(blob: &Descriptor, received: u64) -> HttpError {
+    let Descriptor { digest, size, .. } = blob;
     HttpError::new(
         ErrorKind::Network,
-        format!("{digest}: the answer ended after {at} of {size} bytes"),
+        format!("{digest}: the response ended after {received} of {size} bytes"),
     )
 }

@@ -1,19 +1,19 @@
-//! Content as runs of files, for whoever has the system send them.
+//! Blobs as ranges of files, which the kernel can send.
 
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// Bytes of content that lie together in a file.
+/// A contiguous range of a file that holds bytes of a blob.
 #[derive(Debug, Clone)]
 pub struct FileRun {
-    /// The file.
+    /// The open file.
     pub file: Arc<File>,
-    /// Where they begin in it.
+    /// The offset of the range in the file.
     pub at: u64,
-    /// How many they are; at least one.
+    /// The length of the range in bytes, at least 1.
     pub length: u64,
 }
 
-/// The runs of one blob, in its order.
+/// The runs of a blob in order. A run is checked before it is returned, and an error ends them.
 pub type FileRuns = Box<dyn Iterator<Item = io::Result<FileRun>> + Send>;

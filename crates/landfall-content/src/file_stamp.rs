@@ -1,21 +1,22 @@
-//! How a file looks: what tells whether content that was hashed is still what is there.
+//! Tells whether a file that was hashed is still unchanged.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// How a file looked when its content was hashed.
+/// What identifies the content of a file that was hashed. As long as inode, modification time and
+/// size stay the same, the hash holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileStamp {
-    /// Its inode.
+    /// The inode number.
     pub inode: u64,
-    /// When it was changed last, in seconds and nanoseconds.
+    /// The time of the last modification, in seconds and nanoseconds.
     pub mtime: (i64, i64),
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
 impl FileStamp {
-    /// How a file with this metadata looks.
+    /// Returns the stamp of a file with this metadata.
     pub fn of(metadata: &Metadata) -> FileStamp {
         FileStamp {
             inode: metadata.ino(),

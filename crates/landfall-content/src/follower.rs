@@ -1,133 +1,161 @@
-//! Content that is read while it is being written: an upload need not wait for the end of a
+//! Reads a blob while it is being written, so that an upload need not wait for the end of a
 //! download.
 
-use super::{PartialBlob, TransferError, TransferOutcome};
+use super::{PartialBlob, TransferError, TransferOutcome, WriteError};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use landfall_http::{ByteStream, ErrorKind, HttpError};
+use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
-/// The longest piece, in bytes.
-const PIECE: u64 = 256 << 10;
+/// The largest piece of the stream in bytes.
+const PIECE_SIZE: u64 = 256 << 10;
 
-/// How far a writer came.
+/// How much of a blob a writer has written.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Written {
-    /// So many bytes are there, from the first on.
+pub(super) struct WriteProgress {
+    /// The number of bytes that are written, from the first on.
     pub(super) bytes: u64,
-    /// All are there, and have the digest.
-    pub(super) is_right: bool,
-    /// How often it began anew. What was read before that is not the beginning of what comes after.
+    /// Whether the blob is complete and has its digest.
+    pub(super) is_verified: bool,
+    /// How often the writer started over. What was read before a restart must not be continued with
+    /// bytes written after it.
     pub(super) restarts: u32,
 }
 
-/// What a writer writes, for a reader beside it.
+/// Sees what a writer writes, for a reader that follows it.
 #[derive(Debug)]
 pub struct Follower {
     pub(super) partial: Arc<dyn PartialBlob>,
-    pub(super) written: watch::Receiver<Written>,
+    pub(super) progress: watch::Receiver<WriteProgress>,
 }
 
-/// The task that brings the content. It ends with whoever follows it.
-pub(super) struct Bringing(pub(super) JoinHandle<Result<TransferOutcome, TransferError>>);
+/// The task that transfers the followed blob. It is aborted when the reader is dropped.
+pub(super) struct BackgroundTransfer(pub(super) JoinHandle<Result<TransferOutcome, TransferError>>);
 
-impl Bringing {
-    /// What came of it.
+impl BackgroundTransfer {
+    /// Waits for the end of the transfer.
     ///
-    /// # Errors
-    /// Why the content is not there. It was tried as often as that may help, and is not tried again
-    /// for this error.
-    pub(super) async fn end(&mut self) -> Result<(), HttpError> {
-        let local =
-            |error: tokio::task::JoinError| HttpError::new(ErrorKind::Local, error.to_string());
-        let brought = (&mut self.0).await.map_err(local)?;
-        brought.map(drop).map_err(|failed| {
-            let mut error = *failed.why;
-            if matches!(error.kind, ErrorKind::Network | ErrorKind::Invalid) {
-                error.kind = ErrorKind::GivenUp;
+    /// A network error becomes `GivenUp`: the transfer has made all its attempts, so the upload
+    /// that reads the blob must not add its own.
+    pub(super) async fn finish(&mut self) -> Result<(), HttpError> {
+        let failed = match (&mut self.0).await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(failed)) => failed,
+            Err(error) => {
+                return Err(HttpError::new(
+                    ErrorKind::Local,
+                    JoinError::to_string(&error),
+                ));
             }
-            error
-        })
+        };
+        let mut error = *failed.why;
+        if matches!(error.kind, ErrorKind::Network | ErrorKind::Invalid) {
+            error.kind = ErrorKind::GivenUp;
+        }
+        Err(error)
     }
 }
 
-impl Drop for Bringing {
+impl Drop for BackgroundTransfer {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-/// The content of `size` bytes that `follower` sees, from `at` on. The last byte is held back until
-/// the digest is known to be right.
-///
-/// # Errors
-/// As [`Bringing::end`], before the first byte.
+/// Streams the bytes `range` of the blob that `follower` sees; the range must reach to its end. The
+/// last byte is held back until the digest was verified. Returns an error if the transfer fails
+/// before the first byte of the range is there.
 pub(super) async fn follow(
     mut follower: Follower,
-    mut bringing: Bringing,
-    (at, size): (u64, u64),
+    transfer: BackgroundTransfer,
+    range: Range<u64>,
 ) -> Result<ByteStream, HttpError> {
     let begun = follower
-        .written
-        .wait_for(|written| written.is_right || written.bytes > at)
-        .await;
-    let Ok(restarts) = begun.map(|written| written.restarts) else {
-        return Err(ended(follower, &mut bringing).await);
+        .progress
+        .wait_for(|progress| progress.is_verified || progress.bytes > range.start)
+        .await
+        .map(|progress| progress.restarts);
+    let mut stream = FollowingStream {
+        follower,
+        transfer,
+        at: range.start,
+        size: range.end,
+        restarts: 0,
     };
-    let stream =
-        futures_util::stream::unfold(Some((follower, bringing, at)), move |state| async move {
-            let (mut follower, mut bringing, at) = state?;
-            loop {
-                let written = *follower.written.borrow_and_update();
-                if written.restarts != restarts {
-                    return Some((Err(ended(follower, &mut bringing).await), None));
-                }
-                let end = if written.is_right {
-                    size
-                } else {
-                    written.bytes.min(size.saturating_sub(1))
-                };
-                if at < end {
-                    let mut piece = vec![0; (end - at).min(PIECE) as usize];
-                    // just written: a read from the page cache is shorter than a switch to another
-                    // thread
-                    let read = follower.partial.read(&mut piece, at);
-                    // what is read while it begins anew is no more, or of the new beginning
-                    if follower.written.borrow().restarts != restarts {
-                        continue;
-                    }
-                    let local = |error: super::WriteError| {
-                        HttpError::new(ErrorKind::Local, error.to_string())
-                    };
-                    let next = at + piece.len() as u64;
-                    return Some((
-                        read.map(|()| Bytes::from(piece)).map_err(local),
-                        Some((follower, bringing, next)),
-                    ));
-                }
-                if written.is_right {
-                    return None;
-                }
-                if follower.written.changed().await.is_err() {
-                    return Some((Err(ended(follower, &mut bringing).await), None));
-                }
-            }
-        });
-    Ok(stream.boxed())
+    match begun {
+        Ok(restarts) => stream.restarts = restarts,
+        Err(_) => return Err(stream.failure().await),
+    }
+    let next = async |stream: Option<FollowingStream>| stream?.next().await;
+    Ok(futures_util::stream::unfold(Some(stream), next).boxed())
 }
 
-/// Why the write that was followed came to no good end. It may have begun anew, which waits for the
-/// file.
-async fn ended(follower: Follower, bringing: &mut Bringing) -> HttpError {
-    drop(follower);
-    match bringing.end().await {
-        Ok(()) => HttpError::new(
-            ErrorKind::Invalid,
-            "its first bytes were wrong, and it was fetched again",
-        ),
-        Err(error) => error,
+/// A stream of a blob that is still being written.
+struct FollowingStream {
+    follower: Follower,
+    transfer: BackgroundTransfer,
+    /// The offset of the next byte.
+    at: u64,
+    /// The size of the blob.
+    size: u64,
+    /// The number of restarts when the stream began.
+    restarts: u32,
+}
+
+impl FollowingStream {
+    /// Returns the next bytes with the stream for those after them, or an error that ends the
+    /// stream, or `None` at the end of the blob.
+    async fn next(mut self) -> Option<(Result<Bytes, HttpError>, Option<FollowingStream>)> {
+        loop {
+            let progress = *self.follower.progress.borrow_and_update();
+            if progress.restarts != self.restarts {
+                return Some((Err(self.failure().await), None));
+            }
+            let end = if progress.is_verified {
+                self.size
+            } else {
+                progress.bytes.min(self.size.saturating_sub(1))
+            };
+            if self.at < end {
+                let mut piece = vec![0; (end - self.at).min(PIECE_SIZE) as usize];
+                // not on a blocking thread: the bytes were just written, and a read from the page
+                // cache is shorter than a switch to another thread
+                let read = self.follower.partial.read(&mut piece, self.at);
+                // bytes that are read during a restart are gone or belong to the new beginning
+                if self.follower.progress.borrow().restarts != self.restarts {
+                    continue;
+                }
+                self.at += piece.len() as u64;
+                let next = read
+                    .map(|()| Bytes::from(piece))
+                    .map_err(|error: WriteError| {
+                        HttpError::new(ErrorKind::Local, error.to_string())
+                    });
+                return Some((next, Some(self)));
+            }
+            if progress.is_verified {
+                return None;
+            }
+            if self.follower.progress.changed().await.is_err() {
+                return Some((Err(self.failure().await), None));
+            }
+        }
+    }
+
+    /// Returns why the followed write did not complete.
+    async fn failure(mut self) -> HttpError {
+        // a restarted write waits for the lock of the file that the follower holds
+        drop(self.follower);
+        match self.transfer.finish().await {
+            Ok(()) => HttpError::new(
+                ErrorKind::Invalid,
+                "its first bytes were wrong, and it was fetched again",
+            ),
+            Err(error) => error,
+        }
     }
 }
 
@@ -140,7 +168,7 @@ mod tests {
 
     const CONTENT: &[u8] = b"hello world";
 
-    /// A write of [`CONTENT`] into a store in `dir`, and who follows it.
+    /// Begins to write [`CONTENT`] to a store in `dir`, with a follower.
     fn begun(dir: &std::path::Path) -> (VerifiedWriter, Follower) {
         let (digest, size) = (Digest::sha256(CONTENT), CONTENT.len() as u64);
         let blob = Descriptor {
@@ -154,17 +182,23 @@ mod tests {
         (writer, follower)
     }
 
-    /// A write into a store, and a stream that follows it from `at` on. The bringing ends as the
-    /// write did.
+    /// Follows a write to a store from `at` on and returns what the stream yields.
     async fn followed(
         at: u64,
         write: impl FnOnce(VerifiedWriter) -> Result<(), TransferError> + Send + 'static,
     ) -> Vec<Result<Bytes, ErrorKind>> {
         let dir = tempfile::tempdir().unwrap();
         let (writer, follower) = begun(dir.path());
-        let bringing =
-            tokio::task::spawn_blocking(move || write(writer).map(|()| TransferOutcome::There));
-        match follow(follower, Bringing(bringing), (at, CONTENT.len() as u64)).await {
+        let transfer = tokio::task::spawn_blocking(move || {
+            write(writer).map(|()| TransferOutcome::AlreadyPresent)
+        });
+        match follow(
+            follower,
+            BackgroundTransfer(transfer),
+            at..CONTENT.len() as u64,
+        )
+        .await
+        {
             Ok(stream) => {
                 stream
                     .map(|next| next.map_err(|error| error.kind))
@@ -180,14 +214,14 @@ mod tests {
         let (told, rest) = std::sync::mpsc::channel();
         let (dir, size) = (tempfile::tempdir().unwrap(), CONTENT.len() as u64);
         let (mut writer, follower) = begun(dir.path());
-        let bringing = tokio::task::spawn_blocking(move || {
+        let transfer = tokio::task::spawn_blocking(move || {
             writer.write(&CONTENT[..5])?;
             writer.write(&CONTENT[5..])?;
             let () = rest.recv().unwrap();
             writer.commit()?;
             Ok(TransferOutcome::Received(size))
         });
-        let mut stream = follow(follower, Bringing(bringing), (0, size))
+        let mut stream = follow(follower, BackgroundTransfer(transfer), 0..size)
             .await
             .unwrap();
         let mut all = Vec::new();
@@ -201,12 +235,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_read_before_a_write_began_anew_is_not_continued() {
+    async fn a_stream_ends_when_the_write_starts_over() {
         let (dir, size) = (tempfile::tempdir().unwrap(), CONTENT.len() as u64);
         let (mut writer, follower) = begun(dir.path());
-        let bringing = tokio::spawn(async { Ok(TransferOutcome::There) });
+        let transfer = tokio::spawn(async { Ok(TransferOutcome::AlreadyPresent) });
         writer.write(b"HELLO").unwrap();
-        let mut stream = follow(follower, Bringing(bringing), (0, size))
+        let mut stream = follow(follower, BackgroundTransfer(transfer), 0..size)
             .await
             .unwrap();
         assert_eq!(stream.next().await.unwrap().unwrap(), &b"HELLO"[..]);
@@ -216,13 +250,13 @@ mod tests {
         assert_eq!(
             stream.next().await.unwrap().unwrap_err().kind,
             ErrorKind::Invalid,
-            "from its beginning"
+            "the read must start from the beginning"
         );
         assert!(stream.next().await.is_none());
     }
 
     #[tokio::test]
-    async fn what_goes_wrong_with_the_write_ends_the_stream() {
+    async fn a_failed_write_ends_the_stream() {
         let right = followed(6, |mut writer| {
             writer.write(CONTENT)?;
             Ok(writer.commit()?)
@@ -236,7 +270,7 @@ mod tests {
         assert_eq!(
             wrong.await.last(),
             Some(&Err(ErrorKind::GivenUp)),
-            "as often as it may help"
+            "all attempts were made"
         );
         let anew = followed(0, |mut writer| {
             writer.write(b"hello")?;
@@ -246,7 +280,7 @@ mod tests {
         assert_eq!(
             anew.await.last(),
             Some(&Err(ErrorKind::Invalid)),
-            "it is there now: from its beginning"
+            "the read must start from the beginning"
         );
         let nothing = followed(0, |_| {
             Err(TransferError::new(

@@ -1,5 +1,5 @@
-//! Upstream, with local content in front of it. Local content is checked like all other; where it
-//! is wrong, upstream is asked.
+//! An upstream source with local copies in front of it. Local copies are verified like anything
+//! else; if one is wrong, upstream is used instead.
 
 use super::{BlobRead, EntryPart, LocalSource, OpenedPart, PartSource};
 use futures_util::StreamExt;
@@ -10,63 +10,70 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
-/// How many pieces of local content are read at once: more cost memory and are no faster.
-const STREAMS: usize = 4;
+/// How many local blobs are read at the same time. More need memory and are no faster.
+const MAX_LOCAL_STREAMS: usize = 4;
 
-/// Upstream, with local content in front of it.
+/// An upstream source with local copies in front of it.
 pub struct LocalFirst {
     blobs: Arc<dyn BlobRead>,
     local: LocalSource,
     upstream: Arc<dyn PartSource>,
-    streams: Arc<Semaphore>,
-    /// Local content that turned out wrong.
-    wrong: Arc<Mutex<HashSet<Digest>>>,
+    local_streams: Arc<Semaphore>,
+    /// Local copies that turned out wrong.
+    corrupt: Arc<Mutex<HashSet<Digest>>>,
 }
 
 impl LocalFirst {
-    /// `upstream`, with `blobs` in front.
+    /// Puts the local copies in `blobs` in front of `upstream`.
     pub fn new(blobs: Arc<dyn BlobRead>, upstream: Arc<dyn PartSource>) -> LocalFirst {
         let local = LocalSource(blobs.clone());
         LocalFirst {
             blobs,
             local,
             upstream,
-            streams: Arc::new(Semaphore::new(STREAMS)),
-            wrong: Arc::default(),
+            local_streams: Arc::new(Semaphore::new(MAX_LOCAL_STREAMS)),
+            corrupt: Arc::default(),
         }
     }
 
-    fn is_here(&self, part: &EntryPart) -> bool {
+    /// Whether there is a local copy of the right size that has not turned out wrong.
+    fn has_local_copy(&self, part: &EntryPart) -> bool {
         let digest = &part.descriptor.digest;
-        !self
-            .wrong
+        let is_corrupt = self
+            .corrupt
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .contains(digest)
-            && self
-                .blobs
-                .stat(digest)
-                .is_ok_and(|size| size == Some(part.descriptor.size))
+            .contains(digest);
+        let size = self.blobs.stat(digest);
+        !is_corrupt && size.is_ok_and(|size| size == Some(part.descriptor.size))
     }
 
-    async fn open_here(&self, part: &EntryPart, offset: u64) -> Result<OpenedPart, HttpError> {
-        let slot = self.streams.clone().acquire_owned().await;
-        let slot = slot.map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?;
+    async fn open_local_copy(
+        &self,
+        part: &EntryPart,
+        offset: u64,
+    ) -> Result<OpenedPart, HttpError> {
+        let slot = self
+            .local_streams
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?;
         let opened = self.local.open(part, offset).await?;
         let stream = opened.stream.map(move |piece| {
-            let _until_it_ends = &slot;
-            // damage is worth another attempt, which upstream gets
+            let _held_until_the_end = &slot;
+            // `Invalid` leads to another attempt, which goes upstream
             piece.map_err(|error| HttpError::new(ErrorKind::Invalid, error.to_string()))
         });
-        let (wrong, digest) = (self.wrong.clone(), part.descriptor.digest.clone());
-        Ok(
-            OpenedPart::unchecked(opened.start, stream.boxed()).on_wrong(move || {
-                wrong
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .insert(digest);
-            }),
-        )
+        let corrupt = self.corrupt.clone();
+        let digest = part.descriptor.digest.clone();
+        let opened = OpenedPart::unchecked(opened.start, stream.boxed());
+        Ok(opened.on_corrupt(move || {
+            corrupt
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(digest);
+        }))
     }
 }
 
@@ -81,8 +88,8 @@ impl PartSource for LocalFirst {
         offset: u64,
     ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
         Box::pin(async move {
-            if self.is_here(part)
-                && let Ok(opened) = self.open_here(part, offset).await
+            if self.has_local_copy(part)
+                && let Ok(opened) = self.open_local_copy(part, offset).await
             {
                 return Ok(opened);
             }

@@ -1,12 +1,12 @@
-//! A store or a bundle as a source.
+//! A store or a bundle as a source of parts.
 
 use super::{BlobRead, EntryPart, OpenedPart, PartOrigin, PartSource, read_blocking};
 use futures_util::future::BoxFuture;
 use landfall_http::{ErrorKind, HttpError};
 use std::sync::Arc;
 
-/// A store or a bundle as a [`PartSource`] of what is sent: a stream that ends early or with an
-/// error must not be taken for content.
+/// A store or a bundle as a [`PartSource`]. A damaged blob shows in the stream: it ends early or
+/// with an error, and the receiver must not accept such a blob.
 pub struct LocalSource(pub Arc<dyn BlobRead>);
 
 impl PartSource for LocalSource {
@@ -15,7 +15,8 @@ impl PartSource for LocalSource {
         part: &'a EntryPart,
         offset: u64,
     ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
-        let (blobs, part) = (self.0.clone(), part.clone());
+        let blobs = self.0.clone();
+        let part = part.clone();
         Box::pin(async move {
             if let PartOrigin::Computed(bytes) = part.origin {
                 return Ok(OpenedPart {
@@ -23,15 +24,20 @@ impl PartSource for LocalSource {
                     ..OpenedPart::whole(bytes.into())
                 });
             }
-            let local = |error: String| HttpError::new(ErrorKind::Local, error);
             let digest = part.descriptor.digest;
-            let opening = tokio::task::spawn_blocking(move || match offset {
-                0 => blobs.open_whole(&digest),
-                _ => blobs.open(&digest, offset),
+            let opening = tokio::task::spawn_blocking(move || {
+                if offset == 0 {
+                    blobs.open_whole(&digest)
+                } else {
+                    blobs.open(&digest, offset)
+                }
             });
-            let reader = opening.await.map_err(|error| local(error.to_string()))?;
-            let stream = read_blocking(reader.map_err(|error| local(error.to_string()))?);
-            Ok(OpenedPart::checked(offset, stream))
+            let reader = match opening.await {
+                Ok(Ok(reader)) => reader,
+                Ok(Err(error)) => return Err(HttpError::new(ErrorKind::Local, error.to_string())),
+                Err(error) => return Err(HttpError::new(ErrorKind::Local, error.to_string())),
+            };
+            Ok(OpenedPart::checked(offset, read_blocking(reader)))
         })
     }
 }

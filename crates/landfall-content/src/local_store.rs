@@ -1,4 +1,4 @@
-//! Sinks whose content lies in files here, and the way of one part into them.
+//! Stores whose blobs are local files, and the sink that writes to them.
 
 use super::blocking::blocking;
 use super::follower::Follower;
@@ -13,48 +13,50 @@ use landfall_model::{Descriptor, Limits};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
-/// A store whose content lies in files here.
+/// A store whose blobs are local files.
 pub trait LocalStore: BlobStore {
-    /// Begins to write content, or resumes what an earlier run left. `None` means that it is there
-    /// by now. With `apart` the ranges that lie apart from the beginning are kept and returned:
-    /// content that several connections brought.
+    /// Begins to write a blob, or resumes what an earlier run left. Returns `None` if the blob is
+    /// already present.
+    ///
+    /// With `keep_ranges`, ranges that several connections wrote behind the beginning are kept and
+    /// returned; otherwise they are discarded.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the store cannot be written.
     fn begin(
         &self,
         descriptor: &Descriptor,
-        apart: bool,
+        keep_ranges: bool,
     ) -> Result<Option<(VerifiedWriter, Vec<ByteRange>)>, WriteError>;
 }
 
-/// A [`LocalStore`] as a [`BlobSink`]. Big content is written over several connections where slots
-/// stand idle.
+/// A [`LocalStore`] as a [`BlobSink`]. Big blobs are written over several connections if slots are
+/// idle.
 pub struct LocalSink {
-    sink: Arc<dyn LocalStore>,
+    store: Arc<dyn LocalStore>,
     limits: Limits,
-    /// Without slots everything comes in order.
+    /// `None` if every blob is written over one connection.
     slots: Option<IdleSlots>,
-    /// Who wants to follow the first write.
-    follows: Mutex<Option<oneshot::Sender<Follower>>>,
+    /// Receives a follower of the first write.
+    follower: Mutex<Option<oneshot::Sender<Follower>>>,
 }
 
 impl LocalSink {
-    /// `sink`, with `slots` that may help while they stand idle.
-    pub fn new(sink: Arc<dyn LocalStore>, limits: Limits, slots: Option<IdleSlots>) -> LocalSink {
+    /// Returns a sink for `store`. Big blobs use `slots` while they are idle.
+    pub fn new(store: Arc<dyn LocalStore>, limits: Limits, slots: Option<IdleSlots>) -> LocalSink {
         LocalSink {
-            sink,
+            store,
             limits,
             slots,
-            follows: Mutex::default(),
+            follower: Mutex::default(),
         }
     }
 
-    /// The same for one piece of content, whose first write can be followed.
+    /// Sends a follower of the first write to `follower`, for a sink of a single blob.
     #[must_use]
-    pub fn followed(self, by: oneshot::Sender<Follower>) -> LocalSink {
+    pub fn with_follower(self, follower: oneshot::Sender<Follower>) -> LocalSink {
         LocalSink {
-            follows: Mutex::new(Some(by)),
+            follower: Mutex::new(Some(follower)),
             ..self
         }
     }
@@ -70,74 +72,85 @@ impl BlobSink for LocalSink {
             .slots
             .clone()
             .filter(|_| !in_order && blob.size >= self.limits.parallel_from);
-        let (sink, descriptor, limits) = (self.sink.clone(), blob.clone(), self.limits);
+        let store = self.store.clone();
+        let descriptor = blob.clone();
+        let limits = self.limits;
         Box::pin(async move {
-            let apart = slots.is_some();
-            let begun = blocking(move || sink.begin(&descriptor, apart)).await?;
-            let follows = self
-                .follows
+            let keep_ranges = slots.is_some();
+            let begun = blocking(move || store.begin(&descriptor, keep_ranges)).await?;
+            let follower = self
+                .follower
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take();
-            if let (Some(by), Some((writer, _))) = (follows, &begun) {
-                // whoever wanted it may have gone
-                let _ = by.send(writer.follower());
+            let Some((writer, ranges)) = begun else {
+                return Ok(None);
+            };
+            if let Some(follower) = follower {
+                // the receiver may be gone
+                let _ = follower.send(writer.follower());
             }
-            Ok(begun.map(|(writer, ranges)| match slots {
-                Some(slots) => Box::new(Parallel {
+            Ok(Some(match slots {
+                Some(slots) => Box::new(ParallelWrite {
                     writer,
                     ranges,
                     limits,
                     slots,
                 }) as Box<dyn BlobWrite>,
-                None => Box::new(InOrder(writer)),
+                None => Box::new(SequentialWrite(writer)),
             }))
         })
     }
 }
 
-/// Content that comes over one connection.
-struct InOrder(VerifiedWriter);
+/// A write over one connection.
+struct SequentialWrite(VerifiedWriter);
 
-impl BlobWrite for InOrder {
+impl BlobWrite for SequentialWrite {
     fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
         Box::pin(async move {
             let mut writer = self.0;
-            pump(&mut writer, opener).await?;
+            write_rest(&mut writer, opener).await?;
             Ok(blocking(move || writer.commit()).await?)
         })
     }
 }
 
-async fn pump(writer: &mut VerifiedWriter, opener: &Arc<PartOpener>) -> Result<(), FailedAttempt> {
-    let (at, size) = (writer.offset(), opener.part().descriptor.size);
-    if at == size && size > 0 {
+/// Reads what the writer lacks and writes it.
+async fn write_rest(
+    writer: &mut VerifiedWriter,
+    opener: &Arc<PartOpener>,
+) -> Result<(), FailedAttempt> {
+    let offset = writer.offset();
+    let size = opener.part().descriptor.size;
+    // an empty blob is opened too, so that the source is asked whether it has it
+    if offset == size && size > 0 {
         return Ok(());
     }
-    let mut stream = opener.unchecked_stream(at).await?;
+    let mut stream = opener.unchecked_stream(offset).await?;
     while let Some(bytes) = stream.next().await {
-        // written here and not on a blocking thread: a write into the page cache is shorter than a
-        // switch
+        // not on a blocking thread: a write to the page cache is shorter than a switch to another
+        // thread
         let bytes = bytes.map_err(|error| opener.failed(error))?;
         writer.write(&bytes)?;
-        opener.came(bytes.len());
+        opener.count_received(bytes.len());
     }
     Ok(())
 }
 
-/// Content that several connections may bring.
-struct Parallel {
+/// A write over several connections.
+struct ParallelWrite {
     writer: VerifiedWriter,
-    /// What lies behind the writer's offset.
+    /// What an earlier run wrote behind the writer's offset.
     ranges: Vec<ByteRange>,
     limits: Limits,
     slots: IdleSlots,
 }
 
-impl BlobWrite for Parallel {
+impl BlobWrite for ParallelWrite {
     fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
         Box::pin(async move {
-            let Parallel {
+            let ParallelWrite {
                 writer,
                 ranges,
                 limits,

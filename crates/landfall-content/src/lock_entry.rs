@@ -1,62 +1,62 @@
-//! A lock entry taken apart: everything that must be there for it to be whole.
+//! A lock entry split into parts: every blob and manifest that it needs.
 
 use super::{EntryPart, PartOrigin};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{Descriptor, Digest, media_type};
 
-/// A lock entry taken apart: everything that must be there for it to be whole.
+/// A lock entry split into parts: every blob and manifest that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockEntry {
-    /// What kind.
+    /// Whether it is an image, a file, a chart and so on.
     pub kind: EntryKind,
-    /// Its name in the lock.
+    /// The name in the lock.
     pub name: String,
-    /// The digest that the lock gives it.
+    /// The digest in the lock.
     pub digest: Digest,
-    /// What `org.opencontainers.image.ref.name` says in a layout's `index.json`.
+    /// The annotation `org.opencontainers.image.ref.name` in the `index.json` of a layout.
     pub layout_name: String,
-    /// The manifest that stands in a layout's `index.json`.
+    /// The manifest that `index.json` lists.
     pub top: Descriptor,
-    /// What `artifactType` says there, where it says something.
+    /// The `artifactType` in `index.json`, if the manifest has one.
     pub artifact_type: Option<&'static str>,
-    /// All its parts in dependency order: blobs, then manifests, children before parents, the top
-    /// last. The trimmed index, where there is one, comes before the top.
+    /// All parts in dependency order: blobs, then manifests, children before parents, and `top`
+    /// last. A trimmed index comes before `top`.
     pub parts: Vec<EntryPart>,
-    /// What refers to it and must stand at a destination before its tag does: children before
-    /// parents. Their manifests and blobs are among the parts.
+    /// Manifests that refer to this entry, such as signatures, children before parents. A push
+    /// delivers them before the tag. Their manifests and blobs are among the parts.
     pub referrers: Vec<AttachedReferrer>,
 }
 
-/// A manifest of an [`LockEntry`] that refers to another manifest of it.
+/// A manifest of a [`LockEntry`] that refers to another manifest of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachedReferrer {
-    /// What it is.
+    /// Digest, size and media type.
     pub descriptor: Descriptor,
-    /// Its tag at every destination, where cosign's convention gives it one.
+    /// The tag at every destination, if cosign's tag convention gives it one.
     pub tag: Option<String>,
-    /// The manifest that it says it refers to.
+    /// The `subject` that the manifest names.
     pub subject: Option<Digest>,
-    /// Whether it stands under the entry's own index too, as BuildKit's attestations do.
+    /// Whether the index of the entry lists it as well, as with BuildKit's attestations.
     pub is_child: bool,
 }
 
 impl LockEntry {
-    /// Whether the manifest with this digest is part of the entry because it refers to it, and not
-    /// by its index.
+    /// Whether the manifest with this digest belongs to the entry only as a referrer, not as a
+    /// child of its index.
     pub fn only_refers(&self, digest: &Digest) -> bool {
         self.referrers
             .iter()
             .any(|one| one.descriptor.digest == *digest && !one.is_child)
     }
 
-    /// The trimmed index, where it has one.
+    /// Returns the trimmed index, if the entry has one.
     pub fn trimmed(&self) -> Option<&EntryPart> {
         self.parts
             .iter()
             .find(|part| matches!(part.origin, PartOrigin::Trimmed { .. }))
     }
 
-    /// It as an item of a report, that is there.
+    /// Returns the report item for the entry, with status `present`.
     pub fn item(&self) -> ReportItem {
         ReportItem {
             kind: self.kind,
@@ -69,7 +69,7 @@ impl LockEntry {
         }
     }
 
-    /// The number of packages in a set of packages, each digest once; 0 for every other entry.
+    /// Returns how many different packages a set of packages has; 0 for other kinds.
     pub fn package_count(&self) -> usize {
         let is_package = |part: &&EntryPart| {
             let media_type = &*part.descriptor.media_type;
@@ -84,7 +84,7 @@ impl LockEntry {
         packages.collect::<std::collections::BTreeSet<_>>().len()
     }
 
-    /// Size in bytes of all parts, each digest once.
+    /// Returns the size of all parts in bytes, counting each digest once.
     pub fn size(&self) -> u64 {
         let unique: std::collections::BTreeMap<_, _> = self
             .parts

@@ -1,4 +1,4 @@
-//! Content that is made here, and held in memory.
+//! Blobs that are computed rather than stored, held in memory.
 
 use super::{BlobRead, ContentError, FileStamp, VerifiedRead};
 use bytes::{Buf, Bytes};
@@ -6,7 +6,7 @@ use landfall_model::Digest;
 use std::collections::BTreeMap;
 use std::io::Read;
 
-/// Content in memory, by its digest.
+/// Blobs in memory, by digest.
 #[derive(Debug, Default)]
 pub struct MemoryBlobs(pub BTreeMap<Digest, Bytes>);
 

@@ -5,21 +5,21 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// An object in memory that counts what is asked of it, and may break answers off.
+/// An object in memory that records its requests and can break responses off.
 #[derive(Debug, Default)]
 pub struct MemoryObject {
-    /// Its bytes.
+    /// The content of the object.
     pub bytes: Vec<u8>,
-    /// The ranges that were asked for.
+    /// The ranges that were requested.
     pub asked: Mutex<Vec<Range<u64>>>,
-    /// How many bytes of each answer come; all of them where it is 0.
+    /// How many bytes each response has at most; 0 for no limit.
     pub cut: u64,
-    /// Whether another object has its place.
+    /// Whether another object has replaced it, so that requests fail.
     pub replaced: Mutex<bool>,
 }
 
 impl MemoryObject {
-    /// One that answers whole.
+    /// Returns an object whose responses are complete.
     pub fn of(bytes: &[u8]) -> MemoryObject {
         MemoryObject {
             bytes: bytes.to_vec(),
@@ -27,7 +27,7 @@ impl MemoryObject {
         }
     }
 
-    /// The ranges that were asked for since this was asked last.
+    /// Takes the ranges that were requested since the last call.
     pub fn asked(&self) -> Vec<Range<u64>> {
         std::mem::take(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -8,7 +8,7 @@
 //! it.
 
 use super::blocking::blocking;
-use super::error::ended;
+use super::error::truncated;
 use super::range_plan::{Next, RangePlan};
 use super::{
     ByteRange, FailedAttempt, FailureCause, PartOpener, PartialBlob, TransferError, VerifiedWriter,
@@ -185,7 +185,7 @@ impl ParallelFetch {
     async fn pump(&self, writer: &mut VerifiedWriter) -> Result<(), FailedAttempt> {
         let descriptor = &self.opener.part().descriptor;
         let opened = self.opener.open(writer.offset()).await?;
-        if opened.0 != writer.offset() {
+        if opened.start != writer.offset() {
             let message = format!("{}: its host honours no ranges", descriptor.digest);
             return Err(
                 TransferError::new(TransferSide::Source, ErrorKind::Invalid, message).into(),
@@ -199,7 +199,10 @@ impl ParallelFetch {
                 return Ok(());
             }
             let Some(bytes) = stream.next().await else {
-                return Err(FailedAttempt::reading(ended(descriptor, writer.offset())));
+                return Err(FailedAttempt::reading(truncated(
+                    descriptor,
+                    writer.offset(),
+                )));
             };
             let bytes = bytes.map_err(|error| self.opener.failed(error))?;
             let end = self.plan().first.1;
@@ -207,7 +210,7 @@ impl ParallelFetch {
                 .len()
                 .min(usize::try_from(end.saturating_sub(writer.offset())).unwrap_or(usize::MAX))];
             writer.write(piece)?;
-            self.opener.came(piece.len());
+            self.opener.count_received(piece.len());
             self.plan().first_at(writer.offset());
             if writer.offset() - recorded >= self.step {
                 recorded = writer.offset();
@@ -235,12 +238,15 @@ impl ParallelFetch {
         from: u64,
         learn: impl Fn(bool),
     ) -> Result<(), FailedAttempt> {
-        let (start, mut stream, _) = self.opener.open(from).await?;
-        learn(start == from);
-        if start != from {
+        let opened = self.opener.open(from).await?;
+        let is_range = opened.start == from;
+        learn(is_range);
+        if !is_range {
             return Ok(());
         }
-        let (mut at, mut recorded) = (from, from);
+        let mut stream = opened.stream;
+        let mut at = from;
+        let mut recorded = from;
         while let Some(bytes) = stream.next().await {
             let bytes = bytes.map_err(FailedAttempt::reading)?;
             let end = self.plan().helpers.get(&helper).map_or(at, |work| work.end);
@@ -248,7 +254,7 @@ impl ParallelFetch {
                 .len()
                 .min(usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX))];
             self.partial.write(piece, at)?;
-            self.opener.came(piece.len());
+            self.opener.count_received(piece.len());
             at += piece.len() as u64;
             if at - recorded >= self.step || at >= end {
                 self.record(recorded, at);
@@ -259,7 +265,7 @@ impl ParallelFetch {
                 return Ok(());
             }
         }
-        Err(FailedAttempt::reading(ended(
+        Err(FailedAttempt::reading(truncated(
             &self.opener.part().descriptor,
             at,
         )))

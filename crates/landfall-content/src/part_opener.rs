@@ -1,8 +1,11 @@
-//! One part of a source, for a sink that reads it as often and from wherever its attempts need it.
+//! Opens one part of a source for a sink, as often and at whatever offset the attempts of the sink
+//! need. A stream that breaks off is resumed here, so that the sink does not notice.
 
-use super::error::ended;
+use super::error::truncated;
 use super::retry::PartAttempts;
-use super::{EntryPart, FailedAttempt, FailureCause, OnCorrupt, PartSource, verify_stream};
+use super::{
+    EntryPart, FailedAttempt, FailureCause, OnCorrupt, OpenedPart, PartSource, verify_stream,
+};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_http::{ByteStream, ErrorKind, HttpError, LendableSlot, lend_while_waiting};
@@ -11,27 +14,28 @@ use landfall_model::report::Progress;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// One part of a source, while it is brought to a sink.
+/// One part of a source while it is transferred to a sink.
 pub struct PartOpener {
     source: Arc<dyn PartSource>,
     part: EntryPart,
-    /// The slot of its transfer, lent while the source gives nothing.
+    /// The slot of the transfer, lent to others while the source sends nothing.
     slot: Arc<dyn LendableSlot>,
     progress: Arc<dyn Progress>,
-    state: Mutex<State>,
+    state: Mutex<OpenerState>,
 }
 
-struct State {
+struct OpenerState {
     attempts: PartAttempts,
+    /// All bytes that were received, repeated ones included.
     received: u64,
-    /// What of the part's size progress knows to be done.
+    /// How many bytes of the part progress counts as done.
     counted: u64,
-    /// What failed at the source, for a sink that sees no more than an error of a stream.
+    /// What failed at the source, for a sink that sees only an error of a stream.
     failure: Option<FailedAttempt>,
-    /// The source broke off, and was not opened again yet.
+    /// Whether the source broke off and was not opened again yet.
     is_broken: bool,
-    /// What the source does if the bytes that it gave in this attempt turn out wrong.
-    on_wrong: Vec<OnCorrupt>,
+    /// To be called if the bytes of this attempt turn out wrong.
+    on_corrupt: Vec<OnCorrupt>,
 }
 
 impl PartOpener {
@@ -42,13 +46,13 @@ impl PartOpener {
         limits: &Limits,
         progress: Arc<dyn Progress>,
     ) -> PartOpener {
-        let state = State {
+        let state = OpenerState {
             attempts: PartAttempts::new(limits),
             received: 0,
             counted: 0,
             failure: None,
             is_broken: false,
-            on_wrong: Vec::new(),
+            on_corrupt: Vec::new(),
         };
         PartOpener {
             source,
@@ -59,11 +63,11 @@ impl PartOpener {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OpenerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The part that it opens.
+    /// Returns the part that is transferred.
     pub fn part(&self) -> &EntryPart {
         &self.part
     }
@@ -72,18 +76,19 @@ impl PartOpener {
         self.state().received
     }
 
-    /// So many bytes came. What comes again is more to do than was said.
-    pub fn came(&self, bytes: usize) {
+    /// Counts received bytes. Bytes that are received again are added to the total of progress.
+    pub fn count_received(&self, bytes: usize) {
         let bytes = bytes as u64;
         self.state().received += bytes;
-        let again = bytes - self.count(bytes);
-        if again > 0 {
-            self.progress.more(again);
+        let repeated = bytes - self.count(bytes);
+        if repeated > 0 {
+            self.progress.more(repeated);
         }
         self.progress.bytes(bytes);
     }
 
-    /// How many of so many bytes are not counted yet: no part counts more than its size.
+    /// Counts up to `bytes` as done and returns how many were not counted yet: a part never counts
+    /// more than its size.
     fn count(&self, bytes: u64) -> u64 {
         let mut state = self.state();
         let counted = bytes.min(self.part.descriptor.size - state.counted);
@@ -91,30 +96,32 @@ impl PartOpener {
         counted
     }
 
-    /// The part stands at the sink: what of it was there before is done too.
-    pub(super) fn settled(&self) {
+    /// Counts the whole part as done, including what the sink already had.
+    pub(super) fn count_complete(&self) {
         self.progress.bytes(self.count(u64::MAX));
     }
 
-    /// The part is given up: what came of it is still to do. A body that is under way may yet be
-    /// read.
-    pub(super) fn given_up(&self) {
+    /// Takes back what was counted, as the part is given up. The rest is counted first, so that a
+    /// body still being read cannot count any more.
+    pub(super) fn uncount(&self) {
         let rest = self.count(u64::MAX);
         self.progress.more(self.part.descriptor.size - rest);
     }
 
-    /// An attempt begins.
-    pub(super) fn begin(&self) {
+    pub(super) fn begin_attempt(&self) {
         let mut state = self.state();
-        (state.failure, state.is_broken, state.on_wrong) = (None, false, Vec::new());
+        state.failure = None;
+        state.is_broken = false;
+        state.on_corrupt.clear();
     }
 
-    /// The pause before the next attempt; `None` where there is none.
-    pub(super) fn after(&self, failed: &FailedAttempt) -> Option<Duration> {
+    /// Returns the pause before the next attempt, or `None` if the part is given up. If the bytes
+    /// were wrong, tells the source.
+    pub(super) fn pause_after(&self, failed: &FailedAttempt) -> Option<Duration> {
         let mut state = self.state();
         let mut cause = failed.cause;
         if matches!(cause, FailureCause::Wrong | FailureCause::WrongOnce) {
-            for act in std::mem::take(&mut state.on_wrong) {
+            for act in std::mem::take(&mut state.on_corrupt) {
                 act();
                 cause = FailureCause::WrongOnce;
             }
@@ -122,50 +129,51 @@ impl PartOpener {
         state.attempts.after(cause)
     }
 
-    /// Opens the part at `offset`. Returns where the stream really starts, and whether it was
-    /// checked.
-    pub(super) async fn open(&self, offset: u64) -> Result<(u64, ByteStream, bool), FailedAttempt> {
-        lend_while_waiting(&*self.slot, self.open_now(offset)).await
+    /// Opens the part at `offset`. The source may start earlier.
+    pub(super) async fn open(&self, offset: u64) -> Result<OpenedPart, FailedAttempt> {
+        lend_while_waiting(&*self.slot, self.open_with_slot(offset)).await
     }
 
-    async fn open_now(&self, offset: u64) -> Result<(u64, ByteStream, bool), FailedAttempt> {
-        let opened = self
+    async fn open_with_slot(&self, offset: u64) -> Result<OpenedPart, FailedAttempt> {
+        let mut opened = self
             .source
             .open(&self.part, offset)
             .await
             .map_err(FailedAttempt::opening)?;
-        self.state().on_wrong.extend(opened.on_wrong);
-        Ok((opened.start, opened.stream, opened.is_checked))
+        self.state().on_corrupt.extend(opened.on_corrupt.take());
+        Ok(opened)
     }
 
-    /// The part from `offset` on, for a sink that does not check what it takes. From its beginning
-    /// the content is checked, so that wrong bytes do not come to their end; from the middle only
-    /// the sink can check it.
+    /// Opens the part at `offset` for a sink that cannot check what it receives. A stream from byte
+    /// 0 is verified here and fails before its end if the digest is wrong; one from the middle
+    /// cannot be.
     ///
     /// # Errors
-    /// When the source cannot be opened, in its own words; [`PartOpener::failure`] tells the sink.
+    /// The error of the source; [`PartOpener::failure`] returns the failed attempt.
     pub async fn stream(self: &Arc<Self>, offset: u64) -> Result<ByteStream, HttpError> {
-        let opened = self
-            .open(offset)
-            .await
-            .map_err(|failed| self.note(failed))?;
-        let is_checked = opened.2;
+        let opened = match self.open(offset).await {
+            Ok(opened) => opened,
+            Err(failed) => return Err(self.note(failed)),
+        };
+        let needs_check = offset == 0 && !opened.is_checked;
         let opener = self.clone();
         let stream = self
             .resuming(offset, opened)
-            .inspect_ok(move |bytes| opener.came(bytes.len()))
+            .inspect_ok(move |bytes| opener.count_received(bytes.len()))
             .boxed();
-        match offset {
-            0 if !is_checked => Ok(self.noting(verify_stream(stream, &self.part.descriptor))),
-            _ => Ok(stream),
+        if needs_check {
+            Ok(self.noting(verify_stream(stream, &self.part.descriptor)))
+        } else {
+            Ok(stream)
         }
     }
 
-    /// The part from `offset` on, for a sink that checks what it takes, and says by
-    /// [`PartOpener::came`] what that was. What fails is told by [`PartOpener::failed`].
+    /// Opens the part at `offset` for a sink that checks what it receives and counts it with
+    /// [`PartOpener::count_received`]. [`PartOpener::failed`] turns an error of the stream into a
+    /// failed attempt.
     ///
     /// # Errors
-    /// When the source cannot be opened.
+    /// If the source cannot be opened.
     pub async fn unchecked_stream(
         self: &Arc<Self>,
         offset: u64,
@@ -173,23 +181,16 @@ impl PartOpener {
         Ok(self.resuming(offset, self.open(offset).await?))
     }
 
-    /// What was opened for `offset`, to the end of the part: where the source breaks off, it is
-    /// opened again at that byte, so that neither the sink nor its hash begins anew. What failed
-    /// for good is noted.
-    pub(super) fn resuming(
-        self: &Arc<Self>,
-        offset: u64,
-        opened: (u64, ByteStream, bool),
-    ) -> ByteStream {
-        let (start, stream, _) = opened;
-        let stream = skip(stream, offset - start);
-        let resuming = Resuming {
+    /// Returns the bytes from `offset` to the end of the part. If the source breaks off, it is
+    /// opened again at that byte, so neither the sink nor its hash has to start over.
+    pub(super) fn resuming(self: &Arc<Self>, offset: u64, opened: OpenedPart) -> ByteStream {
+        let resuming = ResumingStream {
             opener: self.clone(),
-            from: offset,
+            opened_at: offset,
             at: offset,
-            stream,
+            stream: skip(opened.stream, offset - opened.start),
         };
-        futures_util::stream::unfold(Some(resuming), async |state: Option<Resuming>| {
+        futures_util::stream::unfold(Some(resuming), async |state: Option<ResumingStream>| {
             let resuming = state?;
             let slot = resuming.opener.slot.clone();
             lend_while_waiting(&*slot, resuming.next()).await
@@ -197,39 +198,42 @@ impl PartOpener {
         .boxed()
     }
 
-    /// The stream again, which was opened at `from` and broke off at `at`.
-    async fn reopen(&self, broken: HttpError, from: u64, at: u64) -> Result<ByteStream, HttpError> {
-        let pause = match broken.kind {
-            ErrorKind::Network => {
-                let mut state = self.state();
-                state.is_broken = true;
-                state.attempts.broke_off(at - from)
-            }
-            _ => None,
-        };
+    /// Opens the part again at `at`, where a stream that was opened at `opened_at` broke off.
+    async fn reopen(
+        &self,
+        broken: HttpError,
+        opened_at: u64,
+        at: u64,
+    ) -> Result<ByteStream, HttpError> {
+        let mut pause = None;
+        if broken.kind == ErrorKind::Network {
+            let mut state = self.state();
+            state.is_broken = true;
+            pause = state.attempts.broke_off(at - opened_at);
+        }
         let Some(pause) = pause else {
             return Err(self.note(FailedAttempt::reading(broken)));
         };
         pause_for(pause).await;
-        let (start, stream, _) = self
-            .open_now(at)
-            .await
-            .map_err(|failed| self.note(failed))?;
-        self.state().is_broken = false;
-        Ok(skip(stream, at - start))
+        match self.open_with_slot(at).await {
+            Ok(opened) => {
+                self.state().is_broken = false;
+                Ok(skip(opened.stream, at - opened.start))
+            }
+            Err(failed) => Err(self.note(failed)),
+        }
     }
 
-    /// The stream, with its failures noted.
+    /// Notes the first failure of `stream`, unless a failure was noted before.
     fn noting(self: &Arc<Self>, stream: ByteStream) -> ByteStream {
         let opener = self.clone();
-        let noted = stream.map(move |next| {
-            next.inspect_err(|error| {
+        stream
+            .inspect_err(move |error| {
                 if opener.state().failure.is_none() {
                     opener.note(FailedAttempt::reading(error.clone()));
                 }
             })
-        });
-        noted.boxed()
+            .boxed()
     }
 
     fn note(&self, failed: FailedAttempt) -> HttpError {
@@ -238,63 +242,63 @@ impl PartOpener {
         error
     }
 
-    /// Whether the source broke off in this attempt and gives no bytes now: the failure that the
-    /// sink sees is not its own.
+    /// Whether the source has broken off in this attempt and sends no bytes now. Then a failure
+    /// that the sink sees is the source's.
     pub fn is_broken(&self) -> bool {
         let state = self.state();
         state.is_broken || state.failure.is_some()
     }
 
-    /// What failed at the source in this attempt.
+    /// Takes the failure of the source in this attempt, if there was one.
     pub fn failure(&self) -> Option<FailedAttempt> {
         self.state().failure.take()
     }
 
-    /// What failed, by an error of [`PartOpener::resuming`].
+    /// Returns the failed attempt for an error of a stream of this opener.
     pub fn failed(&self, error: HttpError) -> FailedAttempt {
         self.failure()
             .unwrap_or_else(|| FailedAttempt::reading(error))
     }
 }
 
-/// A part that is being read, and resumed where its source breaks off.
-struct Resuming {
+/// A stream of a part that is opened again wherever the source breaks off.
+struct ResumingStream {
     opener: Arc<PartOpener>,
-    /// Where `stream` began.
-    from: u64,
-    /// How far it came.
+    /// The offset at which `stream` was opened.
+    opened_at: u64,
+    /// The offset of the next byte.
     at: u64,
     stream: ByteStream,
 }
 
-impl Resuming {
-    /// The next bytes and what follows them, an error that nothing follows, or `None` at the end of
-    /// the part.
-    async fn next(mut self) -> Option<(Result<Bytes, HttpError>, Option<Resuming>)> {
+impl ResumingStream {
+    /// Returns the next bytes with the stream for those after them, or an error that ends the
+    /// stream, or `None` at the end of the part.
+    async fn next(mut self) -> Option<(Result<Bytes, HttpError>, Option<ResumingStream>)> {
         loop {
-            let size = self.opener.part.descriptor.size;
+            let descriptor = &self.opener.part.descriptor;
             let broken = match self.stream.next().await {
                 Some(Ok(bytes)) => {
                     self.at += bytes.len() as u64;
                     return Some((Ok(bytes), Some(self)));
                 }
-                None if self.at >= size => return None,
-                None => ended(&self.opener.part.descriptor, self.at),
+                None if self.at >= descriptor.size => return None,
+                None => truncated(descriptor, self.at),
                 Some(Err(error)) => error,
             };
-            let Resuming {
+            let ResumingStream {
                 opener,
-                from,
+                opened_at,
                 at,
                 stream,
             } = self;
-            // it may hold a slot that the next request waits for
+            // the broken stream may still hold the slot that the next request waits for
             drop(stream);
-            match opener.reopen(broken, from, at).await {
+            match opener.reopen(broken, opened_at, at).await {
                 Ok(stream) => {
-                    self = Resuming {
+                    self = ResumingStream {
                         opener,
-                        from: at,
+                        opened_at: at,
                         at,
                         stream,
                     }
@@ -305,28 +309,26 @@ impl Resuming {
     }
 }
 
-/// Waits so long; not at all where that is nothing.
+/// Sleeps for `pause`. Does not yield to other tasks if the pause is zero.
 pub(super) async fn pause_for(pause: Duration) {
     if !pause.is_zero() {
         tokio::time::sleep(pause).await;
     }
 }
 
-/// The stream without its first bytes: a source that cannot start elsewhere starts at its
-/// beginning.
+/// Drops the first `bytes` of a stream, for a source that can only start at its beginning.
 fn skip(stream: ByteStream, mut bytes: u64) -> ByteStream {
     if bytes == 0 {
         return stream;
     }
-    let rest = move |next: Result<Bytes, HttpError>| {
+    let skip_piece = move |next: Result<Bytes, HttpError>| {
         let next = next.map(|mut piece| {
-            let passed = bytes.min(piece.len() as u64);
-            bytes -= passed;
-            piece.split_off(passed as usize)
+            let skipped = bytes.min(piece.len() as u64);
+            bytes -= skipped;
+            piece.split_off(skipped as usize)
         });
-        std::future::ready(
-            Some(next).filter(|next| next.as_ref().map_or(true, |piece| !piece.is_empty())),
-        )
+        let is_empty = next.as_ref().is_ok_and(Bytes::is_empty);
+        std::future::ready((!is_empty).then_some(next))
     };
-    stream.filter_map(rest).boxed()
+    stream.filter_map(skip_piece).boxed()
 }

@@ -1,4 +1,4 @@
-//! Where parts are read from.
+//! The trait for what parts are read from.
 
 use super::EntryPart;
 use bytes::Bytes;
@@ -6,14 +6,14 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use landfall_http::{ByteStream, HttpError};
 
-/// Where parts are read from: registries and web servers, or a store or bundle.
+/// What parts are read from: registries and web servers, or a store or bundle.
 pub trait PartSource: Send + Sync {
-    /// The host that a part is waited for; empty if it is read here.
+    /// Returns the host that serves the part, or an empty string if it is read locally.
     fn host<'a>(&self, _part: &'a EntryPart) -> &'a str {
         ""
     }
 
-    /// Opens the part at `offset`.
+    /// Opens the part at `offset`. The source may start earlier, see [`OpenedPart::start`].
     fn open<'a>(
         &'a self,
         part: &'a EntryPart,
@@ -21,34 +21,34 @@ pub trait PartSource: Send + Sync {
     ) -> BoxFuture<'a, Result<OpenedPart, HttpError>>;
 }
 
-/// A part that was opened.
+/// A part that a source has opened.
 pub struct OpenedPart {
-    /// The offset at which the stream really starts: 0 where the source cannot start elsewhere.
+    /// The offset at which the stream starts: 0 if the source cannot start elsewhere.
     pub start: u64,
-    /// The bytes.
+    /// The bytes of the part from `start` on.
     pub stream: ByteStream,
-    /// Whether the bytes were checked when they came in, and are guarded since.
+    /// Whether the bytes were verified when they were stored, and are guarded by checksums since.
     pub is_checked: bool,
-    /// What the source does when content with these bytes in it turns out wrong. It answers
-    /// otherwise afterwards.
-    pub on_wrong: Option<OnCorrupt>,
+    /// Called if a blob that contains these bytes turns out wrong. The source answers differently
+    /// afterwards, for example without ranges.
+    pub on_corrupt: Option<OnCorrupt>,
 }
 
 /// What a source does when its bytes turn out wrong.
 pub type OnCorrupt = Box<dyn FnOnce() + Send>;
 
 impl OpenedPart {
-    /// Bytes that were not checked yet.
+    /// Returns a stream whose bytes were not verified yet.
     pub fn unchecked(start: u64, stream: ByteStream) -> OpenedPart {
         OpenedPart {
             start,
             stream,
             is_checked: false,
-            on_wrong: None,
+            on_corrupt: None,
         }
     }
 
-    /// Bytes that are known to be right, or break off before their end.
+    /// Returns a stream that either has the right bytes or fails before its end.
     pub fn checked(start: u64, stream: ByteStream) -> OpenedPart {
         OpenedPart {
             is_checked: true,
@@ -56,16 +56,16 @@ impl OpenedPart {
         }
     }
 
-    /// The whole of a small part.
+    /// Returns the whole of a small part that is in memory, unverified.
     pub fn whole(bytes: Bytes) -> OpenedPart {
         OpenedPart::unchecked(0, futures_util::stream::iter([Ok(bytes)]).boxed())
     }
 
-    /// With what the source does when these bytes turn out wrong.
+    /// Sets what the source does if these bytes turn out wrong.
     #[must_use]
-    pub fn on_wrong(self, act: impl FnOnce() + Send + 'static) -> OpenedPart {
+    pub fn on_corrupt(self, act: impl FnOnce() + Send + 'static) -> OpenedPart {
         OpenedPart {
-            on_wrong: Some(Box::new(act)),
+            on_corrupt: Some(Box::new(act)),
             ..self
         }
     }

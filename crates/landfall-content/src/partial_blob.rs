@@ -1,63 +1,64 @@
-//! Content that is not whole yet, and can be written at any offset.
+//! The trait for a blob that is not complete yet, and can be written at any offset.
 
 use super::WriteError;
 use std::fmt::Debug;
 
-/// Bytes of some content that are there: from the first up to the second offset.
+/// A range of bytes of a blob: the offset of the first, and the offset after the last.
 pub type ByteRange = (u64, u64);
 
-/// The ranges in order, those that touch as one.
+/// Sorts the ranges and joins those that touch or overlap. Empty ranges are dropped.
 pub fn merge_ranges(mut ranges: Vec<ByteRange>) -> Vec<ByteRange> {
     ranges.retain(|(from, to)| from < to);
     ranges.sort_unstable();
-    let mut out: Vec<ByteRange> = Vec::new();
+    let mut merged: Vec<ByteRange> = Vec::new();
     for (from, to) in ranges {
-        match out.last_mut() {
+        match merged.last_mut() {
             Some(last) if from <= last.1 => last.1 = last.1.max(to),
-            _ => out.push((from, to)),
+            _ => merged.push((from, to)),
         }
     }
-    out
+    merged
 }
 
-/// Content that is not whole yet, written at any offset. Offsets are those of the content.
+/// A blob that is not complete yet, and can be written at any offset. All offsets are those of the
+/// blob, not of the file that holds it.
 pub trait PartialBlob: Debug + Send + Sync {
-    /// Reads what lies at an offset.
+    /// Fills `buffer` with the bytes at `offset`.
     ///
     /// # Errors
-    /// When it cannot be read.
-    fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), WriteError>;
+    /// If they cannot be read.
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), WriteError>;
 
-    /// Writes at an offset.
+    /// Writes bytes at `offset`.
     ///
     /// # Errors
-    /// When it cannot be written.
-    fn write(&self, bytes: &[u8], at: u64) -> Result<(), WriteError>;
+    /// If they cannot be written.
+    fn write(&self, bytes: &[u8], offset: u64) -> Result<(), WriteError>;
 
-    /// Sees the content's bytes in order, once each: those that were written, and those that were
-    /// found.
+    /// Called with the bytes of the blob in order, once each, when they are hashed: those that were
+    /// just written, and those that an earlier run left.
     ///
     /// # Errors
-    /// When what belongs to them cannot be written.
-    fn passed(&self, _bytes: &[u8]) -> Result<(), WriteError> {
+    /// If something that depends on them, such as a frame, cannot be written.
+    fn hashed(&self, _bytes: &[u8]) -> Result<(), WriteError> {
         Ok(())
     }
 
-    /// Records what was written, so that another run can resume.
+    /// Records that a range is written, so that another run can resume.
     ///
     /// # Errors
-    /// When it cannot be recorded. Another run fetches it again then.
+    /// If it cannot be recorded. This loses no data: another run fetches the range again.
     fn record(&self, range: ByteRange) -> std::io::Result<()>;
 
-    /// Discards everything.
+    /// Discards everything that is written.
     ///
     /// # Errors
-    /// When it cannot be discarded.
+    /// If it cannot be discarded.
     fn clear(&self) -> Result<(), WriteError>;
 
-    /// The content is whole and has its digest: it counts from now on.
+    /// Makes the blob visible, after its digest was verified.
     ///
     /// # Errors
-    /// When it cannot be brought to disk.
-    fn keep(&self) -> Result<(), WriteError>;
+    /// If it cannot be synced to disk or renamed.
+    fn publish(&self) -> Result<(), WriteError>;
 }

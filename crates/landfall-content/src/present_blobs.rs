@@ -1,5 +1,5 @@
-//! What of some content is here. What must be hashed for that is hashed on all processors, with
-//! progress.
+//! Finds out which blobs a store already has. Those that must be hashed for it are hashed on all
+//! processors, with progress.
 
 use super::{BlobStore, EntryPart, LockEntry, WriteError};
 use landfall_model::report::Progress;
@@ -10,67 +10,77 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Everything that must be stored for the entries, each digest once.
+/// Returns every blob and manifest that must be stored for the entries, each digest once.
 pub fn unique_blobs(entries: impl Iterator<Item = LockEntry>) -> Vec<Descriptor> {
     let mut seen = HashSet::new();
-    let parts = entries
+    entries
         .flat_map(|entry| entry.parts)
-        .filter(EntryPart::is_stored);
-    parts
+        .filter(EntryPart::is_stored)
         .map(|part| part.descriptor)
         .filter(|descriptor| seen.insert(descriptor.digest.clone()))
         .collect()
 }
 
-/// Which of `wanted` are in `sink`, and good. With `rehash` all of it is hashed, whatever was
-/// recorded when it came.
+/// Returns which of the `wanted` blobs `store` has intact. With `rehash`, all of them are hashed,
+/// even if an earlier verification is recorded.
 ///
 /// # Errors
-/// When that cannot be found out.
+/// If the store cannot be read.
 pub fn present_blobs(
-    sink: &dyn BlobStore,
+    store: &dyn BlobStore,
     mut wanted: Vec<Descriptor>,
     rehash: bool,
     progress: &dyn Progress,
 ) -> Result<HashSet<Digest>, WriteError> {
     // the biggest first, so that all threads end at about the same time
     wanted.sort_by_key(|descriptor| Reverse(descriptor.size));
-    let (to_hash, known): (Vec<_>, Vec<_>) = wanted
+    let (unhashed, recorded): (Vec<_>, Vec<_>) = wanted
         .into_iter()
-        .partition(|descriptor| sink.must_hash(descriptor, rehash));
+        .partition(|descriptor| store.needs_hashing(descriptor, rehash));
+    let mut present = hash_in_parallel(store, &unhashed, rehash, progress)?;
+    present.extend(store.present_blobs(recorded)?);
+    Ok(present)
+}
+
+/// Hashes `blobs` on all processors and returns those that are intact.
+fn hash_in_parallel(
+    store: &dyn BlobStore,
+    blobs: &[Descriptor],
+    rehash: bool,
+    progress: &dyn Progress,
+) -> Result<HashSet<Digest>, WriteError> {
+    if blobs.is_empty() {
+        return Ok(HashSet::new());
+    }
     let next = AtomicUsize::new(0);
     let hash = || {
-        let mut found = Vec::new();
-        while let Some(descriptor) = to_hash.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if sink.holds(descriptor, rehash)? {
-                found.push(descriptor.digest.clone());
+        let mut intact = Vec::new();
+        while let Some(descriptor) = blobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if store.has_blob(descriptor, rehash)? {
+                intact.push(descriptor.digest.clone());
             }
             progress.bytes(descriptor.size);
             progress.item(&descriptor.digest.to_string());
         }
-        Ok(found)
+        Ok(intact)
     };
-    let mut here = HashSet::new();
-    if !to_hash.is_empty() {
-        let bytes = to_hash.iter().map(|descriptor| descriptor.size).sum();
-        progress.begin("check", to_hash.len() as u64, bytes);
-        let threads = thread::available_parallelism()
-            .map_or(1, NonZero::get)
-            .min(to_hash.len());
-        let hashed: Result<Vec<Vec<Digest>>, WriteError> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(hash)).collect();
-            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-                thread
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            threads.into_iter().map(join).collect()
-        });
-        progress.end();
-        here.extend(hashed?.into_iter().flatten());
-    }
-    here.extend(sink.held(known)?);
-    Ok(here)
+    let bytes = blobs.iter().map(|descriptor| descriptor.size).sum();
+    progress.begin("check", blobs.len() as u64, bytes);
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let hashed: Result<Vec<Vec<Digest>>, WriteError> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..processors.min(blobs.len()))
+            .map(|_| scope.spawn(hash))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| match thread.join() {
+                Ok(intact) => intact,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect()
+    });
+    progress.end();
+    Ok(hashed?.into_iter().flatten().collect())
 }
 
 #[cfg(test)]
@@ -80,9 +90,9 @@ mod tests {
     use std::sync::Mutex;
 
     #[derive(Default)]
-    struct Told(Mutex<Vec<String>>);
+    struct RecordedProgress(Mutex<Vec<String>>);
 
-    impl Progress for Told {
+    impl Progress for RecordedProgress {
         fn begin(&self, what: &str, items: u64, bytes: u64) {
             self.0
                 .lock()
@@ -109,7 +119,7 @@ mod tests {
         for bytes in &contents[..18] {
             store.put(&blob(bytes), bytes).unwrap();
         }
-        let told = Told::default();
+        let told = RecordedProgress::default();
         let count = |store: &DiskStore, rehash| {
             present_blobs(store, wanted.clone(), rehash, &told)
                 .unwrap()
@@ -118,7 +128,7 @@ mod tests {
         assert_eq!(
             (count(&store, false), told.0.lock().unwrap().len()),
             (18, 0),
-            "what is recorded is believed"
+            "a recorded verification counts"
         );
         std::fs::remove_file(dir.path().join(".landfall/verified")).unwrap();
         let copied = DiskStore::open(dir.path()).unwrap();

@@ -1,4 +1,4 @@
-//! Bytes elsewhere that are read by ranges: an object in an object store.
+//! Reading an object in an object store by ranges.
 
 use super::file_stamp::FileStamp;
 use landfall_model::Digest;
@@ -7,24 +7,26 @@ use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An object that is read by ranges, and stays what it was when it was opened.
+/// An object that is read by ranges. It stays the object that was opened: if it is replaced,
+/// reading fails.
 pub trait RangeRead: Debug + Send + Sync {
-    /// Where it is, as people write it.
+    /// Returns the URL of the object, for messages.
     fn url(&self) -> &str;
 
-    /// Its size in bytes.
+    /// Returns the size of the object in bytes.
     fn size(&self) -> u64;
 
-    /// What tells whether it is still the same object: its etag, or when it was written.
+    /// Returns what identifies this version of the object: its etag, or its modification time.
     fn version(&self) -> &str;
 
-    /// The bytes of `range`, in their order, by one request.
+    /// Requests the bytes of `range`.
     ///
     /// # Errors
-    /// When they cannot be had, as when another object has taken its place.
+    /// If the request fails, or the object was replaced.
     fn open(&self, range: Range<u64>) -> io::Result<Box<dyn Read + Send>>;
 
-    /// How it looks, in place of the look of a file.
+    /// Returns a stamp that stands in for that of a file: the version is hashed into the inode and
+    /// modification time.
     fn file_stamp(&self) -> FileStamp {
         let version = Digest::sha256(self.version().as_bytes()).hex();
         let number =
@@ -37,53 +39,52 @@ pub trait RangeRead: Debug + Send + Sync {
     }
 }
 
-/// How often a range is asked for while nothing new of it comes.
+/// How often a range is requested without receiving a new byte.
 const ATTEMPTS: u32 = 4;
 
-/// Reads a range in order. Where an answer breaks off, the rest is asked for; a request that fails
-/// is not sent again here.
+/// Reads a range in order. If a response breaks off, the rest is requested; a request that fails is
+/// not retried here, as the transport has done that.
 pub struct RangeReader {
     object: Arc<dyn RangeRead>,
     range: Range<u64>,
-    answer: Option<Box<dyn Read + Send>>,
+    response: Option<Box<dyn Read + Send>>,
     attempts: u32,
 }
 
 impl RangeReader {
-    /// Reads `range` of the object.
+    /// Returns a reader for `range`, which sends its first request when it is read.
     pub fn new(object: Arc<dyn RangeRead>, range: Range<u64>) -> RangeReader {
         RangeReader {
             object,
             range,
-            answer: None,
+            response: None,
             attempts: ATTEMPTS,
         }
     }
 
-    /// As [`RangeReader::new`], with the first request sent now.
+    /// Like [`RangeReader::new`], but sends the first request now.
     ///
     /// # Errors
-    /// When it fails.
+    /// If the request fails.
     pub fn begin(object: Arc<dyn RangeRead>, range: Range<u64>) -> io::Result<RangeReader> {
         let mut reader = RangeReader::new(object, range);
         if !reader.range.is_empty() {
-            reader.answer = Some(reader.object.open(reader.range.clone())?);
+            reader.response = Some(reader.object.open(reader.range.clone())?);
         }
         Ok(reader)
     }
 
-    fn some_of(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self
-            .answer
-            .as_mut()
-            .map_or(Ok(0), |answer| answer.read(buffer))?
-        {
-            0 => Err(io::Error::new(
-                ErrorKind::UnexpectedEof,
-                "the answer ended too early",
-            )),
-            count => Ok(count),
+    /// Reads from the current response. One that ends before the range does is an error.
+    fn read_response(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = match &mut self.response {
+            Some(response) => response.read(buffer)?,
+            None => 0,
+        };
+        if count == 0 {
+            let message = "the response ended too early";
+            return Err(io::Error::new(ErrorKind::UnexpectedEof, message));
         }
+        Ok(count)
     }
 }
 
@@ -94,17 +95,20 @@ impl Read for RangeReader {
             return Ok(0);
         }
         loop {
-            if self.answer.is_none() {
-                self.answer = Some(self.object.open(self.range.clone())?);
+            if self.response.is_none() {
+                self.response = Some(self.object.open(self.range.clone())?);
             }
-            match self.some_of(&mut buffer[..most]) {
+            match self.read_response(&mut buffer[..most]) {
                 Ok(count) => {
                     self.range.start += count as u64;
                     self.attempts = ATTEMPTS;
                     return Ok(count);
                 }
                 Err(error) if self.attempts <= 1 => return Err(error),
-                Err(_) => (self.answer, self.attempts) = (None, self.attempts - 1),
+                Err(_) => {
+                    self.response = None;
+                    self.attempts -= 1;
+                }
             }
         }
     }
@@ -116,7 +120,7 @@ mod tests {
     use crate::MemoryObject;
 
     #[test]
-    fn an_answer_that_breaks_off_is_resumed_and_one_that_brings_nothing_ends() {
+    fn a_broken_response_is_resumed_and_one_without_new_bytes_fails() {
         let bytes: Vec<u8> = (0..100).collect();
         let object = Arc::new(MemoryObject {
             cut: 30,

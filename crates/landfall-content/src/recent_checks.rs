@@ -1,24 +1,26 @@
-//! When the checksum of a frame was compared last. A frame that many clients read at one time is in
-//! the system's memory, where it does not decay: comparing it for each of them would find nothing.
+//! Remembers when the checksum of a frame was compared last. A frame that many clients read at the
+//! same time is in the page cache, where bits do not rot: comparing it for each of them would find
+//! nothing.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a comparison counts.
-const COUNTS: Duration = Duration::from_mins(1);
+/// How long a comparison is valid.
+const VALIDITY: Duration = Duration::from_mins(1);
 
-/// When the checksums of frames were compared, by what content a frame is of, and its number there.
+/// When the checksums of frames were compared, by the content that a frame belongs to and its
+/// number there.
 #[derive(Debug)]
 pub struct RecentChecks<K> {
     start: Instant,
-    /// Seconds since the start, and one more; 0 for never.
+    /// Seconds since `start` plus 1 for each frame; 0 for never.
     frames: Mutex<HashMap<K, Vec<u32>>>,
 }
 
 impl<K: Eq + Hash> Default for RecentChecks<K> {
-    /// None yet.
+    /// Returns an empty record.
     fn default() -> RecentChecks<K> {
         RecentChecks {
             start: Instant::now(),
@@ -28,7 +30,7 @@ impl<K: Eq + Hash> Default for RecentChecks<K> {
 }
 
 impl<K: Eq + Hash> RecentChecks<K> {
-    /// Whether the frame was compared within the last minute.
+    /// Whether the frame was compared within the last minute and was right.
     pub fn has(&self, content: &K, frame: usize) -> bool {
         let frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
         let at = frames
@@ -36,10 +38,10 @@ impl<K: Eq + Hash> RecentChecks<K> {
             .and_then(|frames| frames.get(frame))
             .copied()
             .unwrap_or(0);
-        at > 0 && self.now() - at < COUNTS.as_secs() as u32
+        at > 0 && self.now() - at < VALIDITY.as_secs() as u32
     }
 
-    /// The frame was compared now, and is right.
+    /// Records that the frame was compared now and is right.
     pub fn add(&self, content: K, frame: usize) {
         let now = self.now();
         let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +52,7 @@ impl<K: Eq + Hash> RecentChecks<K> {
         frames[frame] = now;
     }
 
-    /// Content is gone, and so are its frames.
+    /// Forgets all frames of content that was removed.
     pub fn forget(&self, content: &K) {
         self.frames
             .lock()
@@ -68,13 +70,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comparison_counts_for_a_minute() {
+    fn a_comparison_is_valid_for_a_minute() {
         let mut checks = RecentChecks::default();
         checks.add(7, 3);
         assert!(
             checks.has(&7, 3) && !checks.has(&7, 2) && !checks.has(&7, 4) && !checks.has(&6, 3)
         );
-        checks.start -= COUNTS;
+        checks.start -= VALIDITY;
         assert!(!checks.has(&7, 3));
         checks.add(7, 3);
         checks.forget(&7);

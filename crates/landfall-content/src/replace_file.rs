@@ -1,5 +1,5 @@
-//! Files of people, replaced so that a killed run leaves the old or the new one. What a file has
-//! besides its content stays.
+//! Replaces files that users own, such as the lock, manifests and reports. A killed run leaves
+//! either the old or the new file, and mode, owner and attributes are preserved.
 
 use super::atomic_file::{parent_folder, refuse_special, sync_folder, temporary_file_in};
 use rustix::fs::{
@@ -15,25 +15,25 @@ use tempfile::NamedTempFile;
 /// Why a file cannot be replaced.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
-    /// The system refuses.
+    /// The file cannot be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It has other content than when it was read.
+    /// The file has changed since it was read.
     #[error("it was changed after it was read, and is left as it is now; run the command again")]
     Changed,
 }
 
-/// The attribute that access control lists are kept in. With one, the group's bits of the mode are
-/// its mask.
+/// The extended attribute that holds the access control list. If a file has one, the group bits of
+/// its mode are the mask of the list, not rights of the group.
 const ACL: &str = "system.posix_acl_access";
 const GROUP_BITS: u32 = 0o070;
 
-/// Replaces the content of the file at `path` by `new`, if it still is what was read: `is_old`
-/// tells. A symbolic link stays one; mode, owner, group, access control lists and extended
-/// attributes stay. Returns what could not be kept.
+/// Replaces the content of the file at `path` with `new`, provided that `is_old` accepts the
+/// present content. Symbolic links are followed; mode, owner, group, access control list and
+/// extended attributes are preserved. Returns what could not be preserved, for a warning.
 ///
 /// # Errors
-/// When the system refuses, or the file was changed.
+/// If the file was changed meanwhile, or cannot be replaced.
 pub fn replace_file(
     path: &Path,
     is_old: impl Fn(&[u8]) -> bool,
@@ -41,25 +41,22 @@ pub fn replace_file(
 ) -> Result<Vec<String>, ReplaceError> {
     let path = path.canonicalize()?;
     let old = File::open(&path)?;
-    let like = old.metadata()?;
+    let metadata = old.metadata()?;
     refuse_special(&path)?;
-    let file = private(&path, new)?;
-    if (like.uid(), like.gid()) != {
-        file.as_file()
-            .metadata()
-            .map(|now| (now.uid(), now.gid()))?
-    } {
-        fchown(file.as_file(), Some(like.uid()), Some(like.gid()))?;
+    let file = private_file(&path, new)?;
+    let created = file.as_file().metadata()?;
+    if metadata.uid() != created.uid() || metadata.gid() != created.gid() {
+        fchown(file.as_file(), Some(metadata.uid()), Some(metadata.gid()))?;
     }
     let mut lost = Vec::new();
-    // after the owner: changing that clears set-id bits
-    keep_attributes(&old, &like, file.as_file(), &mut lost)?;
-    // what it replaces would be lost with it
+    // after the owner, since changing it clears the set-user-ID and set-group-ID bits
+    copy_attributes(&old, &metadata, file.as_file(), &mut lost)?;
+    // before the rename: after a crash, neither the old nor the new content would be there
     file.as_file().sync_all()?;
-    let names = like.nlink().saturating_sub(1);
-    if names > 0 {
+    let other_names = metadata.nlink().saturating_sub(1);
+    if other_names > 0 {
         lost.push(format!(
-            "{names} more of its names (hard links), which have the old content now"
+            "{other_names} more of its names (hard links), which have the old content now"
         ));
     }
     if !is_old(&fs::read(&path)?) {
@@ -70,12 +67,15 @@ pub fn replace_file(
     Ok(lost)
 }
 
-/// Writes a file that is not there.
+/// Creates a file. If `path` is a dangling symbolic link, creates the file that it points to.
 ///
 /// # Errors
-/// When the system refuses, or there is one by now.
+/// If the file exists by now, or cannot be created.
 pub fn create_file(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
-    let path = fs::read_link(path).map_or(path.to_owned(), |to| parent_folder(path).join(to));
+    let path = match fs::read_link(path) {
+        Ok(target) => parent_folder(path).join(target),
+        Err(_) => path.to_owned(),
+    };
     let folder = parent_folder(&path);
     let mut file = temporary_file_in(folder)?;
     file.write_all(content)?;
@@ -88,15 +88,14 @@ pub fn create_file(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
     Ok(sync_folder(folder)?)
 }
 
-/// Writes a file that comes whole or not at all, whether one is there or not; a file that is there
-/// keeps what it has besides its content. What is no plain file, such as a pipe, is written to as
-/// it stands.
+/// Creates or replaces a file in one step, preserving mode, owner and attributes of an existing
+/// one. Anything but a regular file, such as a pipe, is written to in place.
 ///
 /// # Errors
-/// When the system refuses.
+/// If the file cannot be written.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
     match path.metadata() {
-        // /dev/stdout may be a file, which its other writers go on with
+        // /dev/stdout may be a regular file, which the shell keeps writing to after us
         Ok(found) if found.is_file() && !path.starts_with("/dev") => {
             replace_file(path, |_| true, content).map(drop)
         }
@@ -105,22 +104,22 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
     }
 }
 
-/// Writes `content` to `to`, in place of a plain file or of none, with the rights that the file
-/// `from` has, but not its owner.
+/// Creates or replaces the regular file `to`, with mode and attributes of `from`, but not its
+/// owner.
 ///
 /// # Errors
-/// When the system refuses.
+/// If `to` is not a regular file, or one of the files cannot be accessed.
 pub fn write_file_like(from: &Path, to: &Path, content: &[u8]) -> io::Result<()> {
     let from = File::open(from)?;
     refuse_special(to)?;
-    let file = private(to, content)?;
-    keep_attributes(&from, &from.metadata()?, file.as_file(), &mut Vec::new())?;
+    let file = private_file(to, content)?;
+    copy_attributes(&from, &from.metadata()?, file.as_file(), &mut Vec::new())?;
     file.persist(to).map(drop).map_err(|error| error.error)
 }
 
-/// A temporary file beside `path` with `content`, which nobody else can read yet: it may have
+/// Creates a temporary file beside `path` that only this user can read, as `content` may have
 /// passwords in it.
-fn private(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
+fn private_file(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new()
         .prefix(".landfall-")
         .tempfile_in(parent_folder(path))?;
@@ -128,29 +127,29 @@ fn private(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Gives `to` the extended attributes of `from`, and its mode, which is that of `like`. What is
-/// impossible is `lost`.
-fn keep_attributes(
+/// Copies the extended attributes of `from` and the mode in `metadata` to `to`. What cannot be
+/// copied is added to `lost`.
+fn copy_attributes(
     from: &File,
-    like: &Metadata,
+    metadata: &Metadata,
     to: &File,
     lost: &mut Vec<String>,
 ) -> io::Result<()> {
     let wanted = attributes(from)?;
-    // the folder may give its files an access control list
+    // the folder may have given the new file a default access control list
     for name in attributes(to)?
         .iter()
         .filter(|name| *name == ACL && !wanted.contains(name))
     {
         fremovexattr(to, name.as_str())?;
     }
-    let mut mode = like.permissions().mode();
+    let mut mode = metadata.permissions().mode();
     for name in &wanted {
         if copy_attribute(from, to, name).is_ok() {
             continue;
         }
         if name == ACL {
-            // the mask would become a right of the group
+            // without the list, its mask would become the rights of the group
             mode &= !GROUP_BITS;
             lost.push("its access control list; its group has no rights now".into());
         } else {
@@ -166,26 +165,27 @@ fn copy_attribute(from: &File, to: &File, name: &str) -> rustix::io::Result<()> 
     fsetxattr(to, name, &value[..len], XattrFlags::empty())
 }
 
-/// The names of the extended attributes of a file; none where its file system has none.
+/// Returns the names of the extended attributes of a file; none if its file system has no such
+/// attributes.
 fn attributes(file: &File) -> io::Result<Vec<String>> {
-    let list = || -> rustix::io::Result<Vec<u8>> {
-        let mut list = vec![0; flistxattr_query(file)?];
-        let len = flistxattr(file, &mut list[..])?;
-        list.truncate(len);
-        Ok(list)
+    let list = match attribute_list(file) {
+        Ok(list) => list,
+        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
     };
-    match list() {
-        Ok(list) => {
-            let names = list
-                .split(|byte| *byte == 0)
-                .filter(|name| !name.is_empty());
-            Ok(names
-                .map(|name| String::from_utf8_lossy(name).into_owned())
-                .collect())
-        }
-        Err(Errno::NOTSUP | Errno::NOSYS) => Ok(Vec::new()),
-        Err(error) => Err(error.into()),
-    }
+    Ok(list
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect())
+}
+
+/// Returns the names of the extended attributes of a file, each with a NUL at its end.
+fn attribute_list(file: &File) -> rustix::io::Result<Vec<u8>> {
+    let mut list = vec![0; flistxattr_query(file)?];
+    let length = flistxattr(file, &mut list[..])?;
+    list.truncate(length);
+    Ok(list)
 }
 
 #[cfg(test)]
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_file_is_written_to_as_it_stands() {
+    fn a_device_is_written_to_in_place() {
         write_file(Path::new("/dev/null"), b"gone").unwrap();
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("x");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_nowhere_yet_gets_its_file() {
+    fn a_dangling_link_gets_its_file() {
         let place = tempfile::tempdir().unwrap();
         let (link, file) = (place.path().join("link"), place.path().join("file"));
         std::os::unix::fs::symlink("file", &link).unwrap();

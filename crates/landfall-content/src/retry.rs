@@ -1,9 +1,8 @@
-//! The one place that decides whether a part is tried again, or its stream is opened again, and
-//! after which pause.
+//! Decides whether a part is transferred again, or its stream opened again, and after which pause.
 //!
-//! Requests that fail before their answer are tried again by the transport ([`landfall_http`]).
-//! What fails there is final here. Here only what broke after that is counted: streams that ended
-//! early, bodies that a sink refused, and bytes with another digest.
+//! Requests that fail before their response are retried by the transport ([`landfall_http`]), so
+//! such an error is final here. This module counts only what fails later: streams that end early,
+//! bodies that a sink refuses, and wrong digests.
 
 use super::{TransferError, WriteError};
 use landfall_http::{Attempts, ErrorKind, HttpError, RetryPolicy};
@@ -11,43 +10,44 @@ use landfall_model::Limits;
 use landfall_model::report::TransferSide;
 use std::time::Duration;
 
-/// An attempt that failed.
+/// An attempt to transfer a part that failed.
 #[derive(Debug)]
 pub struct FailedAttempt {
-    /// The error to report if no other attempt follows.
+    /// The error to report if no further attempt is made.
     pub error: TransferError,
-    /// What broke.
+    /// What failed, which decides about another attempt.
     pub cause: FailureCause,
 }
 
-/// What broke in an attempt.
+/// What failed in an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureCause {
-    /// Something that no other attempt can fix.
+    /// Another attempt would fail too.
     Final,
-    /// The sink broke off what it was taking.
+    /// The sink broke off the write.
     Sink,
-    /// The sink found out how to take it: its attempts count anew.
+    /// The sink has adapted, for example to a body limit: its attempts are counted from zero.
     SinkLearned,
-    /// The bytes are not the content. Once may be a bad link or cache; twice is what the source
-    /// has.
+    /// The bytes have another digest. The first time it may be a bad connection or cache; the
+    /// second time the source itself has wrong bytes.
     Wrong,
-    /// The bytes are not the content, and the next attempt reads it in another way.
+    /// The bytes have another digest, and the next attempt will read them differently, for example
+    /// without ranges. It does not count as the first of two.
     WrongOnce,
 }
 
 impl FailedAttempt {
-    /// A failure of this cause.
+    /// Returns a failed attempt with this cause.
     pub fn new(error: TransferError, cause: FailureCause) -> FailedAttempt {
         FailedAttempt { error, cause }
     }
 
-    /// A source that could not be opened.
+    /// The source could not be opened. The transport has retried already, so this is final.
     pub(super) fn opening(error: HttpError) -> FailedAttempt {
         FailedAttempt::new(TransferError::source(error), FailureCause::Final)
     }
 
-    /// A stream of the source that failed, and is not opened again.
+    /// A stream of the source failed and is not opened again.
     pub(super) fn reading(error: HttpError) -> FailedAttempt {
         let cause = if error.kind == ErrorKind::Invalid {
             FailureCause::Wrong
@@ -58,13 +58,13 @@ impl FailedAttempt {
     }
 }
 
-/// A write that failed: wrong bytes are the source's, all else is final.
+/// A failed write: wrong bytes are the fault of the source, anything else is final.
 impl From<TransferError> for FailedAttempt {
     fn from(error: TransferError) -> FailedAttempt {
-        let wrong = error.side == TransferSide::Source && error.why.kind == ErrorKind::Invalid;
+        let is_wrong = error.side == TransferSide::Source && error.why.kind == ErrorKind::Invalid;
         FailedAttempt::new(
             error,
-            if wrong {
+            if is_wrong {
                 FailureCause::Wrong
             } else {
                 FailureCause::Final
@@ -79,16 +79,16 @@ impl From<WriteError> for FailedAttempt {
     }
 }
 
-/// What is counted over the attempts at one part.
+/// Counts the failed attempts to transfer one part.
 #[derive(Debug)]
 pub(super) struct PartAttempts {
-    /// Streams of the source that broke off since there was progress.
+    /// Streams of the source that broke off since the last progress.
     source: Attempts,
-    /// Those at which the sink failed.
+    /// Attempts at which the sink failed.
     sink: Attempts,
-    /// How often the bytes were wrong.
+    /// How often the digest was wrong.
     wrong: u32,
-    /// [`Limits::progress`].
+    /// How many new bytes count as progress, [`Limits::progress`].
     progress: u64,
 }
 
@@ -103,17 +103,17 @@ impl PartAttempts {
         }
     }
 
-    /// The pause before a stream that broke off after `came` new bytes is opened again; `None`
-    /// where it is not. There is no pause while there is progress.
-    pub(super) fn broke_off(&mut self, came: u64) -> Option<Duration> {
-        if came >= self.progress {
+    /// Returns the pause before a stream that broke off after `received` new bytes is opened again,
+    /// or `None` if it is given up. As long as there is progress there is no pause and no limit.
+    pub(super) fn broke_off(&mut self, received: u64) -> Option<Duration> {
+        if received >= self.progress {
             self.source.reset();
             return Some(Duration::ZERO);
         }
         self.source.fail()
     }
 
-    /// The pause before the next attempt; `None` where there is none.
+    /// Returns the pause before the next attempt, or `None` if the part is given up.
     pub(super) fn after(&mut self, cause: FailureCause) -> Option<Duration> {
         match cause {
             FailureCause::Final => None,
@@ -125,7 +125,7 @@ impl PartAttempts {
             FailureCause::WrongOnce => Some(Duration::ZERO),
             FailureCause::Wrong => {
                 self.wrong += 1;
-                Some(Duration::ZERO).filter(|_| self.wrong < 2)
+                (self.wrong < 2).then_some(Duration::ZERO)
             }
         }
     }

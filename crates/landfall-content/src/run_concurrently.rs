@@ -1,42 +1,45 @@
-//! Questions that are asked side by side, whose answers are wanted in order.
+//! Runs tasks concurrently and returns their results in order.
 
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeMap;
 
-/// The results of the tasks 0 to `count`, in this order. At most `at_once` run at a time, each made
-/// when its turn comes.
+/// Runs the tasks 0 to `count`, at most `limit` at a time, and returns their results in this order.
+/// Each future is created when its turn comes.
 ///
-/// One that takes long holds up no other, unlike in [`StreamExt::buffered`], where what ended
-/// behind it counts as running.
+/// Unlike in [`StreamExt::buffered`], a slow task does not delay those after it: there, a task that
+/// has finished behind a slow one still counts as running.
 pub async fn run_concurrently<T, F: Future<Output = T>>(
     count: usize,
-    at_once: usize,
+    limit: usize,
     task: impl Fn(usize) -> F,
 ) -> Vec<T> {
-    run_concurrently_by_host(count, at_once, |_| (), task).await
+    run_concurrently_by_host(count, limit, |_| (), task).await
 }
 
-/// Like [`run_concurrently`], with at most `at_once` tasks at a time for each host: those that wait
-/// for a host in trouble hold up no others.
+/// Like [`run_concurrently`], with at most `limit` tasks at a time for each host. A host that does
+/// not answer delays only its own tasks.
 pub async fn run_concurrently_by_host<T, H: Ord, F: Future<Output = T>>(
     count: usize,
-    at_once: usize,
+    limit: usize,
     host: impl Fn(usize) -> H,
     task: impl Fn(usize) -> F,
 ) -> Vec<T> {
-    let mut by_host: BTreeMap<H, Vec<usize>> = BTreeMap::new();
-    (0..count).for_each(|at| by_host.entry(host(at)).or_default().push(at));
+    let mut indexes_by_host: BTreeMap<H, Vec<usize>> = BTreeMap::new();
+    for index in 0..count {
+        indexes_by_host.entry(host(index)).or_default().push(index);
+    }
     let task = &task;
-    let of_hosts = by_host.into_values().map(|tasks| {
-        let tasks = stream::iter(tasks).map(move |at| {
-            let task = task(at);
-            async move { (at, task.await) }
+    let streams = indexes_by_host.into_values().map(|indexes| {
+        let tasks = stream::iter(indexes).map(move |index| {
+            let task = task(index);
+            async move { (index, task.await) }
         });
-        tasks.buffer_unordered(at_once.max(1))
+        // a limit of 0 would never start a task
+        tasks.buffer_unordered(limit.max(1))
     });
-    let mut ended: Vec<(usize, T)> = stream::select_all(of_hosts).collect().await;
-    ended.sort_unstable_by_key(|(at, _)| *at);
-    ended.into_iter().map(|(_, result)| result).collect()
+    let mut results: Vec<(usize, T)> = stream::select_all(streams).collect().await;
+    results.sort_unstable_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]
@@ -46,12 +49,12 @@ mod tests {
     use tokio::sync::Notify;
 
     #[tokio::test]
-    async fn one_that_takes_long_holds_up_no_other_and_the_order_stays() {
+    async fn a_slow_task_delays_no_other_and_results_keep_their_order() {
         let (running, last_began) = (AtomicUsize::new(0), Notify::new());
         let results = run_concurrently(9, 2, async |at: usize| {
             assert!(
                 running.fetch_add(1, Ordering::Relaxed) < 2,
-                "no more at once than asked for"
+                "more tasks at a time than the limit"
             );
             match at {
                 0 => last_began.notified().await,
@@ -70,7 +73,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_does_not_answer_holds_up_no_other() {
+    async fn a_host_that_does_not_answer_delays_no_other() {
         let well_ended = Notify::new();
         let host = |at| if at < 7 { "sick" } else { "well" };
         let results = run_concurrently_by_host(9, 2, host, async |at: usize| {

@@ -1,49 +1,51 @@
-//! What of an entry one of several shards has.
+//! The parts of a lock entry that belong to one of several shards.
 
 use super::{EntryPart, LockEntry};
 use landfall_model::report::ReportItem;
 
-/// What of an entry one of several shards has.
+/// The parts of a lock entry that belong to this shard.
 pub struct ShardEntry {
-    /// The entry with these parts alone.
+    /// The entry, reduced to these parts.
     pub entry: LockEntry,
-    /// How many parts it has in all.
-    pub all: usize,
+    /// How many parts the whole entry has.
+    pub part_count: usize,
 }
 
 impl ShardEntry {
-    /// The parts of `entry` that `is_own`; `None` where there is none.
-    pub fn of(mut entry: LockEntry, is_own: impl Fn(&EntryPart) -> bool) -> Option<ShardEntry> {
-        let all = entry.parts.len();
+    /// Reduces `entry` to the parts that `is_own` accepts; `None` if it accepts none.
+    pub fn filter(mut entry: LockEntry, is_own: impl Fn(&EntryPart) -> bool) -> Option<ShardEntry> {
+        let part_count = entry.parts.len();
         entry.parts.retain(is_own);
-        (!entry.parts.is_empty()).then_some(ShardEntry { entry, all })
+        if entry.parts.is_empty() {
+            return None;
+        }
+        Some(ShardEntry { entry, part_count })
     }
 
-    /// All of an entry.
-    pub fn all(entry: LockEntry) -> ShardEntry {
+    /// Wraps an entry that belongs to this shard as a whole.
+    pub fn whole(entry: LockEntry) -> ShardEntry {
         ShardEntry {
-            all: entry.parts.len(),
+            part_count: entry.parts.len(),
             entry,
         }
     }
 
-    /// Whether it is all of the entry.
-    pub fn is_all(&self) -> bool {
-        self.entry.parts.len() == self.all
+    /// Whether this shard has every part of the entry.
+    pub fn is_whole(&self) -> bool {
+        self.entry.parts.len() == self.part_count
     }
 
-    /// As an item of a report, that is there. Where it is not all of the entry, the reason says so.
+    /// Returns the report item for these parts, with status `present`. If other shards have the
+    /// rest, the reason says so.
     pub fn item(&self) -> ReportItem {
-        let own = self.entry.parts.len();
-        let reason = || {
-            format!(
-                "{own} of its {} parts; other shards have the rest",
-                self.all
-            )
-        };
-        ReportItem {
-            reason: (!self.is_all()).then(reason),
-            ..self.entry.item()
+        let mut item = self.entry.item();
+        if !self.is_whole() {
+            item.reason = Some(format!(
+                "{} of its {} parts; other shards have the rest",
+                self.entry.parts.len(),
+                self.part_count
+            ));
         }
+        item
     }
 }

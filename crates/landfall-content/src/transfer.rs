@@ -1,5 +1,5 @@
-//! The way of one part from a source to a sink. The loop in [`Transfer::bring`] is the only one
-//! that tries a part again; what it counts stands in [`super::retry`].
+//! Transfers one part from a source to a sink. The loop in this file is the only one that transfers
+//! a part again; [`super::retry`] decides when.
 
 use super::part_opener::pause_for;
 use super::{BlobSink, EntryPart, FailureCause, PartOpener, PartOrigin, PartSource, TransferError};
@@ -8,63 +8,69 @@ use landfall_model::Limits;
 use landfall_model::report::Progress;
 use std::sync::Arc;
 
-/// A source, a sink, and how parts are moved from one to the other.
+/// Transfers parts from a source to a sink.
 pub struct Transfer {
-    /// Where parts are read from.
+    /// The source that parts are read from.
     pub source: Arc<dyn PartSource>,
-    /// Where they are brought to.
+    /// The sink that they are written to.
     pub sink: Arc<dyn BlobSink>,
-    /// Attempts, and the pauses between them.
+    /// The number of attempts and the pauses between them.
     pub limits: Limits,
-    /// Counts the bytes.
+    /// Counts the transferred bytes.
     pub progress: Arc<dyn Progress>,
 }
 
-/// How the sink got a part.
+/// How a transfer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransferOutcome {
-    /// The sink had it already, here or in another of its repositories.
-    There,
-    /// So many bytes of it were received.
+    /// The sink had the blob already, or mounted it from another repository.
+    AlreadyPresent,
+    /// This many bytes were received.
     Received(u64),
 }
 
 impl Transfer {
-    /// Brings one part to the sink. If the source breaks off, it is resumed at its last byte, under
-    /// the same write. `slot` is lent while the source gives nothing.
+    /// Transfers one part. If the source breaks off, it is resumed at the next byte under the same
+    /// write. If the part has several URLs, the next one is tried when one lacks it or has other
+    /// bytes. `slot` is lent to others while the source sends nothing.
     ///
     /// # Errors
-    /// Which side failed, after all attempts.
-    pub async fn bring(
+    /// The side that failed and why, after all attempts.
+    pub async fn run(
         &self,
         part: &EntryPart,
         slot: Arc<dyn LendableSlot>,
     ) -> Result<TransferOutcome, TransferError> {
         let PartOrigin::Urls(urls) = &part.origin else {
-            return self.bring_from(part, slot).await;
+            return self.run_with_url(part, slot).await;
         };
         let mut failed: Option<TransferError> = None;
         for url in urls {
-            let origin = PartOrigin::Url(url.clone());
             let part = EntryPart {
                 descriptor: part.descriptor.clone(),
-                origin,
+                origin: PartOrigin::Url(url.clone()),
             };
-            let next = self.bring_from(&part, slot.clone()).await;
-            let error = match (next, failed.take()) {
-                (Err(error), None) => error,
-                (Err(error), Some(first)) => first.then(url, &error),
-                (brought, _) => return brought,
+            let error = match self.run_with_url(&part, slot.clone()).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(error) => error,
             };
-            if !error.is_elsewhere() {
+            let error = match failed {
+                Some(first) => first.then(url, &error),
+                None => error,
+            };
+            if !error.may_be_elsewhere() {
                 return Err(error);
             }
             failed = Some(error);
         }
-        failed.map_or(Ok(TransferOutcome::There), Err)
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(TransferOutcome::AlreadyPresent),
+        }
     }
 
-    async fn bring_from(
+    /// Transfers a part that has at most one URL.
+    async fn run_with_url(
         &self,
         part: &EntryPart,
         slot: Arc<dyn LendableSlot>,
@@ -76,19 +82,19 @@ impl Transfer {
             &self.limits,
             self.progress.clone(),
         );
-        let mut counted = Counted {
+        let mut guard = ProgressGuard {
             opener: Arc::new(opener),
-            is_settled: false,
+            is_complete: false,
         };
-        let brought = self.bring_by(part, &counted.opener).await;
-        if brought.is_ok() {
-            counted.opener.settled();
-            counted.is_settled = true;
+        let outcome = self.try_until_complete(part, &guard.opener).await;
+        if outcome.is_ok() {
+            guard.opener.count_complete();
+            guard.is_complete = true;
         }
-        brought
+        outcome
     }
 
-    async fn bring_by(
+    async fn try_until_complete(
         &self,
         part: &EntryPart,
         opener: &Arc<PartOpener>,
@@ -97,16 +103,16 @@ impl Transfer {
         loop {
             let Some(write) = self.sink.begin(&part.descriptor, in_order).await? else {
                 return Ok(match opener.received() {
-                    0 => TransferOutcome::There,
+                    0 => TransferOutcome::AlreadyPresent,
                     received => TransferOutcome::Received(received),
                 });
             };
-            opener.begin();
+            opener.begin_attempt();
             let Err(failed) = write.fill(opener).await else {
                 return Ok(TransferOutcome::Received(opener.received()));
             };
             in_order |= matches!(failed.cause, FailureCause::Wrong | FailureCause::WrongOnce);
-            match opener.after(&failed) {
+            match opener.pause_after(&failed) {
                 Some(pause) => pause_for(pause).await,
                 None => return Err(failed.error),
             }
@@ -114,17 +120,17 @@ impl Transfer {
     }
 }
 
-/// What a transfer counted of its part. One that ends without the part, by an error or because its
-/// image ended first, leaves all of it to do.
-struct Counted {
+/// Takes back what a transfer has counted if it ends without the part: after an error, or when it
+/// is dropped because its image failed.
+struct ProgressGuard {
     opener: Arc<PartOpener>,
-    is_settled: bool,
+    is_complete: bool,
 }
 
-impl Drop for Counted {
+impl Drop for ProgressGuard {
     fn drop(&mut self) {
-        if !self.is_settled {
-            self.opener.given_up();
+        if !self.is_complete {
+            self.opener.uncount();
         }
     }
 }
@@ -152,50 +158,50 @@ mod tests {
 
     const CONTENT: &str = "hello world";
 
-    /// Gives one answer after another: its content up to a byte at which it breaks off.
-    struct Answers {
-        answers: Mutex<VecDeque<(&'static str, usize)>>,
+    /// Returns one response after another: content up to a byte at which it breaks off.
+    struct ScriptedSource {
+        responses: Mutex<VecDeque<(&'static str, usize)>>,
         offsets: Mutex<Vec<u64>>,
-        distrusted: Arc<AtomicUsize>,
+        distrust_count: Arc<AtomicUsize>,
     }
 
-    impl PartSource for Answers {
+    impl PartSource for ScriptedSource {
         fn open<'a>(
             &'a self,
             _: &'a EntryPart,
             offset: u64,
         ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
             self.offsets.lock().unwrap().push(offset);
-            let answer = self.answers.lock().unwrap().pop_front();
+            let response = self.responses.lock().unwrap().pop_front();
             Box::pin(async move {
                 let gone = || HttpError::new(ErrorKind::NotFound, "gone");
-                let (content, end) = answer.ok_or_else(gone)?;
+                let (content, end) = response.ok_or_else(gone)?;
                 let mut pieces = vec![Ok(Bytes::from(&content[offset as usize..end]))];
                 if end < content.len() {
                     pieces.push(Err(HttpError::new(ErrorKind::Network, "cut")));
                 }
                 let opened =
                     OpenedPart::unchecked(offset, futures_util::stream::iter(pieces).boxed());
-                let distrusted = self.distrusted.clone();
+                let distrust_count = self.distrust_count.clone();
                 Ok(match offset {
                     0 => opened,
-                    _ => opened.on_wrong(move || {
-                        distrusted.fetch_add(1, Ordering::Relaxed);
+                    _ => opened.on_corrupt(move || {
+                        distrust_count.fetch_add(1, Ordering::Relaxed);
                     }),
                 })
             })
         }
     }
 
-    /// Resumes nothing, and refuses so many attempts.
+    /// A sink that cannot resume, and refuses the first `refuses` attempts.
     #[derive(Clone, Default)]
-    struct Whole {
+    struct UnresumableSink {
         refuses: Arc<AtomicUsize>,
         begun: Arc<AtomicUsize>,
         taken: Arc<Mutex<Vec<u8>>>,
     }
 
-    impl BlobSink for Whole {
+    impl BlobSink for UnresumableSink {
         fn begin<'a>(
             &'a self,
             _: &'a Descriptor,
@@ -207,7 +213,7 @@ mod tests {
         }
     }
 
-    impl BlobWrite for Whole {
+    impl BlobWrite for UnresumableSink {
         fn fill(
             self: Box<Self>,
             opener: &Arc<PartOpener>,
@@ -241,17 +247,17 @@ mod tests {
         }
     }
 
-    struct Outcome {
-        brought: Result<TransferOutcome, TransferError>,
+    struct TransferRun {
+        result: Result<TransferOutcome, TransferError>,
         offsets: Vec<u64>,
-        distrusted: usize,
+        distrust_count: usize,
     }
 
-    async fn bring(answers: &[(&'static str, usize)], sink: Arc<dyn BlobSink>) -> Outcome {
-        let source = Arc::new(Answers {
-            answers: Mutex::new(answers.iter().copied().collect()),
+    async fn transfer(responses: &[(&'static str, usize)], sink: Arc<dyn BlobSink>) -> TransferRun {
+        let source = Arc::new(ScriptedSource {
+            responses: Mutex::new(responses.iter().copied().collect()),
             offsets: Mutex::default(),
-            distrusted: Arc::default(),
+            distrust_count: Arc::default(),
         });
         let limits = Limits {
             attempts: 3,
@@ -274,23 +280,23 @@ mod tests {
             descriptor,
             origin: PartOrigin::Url("u".into()),
         };
-        let brought = transfer.bring(&part, Arc::new(UnlimitedSlot)).await;
+        let result = transfer.run(&part, Arc::new(UnlimitedSlot)).await;
         let offsets = source.offsets.lock().unwrap().clone();
-        Outcome {
-            brought,
+        TransferRun {
+            result,
             offsets,
-            distrusted: source.distrusted.load(Ordering::Relaxed),
+            distrust_count: source.distrust_count.load(Ordering::Relaxed),
         }
     }
 
     #[tokio::test]
     async fn a_source_is_resumed_whether_the_sink_can_resume_or_not() {
         let cut = [(CONTENT, 3), (CONTENT, 5), (CONTENT, 11)];
-        let whole = Whole::default();
-        let outcome = bring(&cut, Arc::new(whole.clone())).await;
-        assert_eq!(outcome.brought.unwrap(), TransferOutcome::Received(11));
+        let whole = UnresumableSink::default();
+        let run = transfer(&cut, Arc::new(whole.clone())).await;
+        assert_eq!(run.result.unwrap(), TransferOutcome::Received(11));
         assert_eq!(
-            (outcome.offsets, whole.begun.load(Ordering::Relaxed)),
+            (run.offsets, whole.begun.load(Ordering::Relaxed)),
             (vec![0, 3, 5], 1)
         );
         assert_eq!(*whole.taken.lock().unwrap(), CONTENT.as_bytes());
@@ -298,9 +304,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(DiskStore::open(dir.path()).unwrap());
         let local = || Arc::new(LocalSink::new(disk.clone(), Limits::default(), None));
-        let outcome = bring(&cut, local()).await;
+        let run = transfer(&cut, local()).await;
         assert_eq!(
-            (outcome.brought.unwrap(), outcome.offsets),
+            (run.result.unwrap(), run.offsets),
             (TransferOutcome::Received(11), vec![0, 3, 5])
         );
         assert_eq!(
@@ -308,15 +314,15 @@ mod tests {
             Some(11)
         );
         assert_eq!(
-            bring(&[], local()).await.brought.unwrap(),
-            TransferOutcome::There
+            transfer(&[], local()).await.result.unwrap(),
+            TransferOutcome::AlreadyPresent
         );
     }
 
-    /// A disk that counts how often a write was begun, which hashes what is there.
-    struct Counting(DiskStore, AtomicUsize);
+    /// A disk store that counts how often a write is begun: each time the partial blob is hashed.
+    struct CountingStore(DiskStore, AtomicUsize);
 
-    impl BlobRead for Counting {
+    impl BlobRead for CountingStore {
         fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
             self.0.stat(digest)
         }
@@ -326,29 +332,32 @@ mod tests {
         }
     }
 
-    impl BlobStore for Counting {
-        fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
-            self.0.holds(descriptor, rehash)
+    impl BlobStore for CountingStore {
+        fn has_blob(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
+            self.0.has_blob(descriptor, rehash)
         }
 
-        fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool {
-            self.0.must_hash(descriptor, rehash)
+        fn needs_hashing(&self, descriptor: &Descriptor, rehash: bool) -> bool {
+            self.0.needs_hashing(descriptor, rehash)
         }
 
-        fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
-            self.0.take(descriptor, bytes)
+        fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
+            self.0.put(descriptor, bytes)
         }
 
         fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn BlobSink> {
             Arc::new(LocalSink::new(self, limits, slots))
         }
 
-        fn name(&self, _: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError> {
+        fn record_complete(
+            &self,
+            _: &mut dyn Iterator<Item = LockEntry>,
+        ) -> Result<(), WriteError> {
             Ok(())
         }
     }
 
-    impl LocalStore for Counting {
+    impl LocalStore for CountingStore {
         fn begin(
             &self,
             descriptor: &Descriptor,
@@ -360,11 +369,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_there_is_hashed_once_however_often_the_source_breaks_off() {
+    async fn a_partial_blob_is_hashed_once_however_often_the_source_breaks_off() {
         let cuts: Vec<_> = (1..=11).map(|end| (CONTENT, end)).collect();
         for parallel_from in [0, 100] {
             let dir = tempfile::tempdir().unwrap();
-            let disk = Arc::new(Counting(
+            let disk = Arc::new(CountingStore(
                 DiskStore::open(dir.path()).unwrap(),
                 AtomicUsize::new(0),
             ));
@@ -373,13 +382,13 @@ mod tests {
                 parallel_from,
                 ..Limits::default()
             };
-            let outcome = bring(
+            let run = transfer(
                 &cuts,
                 Arc::new(LocalSink::new(disk.clone(), limits, Some(slots))),
             )
             .await;
             assert_eq!(
-                (outcome.brought.unwrap(), outcome.offsets),
+                (run.result.unwrap(), run.offsets),
                 (TransferOutcome::Received(11), (0..11).collect())
             );
             assert_eq!(disk.1.load(Ordering::Relaxed), 1, "from {parallel_from}");
@@ -387,32 +396,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn wrong_bytes_are_asked_for_once_more_and_ranges_are_blamed_first() {
-        let sink = || Arc::new(Whole::default());
+    async fn wrong_bytes_are_fetched_once_more_and_ranges_are_blamed_first() {
+        let sink = || Arc::new(UnresumableSink::default());
         let wrong = ("hello_world", 11);
-        let outcome = bring(&[wrong, wrong, (CONTENT, 11)], sink()).await;
-        assert_eq!(outcome.brought.unwrap_err().why.kind, ErrorKind::Invalid);
-        assert_eq!((outcome.offsets, outcome.distrusted), (vec![0, 0], 0));
-        let outcome = bring(&[(CONTENT, 3), wrong, wrong, (CONTENT, 11)], sink()).await;
+        let run = transfer(&[wrong, wrong, (CONTENT, 11)], sink()).await;
+        assert_eq!(run.result.unwrap_err().why.kind, ErrorKind::Invalid);
+        assert_eq!((run.offsets, run.distrust_count), (vec![0, 0], 0));
+        let run = transfer(&[(CONTENT, 3), wrong, wrong, (CONTENT, 11)], sink()).await;
         assert_eq!(
-            (outcome.brought.unwrap(), outcome.distrusted),
+            (run.result.unwrap(), run.distrust_count),
             (TransferOutcome::Received(33), 1)
         );
-        assert_eq!(outcome.offsets, [0, 3, 0, 0]);
+        assert_eq!(run.offsets, [0, 3, 0, 0]);
     }
 
     #[tokio::test]
-    async fn attempts_of_the_sink_end_and_a_source_that_cannot_be_opened_is_final() {
-        let whole = Whole {
+    async fn attempts_of_the_sink_are_limited_and_a_source_that_cannot_be_opened_is_final() {
+        let whole = UnresumableSink {
             refuses: Arc::new(AtomicUsize::new(9)),
-            ..Whole::default()
+            ..UnresumableSink::default()
         };
-        let outcome = bring(&[(CONTENT, 11); 9], Arc::new(whole.clone())).await;
-        assert_eq!(outcome.brought.unwrap_err().side, TransferSide::Destination);
+        let run = transfer(&[(CONTENT, 11); 9], Arc::new(whole.clone())).await;
+        assert_eq!(run.result.unwrap_err().side, TransferSide::Destination);
         assert_eq!(whole.begun.load(Ordering::Relaxed), 3);
-        let outcome = bring(&[(CONTENT, 3)], Arc::new(Whole::default())).await;
+        let run = transfer(&[(CONTENT, 3)], Arc::new(UnresumableSink::default())).await;
         assert_eq!(
-            (outcome.brought.unwrap_err().why.kind, outcome.offsets),
+            (run.result.unwrap_err().why.kind, run.offsets),
             (ErrorKind::NotFound, vec![0, 3])
         );
     }

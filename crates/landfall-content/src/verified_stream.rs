@@ -1,16 +1,16 @@
-//! A stream that is checked against the digest that it should have.
+//! A stream that is checked against the descriptor of its blob.
 
-use super::error::ended;
+use super::error::truncated;
 use super::{EntryPart, PartSource};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use landfall_http::{ByteStream, ErrorKind, HttpError};
 use landfall_model::{Descriptor, Hasher};
 
-/// The whole of a small part, such as a manifest, checked.
+/// Reads the whole of a small part, such as a manifest, and checks its digest.
 ///
 /// # Errors
-/// When the source lacks it, or has other bytes.
+/// If the source lacks the part, or its bytes have another digest.
 pub async fn read_part(source: &dyn PartSource, part: &EntryPart) -> Result<Bytes, HttpError> {
     let opened = source.open(part, 0).await?;
     let mut stream = verify_stream(opened.stream, &part.descriptor);
@@ -21,35 +21,35 @@ pub async fn read_part(source: &dyn PartSource, part: &EntryPart) -> Result<Byte
     Ok(all.into())
 }
 
-/// `stream` checked against `descriptor`: the last piece is held back until size and digest are
-/// known to be right, so that a receiver that counts bytes does not accept wrong content.
+/// Checks size and digest of `stream` while it passes. The last piece is held back until both are
+/// known to be right: a receiver that counts bytes, such as a registry, must not accept a blob that
+/// turns out wrong.
 pub fn verify_stream(stream: ByteStream, descriptor: &Descriptor) -> ByteStream {
-    struct State {
+    struct StreamState {
         stream: ByteStream,
+        /// `None` after the end or an error.
         hasher: Option<Hasher>,
-        held: Option<Bytes>,
-        seen: u64,
+        held_back: Option<Bytes>,
+        received: u64,
         descriptor: Descriptor,
     }
-    let hasher = Some(Hasher::new(descriptor.digest.algorithm()));
-    let state = State {
+    let state = StreamState {
         stream,
-        hasher,
-        held: None,
-        seen: 0,
+        hasher: Some(Hasher::new(descriptor.digest.algorithm())),
+        held_back: None,
+        received: 0,
         descriptor: descriptor.clone(),
     };
     futures_util::stream::unfold(state, |mut state| async move {
         loop {
-            // the end was seen already; a stream is not asked again after that
+            // the end was seen already, and a stream must not be polled again after it
             state.hasher.as_ref()?;
             match state.stream.next().await {
                 Some(Ok(bytes)) => {
-                    let hasher = state.hasher.as_mut()?;
-                    hasher.update(&bytes);
-                    state.seen += bytes.len() as u64;
-                    if let Some(held) = state.held.replace(bytes) {
-                        return Some((Ok(held), state));
+                    state.hasher.as_mut()?.update(&bytes);
+                    state.received += bytes.len() as u64;
+                    if let Some(previous) = state.held_back.replace(bytes) {
+                        return Some((Ok(previous), state));
                     }
                 }
                 Some(Err(error)) => {
@@ -59,16 +59,15 @@ pub fn verify_stream(stream: ByteStream, descriptor: &Descriptor) -> ByteStream 
                 None => {
                     let found = state.hasher.take()?.finish();
                     let wanted = &state.descriptor;
-                    if found == wanted.digest && state.seen == wanted.size {
-                        return state.held.take().map(|held| (Ok(held), state));
+                    if found == wanted.digest && state.received == wanted.size {
+                        return state.held_back.take().map(|last| (Ok(last), state));
                     }
-                    let error = if state.seen < wanted.size {
-                        ended(wanted, state.seen)
+                    let error = if state.received < wanted.size {
+                        truncated(wanted, state.received)
                     } else {
-                        let message = format!(
-                            "the bytes that came are not {}: they are {found}",
-                            wanted.digest
-                        );
+                        let digest = &wanted.digest;
+                        let message =
+                            format!("received wrong bytes: expected {digest}, got {found}");
                         HttpError::new(ErrorKind::Invalid, message)
                     };
                     return Some((Err(error), state));

@@ -1,41 +1,39 @@
-//! A writer of content: hashes what it writes, and keeps it only if size and digest are right.
+//! Writes a blob and publishes it only if its size and digest are right.
 
-use super::follower::{Follower, Written};
+use super::follower::{Follower, WriteProgress};
 use super::{PartialBlob, WriteError};
 use landfall_model::{Descriptor, Hasher};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Writes one piece of content in order. Dropped before [`VerifiedWriter::commit`], it leaves what
-/// it has for the next run to resume.
+/// Writes one blob in order and hashes it. Dropped before [`VerifiedWriter::commit`], it leaves
+/// what it has for the next run to resume.
 #[derive(Debug)]
 pub struct VerifiedWriter {
     partial: Arc<dyn PartialBlob>,
     descriptor: Descriptor,
     hasher: Hasher,
     offset: u64,
-    /// What followers know of it.
-    written: watch::Sender<Written>,
+    /// What followers see.
+    progress: watch::Sender<WriteProgress>,
 }
 
 impl VerifiedWriter {
-    /// Writes the content of `descriptor` to `partial` from its beginning on.
+    /// Returns a writer that starts at the first byte of `partial`.
     pub fn new(partial: impl PartialBlob + 'static, descriptor: &Descriptor) -> VerifiedWriter {
-        let hasher = Hasher::new(descriptor.digest.algorithm());
-        let written = watch::Sender::default();
         VerifiedWriter {
             partial: Arc::new(partial),
             descriptor: descriptor.clone(),
-            hasher,
+            hasher: Hasher::new(descriptor.digest.algorithm()),
             offset: 0,
-            written,
+            progress: watch::Sender::default(),
         }
     }
 
-    /// Reads and hashes what is there already, up to `end`.
+    /// Reads and hashes the bytes up to `end`, which are written already.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If they cannot be read.
     pub fn absorb(&mut self, end: u64) -> Result<(), WriteError> {
         let mut buffer = vec![0; 1 << 18];
         while self.offset < end {
@@ -44,76 +42,77 @@ impl VerifiedWriter {
                 .min(usize::try_from(end - self.offset).unwrap_or(usize::MAX));
             let piece = &mut buffer[..length];
             self.partial.read(piece, self.offset)?;
-            self.pass(piece)?;
+            self.hash(piece)?;
         }
         Ok(())
     }
 
-    /// The partial blob, to write at other offsets.
+    /// Returns the partial blob, to write at other offsets.
     pub(super) fn partial(&self) -> Arc<dyn PartialBlob> {
         self.partial.clone()
     }
 
-    /// For whoever reads the content while it is written.
+    /// Returns a follower, to read the blob while it is written.
     pub(super) fn follower(&self) -> Follower {
         Follower {
             partial: self.partial.clone(),
-            written: self.written.subscribe(),
+            progress: self.progress.subscribe(),
         }
     }
 
-    /// How many bytes it has: where to resume.
+    /// Returns the number of bytes that are written and hashed: where to resume.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Discards what it has and begins again.
+    /// Discards everything and starts over.
     ///
     /// # Errors
-    /// When that cannot be discarded.
+    /// If the partial blob cannot be cleared.
     pub fn restart(&mut self) -> Result<(), WriteError> {
-        // whoever follows knows it before a byte is gone
-        let restarts = self.written.borrow().restarts + 1;
-        self.written.send_replace(Written {
+        // followers must know before the first byte is gone
+        let restarts = self.progress.borrow().restarts + 1;
+        self.progress.send_replace(WriteProgress {
             restarts,
-            ..Written::default()
+            ..WriteProgress::default()
         });
         self.hasher = Hasher::new(self.descriptor.digest.algorithm());
         self.offset = 0;
         self.partial.clear()
     }
 
-    /// Writes the next bytes.
+    /// Writes the next bytes. Bytes past the size of the blob discard everything.
     ///
     /// # Errors
-    /// When more bytes come than the content has, or the disk refuses.
+    /// If the blob becomes too long, or the bytes cannot be written.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         let end = self.offset + bytes.len() as u64;
         if end > self.descriptor.size {
-            let (wanted, size) = (self.descriptor.digest.clone(), self.descriptor.size);
             self.restart()?;
             return Err(WriteError::Size {
-                wanted,
-                size,
+                wanted: self.descriptor.digest.clone(),
+                size: self.descriptor.size,
                 found: end,
             });
         }
         self.partial.write(bytes, self.offset)?;
-        self.pass(bytes)
+        self.hash(bytes)
     }
 
-    fn pass(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+    /// Hashes bytes that are written, and moves the offset behind them.
+    fn hash(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
         self.hasher.update(bytes);
         self.offset += bytes.len() as u64;
-        self.written
-            .send_modify(|written| written.bytes = self.offset);
-        self.partial.passed(bytes)
+        self.progress
+            .send_modify(|progress| progress.bytes = self.offset);
+        self.partial.hashed(bytes)
     }
 
-    /// Checks size and digest, and keeps the content.
+    /// Checks size and digest and publishes the blob.
     ///
     /// # Errors
-    /// A wrong size leaves what there is; a wrong digest discards it.
+    /// If the size is wrong, which keeps what is written for another attempt; if the digest is
+    /// wrong, which discards it; and if the blob cannot be published.
     pub fn commit(mut self) -> Result<(), WriteError> {
         let wanted = self.descriptor.digest.clone();
         if self.offset != self.descriptor.size {
@@ -128,9 +127,11 @@ impl VerifiedWriter {
             self.restart()?;
             return Err(WriteError::Digest { wanted, found });
         }
-        self.partial.keep()?;
-        // not before: a registry must not have what a store lacks, should the run be killed between
-        self.written.send_modify(|written| written.is_right = true);
+        self.partial.publish()?;
+        // not earlier: if the run is killed in between, a registry must not have a blob that the
+        // store lacks
+        self.progress
+            .send_modify(|progress| progress.is_verified = true);
         Ok(())
     }
 }

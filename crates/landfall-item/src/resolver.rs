@@ -536,7 +536,7 @@ impl Resolver {
             progress: Arc::new(SilentProgress),
         };
         transfer
-            .bring(&part, Arc::new(UnlimitedSlot))
+            .run(&part, Arc::new(UnlimitedSlot))
             .await
             .map_err(|error| match error.side {
                 TransferSide::Source => ResolveError::from(*error.why),

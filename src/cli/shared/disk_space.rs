@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The room in `folder`, or where it would be made.
 pub(crate) fn disk_space_for(folder: &Path, needed: u64) -> Result<DiskSpace, CliError> {
-    DiskSpace::of(folder, needed).map_err(|error| {
+    DiskSpace::measure(folder, needed).map_err(|error| {
         let message = format!("cannot look at {}: {error}", folder.display());
         CliError::new(Exit::Failed, message).on(TransferSide::Destination)
     })

@@ -34,7 +34,7 @@ impl PublishCommand {
                 lock.digests().collect(),
             )?;
         }
-        store.doubt_lists();
+        store.distrust_lists();
         let here = present_blobs(
             &*store,
             unique_blobs(lock.each_entry()),

@@ -193,7 +193,7 @@ impl PullCommand {
             (None, StoreLocation::Folder(dir)) => Some(disk_space_for(dir, bytes)?),
             (None, StoreLocation::Bucket(_)) => None,
             (Some(store), _) => {
-                store.room(&mut wanted.iter().map(|blob| (&blob.digest, blob.size)))?
+                store.disk_space(&mut wanted.iter().map(|blob| (&blob.digest, blob.size)))?
             }
         };
         let mut report = RunReport {

@@ -116,7 +116,7 @@ pub(super) async fn run(
                 &world.locks[lock],
             );
             claim(&store, lock)?;
-            store.doubt_lists();
+            store.distrust_lists();
             let wanted = unique_blobs(lock.each_entry());
             let here = present_blobs(&store, wanted.clone(), false, &SilentProgress)
                 .map_err(|error| text(&error))?;

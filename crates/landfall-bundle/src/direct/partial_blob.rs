@@ -95,7 +95,7 @@ impl PartialBlob for StoredPartialBlob {
         Ok(())
     }
 
-    fn passed(&self, bytes: &[u8]) -> Result<(), WriteError> {
+    fn hashed(&self, bytes: &[u8]) -> Result<(), WriteError> {
         let mut state = self.state();
         let closed = state.stream.push(bytes);
         for frame in &closed {
@@ -127,7 +127,7 @@ impl PartialBlob for StoredPartialBlob {
             .map_err(self.failed())
     }
 
-    fn keep(&self) -> Result<(), WriteError> {
+    fn publish(&self) -> Result<(), WriteError> {
         let Descriptor { digest, size, .. } = &self.descriptor;
         let mut state = self.state();
         state.kept = true;

@@ -48,7 +48,7 @@ impl BlobRead for DirectBundle {
 }
 
 impl BlobStore for DirectBundle {
-    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
+    fn has_blob(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
         let Descriptor { digest, size, .. } = descriptor;
         let state = &*self.0;
         if rehash {
@@ -77,14 +77,14 @@ impl BlobStore for DirectBundle {
         }
         for disk in state.disks() {
             if disk.has(digest, *size)? {
-                self.settled(descriptor);
+                self.mark_present(descriptor);
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool {
+    fn needs_hashing(&self, descriptor: &Descriptor, rehash: bool) -> bool {
         let Some(&place) = self.0.places.get(&descriptor.digest) else {
             return false;
         };
@@ -93,10 +93,10 @@ impl BlobStore for DirectBundle {
             && self
                 .0
                 .disks()
-                .any(|disk| disk.must_hash(descriptor, rehash))
+                .any(|disk| disk.needs_hashing(descriptor, rehash))
     }
 
-    fn take(&self, _: &Descriptor, _: &[u8]) -> Result<(), WriteError> {
+    fn put(&self, _: &Descriptor, _: &[u8]) -> Result<(), WriteError> {
         // what is not fetched follows from the plan
         Ok(())
     }
@@ -105,7 +105,7 @@ impl BlobStore for DirectBundle {
         Arc::new(LocalSink::new(self, limits, slots))
     }
 
-    fn rank(&self, descriptor: &Descriptor) -> u64 {
+    fn fetch_rank(&self, descriptor: &Descriptor) -> u64 {
         // what must be compressed comes first, in its order: it stays in the spool until those
         // before it are there
         match self.0.places.get(&descriptor.digest) {
@@ -114,7 +114,7 @@ impl BlobStore for DirectBundle {
         }
     }
 
-    fn settled(&self, descriptor: &Descriptor) {
+    fn mark_present(&self, descriptor: &Descriptor) {
         let digest = descriptor.digest.clone();
         self.0
             .arrivals
@@ -126,7 +126,7 @@ impl BlobStore for DirectBundle {
         self.0.arrivals.1.notify_all();
     }
 
-    fn name(&self, _: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError> {
+    fn record_complete(&self, _: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError> {
         Ok(())
     }
 }

@@ -120,7 +120,7 @@ fn own_places(bundle: &Bundle, shard: Shard) -> Vec<usize> {
 pub fn shard_parts(bundle: &Bundle, shard: Shard) -> Result<Vec<ShardEntry>, BundleError> {
     let entries = bundle.entries()?.into_iter();
     if shard.is_only() {
-        return Ok(entries.map(ShardEntry::all).collect());
+        return Ok(entries.map(ShardEntry::whole).collect());
     }
     let all = &bundle.contents().entries;
     let own: BTreeSet<&Digest> = own_places(bundle, shard)
@@ -128,7 +128,7 @@ pub fn shard_parts(bundle: &Bundle, shard: Shard) -> Result<Vec<ShardEntry>, Bun
         .map(|place| &all[place].digest)
         .collect();
     Ok(entries
-        .filter_map(|entry| ShardEntry::of(entry, |part| own.contains(&part.descriptor.digest)))
+        .filter_map(|entry| ShardEntry::filter(entry, |part| own.contains(&part.descriptor.digest)))
         .collect())
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
 /// Refuses to begin where there is less room than `needed` bytes.
 pub(crate) fn room(needed: u64, out: &Path) -> Result<(), BundleError> {
     let folder = parent_folder(out);
-    let room = DiskSpace::of(folder, needed).map_err(|source| BundleError::Write {
+    let room = DiskSpace::measure(folder, needed).map_err(|source| BundleError::Write {
         path: folder.into(),
         source,
     })?;

@@ -45,7 +45,7 @@ pub fn import_blobs(
         };
         match bring(member, &blob, into, progress) {
             Ok(()) => {
-                into.settled(&blob);
+                into.mark_present(&blob);
                 progress.item(&blob.digest.to_string());
                 wanted.remove(&blob.digest);
                 taken.bytes += blob.size;
@@ -228,7 +228,9 @@ mod tests {
         assert_eq!(wanted.keys().collect::<Vec<_>>(), [&bad.digest]);
         let told = taken.left.join("\n");
         assert!(
-            told.contains("should have 17 bytes, 18 came") && told.contains("1 layer is unpacked"),
+            told.contains("received 18 bytes of")
+                && told.contains("expected 17")
+                && told.contains("1 layer is unpacked"),
             "{told}"
         );
         put(&bad, b"what it shoulD be");
@@ -237,8 +239,7 @@ mod tests {
             .left
             .join("\n");
         assert!(
-            told.contains("the bytes that came are not")
-                && store.stat(&bad.digest).unwrap().is_none(),
+            told.contains("received wrong bytes") && store.stat(&bad.digest).unwrap().is_none(),
             "{told}"
         );
     }

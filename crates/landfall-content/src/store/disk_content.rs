@@ -88,7 +88,7 @@ impl VerifiedRead for DiskStore {
 }
 
 impl BlobStore for DiskStore {
-    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
+    fn has_blob(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
         let Descriptor { digest, size, .. } = descriptor;
         if rehash {
             self.rehash(digest, *size)
@@ -97,11 +97,11 @@ impl BlobStore for DiskStore {
         }
     }
 
-    fn must_hash(&self, descriptor: &Descriptor, rehash: bool) -> bool {
+    fn needs_hashing(&self, descriptor: &Descriptor, rehash: bool) -> bool {
         self.is_unhashed(&descriptor.digest, rehash)
     }
 
-    fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
+    fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
         self.put(descriptor, bytes)
     }
 
@@ -109,24 +109,27 @@ impl BlobStore for DiskStore {
         Arc::new(LocalSink::new(self, limits, slots))
     }
 
-    fn followed(
+    fn sink_with_follower(
         self: Arc<Self>,
         limits: Limits,
         slots: IdleSlots,
         by: oneshot::Sender<Follower>,
     ) -> Arc<dyn BlobSink> {
-        Arc::new(LocalSink::new(self, limits, Some(slots)).followed(by))
+        Arc::new(LocalSink::new(self, limits, Some(slots)).with_follower(by))
     }
 
-    fn room(
+    fn disk_space(
         &self,
         wanted: &mut dyn Iterator<Item = (&Digest, u64)>,
     ) -> Result<Option<DiskSpace>, WriteError> {
-        DiskStore::room(self, wanted).map(Some)
+        DiskStore::disk_space(self, wanted).map(Some)
     }
 
-    fn name(&self, whole: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError> {
-        Ok(DiskStore::name(self, whole)?)
+    fn record_complete(
+        &self,
+        whole: &mut dyn Iterator<Item = LockEntry>,
+    ) -> Result<(), WriteError> {
+        Ok(DiskStore::add_to_index(self, whole)?)
     }
 }
 

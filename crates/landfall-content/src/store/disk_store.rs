@@ -236,7 +236,7 @@ impl DiskStore {
     ///
     /// # Errors
     /// When the system does not tell what is free.
-    pub fn room<'a>(
+    pub fn disk_space<'a>(
         &self,
         wanted: impl Iterator<Item = (&'a Digest, u64)>,
     ) -> Result<DiskSpace, WriteError> {
@@ -247,14 +247,14 @@ impl DiskStore {
         let needed = wanted
             .map(|(digest, size)| size.saturating_sub(taken(digest)))
             .sum();
-        DiskSpace::of(&self.0.dir, needed).map_err(io("look at", &self.0.dir))
+        DiskSpace::measure(&self.0.dir, needed).map_err(io("look at", &self.0.dir))
     }
 
     /// Gives the entries their names in `index.json`, after the names of their blobs are on disk.
     ///
     /// # Errors
     /// When `index.json` cannot be read or written.
-    pub fn name(
+    pub fn add_to_index(
         &self,
         entries: impl IntoIterator<Item = impl Borrow<LockEntry>>,
     ) -> Result<(), StoreError> {

@@ -115,7 +115,7 @@ impl PartialBlob for Partial {
         range_journal::remove(&self.path).map_err(io("remove the journal of", &self.path))
     }
 
-    fn keep(&self) -> Result<(), WriteError> {
+    fn publish(&self) -> Result<(), WriteError> {
         self.disk
             .sync(&self.file)
             .map_err(io("write", &self.path))?;

@@ -92,7 +92,7 @@ fn of_registry(session: Arc<RegistrySession>, (start, stream): (u64, ByteStream)
 fn resumed(start: u64, stream: ByteStream, distrust: impl FnOnce() + Send + 'static) -> OpenedPart {
     let opened = OpenedPart::unchecked(start, stream);
     if start > 0 {
-        opened.on_wrong(distrust)
+        opened.on_corrupt(distrust)
     } else {
         opened
     }

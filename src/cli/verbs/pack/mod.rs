@@ -81,7 +81,7 @@ fn name_whole(
         let Descriptor { digest, size, .. } = &part.descriptor;
         part.is_stored() || matches!(store.stat(digest), Ok(Some(found)) if found == *size)
     };
-    Ok(store.name(&mut held.filter(|entry| entry.parts.iter().all(is_there)))?)
+    Ok(store.record_complete(&mut held.filter(|entry| entry.parts.iter().all(is_there)))?)
 }
 
 impl PackCommand {

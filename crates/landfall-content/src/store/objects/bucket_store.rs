@@ -231,7 +231,7 @@ impl BucketStore {
     }
 
     /// What lists say does not count from now on: each is looked for.
-    pub(super) fn doubt_lists(&self) {
+    pub(super) fn distrust_lists(&self) {
         let mut known = self.known();
         known.doubted = std::mem::take(&mut known.here);
     }

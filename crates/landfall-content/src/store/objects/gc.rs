@@ -312,12 +312,12 @@ mod tests {
         for text in texts {
             store.put(&blob(text), Bytes::from(*text)).await.unwrap();
         }
-        store.name(&mut std::iter::empty()).unwrap();
+        store.record_complete(&mut std::iter::empty()).unwrap();
         store
     }
 
     fn has(store: &BucketStore, text: &str) -> bool {
-        store.holds(&blob(text), false).unwrap()
+        store.has_blob(&blob(text), false).unwrap()
     }
 
     #[tokio::test]

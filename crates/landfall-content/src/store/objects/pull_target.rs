@@ -13,7 +13,7 @@ use std::sync::Arc;
 const LIST_EVERY: usize = 1000;
 
 impl BlobStore for BucketStore {
-    fn holds(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
+    fn has_blob(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
         let (this, digest) = (self.clone(), descriptor.digest.clone());
         if rehash {
             self.forget(&digest);
@@ -38,16 +38,16 @@ impl BlobStore for BucketStore {
         Ok(is_good)
     }
 
-    fn must_hash(&self, _: &Descriptor, rehash: bool) -> bool {
+    fn needs_hashing(&self, _: &Descriptor, rehash: bool) -> bool {
         rehash
     }
 
-    fn held(&self, wanted: Vec<Descriptor>) -> Result<HashSet<Digest>, WriteError> {
+    fn present_blobs(&self, wanted: Vec<Descriptor>) -> Result<HashSet<Digest>, WriteError> {
         let this = self.clone();
         block_on(async move { this.find(wanted).await }).map_err(refused)
     }
 
-    fn take(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
+    fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
         let (this, descriptor, bytes) = (
             self.clone(),
             descriptor.clone(),
@@ -68,7 +68,7 @@ impl BlobStore for BucketStore {
         Arc::new(ObjectSink((*self).clone()))
     }
 
-    fn settled(&self, descriptor: &Descriptor) {
+    fn mark_present(&self, descriptor: &Descriptor) {
         self.note(&descriptor.digest, descriptor.size);
         if self.unlisted() < LIST_EVERY {
             return;
@@ -81,8 +81,8 @@ impl BlobStore for BucketStore {
         }));
     }
 
-    fn doubt_lists(&self) {
-        BucketStore::doubt_lists(self);
+    fn distrust_lists(&self) {
+        BucketStore::distrust_lists(self);
     }
 
     fn claim(
@@ -96,7 +96,7 @@ impl BlobStore for BucketStore {
         block_on(async move { this.claim((&fingerprint, lock), &wanted).await }).map_err(refused)
     }
 
-    fn name(&self, _: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError> {
+    fn record_complete(&self, _: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError> {
         // names are in locks: one object that all shards write would be what they wait for
         let this = self.clone();
         block_on(async move { this.list(1).await }).map_err(refused)

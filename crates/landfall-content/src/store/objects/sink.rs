@@ -71,7 +71,7 @@ impl BlobWrite for Small {
             let mut stream = open_for_upload(opener, 0).await?;
             while let Some(piece) = stream.next().await {
                 let piece = piece.map_err(|error| opener.failed(error))?;
-                opener.came(piece.len());
+                opener.count_received(piece.len());
                 if (bytes.len() + piece.len()) as u64 > self.blob.size {
                     return Err(too_long(&self.blob, bytes.len() + piece.len()).into());
                 }
@@ -160,7 +160,7 @@ impl Upload {
             let (mut index, mut part) = (first, BytesMut::with_capacity(part_size as usize));
             while let Some(piece) = stream.next().await {
                 let mut piece = piece.map_err(|error| opener.failed(error))?;
-                opener.came(piece.len());
+                opener.count_received(piece.len());
                 at += piece.len() as u64;
                 if at > self.blob.size {
                     return Err(too_long(&self.blob, at as usize).into());
