@@ -260,6 +260,22 @@ fn every_page_says_first_who_needs_it() {
 }
 
 #[test]
+fn pages_that_are_read_first_are_short() {
+    let limits = [
+        ("README.md", 120),
+        ("docs/explanation/architecture.md", 150),
+    ];
+    for (page, limit) in limits {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let lines = text.lines().count();
+        assert!(
+            lines <= limit,
+            "{page} has {lines} lines, more than {limit}"
+        );
+    }
+}
+
+#[test]
 fn anchors_are_those_of_forges_and_mdbook() {
     let page =
         "# A `b` page\n## What's new?\n```sh\n# no heading\n```\n## What's new?\n#no heading\n";
