@@ -74,7 +74,7 @@ impl Checker<'_> {
             );
         }
         for proxy in all {
-            let name = proxy.shown();
+            let name = proxy.address();
             let account = proxy
                 .account
                 .as_ref()
@@ -284,7 +284,7 @@ impl Checker<'_> {
                 };
                 let facts = json!({
                     "subject": own.map(|own| &own.subject), "issuer": issuer,
-                    "until": own.map(|own| own.until.to_string()), "trustedBy": shaken.trusted_by,
+                    "until": own.map(|own| own.not_after.to_string()), "trustedBy": shaken.trusted_by,
                 });
                 self.add("tls", verdict, says, facts);
                 true
@@ -417,7 +417,7 @@ impl Checker<'_> {
 fn lifetime(certificate: &Certificate, now: Timestamp) -> (CheckStatus, String) {
     let soon = now
         .checked_add((24 * 30).hours())
-        .is_ok_and(|soon| certificate.until < soon);
+        .is_ok_and(|soon| certificate.not_after < soon);
     let verdict = if soon {
         CheckStatus::Note
     } else {
@@ -427,7 +427,7 @@ fn lifetime(certificate: &Certificate, now: Timestamp) -> (CheckStatus, String) 
         verdict,
         format!(
             ", until {}{}",
-            certificate.until,
+            certificate.not_after,
             if soon { " (soon)" } else { "" }
         ),
     )

@@ -125,9 +125,9 @@ async fn certificate(transport: &Transport, at: &str, name: &str, steps: &mut St
     };
     let says = format!(
         "the certificate at {place} covers {name}, until {}",
-        certificate.until
+        certificate.not_after
     );
-    if certificate.until < Timestamp::now() {
+    if certificate.not_after < Timestamp::now() {
         steps.add(
             "certificate",
             CheckStatus::No,

@@ -215,7 +215,7 @@ impl List<'_> {
     ) -> Result<(), NoHost> {
         let url = Url::parse(&format!("{scheme}://{host}:{port}/")).ok();
         let proxies = self.sessions.transport().proxies();
-        let via = url.and_then(|url| Some(proxies.proxy_for(&url)?.shown()));
+        let via = url.and_then(|url| Some(proxies.proxy_for(&url)?.address()));
         let row = self.row(HostPattern::exact(host)?, port, scheme, known);
         row.via = via;
         add_reason(row, why);

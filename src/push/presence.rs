@@ -70,6 +70,6 @@ impl<'a> Presence<'a> {
             }
             false => self.session.holds_blob(repository, &part.descriptor).await,
         };
-        self.answers.get(key, asking).await
+        self.answers.get_or_try_init(key, asking).await
     }
 }

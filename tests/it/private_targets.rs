@@ -384,7 +384,7 @@ fn a_host_that_is_no_host_is_not_asked_and_opens_no_firewall() {
     assert_eq!(
         report
             .to_string()
-            .matches("its host is no DNS name and no address")
+            .matches("its host is neither a DNS name nor an address")
             .count(),
         3,
         "{report:#}"

@@ -1,11 +1,11 @@
-//! Tells a run that is waiting for the network from one that is stuck: counts requests, bodies and
-//! pauses that will end by themselves.
+//! Tells a run that waits for the network from one that is stuck: counts the requests, bodies and
+//! pauses that end by themselves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What a run waits for that ends by itself: a request in flight, a body, a pause before another
-/// attempt. Each of them has a limit in time.
+/// Counts what a run waits for: requests in flight, bodies, pauses before another attempt. Each of
+/// them has a time limit, so that it ends by itself.
 #[derive(Debug, Clone, Default)]
 pub struct Activity(Arc<Counters>);
 
@@ -15,26 +15,26 @@ struct Counters {
     ended: AtomicU64,
 }
 
-/// Something that will end by itself; ended when dropped.
+/// Counts as under way until it is dropped.
 #[derive(Debug)]
 pub struct ActivityGuard(Activity);
 
-/// A look at an [`Activity`].
+/// The counts of an [`Activity`] at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActivitySnapshot {
-    /// How many things are under way.
+    /// The number of requests, bodies and pauses under way.
     pub busy: usize,
     ended: u64,
 }
 
 impl Activity {
-    /// Something begins that will end by itself.
+    /// Counts something that ends by itself as under way, until the guard is dropped.
     pub fn busy(&self) -> ActivityGuard {
         self.0.busy.fetch_add(1, Ordering::Relaxed);
         ActivityGuard(self.clone())
     }
 
-    /// What is under way now. Two looks are equal if nothing ended between them.
+    /// The counts now. Two equal snapshots mean that nothing ended between them.
     pub fn snapshot(&self) -> ActivitySnapshot {
         ActivitySnapshot {
             busy: self.0.busy.load(Ordering::Relaxed),

@@ -1,10 +1,10 @@
-//! Bodies of requests and answers: landfall can send a body again, counts what it receives, and
-//! notices a stall.
+//! Bodies of requests and responses. landfall can send a body again, counts the bytes that it
+//! receives, and notices a stall.
 
 use super::error::{ErrorKind, HttpError, host_port};
-use super::error_causes::causes;
-use super::host_limiter::Slot;
-use super::ledger::Entry;
+use super::error_causes::describe;
+use super::host_limiter::HostSlot;
+use super::ledger::LedgerEntry;
 use super::transport::Transport;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -15,92 +15,83 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use url::Url;
 
-/// Bytes as they come.
+/// The bytes of a body, in pieces as they arrive. It ends after the first error.
 pub type ByteStream = BoxStream<'static, Result<Bytes, HttpError>>;
 
-/// A request's body. It can be opened as often as attempts need it.
+/// The body of a request. It can be opened anew for each attempt.
 #[derive(Clone)]
 pub enum RequestBody {
-    /// No body. `Content-Length: 0` is sent where the method usually has one.
+    /// No body. `Content-Length: 0` is sent if the method usually has one.
     Empty,
     /// A small body in memory.
     Bytes(Bytes),
     /// A large body of known length.
     Stream {
-        /// Its length in bytes.
+        /// The length in bytes.
         length: u64,
-        /// Opens it from its beginning.
+        /// Opens the body at its beginning.
         open: Arc<dyn Fn() -> BoxFuture<'static, Result<ByteStream, HttpError>> + Send + Sync>,
     },
 }
 
-/// An answer whose body has not been read.
+/// A response whose body has not been read yet. It holds a slot of its host.
 pub struct HttpResponse {
-    /// Status.
+    /// The status of the last hop.
     pub status: StatusCode,
-    /// Headers.
+    /// The headers of the last hop.
     pub headers: HeaderMap,
-    /// Where it came from after redirects.
+    /// The URL that answered, after redirects.
     pub url: Url,
     /// The method of the request.
     pub method: Method,
     /// Whether its host is of the public internet, as far as landfall can tell.
     pub(super) is_public: bool,
-    /// The proxy that was used, without credentials.
+    /// `host:port` of the proxy that was used.
     pub(super) via: Option<String>,
-    /// When it was asked for.
+    /// When the request was sent.
     pub(super) asked: Instant,
     pub(super) inner: reqwest::Response,
     pub(super) transport: Transport,
-    pub(super) entry: Entry,
-    /// Shared with the body of its request, which lends it.
-    pub(super) slot: Option<Arc<Slot>>,
+    pub(super) entry: LedgerEntry,
+    /// Shared with the body of the request, which lends it.
+    pub(super) slot: Option<Arc<HostSlot>>,
 }
 
 /// A body that is being received.
-struct Receiving {
+struct IncomingBody {
     body: BoxStream<'static, reqwest::Result<Bytes>>,
     transport: Transport,
-    entry: Entry,
+    entry: LedgerEntry,
     url: Url,
     asked: Instant,
-    /// What a body must bring to be an answer of its host; `None` if the host is known to have
-    /// answered.
-    lacking: Option<u64>,
+    /// How many more bytes the body must have before its host counts as one that answers; `None`
+    /// if it counts as one already.
+    unproven: Option<u64>,
     /// Held until the body ends or fails.
-    _slot: Option<Arc<Slot>>,
+    _slot: Option<Arc<HostSlot>>,
 }
 
-impl Receiving {
-    /// The next bytes, or the error that the body ends with, and what is still to be received.
-    async fn next(mut self) -> Option<(Result<Bytes, HttpError>, Option<Receiving>)> {
-        let (inner, idle) = (&self.transport.0, self.transport.limits().idle);
-        let busy = inner.activity.busy();
+impl IncomingBody {
+    /// Returns the next bytes and the rest of the body, or the error that the body ends with.
+    async fn next(mut self) -> Option<(Result<Bytes, HttpError>, Option<IncomingBody>)> {
+        let idle = self.transport.limits().idle;
+        let busy = self.transport.activity().busy();
         let next = tokio::time::timeout(idle, self.body.next()).await;
         drop(busy);
-        if let (Some(lacking), Ok(received)) = (self.lacking, &next) {
-            self.lacking = match received {
-                None => None,
-                Some(bytes) => {
-                    let came = bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
-                    lacking.checked_sub(came).filter(|lacking| *lacking > 0)
-                }
-            };
-            if self.lacking.is_none() {
-                inner.lost_hosts.answered(&host_port(&self.url));
-            }
+        if let Ok(received) = &next {
+            self.note_received(received.as_ref());
         }
         let error = match next {
-            Ok(next) => match next? {
-                Ok(bytes) => {
-                    inner.ledger.bytes(&self.entry, bytes.len() as u64);
-                    return Some((Ok(bytes), Some(self)));
-                }
-                Err(error) => {
-                    let words = format!("connection broke while receiving: {}", causes(&error));
-                    HttpError::new(ErrorKind::Network, words).caused_by(error.without_url())
-                }
-            },
+            Ok(None) => return None,
+            Ok(Some(Ok(bytes))) => {
+                let count = bytes.len() as u64;
+                self.transport.0.ledger.bytes(&self.entry, count);
+                return Some((Ok(bytes), Some(self)));
+            }
+            Ok(Some(Err(error))) => {
+                let words = format!("connection broke while receiving: {}", describe(&error));
+                HttpError::new(ErrorKind::Network, words).caused_by(error.without_url())
+            }
             Err(_) => {
                 let words = format!("nothing received for {} s", idle.as_secs());
                 HttpError::new(ErrorKind::Network, words)
@@ -109,20 +100,37 @@ impl Receiving {
         let error = error
             .at(&self.url)
             .about(self.url.host_str().unwrap_or("?"));
-        if self.lacking.is_none() {
+        if self.unproven.is_none() {
             return Some((Err(error), None));
         }
-        // the reader may send another request, which fails with the same error if the host is given
-        // up
+        // The reader may send another request, which fails with the same error if the host is given
+        // up.
+        let host = host_port(&self.url);
         let given_up = self
             .transport
-            .failed(&host_port(&self.url), self.asked, false, &error);
+            .count_failure(&host, self.asked, false, &error);
         Some((Err(given_up.unwrap_or(error)), None))
+    }
+
+    /// Counts the next bytes, or the end of the body, as an answer of its host.
+    fn note_received(&mut self, received: Option<&reqwest::Result<Bytes>>) {
+        let Some(unproven) = self.unproven else {
+            return;
+        };
+        self.unproven = match received {
+            None => None,
+            Some(Ok(bytes)) => Some(unproven.saturating_sub(bytes.len() as u64)),
+            Some(Err(_)) => Some(unproven),
+        }
+        .filter(|unproven| *unproven > 0);
+        if self.unproven.is_none() {
+            self.transport.0.lost_hosts.answered(&host_port(&self.url));
+        }
     }
 }
 
 impl HttpResponse {
-    /// A header as text.
+    /// A header as text; `None` if it is missing or not text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -131,36 +139,26 @@ impl HttpResponse {
     /// `Network`.
     ///
     /// The slot of the host is released as soon as the body ends or fails, even if the stream is
-    /// kept: a reader that asks for the rest with another request must not wait for the slot that
-    /// it holds itself.
+    /// kept: a reader that requests the rest again must not wait for the slot that it holds itself.
     pub fn stream(self) -> ByteStream {
-        let HttpResponse {
-            inner,
-            status,
-            transport,
-            entry,
-            slot,
-            url,
-            asked,
-            ..
-        } = self;
-        let body = inner.bytes_stream().boxed();
-        let lacking = match status {
-            StatusCode::PARTIAL_CONTENT => Some(transport.limits().progress),
-            // it may break off at the same byte as the body before it
+        let unproven = match self.status {
+            StatusCode::PARTIAL_CONTENT => Some(self.transport.limits().progress),
+            // Only the end proves the host: the body may break off at the same byte as the one
+            // before it.
             status if status.is_success() => Some(u64::MAX),
             _ => None,
         };
-        let receiving = Receiving {
-            body,
-            transport,
-            entry,
-            url,
-            asked,
-            lacking,
-            _slot: slot,
+        let incoming = IncomingBody {
+            body: self.inner.bytes_stream().boxed(),
+            transport: self.transport,
+            entry: self.entry,
+            url: self.url,
+            asked: self.asked,
+            unproven,
+            _slot: self.slot,
         };
-        futures_util::stream::unfold(Some(receiving), async |state| state?.next().await).boxed()
+        futures_util::stream::unfold(Some(incoming), async |incoming| incoming?.next().await)
+            .boxed()
     }
 
     /// Reads a short body to its end, so that the connection can be used again.
@@ -169,23 +167,23 @@ impl HttpResponse {
         let _ = self.bytes(SHORT).await;
     }
 
-    /// The whole body, up to `limit` bytes.
+    /// Reads the whole body into memory.
     ///
     /// # Errors
-    /// As [`HttpResponse::stream`]; and when there is more than `limit`.
+    /// The errors of [`HttpResponse::stream`]; a body of more than `limit` bytes.
     pub async fn bytes(self, limit: usize) -> Result<Bytes, HttpError> {
         let url = self.url.clone();
         let mut stream = self.stream();
-        let mut all = Vec::new();
-        while let Some(bytes) = stream.next().await {
-            let bytes = bytes?;
-            if all.len() + bytes.len() > limit {
+        let mut body = Vec::new();
+        while let Some(piece) = stream.next().await {
+            let piece = piece?;
+            if body.len() + piece.len() > limit {
                 let words =
                     format!("the answer is larger than {limit} bytes, the most that it may have");
                 return Err(HttpError::new(ErrorKind::Invalid, words).at(&url));
             }
-            all.extend_from_slice(&bytes);
+            body.extend_from_slice(&piece);
         }
-        Ok(all.into())
+        Ok(body.into())
     }
 }

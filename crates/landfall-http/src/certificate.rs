@@ -1,8 +1,9 @@
-//! The few fields of an X.509 certificate that messages show: its subject, its issuer, its
-//! validity. They are for people; webpki decides what is trusted.
+//! The fields of an X.509 certificate that messages show: subject, issuer and validity. They are for
+//! people; webpki decides what is trusted.
 
 use jiff::Timestamp;
 use landfall_model::report::one_line;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use x509_parser::asn1_rs::Tag;
 use x509_parser::certificate::X509CertificateParser;
 use x509_parser::extensions::GeneralName;
@@ -13,42 +14,44 @@ use x509_parser::oid_registry::{
 };
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
-/// A certificate as it is shown.
+/// The fields of a certificate that are shown to people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
-    /// Subject, as `CN=…, O=…`.
+    /// The subject, as `CN=…, O=…`.
     pub subject: String,
-    /// Issuer in the same form.
+    /// The issuer, in the same form.
     pub issuer: String,
-    /// First moment of its validity.
-    pub from: Timestamp,
-    /// Last moment of its validity.
-    pub until: Timestamp,
-    /// Both names as encoded, to compare them.
+    /// The first moment of its validity.
+    pub not_before: Timestamp,
+    /// The last moment of its validity.
+    pub not_after: Timestamp,
+    /// Both names in DER form: their text is not unique, so it cannot be compared.
     subject_der: Vec<u8>,
     issuer_der: Vec<u8>,
 }
 
 impl Certificate {
-    /// Reads a certificate in DER form; `None` where it is none.
+    /// Reads a certificate in DER form; `None` if it cannot be parsed.
     pub fn read(der: &[u8]) -> Option<Certificate> {
-        // what an extension holds does not matter here, and must not hide the rest
+        // Extensions are not shown: a bad one must not hide the other fields.
         let (_, read) = X509CertificateParser::new()
             .with_deep_parse_extensions(false)
             .parse(der)
             .ok()?;
-        let (subject, issuer, validity) = (read.subject(), read.issuer(), read.validity());
+        let subject = read.subject();
+        let issuer = read.issuer();
+        let validity = read.validity();
         Some(Certificate {
-            subject: shown(subject),
-            issuer: shown(issuer),
-            from: Timestamp::from_second(validity.not_before.timestamp()).ok()?,
-            until: Timestamp::from_second(validity.not_after.timestamp()).ok()?,
+            subject: name_text(subject),
+            issuer: name_text(issuer),
+            not_before: Timestamp::from_second(validity.not_before.timestamp()).ok()?,
+            not_after: Timestamp::from_second(validity.not_after.timestamp()).ok()?,
             subject_der: subject.as_raw().into(),
             issuer_der: issuer.as_raw().into(),
         })
     }
 
-    /// The names that a certificate in DER form is for.
+    /// The DNS names and addresses that a certificate in DER form is valid for.
     pub fn names(der: &[u8]) -> Vec<String> {
         let Ok((_, read)) = X509CertificateParser::new().parse(der) else {
             return Vec::new();
@@ -56,15 +59,8 @@ impl Certificate {
         let Ok(Some(names)) = read.subject_alternative_name() else {
             return Vec::new();
         };
-        let shown = |name: &GeneralName<'_>| match name {
-            GeneralName::DNSName(name) => Some((*name).to_owned()),
-            GeneralName::IPAddress(bytes) => match **bytes {
-                [a, b, c, d] => Some(std::net::Ipv4Addr::new(a, b, c, d).to_string()),
-                _ => Some(std::net::Ipv6Addr::from(<[u8; 16]>::try_from(*bytes).ok()?).to_string()),
-            },
-            _ => None,
-        };
-        names.value.general_names.iter().filter_map(shown).collect()
+        let names = &names.value.general_names;
+        names.iter().filter_map(subject_name).collect()
     }
 
     /// Whether it names itself as its issuer.
@@ -78,9 +74,20 @@ impl Certificate {
     }
 }
 
-/// A name's attributes that people know, in the certificate's order; `(no name)` where there is
-/// none.
-fn shown(name: &X509Name<'_>) -> String {
+/// The host that a subject alternative name stands for.
+fn subject_name(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => match **bytes {
+            [a, b, c, d] => Some(Ipv4Addr::new(a, b, c, d).to_string()),
+            _ => Some(Ipv6Addr::from(<[u8; 16]>::try_from(*bytes).ok()?).to_string()),
+        },
+        _ => None,
+    }
+}
+
+/// The common attributes of a name, in the certificate's order; `(no name)` if it has none.
+fn name_text(name: &X509Name<'_>) -> String {
     let words = [
         (OID_X509_COMMON_NAME, "CN"),
         (OID_X509_COUNTRY_NAME, "C"),
@@ -89,7 +96,7 @@ fn shown(name: &X509Name<'_>) -> String {
     ];
     let part = |attribute: &AttributeTypeAndValue<'_>| {
         let (_, word) = words.iter().find(|(oid, _)| oid == attribute.attr_type())?;
-        Some(format!("{word}={}", one_line(&text(attribute))))
+        Some(format!("{word}={}", one_line(&attribute_text(attribute))))
     };
     let parts: Vec<String> = name.iter_attributes().filter_map(part).collect();
     if parts.is_empty() {
@@ -99,7 +106,8 @@ fn shown(name: &X509Name<'_>) -> String {
     }
 }
 
-fn text(attribute: &AttributeTypeAndValue<'_>) -> String {
+/// The text of an attribute, which is UTF-16 in a `BMPString`.
+fn attribute_text(attribute: &AttributeTypeAndValue<'_>) -> String {
     let bytes = attribute.as_slice();
     if attribute.attr_value().tag() == Tag::BmpString {
         let units: Vec<u16> = bytes
@@ -132,9 +140,9 @@ mod tests {
         let read = Certificate::read(made.der()).unwrap();
         assert_eq!(read.subject, "CN=Bücher Root, O=Corp, Inc.");
         assert!(read.is_self_issued() && read.is_issued_by(&read));
-        assert_eq!(read.from.to_string(), "2020-01-02T00:00:00Z");
-        assert_eq!(read.until.to_string(), "2051-03-04T00:00:00Z");
-        // cut anywhere, it is none
+        assert_eq!(read.not_before.to_string(), "2020-01-02T00:00:00Z");
+        assert_eq!(read.not_after.to_string(), "2051-03-04T00:00:00Z");
+        // truncated anywhere, it cannot be parsed
         for end in 0..made.der().len() {
             assert_eq!(Certificate::read(&made.der()[..end]), None, "{end}");
         }

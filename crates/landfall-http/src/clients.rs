@@ -1,65 +1,64 @@
-//! The HTTP clients: one for each combination of TLS settings, proxy and reach.
+//! The HTTP clients: one for each combination of TLS settings, proxy and address scope.
 
 use super::error::{ErrorKind, HttpError};
-use super::error_causes::causes;
+use super::error_causes::describe;
 use super::private_targets::PublicOnly;
 use super::proxy::ProxyUrl;
-use super::transport::{Reach, Transport};
+use super::sync::locked;
+use super::transport::{AddressScope, ClientKey, Transport};
+use reqwest::redirect::Policy;
 use std::sync::Arc;
 use url::Url;
 
 impl Transport {
-    /// The client for the host of `url` on this route.
-    ///
-    /// # Errors
-    /// A file of the TLS settings that cannot be used.
+    /// The client for the host of `url` on this route. Fails if a file of the TLS settings cannot
+    /// be used.
     pub(super) fn client(
         &self,
         url: &Url,
         route: Option<&ProxyUrl>,
-        reach: Reach,
+        scope: AddressScope,
     ) -> Result<reqwest::Client, HttpError> {
-        let key = (
-            self.tls_profile(url, route),
-            route.map(|proxy| format!("{}|{}", proxy.url, proxy.account.is_some())),
-            reach,
-        );
-        let mut clients = self
-            .0
-            .clients
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let key = ClientKey {
+            tls: self.tls_profile(url, route),
+            proxy: route.map(|proxy| proxy.url.to_string()),
+            has_proxy_account: route.is_some_and(|proxy| proxy.account.is_some()),
+            scope,
+        };
+        let mut clients = locked(&self.0.clients);
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let local = |error: reqwest::Error| {
-            HttpError::new(ErrorKind::Local, causes(&error)).caused_by(error)
-        };
-        let tls = key.0.config();
-        let tls = tls.map_err(|error| {
+        let tls = key.tls.config().map_err(|error| {
             HttpError::new(ErrorKind::Local, error.to_string()).caused_by(error)
         })?;
+        // Redirects are followed by `Transport::follow`, which keeps `Authorization` at its host.
+        // One HTTP/2 connection cannot fill a fast link, so that HTTP/1.1 is spoken alone.
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
             .http1_only()
             .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
+            .redirect(Policy::none())
             .connect_timeout(self.limits().connect)
             .tcp_nodelay(true)
             .user_agent(concat!("landfall/", env!("CARGO_PKG_VERSION")));
-        if reach == Reach::Public {
-            builder =
-                builder.dns_resolver(Arc::new(PublicOnly(self.0.config.private_targets.clone())));
+        if scope == AddressScope::Public {
+            let resolver = PublicOnly(self.0.config.private_targets.clone());
+            builder = builder.dns_resolver(Arc::new(resolver));
         }
         if let Some(proxy) = route {
-            let mut all = reqwest::Proxy::all(proxy.url.clone()).map_err(local)?;
+            let mut all = reqwest::Proxy::all(proxy.url.clone()).map_err(unusable_client)?;
             if let Some(account) = &proxy.account {
                 all = all.basic_auth(&account.user, &account.password);
             }
             builder = builder.proxy(all);
         }
-        let client = builder.build().map_err(local)?;
+        let client = builder.build().map_err(unusable_client)?;
         clients.insert(key, client.clone());
         Ok(client)
     }
+}
+
+fn unusable_client(error: reqwest::Error) -> HttpError {
+    HttpError::new(ErrorKind::Local, describe(&error)).caused_by(error)
 }

@@ -1,4 +1,4 @@
-//! The error of a failed request: its class, the URL, the status and the registry's own error
+//! The error of a failed request: its kind, the URL, the status and the registry's own error
 //! objects.
 
 use landfall_model::report::one_line;
@@ -8,78 +8,80 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// A failed request. [`ErrorKind`], [`HttpError::status`] and [`HttpError::codes`] are for decisions, its
-/// text is for people; the text holds no credentials and no query strings, and is one line whatever
-/// a server said.
+/// A failed request.
+///
+/// Code decides by [`ErrorKind`], [`HttpError::status`] and [`HttpError::codes`]; the text is for
+/// people. The text contains no credentials and no query strings, and is one line whatever a server
+/// answered.
 #[derive(Debug, Clone)]
 pub struct HttpError {
-    /// The class.
+    /// What kind of failure it is.
     pub kind: ErrorKind,
-    /// The status, where there was an answer.
+    /// The status of the response, if there was one.
     pub status: Option<u16>,
-    /// The error objects of the distribution API, where the answer held some.
+    /// The error objects of the distribution API that the response contained.
     pub codes: Vec<DistributionError>,
     // boxed, so that results stay small
-    text: Box<Text>,
+    text: Box<ErrorText>,
 }
 
 #[derive(Debug, Clone)]
-struct Text {
-    /// What was asked for, where there is a better name for it than the URL.
+struct ErrorText {
+    /// What was requested, if it has a better name than the URL.
     item: Option<String>,
     url: Option<String>,
-    /// `host:port` that was asked.
+    /// `host:port` of the request.
     host: Option<String>,
     message: String,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
-    /// The host took the request and hung up.
+    /// The host closed the connection after it had taken the request.
     hung_up: bool,
 }
 
-/// Classes of failed requests.
+/// Kinds of failed requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The server says that it does not exist.
     NotFound,
-    /// The server refuses us.
+    /// The server refuses the account, or access without one.
     Denied,
-    /// A proxy refuses us or the host, or does not reach it, with this status.
+    /// A proxy refuses the account or the host, or cannot reach it, with this status.
     Proxy(u16),
-    /// The server asks for a longer wait than `--max-wait` allows.
+    /// The server asks to retry after this time, which is longer than `--max-wait` allows.
     RetryAfter(Duration),
     /// The connection failed, was cut or stalled; another attempt may help.
     Network,
-    /// It was tried as often as that may help, and is not tried again in this run; or the host has
-    /// not answered often enough, and is asked nothing more.
+    /// All attempts failed, and nothing retries them in this run; or the host has failed too often,
+    /// and gets no more requests.
     GivenUp,
-    /// The server answered with another status that is no success.
+    /// The server answered with another status that is not a success.
     Status(u16),
-    /// The server's answer breaks the protocol, or its bytes have another digest.
+    /// The response violates the protocol, or its bytes have another digest.
     Invalid,
-    /// Our own side failed: a file, a setting.
+    /// The failure is local: a file, a setting.
     Local,
 }
 
-/// One error object of the distribution API (distribution-spec, "Error Codes").
+/// An error object of the distribution API (distribution-spec, "Error Codes").
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DistributionError {
-    /// The code, such as `MANIFEST_UNKNOWN`.
+    /// The error code, such as `MANIFEST_UNKNOWN`.
     pub code: String,
-    /// The registry's words.
+    /// The registry's text for people.
     pub message: String,
-    /// Whatever the registry adds; `null` where it adds nothing.
+    /// Further data of the registry; `null` if it sends none.
     pub detail: serde_json::Value,
 }
 
 impl HttpError {
-    /// An error of this class.
+    /// An error of this kind. `message` is shortened to one line.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> HttpError {
         let status = match kind {
             ErrorKind::Status(status) | ErrorKind::Proxy(status) => Some(status),
             _ => None,
         };
         let message = one_line(&message.into());
-        let text = Text {
+        let text = ErrorText {
             item: None,
             url: None,
             host: None,
@@ -95,7 +97,7 @@ impl HttpError {
         }
     }
 
-    /// The same for a request to `url`.
+    /// The same error for a request to `url`.
     #[must_use]
     pub fn at(mut self, url: &Url) -> HttpError {
         self.text.url = Some(redacted_url(url));
@@ -103,21 +105,21 @@ impl HttpError {
         self
     }
 
-    /// The same with a name for what was asked for, which its text shows in place of the URL.
+    /// The same error about `item`, which its text shows in place of the URL.
     #[must_use]
     pub fn about(mut self, item: impl Into<String>) -> HttpError {
         self.text.item = Some(one_line(&item.into()));
         self
     }
 
-    /// The same for an answer with this status.
+    /// The same error for a response with this status.
     #[must_use]
     pub fn with_status(mut self, status: StatusCode) -> HttpError {
         self.status = Some(status.as_u16());
         self
     }
 
-    /// The same with what caused it.
+    /// The same error with its cause.
     #[must_use]
     pub fn caused_by(
         mut self,
@@ -127,41 +129,41 @@ impl HttpError {
         self
     }
 
-    /// The same with these words after its text.
+    /// The same error with `words` appended to its text.
     #[must_use]
     pub fn hint(mut self, words: &str) -> HttpError {
         self.text.message += &one_line(words);
         self
     }
 
-    /// The URL as it may be shown, where one was asked.
+    /// The redacted URL of the request, if there was one.
     pub fn url(&self) -> Option<&str> {
         self.text.url.as_deref()
     }
 
-    /// `host:port` that was asked.
+    /// `host:port` of the request.
     pub(super) fn host(&self) -> Option<&str> {
         self.text.host.as_deref()
     }
 
-    /// The same for a connection that ended after it had taken the request.
+    /// The same error, with whether the host closed the connection after it had taken the request.
     pub(super) fn hung_up(mut self, hung_up: bool) -> HttpError {
         self.text.hung_up = hung_up;
         self
     }
 
-    /// Whether the host took the request and hung up. That may be about the request; no connection,
-    /// and silence, are about the host.
+    /// Whether the host closed the connection after it had taken the request. The request may be the
+    /// reason; a refused connection and a timeout are about the host.
     pub(super) fn is_hang_up(&self) -> bool {
         self.text.hung_up
     }
 
-    /// The words alone, without what they are about.
+    /// The message alone, without the item or URL.
     pub fn message(&self) -> &str {
         &self.text.message
     }
 
-    /// Whether the registry named this code, such as `NAME_UNKNOWN`.
+    /// Whether the registry answered with this error code, such as `NAME_UNKNOWN`.
     pub fn has_code(&self, code: &str) -> bool {
         self.codes.iter().any(|error| error.code == code)
     }
@@ -203,15 +205,20 @@ pub fn host_port(url: &Url) -> String {
     )
 }
 
-/// A URL as it may be shown: without userinfo, and with `?…` for a query.
+/// A URL as it may be shown or logged: without userinfo, and with `?…` in place of a query, which
+/// may be a signature or hold a token.
 pub fn redacted_url(url: &Url) -> String {
     let mut shown = url.clone();
     let _ = shown.set_username("");
     let _ = shown.set_password(None);
-    let query = shown.query().is_some();
+    let has_query = shown.query().is_some();
     shown.set_query(None);
     shown.set_fragment(None);
-    format!("{shown}{}", if query { "?…" } else { "" })
+    if has_query {
+        format!("{shown}?…")
+    } else {
+        shown.into()
+    }
 }
 
 #[cfg(test)]
@@ -219,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_stays_on_its_line() {
+    fn the_text_of_a_server_stays_on_one_line() {
         let error = HttpError::new(
             ErrorKind::Status(500),
             "it said x\n::stop-commands::y\u{1b}[2J",

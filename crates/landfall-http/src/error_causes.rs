@@ -1,42 +1,41 @@
-//! Finds and tells the causes of an error of the libraries below, in words of our own.
+//! Describes errors of the libraries below in words of our own, by their causes.
 
 use hyper_util::client::legacy::connect::{HttpConnector, proxy::Tunnel};
 use std::error::Error;
 use std::io;
 use tower_service::Service;
 
-/// What hyper-util says where a proxy opens no tunnel. The type has no path of its own in that
-/// crate.
+/// The error of hyper-util for a proxy that opens no tunnel. That crate exports no name for it.
 pub(super) type TunnelError = <Tunnel<HttpConnector> as Service<hyper::Uri>>::Error;
 
-/// Why a request failed, on one line. What the libraries say stands there only where nothing better
-/// is known.
-pub(super) fn causes(error: &reqwest::Error) -> String {
-    known(error).unwrap_or_else(|| chain(error))
+/// Why a request failed, on one line. The text of a library is shown only if the cause is unknown.
+pub(super) fn describe(error: &reqwest::Error) -> String {
+    describe_known(error).unwrap_or_else(|| chain(error))
 }
 
-/// The words for an error of a connection, where its cause is a known one.
-pub(super) fn known(error: &(dyn Error + 'static)) -> Option<String> {
+/// Describes the failure of a connection, if its cause is a known one.
+pub(super) fn describe_known(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = find::<rustls::Error>(error) {
-        return Some(tls(error));
+        return Some(describe_tls(error));
     }
-    if let Some(words) = find::<io::Error>(error).and_then(system) {
+    if let Some(words) = find::<io::Error>(error).and_then(describe_io) {
         return Some(words);
     }
     let error = find::<hyper::Error>(error)?;
-    let words = match () {
-        () if error.is_incomplete_message() => {
-            "the connection was closed before the end of the answer"
-        }
-        () if error.is_parse() => "the answer is not HTTP",
-        () if error.is_timeout() => "the connection timed out",
-        () => return None,
+    let words = if error.is_incomplete_message() {
+        "the connection was closed before the end of the answer"
+    } else if error.is_parse() {
+        "the answer is not HTTP"
+    } else if error.is_timeout() {
+        "the connection timed out"
+    } else {
+        return None;
     };
     Some(words.into())
 }
 
-/// The words for an error of the system, where its kind says what it is.
-pub(super) fn system(error: &io::Error) -> Option<String> {
+/// Describes an I/O error whose kind says what failed.
+pub(super) fn describe_io(error: &io::Error) -> Option<String> {
     use io::ErrorKind::{
         BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable,
         InvalidData, InvalidInput, NetworkUnreachable, Other, TimedOut, UnexpectedEof,
@@ -49,7 +48,7 @@ pub(super) fn system(error: &io::Error) -> Option<String> {
         NetworkUnreachable => "the network is unreachable",
         TimedOut => "the connection timed out",
         Other | InvalidData | InvalidInput => return None,
-        // a failed look-up has neither a number of the system's nor an error of a library
+        // A failed name look-up is recognized by what it lacks: an errno, and a library's error.
         _ if error.raw_os_error().is_none() && error.get_ref().is_some_and(is_text) => {
             let told = error.to_string();
             let why = told.rsplit(": ").next().unwrap_or(&told);
@@ -60,14 +59,12 @@ pub(super) fn system(error: &io::Error) -> Option<String> {
     Some(words.into())
 }
 
-/// Whether an error is nothing but a text: the standard library has no type for what the resolver
-/// says.
+/// Whether an error is only a text: the standard library has no type for a resolver's message.
 fn is_text(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_none() && error.source().is_none()
 }
 
-/// The words for an error of TLS.
-fn tls(error: &rustls::Error) -> String {
+fn describe_tls(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidMessage(_) => "the answer is not TLS".into(),
         rustls::Error::AlertReceived(alert) => {
@@ -80,9 +77,8 @@ fn tls(error: &rustls::Error) -> String {
     }
 }
 
-/// The messages of an error and its causes on one line. The outermost is left out where there is a
-/// cause: it holds the URL with its query, and says no more than that a request failed; so is that
-/// of the client below it.
+/// The messages of an error's causes on one line. The outermost two errors are left out: that of
+/// reqwest holds the URL with its query, and both say only that a request failed.
 fn chain(error: &reqwest::Error) -> String {
     let Some(first) = error.source() else {
         return "the request failed".into();
@@ -93,7 +89,7 @@ fn chain(error: &reqwest::Error) -> String {
     let mut source = first.source();
     while let Some(cause) = source {
         let next = cause.to_string();
-        // many an error repeats its cause
+        // Many errors repeat the message of their cause.
         if !words.iter().any(|known| known.contains(&next)) {
             words.push(next);
         }
@@ -102,7 +98,7 @@ fn chain(error: &reqwest::Error) -> String {
     words.join(": ")
 }
 
-/// The first cause of this type, looked for inside I/O errors too.
+/// The first cause of this type, also inside I/O errors, which do not report it as a source.
 pub(super) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -125,8 +121,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_system_are_told_in_our_own_words() {
-        let said = |error: io::Error| system(&error);
+    fn io_errors_are_described_by_their_kind() {
+        let said = |error: io::Error| describe_io(&error);
         assert_eq!(
             said(io::ErrorKind::ConnectionReset.into()).unwrap(),
             "the connection was reset"

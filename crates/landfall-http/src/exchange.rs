@@ -1,67 +1,91 @@
 //! Sends a request once, and follows redirects hop by hop.
 
-use super::body::{HttpResponse, RequestBody};
+use super::body::{ByteStream, HttpResponse, RequestBody};
 use super::error::{ErrorKind, HttpError, host_port, redacted_url};
 use super::explain;
+use super::host_limiter::HostSlot;
 use super::ledger::{Contact, RequestPurpose};
-use super::named_targets::{Led, refused_name};
+use super::log_values::rounded;
+use super::named_targets::{NamedBy, refused_name};
 use super::proxy::ProxyUrl;
-use super::proxy_sign_in::Turn;
+use super::proxy_sign_in::SignInTurn;
 use super::request::HttpRequest;
 use super::retry;
 use super::transport::Transport;
 use super::upload_source::{read_for_upload, stream_for_upload};
-use super::upload_watch::{lent_while_waiting, watched};
+use super::upload_watch::{lend_while_source_waits, watch_upload};
 use futures_util::StreamExt;
-use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderValue, LOCATION};
-use reqwest::{Method, StatusCode};
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, LOCATION};
+use reqwest::{Method, RequestBuilder, StatusCode};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use tracing::{debug, info};
 use url::Url;
+
+/// A request that may be sent now: it has a slot of its host.
+struct Exchange<'a> {
+    request: &'a HttpRequest,
+    /// The proxy, or `None` for a direct connection.
+    route: Option<&'a ProxyUrl>,
+    named_by: Option<NamedBy<'a>>,
+    client: reqwest::Client,
+    /// The body, if it is a stream.
+    stream: Option<ByteStream>,
+    /// The turn to try the proxy's account.
+    turn: Option<SignInTurn>,
+    slot: Arc<HostSlot>,
+}
 
 impl Transport {
     /// Sends `request` once and follows redirects: of GET and HEAD, and those that keep the method
-    /// (307 and 308) of all.
-    pub(super) async fn follow(&self, request: &HttpRequest) -> Result<HttpResponse, HttpError> {
+    /// (307 and 308) of all. `attempt` counts from 1, for the log.
+    pub(super) async fn follow(
+        &self,
+        request: &HttpRequest,
+        attempt: u32,
+    ) -> Result<HttpResponse, HttpError> {
         let mut hop = request.clone();
-        let mut led_by = self.led_by(request).await;
+        let mut named_by = self.named_by(request).await;
         for _ in 0..=self.limits().redirects {
             let response = self
-                .once(&hop, led_by.as_deref().map(|by| Led { by }))
+                .send_once(&hop, named_by.as_deref().map(NamedBy), attempt)
                 .await?;
-            let keeps = matches!(response.status.as_u16(), 307 | 308);
-            let reads = matches!(hop.method, Method::GET | Method::HEAD);
-            let follows = response.status.is_redirection() && (keeps || reads);
-            let Some(location) = response.header(LOCATION.as_str()).filter(|_| follows) else {
+            let keeps_method = matches!(response.status.as_u16(), 307 | 308);
+            let is_read = matches!(hop.method, Method::GET | Method::HEAD);
+            let is_followed = response.status.is_redirection() && (keeps_method || is_read);
+            let Some(location) = response.header(LOCATION.as_str()).filter(|_| is_followed) else {
                 return Ok(response);
             };
-            let invalid = |words: String| HttpError::new(ErrorKind::Invalid, words).at(&hop.url);
             let target = hop.url.join(location).map_err(|error| {
-                invalid("redirect to something that is no URL".into()).caused_by(error)
+                HttpError::new(
+                    ErrorKind::Invalid,
+                    "redirect to something that is not a URL",
+                )
+                .at(&hop.url)
+                .caused_by(error)
             })?;
             if hop.url.scheme() == "https" && target.scheme() != "https" {
-                let (shown, scheme) = (redacted_url(&target), target.scheme());
-                return Err(invalid(format!(
-                    "it redirects to {shown}, from https to {scheme}; refused"
-                )));
+                let words = format!(
+                    "it redirects to {}, from https to {}; refused",
+                    redacted_url(&target),
+                    target.scheme()
+                );
+                return Err(HttpError::new(ErrorKind::Invalid, words).at(&hop.url));
             }
             if target.origin() != hop.url.origin() {
                 if request.secret {
-                    let shown = redacted_url(&target);
                     let words = format!(
-                        "it redirects to another host, {shown}, where no secret follows; refused"
+                        "it redirects to another host, {}, where no secret follows; refused",
+                        redacted_url(&target)
                     );
-                    return Err(invalid(words));
+                    return Err(HttpError::new(ErrorKind::Invalid, words).at(&hop.url));
                 }
                 hop.headers.remove(AUTHORIZATION);
-                let own = request
-                    .elsewhere
-                    .iter()
-                    .find(|(origin, _)| *origin == target.origin());
-                if let Some(value) = own.and_then(|(_, header)| HeaderValue::from_str(header).ok())
-                {
+                if let Some(value) = request.authorization_for(&target) {
                     hop.headers.insert(AUTHORIZATION, value);
                 }
-                led_by = response.is_public.then(|| host_port(&hop.url));
+                named_by = response.is_public.then(|| host_port(&hop.url));
                 hop.purpose = RequestPurpose::Redirect;
                 hop.named_by = request
                     .named_by
@@ -75,68 +99,130 @@ impl Transport {
         Err(HttpError::new(ErrorKind::Invalid, words).at(&request.url))
     }
 
-    /// Sends `request` once. `led` says that an answer of a public host named its URL.
-    async fn once(
+    /// Waits for whatever limits `request`, sends it once, and logs what came of it. `named_by` is
+    /// the public host whose response named its URL.
+    async fn send_once(
         &self,
         request: &HttpRequest,
-        led: Option<Led<'_>>,
+        named_by: Option<NamedBy<'_>>,
+        attempt: u32,
     ) -> Result<HttpResponse, HttpError> {
         let url = &request.url;
         let route = self.proxies().proxy_for(url);
-        let client = self.client_for(url, route, led.as_ref())?;
+        let client = self.client_for(url, route, named_by)?;
         let busy = self.0.activity.busy();
-        // opened before the slot is taken: no slot of the destination waits for a source that
-        // cannot be opened
+        // Opened before the slot is taken, so that no slot of the destination waits for a source
+        // that cannot be opened.
         let stream = match &request.body {
             RequestBody::Stream { open, .. } => {
                 Some(stream_for_upload(read_for_upload(open()).await?))
             }
-            _ => None,
+            RequestBody::Empty | RequestBody::Bytes(_) => None,
         };
         let turn = match route {
             Some(proxy) => self.proxy_sign_in(proxy).enter(proxy, url).await?,
             None => None,
         };
-        let limiter = self.limiter(url, request.slot_class());
+        let limiter = self.limiter(url);
+        // The wait for a slot ends only if another request does, so it is no activity of its own.
         drop(busy);
-        let slot = Arc::new(limiter.slot().await);
+        let slot = Arc::new(limiter.acquire(request.slot_class()).await);
         let _busy = self.0.activity.busy();
-        let given_up = || self.0.lost_hosts.check(&host_port(url));
-        let refusal = limiter.refusal((request.metered, request.origin.as_deref()));
-        if let Some(error) = refusal.or_else(given_up) {
+        let unsent = limiter
+            .deferral(request.quota_key())
+            .or_else(|| self.0.lost_hosts.check(&host_port(url)));
+        if let Some(error) = unsent {
+            debug!(method = %request.method, url = %redacted_url(url), %error, "not sent");
             return Err(error);
         }
-        let asked = tokio::time::Instant::now();
-        let contact = Contact::new(url, request.origin.clone(), route.map(ProxyUrl::shown));
+        let (queued, paused) = (slot.queued, slot.paused);
+        let began = Instant::now();
+        let result = self
+            .exchange(Exchange {
+                request,
+                route,
+                named_by,
+                client,
+                stream,
+                turn,
+                slot,
+            })
+            .await;
+        match &result {
+            Ok(response) => info!(
+                method = %request.method,
+                url = %redacted_url(url),
+                status = response.status.as_u16(),
+                attempt,
+                took = ?rounded(began.elapsed()),
+                slot_wait = ?rounded(queued),
+                pause = ?rounded(paused),
+                class = ?request.slot_class(),
+                via = response.via.as_deref(),
+                "answered"
+            ),
+            Err(error) => info!(
+                method = %request.method,
+                url = %redacted_url(url),
+                attempt,
+                took = ?rounded(began.elapsed()),
+                slot_wait = ?rounded(queued),
+                pause = ?rounded(paused),
+                class = ?request.slot_class(),
+                %error,
+                "not answered"
+            ),
+        }
+        result
+    }
+
+    async fn exchange(&self, exchange: Exchange<'_>) -> Result<HttpResponse, HttpError> {
+        let Exchange {
+            request,
+            route,
+            named_by,
+            client,
+            stream,
+            turn,
+            slot,
+        } = exchange;
+        let url = &request.url;
+        let asked = Instant::now();
+        let contact = Contact::new(url, request.origin.clone(), route.map(ProxyUrl::address));
         let entry = self
             .0
             .ledger
             .request(contact, request.purpose, request.named_by.as_deref());
-        let mut builder = client
+        let builder = client
             .request(request.method.clone(), url.clone())
             .headers(request.headers.clone())
             .header(ACCEPT_ENCODING, "identity");
         let limits = self.limits();
-        let limit = if route.is_some() {
+        let patience = if route.is_some() {
             limits.first_byte_proxied
         } else {
             limits.first_byte
         };
         let sent = match &request.body {
             RequestBody::Empty => {
-                if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
-                    builder = builder.header(CONTENT_LENGTH, 0);
-                }
-                tokio::time::timeout(limit, builder.send()).await
+                let has_length =
+                    matches!(request.method, Method::POST | Method::PUT | Method::PATCH);
+                let builder = if has_length {
+                    builder.header(CONTENT_LENGTH, 0)
+                } else {
+                    builder
+                };
+                send_within(patience, builder, url).await
             }
             RequestBody::Bytes(bytes) => {
                 self.0.ledger.bytes(&entry, bytes.len() as u64);
-                tokio::time::timeout(limit, builder.body(bytes.clone()).send()).await
+                send_within(patience, builder.body(bytes.clone()), url).await
             }
             RequestBody::Stream { length, .. } => {
                 let stream = stream.unwrap_or_else(|| futures_util::stream::empty().boxed());
-                let stream = lent_while_waiting(stream, Arc::downgrade(&slot));
-                let (body, watch) = watched(stream, *length, self.0.ledger.clone(), entry.clone());
+                let stream = lend_while_source_waits(stream, Arc::downgrade(&slot));
+                let (body, watch) =
+                    watch_upload(stream, *length, self.0.ledger.clone(), entry.clone());
                 let sending = builder.header(CONTENT_LENGTH, *length).body(body).send();
                 tokio::select! {
                     sent = sending => match watch.failure() {
@@ -149,42 +235,41 @@ impl Transport {
                 }
             }
         };
-        let inner = match sent {
-            Ok(Ok(inner)) => Ok(inner),
+        let answer = match sent {
+            Ok(Ok(answer)) => Ok(answer),
+            Err(timed_out) => Err(timed_out),
             Ok(Err(error)) => {
-                if let Some(refused) = led.and_then(|led| refused_name(url, &led, &error)) {
+                if let Some(named_by) = named_by
+                    && let Some(refused) = refused_name(url, named_by, &error)
+                {
                     return Err(refused);
                 }
                 let hung_up = !error.is_connect();
-                let explained =
-                    explain::failure(url, route, &self.tls_profile(url, route), error).await;
+                let tls = self.tls_profile(url, route);
+                let explained = explain::connection_error(url, route, &tls, error).await;
                 Err(explained.hung_up(hung_up))
             }
-            Err(_) => {
-                let words = format!("nothing was answered for {} s", limit.as_secs());
-                Err(HttpError::new(ErrorKind::Network, words).at(url))
-            }
         };
-        let inner = match route {
-            Some(proxy) => self.through_proxy(proxy, url, turn, inner)?,
-            None => inner?,
+        let answer = match route {
+            Some(proxy) => self.check_proxy_answer(proxy, url, turn, answer)?,
+            None => answer?,
         };
-        let is_public = self.note_peer(url, route, inner.remote_addr());
-        // a host that breaks off every body has not answered yet
-        let has_body = inner.status().is_success() && request.method != Method::HEAD;
-        let put_off = inner.status() == StatusCode::TOO_MANY_REQUESTS;
-        if !has_body && !put_off && !retry::is_failing(inner.status()) {
+        let is_public = self.note_peer(url, route, answer.remote_addr());
+        // A host that breaks off every body has not answered yet: `HttpResponse::stream` says when.
+        let has_body = answer.status().is_success() && request.method != Method::HEAD;
+        let is_put_off = answer.status() == StatusCode::TOO_MANY_REQUESTS;
+        if !has_body && !is_put_off && !retry::is_failing(answer.status()) {
             self.0.lost_hosts.answered(&host_port(url));
         }
         Ok(HttpResponse {
             method: request.method.clone(),
-            via: route.map(ProxyUrl::shown),
+            via: route.map(ProxyUrl::address),
             asked,
-            status: inner.status(),
-            headers: inner.headers().clone(),
+            status: answer.status(),
+            headers: answer.headers().clone(),
             url: url.clone(),
             is_public,
-            inner,
+            inner: answer,
             transport: self.clone(),
             entry,
             // a HEAD has no body to wait for
@@ -192,21 +277,33 @@ impl Transport {
         })
     }
 
-    /// An answer through a proxy: the proxy's own refusals are errors, and its sign-in learns from
-    /// all of them.
-    fn through_proxy(
+    /// Turns the proxy's own refusals into errors. Its sign-in learns from every answer.
+    fn check_proxy_answer(
         &self,
         proxy: &ProxyUrl,
         url: &Url,
-        turn: Option<Turn>,
+        turn: Option<SignInTurn>,
         answer: Result<reqwest::Response, HttpError>,
     ) -> Result<reqwest::Response, HttpError> {
-        let answer = answer.and_then(|inner| {
-            let refusal = explain::refusal_in_answer(url, proxy, inner.status(), inner.headers());
-            refusal.map_or(Ok(inner), Err)
+        let answer = answer.and_then(|answer| {
+            let refusal = explain::refusal_in_answer(url, proxy, answer.status(), answer.headers());
+            refusal.map_or(Ok(answer), Err)
         });
         self.proxy_sign_in(proxy)
             .learn(proxy, turn.is_some(), answer.as_ref().map(|_| ()));
         answer
     }
+}
+
+/// Sends a request whose response must begin within `patience`.
+async fn send_within(
+    patience: Duration,
+    builder: RequestBuilder,
+    url: &Url,
+) -> Result<reqwest::Result<reqwest::Response>, HttpError> {
+    let sent = tokio::time::timeout(patience, builder.send()).await;
+    sent.map_err(|_| {
+        let words = format!("nothing was answered for {} s", patience.as_secs());
+        HttpError::new(ErrorKind::Network, words).at(url)
+    })
 }

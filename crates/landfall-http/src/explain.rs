@@ -1,22 +1,22 @@
-//! Explains a failed connection: who failed (the proxy, the target, the sign-in, the certificate),
-//! and what to do.
+//! Explains failed connections: what failed (the proxy, the host, the sign-in, the certificate),
+//! and how to fix it.
 
 use super::connect;
 use super::error::{ErrorKind, HttpError, host_port};
-use super::error_causes::{TunnelError, causes, find};
+use super::error_causes::{TunnelError, describe, find};
 use super::proxy::ProxyUrl;
 use super::tls::TlsProfile;
-use super::verifier::{Cause, Untrusted};
+use super::verifier::{DistrustCause, UntrustedCertificate};
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, PROXY_AUTHENTICATE};
 use rustls::{AlertDescription, CertificateError};
 use url::Url;
 
-/// Where squid says what went wrong.
+/// The header in which squid names the error.
 const SQUID_ERROR: &str = "x-squid-error";
 
-/// The error for a 407. It is final: trying again would only lock the account.
-pub(super) fn sign_in(url: &Url, proxy: &ProxyUrl, headers: &HeaderMap) -> HttpError {
+/// The error for a 407. It is final: another attempt may lock the account.
+pub(super) fn proxy_sign_in_error(url: &Url, proxy: &ProxyUrl, headers: &HeaderMap) -> HttpError {
     let mut offered: Vec<String> = Vec::new();
     for value in headers.get_all(PROXY_AUTHENTICATE) {
         for challenge in String::from_utf8_lossy(value.as_bytes()).split(',') {
@@ -36,18 +36,21 @@ pub(super) fn sign_in(url: &Url, proxy: &ProxyUrl, headers: &HeaderMap) -> HttpE
         || offered
             .iter()
             .any(|scheme| scheme.eq_ignore_ascii_case("basic"));
-    let (name, schemes) = (proxy.shown(), offered.join(", "));
+    let name = proxy.address();
+    let schemes = offered.join(", ");
     let words = match (&proxy.account, basic) {
         (Some(account), true) => format!(
-            "the proxy {name} refused {account} (407); it is not tried again, so that the account does not get locked"
+            "the proxy {name} refused {account} (407); it is not tried again, so that the account does \
+             not get locked"
         ),
         (_, false) => format!(
-            "the proxy {name} wants a sign-in that landfall cannot do (407; offered: {schemes}; known: Basic); a \
-             local helper such as cntlm or px can stand in front: let it sign in, and name it as the proxy"
+            "the proxy {name} wants a sign-in that landfall cannot do (407; offered: {schemes}; \
+             known: Basic); run a local proxy such as cntlm or px that signs in, and name it as the \
+             proxy"
         ),
         (None, true) => format!(
-            "the proxy {name} wants a sign-in (407; offered: {}), and there is no account for it; put user and \
-             password into {}, or name them in the site under proxy.credentials",
+            "the proxy {name} wants a sign-in (407; offered: {}), and there is no account for it; put \
+             user and password into {}, or name them in the site under proxy.credentials",
             if schemes.is_empty() {
                 "nothing"
             } else {
@@ -59,7 +62,7 @@ pub(super) fn sign_in(url: &Url, proxy: &ProxyUrl, headers: &HeaderMap) -> HttpE
     HttpError::new(ErrorKind::Proxy(407), words).at(url)
 }
 
-/// The error for an answer of the proxy's own; `None` where the answer may be the target's.
+/// The error for a response of the proxy itself; `None` if the response may be the target's.
 pub(super) fn refusal_in_answer(
     url: &Url,
     proxy: &ProxyUrl,
@@ -71,7 +74,7 @@ pub(super) fn refusal_in_answer(
     own.then(|| refusal(url, proxy, status, headers))
 }
 
-/// The error for a refusal of the proxy's, such as every answer to CONNECT that is no success.
+/// The error for a refusal of the proxy, such as any answer to CONNECT that is not a success.
 pub(super) fn refusal(
     url: &Url,
     proxy: &ProxyUrl,
@@ -79,20 +82,21 @@ pub(super) fn refusal(
     headers: &HeaderMap,
 ) -> HttpError {
     if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
-        return sign_in(url, proxy, headers);
+        return proxy_sign_in_error(url, proxy, headers);
     }
     let squid = headers
         .get(SQUID_ERROR)
         .and_then(|value| value.to_str().ok());
-    let (name, target) = (proxy.shown(), host_port(url));
+    let name = proxy.address();
+    let target = host_port(url);
     let code = match squid {
         Some(squid) => format!("{status}, {squid}"),
         None => status.to_string(),
     };
     let words = match status.as_u16() {
         403 | 405 => format!(
-            "the proxy {name} refuses {target} ({code}): it is not on the proxy's allow-list; have {target} allowed \
-             there"
+            "the proxy {name} refuses {target} ({code}): it is not on the proxy's allow-list; have \
+             {target} allowed there"
         ),
         500 | 502..=504 => {
             let why = match squid {
@@ -109,15 +113,16 @@ pub(super) fn refusal(
     HttpError::new(ErrorKind::Proxy(status.as_u16()), words).at(url)
 }
 
-/// The error for a request that got no answer. After a refused CONNECT landfall asks the proxy once
-/// more, for its words; it does not send an account again that the proxy refused.
-pub(super) async fn failure(
+/// The error for a request that got no response. The client drops a proxy's answer to CONNECT, so
+/// landfall asks the proxy once more for its status and headers. It does not send an account again
+/// that the proxy refused.
+pub(super) async fn connection_error(
     url: &Url,
     route: Option<&ProxyUrl>,
     tls: &TlsProfile,
     error: reqwest::Error,
 ) -> HttpError {
-    if let Some(explained) = certificate(url, route, &error) {
+    if let Some(explained) = certificate_error(url, route, &error) {
         return explained.caused_by(error.without_url());
     }
     let refused_account = match find::<TunnelError>(&error) {
@@ -126,41 +131,53 @@ pub(super) async fn failure(
         _ => None,
     };
     if let Some((proxy, refused_account)) = route.zip(refused_account) {
-        let target = (
-            url.host_str().unwrap_or_default(),
-            url.port_or_known_default().unwrap_or(443),
-        );
-        let answer = connect::through_proxy(proxy, tls, target, !refused_account).await;
+        let answer = connect::open_tunnel(proxy, tls, &host_port(url), !refused_account).await;
         let answer = answer.ok().and_then(Result::err);
         return match answer {
             Some(answer) => refusal(url, proxy, answer.status, &answer.headers),
-            None if refused_account => sign_in(url, proxy, &HeaderMap::new()),
+            None if refused_account => proxy_sign_in_error(url, proxy, &HeaderMap::new()),
             None => {
-                let words = format!("the proxy {} refused the connection", proxy.shown());
+                let words = format!("the proxy {} refused the connection", proxy.address());
                 HttpError::new(ErrorKind::Network, words).at(url)
             }
         };
     }
-    unreachable(url, route, &causes(&error), &error, error.is_connect())
-        .caused_by(error.without_url())
+    let failed_to_connect = FailedConnection {
+        words: &describe(&error),
+        cause: &error,
+        is_connecting: error.is_connect(),
+    };
+    unreachable_error(url, route, &failed_to_connect).caused_by(error.without_url())
 }
 
-/// The error for a connection that failed by `cause`; `words` say how.
-pub(super) fn unreachable(
+/// A connection that failed.
+pub(super) struct FailedConnection<'a> {
+    /// How it failed, for people.
+    pub(super) words: &'a str,
+    pub(super) cause: &'a (dyn std::error::Error + 'static),
+    /// Whether it failed while it was being set up.
+    pub(super) is_connecting: bool,
+}
+
+/// The error for a host that cannot be reached.
+pub(super) fn unreachable_error(
     url: &Url,
     route: Option<&ProxyUrl>,
-    words: &str,
-    cause: &(dyn std::error::Error + 'static),
-    connecting: bool,
+    failed: &FailedConnection<'_>,
 ) -> HttpError {
+    let &FailedConnection {
+        words,
+        cause,
+        is_connecting,
+    } = failed;
     let before_tunnel = matches!(
         find::<TunnelError>(cause),
         Some(TunnelError::ConnectFailed(_))
     );
     let at_proxy = url.scheme() == "http" || before_tunnel;
     let words = match route {
-        Some(proxy) if connecting && at_proxy => no_proxy_connection(proxy, words),
-        Some(proxy) => format!("through the proxy {}: {words}", proxy.shown()),
+        Some(proxy) if is_connecting && at_proxy => no_proxy_connection(proxy, words),
+        Some(proxy) => format!("through the proxy {}: {words}", proxy.address()),
         None => words.to_owned(),
     };
     match find::<rustls::Error>(cause) {
@@ -173,7 +190,7 @@ pub(super) fn unreachable(
     }
 }
 
-/// What a connection that failed says about the host and port that were asked.
+/// What the cause of a failure says about the host and port.
 fn advice(
     url: &Url,
     route: Option<&ProxyUrl>,
@@ -186,24 +203,25 @@ fn advice(
     }
     if url.scheme() == "http" && find::<hyper::Error>(cause).is_some_and(hyper::Error::is_parse) {
         return format!(
-            "; the answer is no HTTP: if {host} speaks TLS, leave out --plain-http, and plainHTTP of the site"
+            "; the answer is not HTTP: if {host} speaks TLS, leave out --plain-http, and plainHTTP of \
+             the site"
         );
     }
     String::new()
 }
 
-/// The words for a proxy that cannot be reached.
+/// The message for a proxy that cannot be reached.
 pub(super) fn no_proxy_connection(proxy: &ProxyUrl, why: &str) -> String {
     format!(
         "cannot connect to the proxy {} (from {}): {why}",
-        proxy.shown(),
+        proxy.address(),
         proxy.source
     )
 }
 
-/// The error for a certificate that is refused, theirs or ours; `None` where it is about something
-/// else.
-pub(super) fn certificate(
+/// The error for a certificate that is refused, the server's or the client's; `None` if the failure
+/// is another one.
+pub(super) fn certificate_error(
     url: &Url,
     route: Option<&ProxyUrl>,
     error: &(dyn std::error::Error + 'static),
@@ -212,21 +230,23 @@ pub(super) fn certificate(
     let error = find::<rustls::Error>(error)?;
     let words = match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(other)) => {
-            let untrusted = other.0.downcast_ref::<Untrusted>()?;
+            let untrusted = other.0.downcast_ref::<UntrustedCertificate>()?;
             match (&untrusted.cause, route) {
-                (Cause::Issuer { .. }, Some(proxy)) => format!(
-                    "{untrusted}; if the proxy {} opens TLS, have its certificate authority as a file, and add to \
-                     the site, under proxy: `ca: FILE.pem`{}",
-                    proxy.shown(),
+                (DistrustCause::Issuer { .. }, Some(proxy)) => format!(
+                    "{untrusted}; if the proxy {} opens TLS, have its certificate authority as a \
+                     file, and add to the site, under proxy: `ca: FILE.pem`{}",
+                    proxy.address(),
                     if proxy.source.starts_with("proxy.") {
                         ""
                     } else {
-                        " (beside http, https and noProxy: a site's proxy takes the place of the variables)"
+                        " (beside http, https and noProxy: a site's proxy takes the place of the \
+                         variables)"
                     }
                 ),
-                (Cause::Issuer { .. }, None) => format!(
-                    "{untrusted}; have that authority's certificate as a file, and add `ca: FILE.pem` to the site, \
-                     under registry or upstreams, or put it at /etc/containers/certs.d/{host}/ca.crt"
+                (DistrustCause::Issuer { .. }, None) => format!(
+                    "{untrusted}; have that authority's certificate as a file, and add `ca: FILE.pem` \
+                     to the site, under registry or upstreams, or put it at \
+                     /etc/containers/certs.d/{host}/ca.crt"
                 ),
                 _ => untrusted.to_string(),
             }
@@ -239,8 +259,9 @@ pub(super) fn certificate(
             | AlertDescription::CertificateExpired
             | AlertDescription::UnknownCA),
         ) => format!(
-            "it wants a client certificate, or refuses ours ({alert:?}); name clientCert and clientKey under \
-             registry of the site, or put client.cert and client.key into /etc/containers/certs.d/{host}"
+            "it wants a client certificate, or refuses ours ({alert:?}); name clientCert and clientKey \
+             under registry of the site, or put client.cert and client.key into \
+             /etc/containers/certs.d/{host}"
         ),
         _ => return None,
     };
@@ -260,7 +281,7 @@ mod tests {
             );
         }
         let proxy = ProxyUrl::parse(proxy, "HTTPS_PROXY").unwrap();
-        sign_in(
+        proxy_sign_in_error(
             &Url::parse("https://quay.io/v2/").unwrap(),
             &proxy,
             &headers,
@@ -269,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_407_says_whose_turn_it_is() {
+    fn a_407_says_what_to_do() {
         let message = said("p:1", &["Negotiate", "NTLM"]);
         assert!(
             message.contains("offered: Negotiate, NTLM;") && message.contains("cntlm or px"),
@@ -289,11 +310,9 @@ mod tests {
     }
 
     #[test]
-    fn a_proxys_own_answer_is_told_from_the_targets() {
-        let (url, proxy) = (
-            Url::parse("http://quay.io/x").unwrap(),
-            ProxyUrl::parse("p:1", "X").unwrap(),
-        );
+    fn a_refusal_of_the_proxy_differs_from_one_of_the_target() {
+        let url = Url::parse("http://quay.io/x").unwrap();
+        let proxy = ProxyUrl::parse("p:1", "X").unwrap();
         let mut headers = HeaderMap::new();
         assert!(refusal_in_answer(&url, &proxy, StatusCode::FORBIDDEN, &headers).is_none());
         let denied = refusal(&url, &proxy, StatusCode::FORBIDDEN, &headers);

@@ -1,5 +1,5 @@
-//! Limits the requests to one host, for all workers together: how many run at once, a pause when
-//! the host asks for one, and an end when the host asks for a longer wait than allowed.
+//! Limits the requests to one host, for all workers together: how many are in flight, a pause if
+//! the host asks for one, and an error without a request if it asks for a longer wait than allowed.
 
 use super::error::HttpError;
 use super::lendable_slot::LendableSlot;
@@ -8,288 +8,343 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// The limit of one host. It falls to half when the host says "too many", and grows by one for each
-/// round of good answers (additive increase, multiplicative decrease), up to the configured number.
+/// Which of its host's slots a request takes.
+///
+/// Each class has slots of its own. A request that holds a slot waits only for requests of later
+/// classes, so that no two requests wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SlotClass {
+    /// Most requests.
+    Ordinary,
+    /// Requests whose response is read at somebody else's pace: by an upload, which may hold an
+    /// ordinary slot of the same host, or by a reader that sends other requests meanwhile.
+    UploadSource,
+    /// Requests that many others wait for: those for tokens, and the first with an account.
+    SignIn,
+}
+
+/// The limits of one host.
 #[derive(Debug)]
 pub(super) struct HostLimiter {
-    slots: Arc<Semaphore>,
-    most: usize,
-    state: Mutex<State>,
-    gate: Arc<Mutex<Gate>>,
+    ordinary: ClassSlots,
+    upload_source: ClassSlots,
+    sign_in: ClassSlots,
+    gate: Mutex<HostGate>,
 }
 
-/// What the host asked for, which holds for all its slots.
+/// What the host asked for. It applies to requests of every class.
 #[derive(Debug, Default)]
-struct Gate {
+struct HostGate {
     paused_until: Option<Instant>,
-    refusals: Vec<Refusal>,
+    deferrals: Vec<Deferral>,
 }
 
-/// The answer that every request of a kind gets until then.
+/// Requests that fail without being sent, since the host asked to retry them much later.
 #[derive(Debug)]
-struct Refusal {
-    /// Only metered requests get it.
+struct Deferral {
     metered: bool,
-    /// The upstream behind a mirror that it is about: others behind the same mirror have limits of
-    /// their own.
     origin: Option<String>,
     until: Instant,
     error: HttpError,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    /// How many slots there should be; only whole ones count.
-    limit: f64,
-    /// Slots in use that are dropped when they are returned.
-    owed: usize,
-    lowered: Option<Instant>,
+/// What decides whether a deferral applies to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct QuotaKey<'a> {
+    /// The host's rate limit counts the request. A deferral of metered requests leaves the others.
+    pub(super) metered: bool,
+    /// The upstream that a mirror stands for. Upstreams behind one mirror have limits of their own.
+    pub(super) origin: Option<&'a str>,
 }
 
-/// Which of its host's slots a request takes. While it holds a slot, a request waits only for
-/// requests of later classes, so that no two wait for each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum SlotClass {
-    /// Most requests.
-    Ordinary,
-    /// Those whose answers are read at the pace of somebody else: an upload, which may hold a slot
-    /// of the same host, or a reader who asks for something else meanwhile.
-    UploadSource,
-    /// Those that many others wait for: requests for tokens, and the first one with an account.
-    SignIn,
-}
-
-/// The right to one request, returned when dropped.
+/// The slots for requests of one class.
+///
+/// Their number is halved when the host says "too many requests", and grows by one with each round
+/// of good responses, up to the configured number (additive increase, multiplicative decrease).
 #[derive(Debug)]
-pub(crate) struct Slot {
-    limiter: Arc<HostLimiter>,
-    /// `None` while it is lent, and afterwards if no other was free.
-    permit: Mutex<Option<OwnedSemaphorePermit>>,
+struct ClassSlots {
+    free: Arc<Semaphore>,
+    most: usize,
+    limit: Mutex<SlotLimit>,
 }
 
-impl Slot {
+#[derive(Debug)]
+struct SlotLimit {
+    /// The number of slots; only whole ones count.
+    slots: f64,
+    /// Slots in use that are dropped instead of returned, since the limit fell.
+    surplus: usize,
+    halved_at: Option<Instant>,
+}
+
+/// The right to send one request, returned when dropped.
+#[derive(Debug)]
+pub(crate) struct HostSlot {
+    limiter: Arc<HostLimiter>,
+    class: SlotClass,
+    /// `None` while the slot is lent, and afterwards if no other was free.
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+    /// How long the request waited for a slot.
+    pub(super) queued: Duration,
+    /// How long the request then waited for the end of the host's pause.
+    pub(super) paused: Duration,
+}
+
+impl HostSlot {
     fn permit(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
         self.permit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the permit, unless the limit has fallen meanwhile.
-    fn give_back(&self) {
+    fn release(&self) {
         let Some(permit) = self.permit().take() else {
             return;
         };
-        let mut state = self.limiter.state();
-        if state.owed > 0 {
-            state.owed -= 1;
+        let mut limit = self.limiter.class(self.class).limit();
+        if limit.surplus > 0 {
+            limit.surplus -= 1;
             permit.forget();
         }
     }
 }
 
-impl LendableSlot for Slot {
+impl LendableSlot for HostSlot {
     fn lend(&self) {
-        self.give_back();
+        self.release();
     }
 
     fn reclaim(&self) {
-        *self.permit() = self.limiter.slots.clone().try_acquire_owned().ok();
+        let free = self.limiter.class(self.class).free.clone();
+        *self.permit() = free.try_acquire_owned().ok();
+    }
+}
+
+impl Drop for HostSlot {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 
 impl HostLimiter {
+    /// `slots` for each class, at least one.
     pub(super) fn new(slots: usize) -> HostLimiter {
-        let most = slots.max(1);
-        let state = State {
-            limit: most as f64,
-            ..State::default()
-        };
-        let slots = Arc::new(Semaphore::new(most));
         HostLimiter {
-            slots,
-            most,
-            state: Mutex::new(state),
-            gate: Arc::default(),
+            ordinary: ClassSlots::new(slots),
+            upload_source: ClassSlots::new(slots),
+            sign_in: ClassSlots::new(slots),
+            gate: Mutex::default(),
         }
     }
 
-    /// As many slots again, behind the same gate.
-    pub(super) fn beside(&self) -> HostLimiter {
-        HostLimiter {
-            gate: self.gate.clone(),
-            ..HostLimiter::new(self.most)
+    fn class(&self, class: SlotClass) -> &ClassSlots {
+        match class {
+            SlotClass::Ordinary => &self.ordinary,
+            SlotClass::UploadSource => &self.upload_source,
+            SlotClass::SignIn => &self.sign_in,
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn gate(&self) -> MutexGuard<'_, Gate> {
+    fn gate(&self) -> MutexGuard<'_, HostGate> {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a slot, and until the host's pause is over.
-    pub(super) async fn slot(self: &Arc<Self>) -> Slot {
-        let permit = self.slots.clone().acquire_owned().await;
-        // the semaphore is never closed
+    /// Waits for a slot of this class, and then until the host's pause is over.
+    pub(super) async fn acquire(self: &Arc<Self>, class: SlotClass) -> HostSlot {
+        let began = Instant::now();
+        let permit = self.class(class).free.clone().acquire_owned().await;
         let permit = permit.unwrap_or_else(|_| unreachable!("a limiter's semaphore stays open"));
-        let slot = Slot {
+        let mut slot = HostSlot {
             limiter: self.clone(),
+            class,
             permit: Mutex::new(Some(permit)),
+            queued: began.elapsed(),
+            paused: Duration::ZERO,
         };
+        // Another response may prolong the pause while this one waits for its end.
         loop {
             let until = self.gate().paused_until;
             match until {
                 Some(until) if until > Instant::now() => tokio::time::sleep_until(until).await,
-                _ => return slot,
+                _ => break,
             }
         }
+        slot.paused = began.elapsed().saturating_sub(slot.queued);
+        slot
     }
 
-    /// Gives out no slot for this long. Returns whether that is news: the pause was not known
-    /// before.
+    /// Gives out no slot for this long. Returns whether the pause is news: not known before.
     pub(super) fn pause_for(&self, pause: Duration) -> bool {
         const SAME: Duration = Duration::from_secs(1);
         let mut gate = self.gate();
         let until = Instant::now() + pause;
-        let news = gate.paused_until.is_none_or(|old| old + SAME < until);
+        let is_news = gate.paused_until.is_none_or(|old| old + SAME < until);
         gate.paused_until = Some(gate.paused_until.map_or(until, |old| old.max(until)));
-        news
+        is_news
     }
 
-    /// Halves the limit: the host said "too many" to a request that was sent at `sent`. Answers to
-    /// one burst count once.
-    pub(super) fn lower(&self, sent: Instant) {
-        let mut state = self.state();
-        if state.lowered.is_some_and(|last| sent < last) {
+    /// Halves the number of slots: the host said "too many requests" to a request of this class
+    /// that was sent at `sent`. Responses to one burst of requests count once.
+    pub(super) fn halve(&self, class: SlotClass, sent: Instant) {
+        let slots = self.class(class);
+        let mut limit = slots.limit();
+        if limit.halved_at.is_some_and(|last| sent < last) {
             return;
         }
-        state.lowered = Some(Instant::now());
-        self.resize(&mut state, |limit| limit / 2.0);
+        limit.halved_at = Some(Instant::now());
+        let half = limit.slots / 2.0;
+        slots.resize(&mut limit, half);
     }
 
-    /// Raises the limit: the host answered well.
-    pub(super) fn raise(&self) {
-        self.resize(&mut self.state(), |limit| limit + 1.0 / limit);
+    /// Counts a good response to a request of this class.
+    pub(super) fn grow(&self, class: SlotClass) {
+        let slots = self.class(class);
+        let mut limit = slots.limit();
+        let more = limit.slots + 1.0 / limit.slots;
+        slots.resize(&mut limit, more);
     }
 
-    fn resize(&self, state: &mut State, new: impl FnOnce(f64) -> f64) {
-        let had = state.limit as usize;
-        state.limit = new(state.limit).clamp(1.0, self.most as f64);
-        let has = state.limit as usize;
-        if has < had {
-            let lost = had - has;
-            state.owed += lost - self.slots.forget_permits(lost);
-        } else {
-            let forgiven = state.owed.min(has - had);
-            state.owed -= forgiven;
-            self.slots.add_permits(has - had - forgiven);
-        }
-    }
-
-    /// Answers requests of this kind, for this upstream behind a mirror, with `error` for this
-    /// long: the host asked to come back later.
-    pub(super) fn refuse(
-        &self,
-        (metered, origin): (bool, Option<&str>),
-        wait: Duration,
-        error: HttpError,
-    ) {
-        let refusals = &mut self.gate().refusals;
-        refusals.retain(|old| (old.metered, old.origin.as_deref()) != (metered, origin));
-        let (origin, until) = (origin.map(str::to_owned), Instant::now() + wait);
-        refusals.push(Refusal {
-            metered,
-            origin,
-            until,
+    /// Fails requests with this key with `error` for as long as `wait`: the host asked to retry
+    /// later.
+    pub(super) fn defer(&self, key: QuotaKey<'_>, wait: Duration, error: HttpError) {
+        let deferrals = &mut self.gate().deferrals;
+        deferrals.retain(|old| old.key() != key);
+        deferrals.push(Deferral {
+            metered: key.metered,
+            origin: key.origin.map(str::to_owned),
+            until: Instant::now() + wait,
             error,
         });
     }
 
-    /// The error that a request of this kind gets without being sent.
-    pub(super) fn refusal(&self, (metered, origin): (bool, Option<&str>)) -> Option<HttpError> {
+    /// The error that a request with this key gets without being sent.
+    pub(super) fn deferral(&self, key: QuotaKey<'_>) -> Option<HttpError> {
         let gate = self.gate();
-        let is_mine = |refusal: &&Refusal| {
-            (metered || !refusal.metered)
-                && refusal.origin.as_deref() == origin
-                && refusal.until > Instant::now()
-        };
-        gate.refusals
-            .iter()
-            .find(is_mine)
-            .map(|refusal| refusal.error.clone())
+        let deferral = gate.deferrals.iter().find(|deferral| {
+            (key.metered || !deferral.metered)
+                && deferral.origin.as_deref() == key.origin
+                && deferral.until > Instant::now()
+        });
+        deferral.map(|deferral| deferral.error.clone())
     }
 }
 
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.give_back();
+impl Deferral {
+    fn key(&self) -> QuotaKey<'_> {
+        QuotaKey {
+            metered: self.metered,
+            origin: self.origin.as_deref(),
+        }
+    }
+}
+
+impl ClassSlots {
+    fn new(slots: usize) -> ClassSlots {
+        let most = slots.max(1);
+        ClassSlots {
+            free: Arc::new(Semaphore::new(most)),
+            most,
+            limit: Mutex::new(SlotLimit {
+                slots: most as f64,
+                surplus: 0,
+                halved_at: None,
+            }),
+        }
+    }
+
+    fn limit(&self) -> MutexGuard<'_, SlotLimit> {
+        self.limit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn resize(&self, limit: &mut SlotLimit, slots: f64) {
+        let had = limit.slots as usize;
+        limit.slots = slots.clamp(1.0, self.most as f64);
+        let has = limit.slots as usize;
+        if has < had {
+            let lost = had - has;
+            limit.surplus += lost - self.free.forget_permits(lost);
+        } else {
+            let kept = limit.surplus.min(has - had);
+            limit.surplus -= kept;
+            self.free.add_permits(has - had - kept);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     fn free(limiter: &HostLimiter) -> usize {
-        limiter.slots.available_permits()
+        limiter.ordinary.free.available_permits()
+    }
+
+    fn surplus(limiter: &HostLimiter) -> usize {
+        limiter.ordinary.limit().surplus
     }
 
     #[tokio::test]
-    async fn falls_to_half_once_a_burst_and_grows_again() {
+    async fn the_limit_is_halved_once_a_burst_and_grows_again() {
         let limiter = Arc::new(HostLimiter::new(8));
         let sent = Instant::now();
-        let mut inside = Vec::new();
+        let mut in_flight = Vec::new();
         for _ in 0..6 {
-            inside.push(limiter.slot().await);
+            in_flight.push(limiter.acquire(SlotClass::Ordinary).await);
         }
-        limiter.lower(sent);
-        limiter.lower(sent); // the same burst
-        assert_eq!((free(&limiter), limiter.state().owed), (0, 2));
-        inside.clear();
-        assert_eq!((free(&limiter), limiter.state().owed), (4, 0));
-        (0..4).for_each(|_| limiter.lower(Instant::now()));
+        limiter.halve(SlotClass::Ordinary, sent);
+        limiter.halve(SlotClass::Ordinary, sent); // the same burst
+        assert_eq!((free(&limiter), surplus(&limiter)), (0, 2));
+        in_flight.clear();
+        assert_eq!((free(&limiter), surplus(&limiter)), (4, 0));
+        (0..4).for_each(|_| limiter.halve(SlotClass::Ordinary, Instant::now()));
         assert_eq!(free(&limiter), 1, "one slot always stays");
-        (0..100).for_each(|_| limiter.raise());
+        (0..100).for_each(|_| limiter.grow(SlotClass::Ordinary));
         assert_eq!(free(&limiter), 8, "and no more than there were");
     }
 
     #[tokio::test]
-    async fn a_refusal_of_metered_requests_leaves_the_others() {
+    async fn a_deferral_of_metered_requests_leaves_the_others() {
         let limiter = HostLimiter::new(1);
-        let error = HttpError::new(
-            super::super::ErrorKind::RetryAfter(Duration::from_mins(1)),
-            "later",
-        );
+        let key = |metered, origin| QuotaKey { metered, origin };
+        let minute = Duration::from_mins(1);
+        let error = HttpError::new(ErrorKind::RetryAfter(minute), "later");
         let hub = Some("docker.io");
-        limiter.refuse((true, hub), Duration::from_mins(1), error.clone());
-        assert!(limiter.refusal((true, hub)).is_some() && limiter.refusal((false, hub)).is_none());
+        limiter.defer(key(true, hub), minute, error.clone());
+        assert!(limiter.deferral(key(true, hub)).is_some());
+        assert!(limiter.deferral(key(false, hub)).is_none());
         assert!(
-            limiter.refusal((true, Some("quay.io"))).is_none(),
+            limiter.deferral(key(true, Some("quay.io"))).is_none(),
             "upstreams behind one mirror are kept apart"
         );
-        limiter.refuse((false, None), Duration::from_mins(1), error);
-        assert!(
-            limiter.refusal((true, None)).is_some() && limiter.refusal((false, None)).is_some()
-        );
-        assert!(
-            limiter.beside().refusal((false, None)).is_some(),
-            "what feeds an upload comes through the same gate"
-        );
+        limiter.defer(key(false, None), minute, error);
+        assert!(limiter.deferral(key(true, None)).is_some());
+        assert!(limiter.deferral(key(false, None)).is_some());
+    }
+
+    #[tokio::test]
+    async fn classes_have_slots_of_their_own_behind_one_pause() {
+        let limiter = Arc::new(HostLimiter::new(1));
+        let _upload = limiter.acquire(SlotClass::Ordinary).await;
+        let source = limiter.acquire(SlotClass::UploadSource).await;
+        assert!(source.paused < Duration::from_millis(20), "{source:?}");
+        limiter.pause_for(Duration::from_millis(30));
+        let token = limiter.acquire(SlotClass::SignIn).await;
+        assert!(token.paused >= Duration::from_millis(20), "{token:?}");
     }
 
     #[tokio::test]
     async fn a_slot_that_is_lent_serves_another_and_is_returned_once() {
         let limiter = Arc::new(HostLimiter::new(1));
-        let slot = limiter.slot().await;
+        let slot = limiter.acquire(SlotClass::Ordinary).await;
         slot.lend();
-        let other = limiter.slot().await;
+        let other = limiter.acquire(SlotClass::Ordinary).await;
         slot.reclaim();
         assert_eq!(free(&limiter), 0);
         drop(slot);
         assert_eq!(free(&limiter), 0, "it had none to return");
         drop(other);
         assert_eq!(free(&limiter), 1);
-        let slot = limiter.slot().await;
+        let slot = limiter.acquire(SlotClass::Ordinary).await;
         slot.lend();
         slot.reclaim();
         assert_eq!(free(&limiter), 0);

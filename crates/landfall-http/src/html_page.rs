@@ -1,4 +1,5 @@
-//! HTML pages in place of content: a proxy or a sign-in sends them with status 200.
+//! HTML pages in place of the requested content: proxies and sign-in pages send them with status
+//! 200.
 
 use super::body::{ByteStream, HttpResponse};
 use super::error::{ErrorKind, HttpError};
@@ -7,19 +8,20 @@ use futures_util::StreamExt;
 use reqwest::Method;
 use url::Url;
 
-/// How much of a page is read for its title.
+/// How many bytes of a page are read for its title.
 const PAGE: usize = 64 << 10;
 
 impl HttpResponse {
-    /// Whether it says that it is an HTML page.
+    /// Whether its `Content-Type` is HTML.
     pub fn is_page(&self) -> bool {
         self.header("content-type")
             .is_some_and(|kind| kind.trim_start().starts_with("text/html"))
     }
 
-    /// The error for a page that came in place of `what`, with the page's title.
+    /// The error for a page in place of `what`, with the page's title.
     pub async fn page_error(self, what: &str) -> HttpError {
-        let (url, via) = (self.url.clone(), self.via.clone());
+        let url = self.url.clone();
+        let via = self.via.clone();
         let has_body = self.method != Method::HEAD;
         let body = if has_body {
             self.bytes(PAGE).await.unwrap_or_default()
@@ -29,7 +31,7 @@ impl HttpResponse {
         page_error(&url, via.as_deref(), what, &body)
     }
 
-    /// The error for `what`, where something on the way compresses it.
+    /// The error for a response that was compressed on the way, or `None` if it was not.
     pub fn compression_error(&self, what: &str) -> Option<HttpError> {
         let encoding = self
             .header("content-encoding")
@@ -41,10 +43,10 @@ impl HttpResponse {
         Some(HttpError::new(ErrorKind::Invalid, words).at(&self.url))
     }
 
-    /// The body as a stream, if it can be the `length` bytes of `what`.
+    /// Returns the body as a stream, if it may be the `length` bytes of `what`.
     ///
     /// # Errors
-    /// When it is a page in place of it, or was compressed on the way.
+    /// An HTML page in place of the content; a body that was compressed on the way.
     pub async fn content_stream(self, length: u64, what: &str) -> Result<ByteStream, HttpError> {
         let announced = self
             .header("content-length")
@@ -55,32 +57,37 @@ impl HttpResponse {
         if let Some(error) = self.compression_error(what) {
             return Err(error);
         }
-        let (url, via, says_page) = (self.url.clone(), self.via.clone(), self.is_page());
+        let url = self.url.clone();
+        let via = self.via.clone();
+        let says_page = self.is_page();
         let mut stream = self.stream();
         let Some(first) = stream.next().await else {
             return Ok(stream);
         };
         let first = first?;
-        let page = match announced {
+        // Without a length, the body may be the right one: both signs must agree then.
+        let is_page = match announced {
             Some(_) => says_page || is_html(&first),
             None => says_page && is_html(&first),
         };
-        if !page {
+        if !is_page {
             return Ok(futures_util::stream::iter([Ok(first)])
                 .chain(stream)
                 .boxed());
         }
         let mut body = first.to_vec();
-        while let (true, Some(Ok(more))) = (body.len() < PAGE, stream.next().await) {
+        while body.len() < PAGE
+            && let Some(Ok(more)) = stream.next().await
+        {
             body.extend_from_slice(&more);
         }
         Err(page_error(&url, via.as_deref(), what, &body))
     }
 }
 
-/// The error for a page that came in place of `what`.
+/// The error for an HTML page in place of `what`. `via` is the proxy that was used.
 pub fn page_error(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> HttpError {
-    let title = title(body)
+    let title = page_title(body)
         .map(|title| format!(", titled '{title}',"))
         .unwrap_or_default();
     let from = match via {
@@ -104,10 +111,10 @@ pub fn is_html(body: &[u8]) -> bool {
     start.starts_with(b"<!doctype html") || start.starts_with(b"<html")
 }
 
-/// The title of an HTML page, its white space joined.
-pub fn title(body: &[u8]) -> Option<String> {
+/// The title of an HTML page, with single blanks between its words.
+pub fn page_title(body: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(body);
-    // ASCII only, so that offsets stay the same
+    // only ASCII is lowered, so that offsets stay the same
     let lower = text.to_ascii_lowercase();
     let open = lower.find("<title")?;
     let start = open + lower[open..].find('>')? + 1;
@@ -126,8 +133,8 @@ mod tests {
             b"\n<!DOCTYPE html>\n<html><head><TITLE lang=en> Access\n  denied </TITLE></head>";
         assert!(is_html(page) && is_html(b"<HTML>"));
         assert!(!is_html(b"\x1f\x8b") && !is_html(b"") && !is_html(b"{}"));
-        assert_eq!(title(page).as_deref(), Some("Access denied"));
-        assert_eq!(title(b"<html><title></title>"), None);
-        assert_eq!(title(b"no page"), None);
+        assert_eq!(page_title(page).as_deref(), Some("Access denied"));
+        assert_eq!(page_title(b"<html><title></title>"), None);
+        assert_eq!(page_title(b"no page"), None);
     }
 }

@@ -1,25 +1,20 @@
-//! Entries of NO_PROXY that cover nothing by Go's rules.
+//! Entries of NO_PROXY that match no host by Go's rules.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Why an entry of NO_PROXY covers nothing, in words that follow the names of programs.
+/// An entry of NO_PROXY that matches no host, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IneffectiveEntry {
-    /// What programs do with it: `ignore it: …`.
+    /// What programs do with it, such as `ignore it: it is a URL, not a host`. The text follows the
+    /// names of the programs.
     pub why: String,
-    /// What to write instead, if that is known.
+    /// The entry that was probably meant.
     pub instead: Option<String>,
 }
 
-/// Why `entry`, without commas and without blanks around it, covers nothing; `None` for one that
-/// covers something.
+/// Explains why `entry`, which has no commas and no blanks around it, matches no host. Returns
+/// `None` if it may match one.
 pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
-    let dead = |why: &str, instead: Option<String>| {
-        Some(IneffectiveEntry {
-            why: why.into(),
-            instead,
-        })
-    };
     if entry == "*" {
         return None;
     }
@@ -31,7 +26,7 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
             .split('/')
             .next()
             .unwrap_or_default();
-        return dead("ignore it: it is a URL, not a host", Some(host.into()));
+        return ineffective("ignore it: it is a URL, not a host", Some(host.into()));
     }
     let is_separator = |c: char| c.is_whitespace() || c == ';' || c == '|';
     if entry.contains(is_separator) {
@@ -39,7 +34,7 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
             .split(is_separator)
             .filter(|part| !part.is_empty())
             .collect();
-        return dead(
+        return ineffective(
             "ignore it: entries are separated by commas",
             Some(parts.join(",")),
         );
@@ -51,12 +46,12 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
                 let mask = bits.parse::<Ipv4Addr>().ok();
                 let instead =
                     mask.map(|mask| format!("{address}/{}", mask.to_bits().leading_ones()));
-                dead(
+                ineffective(
                     "ignore it: a range is written with the number of its bits",
                     instead,
                 )
             }
-            _ => dead("ignore it: it is no range of addresses", None),
+            _ => ineffective("ignore it: it is no range of addresses", None),
         };
     }
     if entry.parse::<IpAddr>().is_ok() {
@@ -64,7 +59,7 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
     }
     if entry.ends_with(']') {
         let bare = entry.trim_matches(['[', ']']).to_owned();
-        return dead(
+        return ineffective(
             "ignore it: an IPv6 address stands without brackets",
             Some(bare),
         );
@@ -74,10 +69,10 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
         None => (entry, None),
     };
     if host.is_empty() || port.is_some_and(|port| port.parse::<u16>().is_err()) {
-        return dead("ignore it: a port is a number, after a host", None);
+        return ineffective("ignore it: a port is a number, after a host", None);
     }
     if host.contains('*') && !(host.starts_with("*.") && host.matches('*').count() == 1) {
-        return dead("ignore it: * stands alone, or as *. before a name", None);
+        return ineffective("ignore it: * stands alone, or as *. before a name", None);
     }
     if host.ends_with('.') {
         let digits: Vec<&str> = host.trim_end_matches('.').split('.').collect();
@@ -88,16 +83,23 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
                 [digits.clone(), zeros].concat().join("."),
                 digits.len() * 8
             );
-            return dead(
+            return ineffective(
                 "ignore it: the beginning of an address covers nothing",
                 Some(range),
             );
         }
         let bare = host.trim_end_matches('.').to_owned();
-        return dead(
+        return ineffective(
             "compare its last dot too, which names in URLs do not have",
             Some(bare),
         );
     }
     None
+}
+
+fn ineffective(why: &str, instead: Option<String>) -> Option<IneffectiveEntry> {
+    Some(IneffectiveEntry {
+        why: why.into(),
+        instead,
+    })
 }

@@ -1,5 +1,5 @@
-//! Records every host that landfall contacts: port, scheme, purpose, bytes, requests, proxy, the
-//! origin that a mirror replaces, and the host that named it.
+//! Records every host that landfall contacts: port, scheme, purposes, bytes, requests, the proxy,
+//! the upstream that a mirror replaces, and the host that named it.
 
 use landfall_model::report::HostUse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,15 +9,15 @@ use url::Url;
 /// What a host is contacted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequestPurpose {
-    /// Distribution API.
+    /// A request of the distribution API.
     Registry,
-    /// A plain file.
+    /// A request for a file.
     File,
-    /// A token realm.
+    /// A request for a token.
     Token,
-    /// A redirect named it.
+    /// A redirect leads there.
     Redirect,
-    /// An object store.
+    /// A request to an object store.
     ObjectStore,
 }
 
@@ -33,7 +33,7 @@ impl RequestPurpose {
     }
 }
 
-/// What a contact is told apart by.
+/// Identifies a line of the ledger: contacts that differ in any field have lines of their own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Contact {
     host: String,
@@ -58,29 +58,29 @@ impl Contact {
 
 /// The record of all traffic of one run.
 #[derive(Debug, Default)]
-pub struct Ledger(Mutex<BTreeMap<Contact, Line>>);
+pub struct Ledger(Mutex<BTreeMap<Contact, LedgerLine>>);
 
 #[derive(Debug, Default)]
-struct Line {
+struct LedgerLine {
     bytes: u64,
     requests: u64,
     purposes: BTreeSet<RequestPurpose>,
     named_by: BTreeSet<String>,
 }
 
-/// Names a line of the ledger, so that body bytes can be added to it.
+/// Refers to a line of the ledger, so that body bytes can be added to it.
 #[derive(Debug, Clone)]
-pub struct Entry(Contact);
+pub struct LedgerEntry(Contact);
 
 impl Ledger {
-    /// Records one request. `named_by` is `host:port` whose answer named the host, for a redirect
-    /// and a token realm.
+    /// Records one request. `named_by` is the `host:port` whose response named the host, as for a
+    /// redirect or a token realm.
     pub fn request(
         &self,
         contact: Contact,
         purpose: RequestPurpose,
         named_by: Option<&str>,
-    ) -> Entry {
+    ) -> LedgerEntry {
         let entry = self.contact(contact, purpose);
         if let Ok(mut lines) = self.0.lock()
             && let Some(line) = lines.get_mut(&entry.0)
@@ -91,8 +91,8 @@ impl Ledger {
         entry
     }
 
-    /// Records that a host was contacted, by something that is no HTTP request.
-    pub fn contact(&self, contact: Contact, purpose: RequestPurpose) -> Entry {
+    /// Records a contact that is not an HTTP request, such as a probe.
+    pub fn contact(&self, contact: Contact, purpose: RequestPurpose) -> LedgerEntry {
         if let Ok(mut lines) = self.0.lock() {
             lines
                 .entry(contact.clone())
@@ -100,11 +100,11 @@ impl Ledger {
                 .purposes
                 .insert(purpose);
         }
-        Entry(contact)
+        LedgerEntry(contact)
     }
 
-    /// Records body bytes, sent or received.
-    pub fn bytes(&self, entry: &Entry, count: u64) {
+    /// Adds body bytes, sent or received, to a line.
+    pub fn bytes(&self, entry: &LedgerEntry, count: u64) {
         if let Ok(mut lines) = self.0.lock()
             && let Some(line) = lines.get_mut(&entry.0)
         {
@@ -112,7 +112,7 @@ impl Ledger {
         }
     }
 
-    /// The record, sorted by host.
+    /// The lines, sorted by host.
     pub fn hosts(&self) -> Vec<HostUse> {
         let lines = self
             .0

@@ -1,27 +1,27 @@
-//! Slots that are given back while their holder waits, so that what waits never keeps others from
-//! working.
+//! Slots that are lent to others while their holder waits.
 //!
-//! Every limit on how much runs at once counts work that makes progress. A holder that waits longer
-//! than a moment (for a host that does not answer, for the pause before another attempt, for a slot
-//! of another kind) lends its slot, and takes one again without waiting when it continues. So no
-//! two holders can wait for each other's slots, and a host in trouble cannot occupy the slots of
-//! others. The limit may be exceeded briefly by holders that continue at the same moment.
+//! Every limit counts work that makes progress. A holder that waits longer than [`LEND_AFTER`] (for
+//! a host that does not answer, for the pause before another attempt, for a slot of another limit)
+//! lends its slot, and continues later without waiting for one. So no two holders can wait for each
+//! other's slots, and a host in trouble cannot occupy the slots that other hosts need. The limit
+//! may be exceeded briefly by holders that continue at the same moment.
 
 use std::time::Duration;
+use tracing::trace;
 
-/// After how long a wait a slot is lent. A request to a distant host is answered faster than that.
+/// The wait after which a slot is lent. Requests to distant hosts are answered faster than that.
 pub(crate) const LEND_AFTER: Duration = Duration::from_millis(400);
 
-/// A slot that can be lent.
+/// A slot of some limit, which is lent while its holder waits.
 pub trait LendableSlot: Send + Sync {
-    /// Gives the slot back while its holder waits.
+    /// Returns the slot to its limit for the time of a wait.
     fn lend(&self);
 
-    /// Takes a slot again if one is free. The holder continues in any case.
+    /// Takes a slot again if one is free. The holder continues even if none is.
     fn reclaim(&self);
 }
 
-/// The slot of work that nothing limits.
+/// The slot of work that no limit counts.
 #[derive(Debug, Clone, Copy)]
 pub struct UnlimitedSlot;
 
@@ -31,23 +31,24 @@ impl LendableSlot for UnlimitedSlot {
     fn reclaim(&self) {}
 }
 
-/// A slot that is lent until this is dropped.
-struct Lent<'a>(&'a dyn LendableSlot);
+/// Reclaims a slot that is lent when this is dropped, also if the work is cancelled.
+struct ReclaimOnDrop<'a>(&'a dyn LendableSlot);
 
-impl Drop for Lent<'_> {
+impl Drop for ReclaimOnDrop<'_> {
     fn drop(&mut self) {
         self.0.reclaim();
     }
 }
 
-/// Runs `work`, and lends `slot` from the moment when it has taken longer than [`LEND_AFTER`].
+/// Runs `work`, and lends `slot` once the work has taken longer than [`LEND_AFTER`].
 pub async fn lend_while_waiting<T>(slot: &dyn LendableSlot, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     if let Ok(done) = tokio::time::timeout(LEND_AFTER, &mut work).await {
         return done;
     }
+    trace!("a slot is lent while its holder waits");
     slot.lend();
-    let _until_it_continues = Lent(slot);
+    let _reclaim = ReclaimOnDrop(slot);
     work.await
 }
 
@@ -57,9 +58,9 @@ mod tests {
     use std::sync::atomic::{AtomicIsize, Ordering};
 
     #[derive(Default)]
-    struct Counted(AtomicIsize);
+    struct CountedSlot(AtomicIsize);
 
-    impl LendableSlot for Counted {
+    impl LendableSlot for CountedSlot {
         fn lend(&self) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -71,7 +72,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_slot_is_lent_only_during_a_long_wait() {
-        let slot = Counted::default();
+        let slot = CountedSlot::default();
         let lent = || slot.0.load(Ordering::Relaxed);
         assert_eq!(
             (
@@ -87,7 +88,7 @@ mod tests {
         };
         lend_while_waiting(&slot, until_lent).await;
         assert_eq!(lent(), 0);
-        // a wait that is cancelled ends the loan too
+        // a wait that is cancelled reclaims the slot too
         let is_lent = async {
             while lent() == 0 {
                 tokio::time::sleep(LEND_AFTER / 20).await;

@@ -1,5 +1,5 @@
-//! Gives up hosts that only fail, for the rest of the run: else every item would cost their
-//! timeouts and attempts again.
+//! Gives up hosts that only fail, for the rest of the run. Otherwise every item would wait for
+//! their timeouts and attempts again.
 
 use super::error::{ErrorKind, HttpError};
 use landfall_model::Limits;
@@ -9,53 +9,49 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-/// How the hosts of a run answer, by host and port.
+/// The record of failures of each host in a run, by `host:port`.
 #[derive(Default)]
-pub(super) struct LostHosts(Mutex<HashMap<String, Host>>);
+pub(super) struct LostHosts(Mutex<HashMap<String, HostRecord>>);
 
 #[derive(Default)]
-struct Host {
-    /// It has answered in this run, and not with an error of its own.
+struct HostRecord {
+    /// It has answered in this run, other than with a server error.
     answered: bool,
-    /// Rounds of requests in a row that failed at all their attempts.
+    /// The number of rounds in a row whose requests failed at all attempts.
     rounds: u32,
-    /// When the last round was counted.
+    /// When the last round was counted. Requests that began before then belong to it.
     counted: Option<Instant>,
-    /// When the first attempt failed since the host answered last, and how many have.
-    failing: Option<(Instant, u32)>,
-    /// Since when it has put off every request.
+    /// The failed attempts since the last answer.
+    failing: Option<FailingSince>,
+    /// Since when it has asked every request to wait.
     put_off: Option<Instant>,
     given_up: Option<HttpError>,
 }
 
+struct FailingSince {
+    first: Instant,
+    attempts: u32,
+}
+
 impl LostHosts {
-    fn hosts(&self) -> MutexGuard<'_, HashMap<String, Host>> {
+    fn hosts(&self) -> MutexGuard<'_, HashMap<String, HostRecord>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The host answered, and not with an error of its own.
+    /// Notes that the host answered, other than with a server error: its failures do not count any
+    /// more.
     pub(super) fn answered(&self, host: &str) {
-        let mut hosts = self.hosts();
-        match hosts.get_mut(host) {
-            Some(known) => {
-                *known = Host {
-                    answered: true,
-                    ..Host::default()
-                }
-            }
-            None => drop(hosts.insert(
-                host.into(),
-                Host {
-                    answered: true,
-                    ..Host::default()
-                },
-            )),
-        }
+        let record = HostRecord {
+            answered: true,
+            ..HostRecord::default()
+        };
+        self.hosts().insert(host.to_owned(), record);
     }
 
-    /// The host put off a request: it works, so what failed before does not count. Returns the
-    /// error for this and all other requests to the host if it has done nothing else for longer
-    /// than a request may wait ([`Limits::max_wait_secs`]); `error` makes it.
+    /// Notes that the host asked a request to wait: it works, so its failures do not count any more.
+    ///
+    /// If it has done nothing else for longer than a request may wait ([`Limits::max_wait_secs`]),
+    /// it is given up. Returns the error for this and all further requests, which `error` makes.
     pub(super) fn put_off(
         &self,
         host: &str,
@@ -63,29 +59,30 @@ impl LostHosts {
         error: impl FnOnce() -> HttpError,
     ) -> Option<HttpError> {
         let mut hosts = self.hosts();
-        let known = hosts.entry(host.to_owned()).or_default();
-        let since = *known.put_off.get_or_insert_with(Instant::now);
-        (known.rounds, known.counted, known.failing) = (0, None, None);
-        if known.given_up.is_none() && since.elapsed() > Duration::from_secs(limits.max_wait_secs) {
-            known.given_up = Some(error());
+        let record = hosts.entry(host.to_owned()).or_default();
+        let since = *record.put_off.get_or_insert_with(Instant::now);
+        record.rounds = 0;
+        record.counted = None;
+        record.failing = None;
+        if record.given_up.is_none() && since.elapsed() > Duration::from_secs(limits.max_wait_secs)
+        {
+            record.given_up = Some(error());
         }
-        known.given_up.clone()
+        record.given_up.clone()
     }
 
-    /// The error that a request to this host gets without being sent, where the host is given up.
+    /// The error that a request to this host gets without being sent, if the host is given up.
     pub(super) fn check(&self, host: &str) -> Option<HttpError> {
         self.hosts().get(host)?.given_up.clone()
     }
 
-    /// Counts a failed attempt at a request that began at `began`; `is_last` says that it was its
-    /// last one. Returns the error for this and all other requests to the host if that gives it up:
+    /// Counts a failed attempt, the last one if `is_last`, at a request that began at `began`.
+    /// Returns the error for this and all further requests if the host is given up:
     ///
-    /// - if it did not answer any attempt at its first request, and neither hung up nor answered
-    ///   with an error;
-    /// - after several rounds of requests that failed at all their attempts, where requests that
-    ///   were under way together count once ([`Limits::lost_rounds`]);
-    /// - if it has done nothing but fail for some time ([`Limits::lost_after`]), and at as many
-    ///   attempts as those rounds have.
+    /// - if it answered no attempt at its first request, and did not close the connection either;
+    /// - after [`Limits::lost_rounds`] rounds of requests that failed at all attempts. Requests that
+    ///   were under way together are one round;
+    /// - if it has only failed for [`Limits::lost_after`], at as many attempts as those rounds have.
     pub(super) fn failed(
         &self,
         host: &str,
@@ -95,35 +92,38 @@ impl LostHosts {
         error: &HttpError,
     ) -> Option<HttpError> {
         let mut hosts = self.hosts();
-        let known = hosts.entry(host.to_owned()).or_default();
-        let (since, failed) = known.failing.get_or_insert_with(|| (Instant::now(), 0));
-        *failed += 1;
-        let is_failing =
-            since.elapsed() >= limits.lost_after && *failed >= limits.attempts * limits.lost_rounds;
-        if is_last && known.counted.is_none_or(|counted| counted <= began) {
-            known.rounds += 1;
-            known.counted = Some(Instant::now());
+        let record = hosts.entry(host.to_owned()).or_default();
+        let failing = record.failing.get_or_insert_with(|| FailingSince {
+            first: Instant::now(),
+            attempts: 0,
+        });
+        failing.attempts += 1;
+        let only_fails = failing.first.elapsed() >= limits.lost_after
+            && failing.attempts >= limits.attempts * limits.lost_rounds;
+        if is_last && record.counted.is_none_or(|counted| counted <= began) {
+            record.rounds += 1;
+            record.counted = Some(Instant::now());
         }
-        let may_be_the_request = known.answered || error.is_hang_up() || error.status.is_some();
+        // One bad request must not cost all items of a host that works otherwise.
+        let may_be_the_request = record.answered || error.is_hang_up() || error.status.is_some();
         let rounds = if may_be_the_request {
             limits.lost_rounds
         } else {
             1
         };
-        if known.given_up.is_none() && (known.rounds >= rounds || is_failing) {
-            known.given_up = Some(given_up(host, error));
+        if record.given_up.is_none() && (record.rounds >= rounds || only_fails) {
+            record.given_up = Some(given_up_error(host, error));
         }
-        known.given_up.clone()
+        record.given_up.clone()
     }
 }
 
-/// The error for everything that a host was to be asked that does not answer; it is the same for
-/// all.
-fn given_up(host: &str, error: &HttpError) -> HttpError {
+/// The error for all further requests to a host that only fails: the same one for all items.
+fn given_up_error(host: &str, error: &HttpError) -> HttpError {
     let url = error.url().and_then(|url| Url::parse(url).ok());
-    let plain = url.is_some_and(|url| url.scheme() == "http");
+    let is_plain_http = url.is_some_and(|url| url.scheme() == "http");
     let bare = host.strip_suffix(":443").unwrap_or(host);
-    let target = if plain {
+    let target = if is_plain_http {
         format!("http://{host}/")
     } else {
         bare.to_owned()

@@ -1,36 +1,35 @@
-//! NO_PROXY by Go's rules, as containerd and kubelet follow them
-//! (`golang.org/x/net/http/httpproxy`), quirks included: so landfall and the nodes agree on which
-//! hosts are reached directly.
+//! NO_PROXY by the rules of Go (`golang.org/x/net/http/httpproxy`), quirks included: containerd and
+//! kubelet follow them, so landfall and the nodes agree on which hosts are reached directly.
 
 use std::net::IpAddr;
 
-/// One entry that makes requests to a host go directly, and where it stands.
+/// An entry of NO_PROXY, or a key of the site that has the same effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoProxyEntry {
-    /// The entry as it is written.
+    /// The text of the entry.
     pub entry: String,
-    /// The variable or the key of the site that it stands in.
+    /// The variable, or the key of the site, that contains it.
     pub source: String,
-    pub(super) pattern: Pattern,
+    pub(super) pattern: HostPattern,
 }
 
-/// What an entry covers.
+/// The hosts that an entry matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Pattern {
+pub(super) enum HostPattern {
     All,
     Network(IpAddr, u8),
     Address(IpAddr, Option<String>),
-    /// Names that end in `suffix`, which begins with a dot; `exact`: the name itself too.
+    /// Names that end in `suffix`, which begins with a dot; if `exact`, also the name itself.
     Domain {
         suffix: String,
         exact: bool,
         port: Option<String>,
     },
-    /// This host and no other. NO_PROXY has no way to write it; keys of the site mean it.
+    /// This host and no other. NO_PROXY cannot express it; keys of the site do.
     Host(String, Option<String>),
 }
 
-/// The host and port of a request, ready to be compared.
+/// The host and port of a request, prepared for comparison.
 pub(super) struct RequestTarget<'a> {
     pub(super) host: &'a str,
     pub(super) address: Option<IpAddr>,
@@ -38,7 +37,7 @@ pub(super) struct RequestTarget<'a> {
 }
 
 impl<'a> RequestTarget<'a> {
-    /// `host` is a URL's: in lower case, an IPv6 address in brackets.
+    /// `host` is that of a URL: in lower case, an IPv6 address in brackets.
     pub(super) fn new(host: &'a str, port: u16) -> RequestTarget<'a> {
         let host = host
             .strip_prefix('[')
@@ -55,13 +54,17 @@ impl<'a> RequestTarget<'a> {
         }
     }
 
-    /// Never proxied, whatever is set.
+    fn has_port(&self, wanted: Option<&str>) -> bool {
+        wanted.is_none_or(|port| port == self.port)
+    }
+
+    /// Loopback is never proxied, whatever is set.
     pub(super) fn is_loopback(&self) -> bool {
         self.host == "localhost" || self.address.is_some_and(|address| address.is_loopback())
     }
 }
 
-/// Whether a NO_PROXY `list` has the host of `address`, which may have a port.
+/// Whether a NO_PROXY `list` matches `address`, a host with or without a port.
 pub fn bypasses_proxy(list: &str, address: &str) -> bool {
     let (host, port) = split_host_port(address).unwrap_or((address, "443"));
     let host = host.to_ascii_lowercase();
@@ -72,12 +75,12 @@ pub fn bypasses_proxy(list: &str, address: &str) -> bool {
 }
 
 impl NoProxyEntry {
-    /// The entries of a comma-separated list. Those that Go ignores are left out.
+    /// The entries of a comma-separated list, without those that Go ignores.
     pub(super) fn list(list: &str, source: &str) -> Vec<NoProxyEntry> {
         let entries = list.split(',').map(str::trim);
         entries
             .filter_map(|entry| {
-                let pattern = Pattern::parse(entry)?;
+                let pattern = HostPattern::parse(entry)?;
                 Some(NoProxyEntry {
                     entry: entry.into(),
                     source: source.into(),
@@ -87,7 +90,7 @@ impl NoProxyEntry {
             .collect()
     }
 
-    /// The entry for one `host[:port]` that a key of the site names.
+    /// The entry for the `host[:port]` of a key of the site.
     pub(super) fn host(written: &str, source: &str) -> NoProxyEntry {
         let lower = written.to_ascii_lowercase();
         let (host, port) = match split_host_port(&lower) {
@@ -97,41 +100,43 @@ impl NoProxyEntry {
         NoProxyEntry {
             entry: written.into(),
             source: source.into(),
-            pattern: Pattern::Host(host, port),
+            pattern: HostPattern::Host(host, port),
         }
     }
 
     pub(super) fn covers(&self, target: &RequestTarget<'_>) -> bool {
-        let port_fits =
-            |wanted: &Option<String>| wanted.as_ref().is_none_or(|port| *port == target.port);
         match &self.pattern {
-            Pattern::All => true,
-            Pattern::Network(network, bits) => target
+            HostPattern::All => true,
+            HostPattern::Network(network, bits) => target
                 .address
                 .is_some_and(|address| in_network(address, *network, *bits)),
-            Pattern::Address(wanted, port) => target.address == Some(*wanted) && port_fits(port),
-            Pattern::Domain {
+            HostPattern::Address(wanted, port) => {
+                target.address == Some(*wanted) && target.has_port(port.as_deref())
+            }
+            HostPattern::Domain {
                 suffix,
                 exact,
                 port,
             } => {
                 let named = target.host.ends_with(suffix.as_str())
                     || (*exact && target.host == &suffix[1..]);
-                target.address.is_none() && named && port_fits(port)
+                target.address.is_none() && named && target.has_port(port.as_deref())
             }
-            Pattern::Host(host, port) => target.host == host && port_fits(port),
+            HostPattern::Host(host, port) => {
+                target.host == host && target.has_port(port.as_deref())
+            }
         }
     }
 }
 
-impl Pattern {
-    /// What one entry covers; `None` for one that Go ignores.
-    pub(super) fn parse(entry: &str) -> Option<Pattern> {
+impl HostPattern {
+    /// Parses an entry; `None` if Go ignores it.
+    pub(super) fn parse(entry: &str) -> Option<HostPattern> {
         let entry = entry.trim().to_lowercase();
         if entry == "*" {
-            return Some(Pattern::All);
+            return Some(HostPattern::All);
         }
-        if let Some(network) = network(&entry) {
+        if let Some(network) = parse_network(&entry) {
             return Some(network);
         }
         let (host, port) = match split_host_port(&entry) {
@@ -139,7 +144,7 @@ impl Pattern {
             None => (entry.as_str(), None),
         };
         if let Ok(address) = host.parse::<IpAddr>() {
-            return Some(Pattern::Address(address.to_canonical(), port));
+            return Some(HostPattern::Address(address.to_canonical(), port));
         }
         let name = host
             .strip_prefix('*')
@@ -152,15 +157,13 @@ impl Pattern {
             Some(bare) => (false, bare),
             None => (true, name),
         };
-        let ascii = match bare.is_ascii() {
-            true => None,
-            false => match url::Host::parse(bare) {
-                Ok(url::Host::Domain(ascii)) => Some(ascii),
-                _ => None,
-            },
+        // names in URLs are in Punycode
+        let ascii = match url::Host::parse(bare) {
+            Ok(url::Host::Domain(ascii)) if !bare.is_ascii() => Some(ascii),
+            _ => None,
         };
         let suffix = format!(".{}", ascii.as_deref().unwrap_or(bare));
-        Some(Pattern::Domain {
+        Some(HostPattern::Domain {
             suffix,
             exact,
             port,
@@ -168,22 +171,22 @@ impl Pattern {
     }
 }
 
-/// Go's `net.ParseCIDR`; an IPv4 range in IPv6 form is one of IPv4.
-fn network(entry: &str) -> Option<Pattern> {
+/// Go's `net.ParseCIDR`. An IPv4 range in IPv6 form is one of IPv4.
+fn parse_network(entry: &str) -> Option<HostPattern> {
     let (address, bits) = entry.split_once('/')?;
     let address: IpAddr = address.parse().ok()?;
     let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
     let bits = bits.parse::<u8>().ok().filter(|_| digits)?;
     match (address, address.to_canonical()) {
         (IpAddr::V6(_), IpAddr::V4(inner)) if (96..=128).contains(&bits) => {
-            Some(Pattern::Network(inner.into(), bits - 96))
+            Some(HostPattern::Network(inner.into(), bits - 96))
         }
         _ => (bits <= if address.is_ipv4() { 32 } else { 128 })
-            .then_some(Pattern::Network(address, bits)),
+            .then_some(HostPattern::Network(address, bits)),
     }
 }
 
-/// Go's `net.SplitHostPort`; `None` where that is an error.
+/// Go's `net.SplitHostPort`; `None` if that returns an error.
 fn split_host_port(text: &str) -> Option<(&str, &str)> {
     let (host, port) = text.rsplit_once(':')?;
     let host = match host.strip_prefix('[') {

@@ -1,11 +1,12 @@
-//! Questions of which each is asked once, however many want its answer at the same time.
+//! A map whose values are computed once, however many tasks need them at the same time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OnceCell;
 
-/// The answers of a run, each under its key.
+/// Values that are computed at most once for each key. Tasks that ask for a key while its value is
+/// being computed wait for it.
 pub struct OnceMap<K, V>(Mutex<HashMap<K, Arc<OnceCell<V>>>>);
 
 impl<K, V> Default for OnceMap<K, V> {
@@ -15,42 +16,42 @@ impl<K, V> Default for OnceMap<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> OnceMap<K, V> {
-    /// The answer under `key`; `ask` runs where nobody has it yet. Whoever comes while that runs
-    /// waits for it.
+    /// The value of `key`, which `init` computes unless it is known.
     ///
     /// # Errors
-    /// That of `ask`. Nothing is kept then: the next one asks anew.
-    pub async fn get<E, F: Future<Output = Result<V, E>>>(
+    /// That of `init`. Nothing is kept then: the next call computes the value anew.
+    pub async fn get_or_try_init<E, F: Future<Output = Result<V, E>>>(
         &self,
         key: K,
-        ask: impl FnOnce() -> F,
+        init: impl FnOnce() -> F,
     ) -> Result<V, E> {
         let cell = self.cells().entry(key).or_default().clone();
-        cell.get_or_try_init(ask).await.cloned()
+        cell.get_or_try_init(init).await.cloned()
     }
 
-    /// As [`OnceMap::get`], and what `ask` gave besides its answer: whoever asked has more than an
-    /// answer to keep.
+    /// Like [`OnceMap::get_or_try_init`], where `init` also returns something that is not kept: the
+    /// caller whose `init` ran gets it.
     ///
     /// # Errors
-    /// That of `ask`.
+    /// That of `init`.
     pub async fn get_or_init_with<T, E, F: Future<Output = Result<(V, T), E>>>(
         &self,
         key: K,
-        ask: impl FnOnce() -> F,
+        init: impl FnOnce() -> F,
     ) -> Result<(V, Option<T>), E> {
-        let mut own = None;
-        let asking = async || {
-            let (answer, besides) = ask().await?;
-            own = Some(besides);
-            Ok::<V, E>(answer)
-        };
-        let answer = self.get(key, asking).await?;
-        Ok((answer, own))
+        let mut extra = None;
+        let value = self
+            .get_or_try_init(key, async || {
+                let (value, more) = init().await?;
+                extra = Some(more);
+                Ok::<V, E>(value)
+            })
+            .await?;
+        Ok((value, extra))
     }
 
-    /// The answer under `key`, where there is one by now.
-    pub fn known(&self, key: &K) -> Option<V> {
+    /// The value of `key`, if it was computed before.
+    pub fn get(&self, key: &K) -> Option<V> {
         self.cells().get(key)?.get().cloned()
     }
 
@@ -65,11 +66,12 @@ mod tests {
     use std::cell::Cell;
 
     #[tokio::test]
-    async fn who_comes_meanwhile_waits_and_a_failure_is_not_kept() {
-        let (answers, asked) = (OnceMap::default(), Cell::new(0));
+    async fn callers_wait_for_a_value_in_progress_and_a_failure_is_not_kept() {
+        let answers = OnceMap::default();
+        let asked = Cell::new(0);
         let ask = async |result: Result<&'static str, &'static str>| {
             answers
-                .get("key", async || {
+                .get_or_try_init("key", async || {
                     asked.set(asked.get() + 1);
                     tokio::task::yield_now().await;
                     result
@@ -80,7 +82,7 @@ mod tests {
         assert_eq!(together, (Err("failed"), Ok("second"), Ok("second")));
         assert_eq!((ask(Err("late")).await, asked.get()), (Ok("second"), 2));
         assert_eq!(
-            (answers.known(&"key"), answers.known(&"other")),
+            (answers.get(&"key"), answers.get(&"other")),
             (Some("second"), None)
         );
     }

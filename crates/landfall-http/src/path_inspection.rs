@@ -1,9 +1,9 @@
-//! Inspects the path to a URL, step by step: name, proxy, connection, certificate.
+//! Inspects the path to a URL step by step: name, proxy, connection, certificate.
 
 use super::certificate::Certificate;
-use super::connect::{self, ConnectError};
-use super::error::{ErrorKind, HttpError};
-use super::explain;
+use super::connect::{self, ConnectError, Connection};
+use super::error::{ErrorKind, HttpError, host_port};
+use super::explain::{self, FailedConnection};
 use super::ledger::{Contact, RequestPurpose};
 use super::proxy::ProxyUrl;
 use super::tls::TlsProfile;
@@ -14,50 +14,50 @@ use rustls::server::ParsedCertificate;
 use std::net::IpAddr;
 use url::Url;
 
-/// What an inspection of the path to a URL found.
+/// The path to a URL, as an inspection found it.
 #[derive(Debug)]
 pub struct PathInspection {
     /// The addresses of the URL's host, as this machine resolves it.
     pub addresses: Result<Vec<IpAddr>, ConnectError>,
-    /// The proxy, without its account.
+    /// `host:port` of the proxy.
     pub via: Option<String>,
-    /// The account that the proxy gets, and where it comes from.
+    /// The account for the proxy and where it comes from, without its password.
     pub account: Option<String>,
-    /// The rule that chose the proxy.
+    /// The rule that chose the proxy or the direct connection.
     pub rule: String,
     /// The connection: direct, by CONNECT, or to a proxy that takes requests.
     pub connection: Result<(), HttpError>,
-    /// The handshake, where there is TLS and a connection.
+    /// The handshake; `None` without TLS, and without a connection.
     pub tls: Option<Result<TlsHandshake, HttpError>>,
 }
 
-/// A handshake that succeeded.
+/// A successful TLS handshake.
 #[derive(Debug)]
 pub struct TlsHandshake {
-    /// Protocol, as `TLS 1.3`.
+    /// The protocol version, such as `TLS 1.3`.
     pub version: String,
-    /// The certificates that the server sent; its own first.
+    /// The certificates that the server sent, its own first.
     pub chain: Vec<Certificate>,
-    /// What vouches for them: a file, the system's authorities, or nothing by `skipVerify`.
+    /// Why they are trusted: by a file, by the system's authorities, or unchecked by `skipVerify`.
     pub trusted_by: String,
-    /// The certificate was not checked.
+    /// Whether the certificates were not checked.
     pub skipped: bool,
 }
 
-/// The certificate that a server shows for a name, whoever vouches for it.
+/// The certificate that a server presents for a name, whether or not it is trusted.
 #[derive(Debug)]
 pub struct PresentedCertificate {
-    /// Whether it is for that name.
+    /// Whether it is valid for that name.
     pub covers: bool,
-    /// The names that it is for.
+    /// The names that it is valid for.
     pub names: Vec<String>,
-    /// It, as it is shown.
+    /// The certificate; `None` if it cannot be parsed.
     pub certificate: Option<Certificate>,
-    /// The proxy that the connection went through, without its account.
+    /// `host:port` of the proxy that the connection used.
     pub via: Option<String>,
 }
 
-/// How a port is reached for a knock.
+/// How [`Transport::try_connect`] reaches a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectRoute {
     /// Directly, whatever the proxy settings say: for traffic that never uses a proxy.
@@ -67,37 +67,36 @@ pub enum ConnectRoute {
     ByRules,
 }
 
-/// What a knock at a port found.
+/// The outcome of [`Transport::try_connect`].
 #[derive(Debug)]
 pub enum ConnectOutcome {
-    /// Somebody listens.
+    /// A server listens at the port.
     Open,
-    /// The host says that nobody listens.
+    /// The host refuses connections: nothing listens at the port.
     Closed,
-    /// The name of the host does not resolve here.
+    /// The name of the host cannot be resolved on this machine.
     Unresolved(HttpError),
-    /// Nothing, or the refusal of somebody between.
-    Stopped(HttpError),
-    /// The proxy accepted the request for a tunnel. Whether it reaches the port, the proxy alone
-    /// knows.
+    /// No answer, or a refusal by a device in between, such as a firewall.
+    Blocked(HttpError),
+    /// The proxy opened a tunnel. Only the proxy knows whether it reached the port.
     Tunnel {
-        /// The proxy, without its account.
+        /// `host:port` of the proxy.
         via: String,
     },
     /// The proxy cannot be reached, or refuses the tunnel.
     NoTunnel {
-        /// The proxy, without its account.
+        /// `host:port` of the proxy.
         via: String,
-        /// Why.
+        /// Why there is no tunnel.
         error: HttpError,
     },
 }
 
 impl Transport {
-    /// Opens a connection to `host:port` by this route and closes it.
+    /// Opens a connection to `host:port` and closes it.
     ///
     /// # Errors
-    /// If the host cannot be part of a URL.
+    /// A host that cannot be part of a URL.
     pub async fn try_connect(
         &self,
         host: &str,
@@ -116,11 +115,11 @@ impl Transport {
             ConnectRoute::Direct => None,
             ConnectRoute::ByRules => self.proxies().choose(&url).proxy,
         };
-        let via = proxy.map(ProxyUrl::shown);
+        let via = proxy.map(ProxyUrl::address);
         self.ledger()
             .contact(Contact::new(&url, None, via.clone()), RequestPurpose::File);
         if via.is_none()
-            && let Err(error) = addresses(host, port).await
+            && let Err(error) = resolve_sorted(host, port).await
         {
             let words = format!("{name} does not resolve here: {error}");
             return Ok(ConnectOutcome::Unresolved(HttpError::new(
@@ -133,23 +132,23 @@ impl Transport {
             (Ok(_), Some(via)) => ConnectOutcome::Tunnel { via },
             (Err(error), Some(via)) => ConnectOutcome::NoTunnel { via, error },
             (Err(error), None) if is_refused(&error) => ConnectOutcome::Closed,
-            (Err(error), None) => ConnectOutcome::Stopped(error),
+            (Err(error), None) => ConnectOutcome::Blocked(error),
         })
     }
 
     /// The addresses of a host, as this machine resolves it.
     ///
     /// # Errors
-    /// The resolver's words.
+    /// The failure of the look-up.
     pub async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, ConnectError> {
-        addresses(host, 443).await
+        resolve_sorted(host, 443).await
     }
 
-    /// The certificate that the host of `url` shows, and whether it covers `name`. Nothing is
-    /// trusted by that.
+    /// The certificate that the host of `url` presents, and whether it is valid for `name`. The
+    /// certificate is not verified.
     ///
     /// # Errors
-    /// Where there is no TLS.
+    /// A failed connection or handshake.
     pub async fn presented_certificate(
         &self,
         url: &Url,
@@ -162,12 +161,9 @@ impl Transport {
             skip_verify: true,
             ..self.tls_profile(url, choice.proxy)
         };
-        let failed = |error: ConnectError| {
-            explain::unreachable(url, choice.proxy, &error.to_string(), &error, false)
-        };
         let stream = connect::handshake(stream, host, &profile)
             .await
-            .map_err(failed)?;
+            .map_err(|error| unreachable_error(url, choice.proxy, &error, false))?;
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
         let own = chain
             .first()
@@ -183,32 +179,32 @@ impl Transport {
                 .map(|der| Certificate::names(der))
                 .unwrap_or_default(),
             certificate: chain.first().and_then(|der| Certificate::read(der)),
-            via: choice.proxy.map(ProxyUrl::shown),
+            via: choice.proxy.map(ProxyUrl::address),
         })
     }
 
-    /// Inspects the path to `url` and sends no request there. A refused account is final here too.
+    /// Inspects the path to `url` without sending a request. If the proxy refuses the account, that
+    /// is final here too.
     pub async fn inspect_path(&self, url: &Url, purpose: RequestPurpose) -> PathInspection {
         let choice = self.proxies().choose(url);
-        let (host, port) = (
-            url.host_str().unwrap_or_default(),
-            url.port_or_known_default().unwrap_or_default(),
-        );
+        let host = url.host_str().unwrap_or_default();
+        let port = url.port_or_known_default().unwrap_or_default();
         self.ledger().contact(
-            Contact::new(url, None, choice.proxy.map(ProxyUrl::shown)),
+            Contact::new(url, None, choice.proxy.map(ProxyUrl::address)),
             purpose,
         );
-        let addresses = addresses(host, port).await;
+        let addresses = resolve_sorted(host, port).await;
         let (connection, tls) = match self.open(url, choice.proxy).await {
             Err(error) => (Err(error), None),
-            Ok(stream) if url.scheme() == "https" => {
-                (Ok(()), Some(self.shake(url, choice.proxy, stream).await))
-            }
+            Ok(stream) if url.scheme() == "https" => (
+                Ok(()),
+                Some(self.tls_handshake(url, choice.proxy, stream).await),
+            ),
             Ok(_) => (Ok(()), None),
         };
         PathInspection {
             addresses,
-            via: choice.proxy.map(ProxyUrl::shown),
+            via: choice.proxy.map(ProxyUrl::address),
             account: choice
                 .proxy
                 .and_then(|proxy| Some(proxy.account.as_ref()?.to_string())),
@@ -218,30 +214,25 @@ impl Transport {
         }
     }
 
-    /// Whether the proxy itself can be reached.
+    /// Opens a connection to the proxy itself and closes it.
     ///
     /// # Errors
-    /// Why not.
+    /// Why the proxy cannot be reached.
     pub async fn connect_to_proxy(&self, proxy: &ProxyUrl) -> Result<(), ConnectError> {
-        connect::to_proxy(proxy, &self.tls_profile(&proxy.url, Some(proxy)))
+        connect::connect_to_proxy(proxy, &self.tls_profile(&proxy.url, Some(proxy)))
             .await
             .map(drop)
     }
 
-    async fn open(
-        &self,
-        url: &Url,
-        route: Option<&ProxyUrl>,
-    ) -> Result<connect::Stream, HttpError> {
-        let (host, port) = (
-            url.host_str().unwrap_or_default(),
-            url.port_or_known_default().unwrap_or_default(),
-        );
-        let failed = |error: ConnectError| {
-            explain::unreachable(url, route, &error.to_string(), &error, true).caused_by(error)
-        };
+    /// Opens a connection to the host of `url`, through the proxy of this route.
+    async fn open(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<Connection, HttpError> {
         let Some(proxy) = route else {
-            return Ok(Box::new(connect::dial(host, port).await.map_err(failed)?));
+            let host = url.host_str().unwrap_or_default();
+            let port = url.port_or_known_default().unwrap_or_default();
+            let connection = connect::connect_tcp(host, port)
+                .await
+                .map_err(|error| unreachable_error(url, None, &error, true).caused_by(error))?;
+            return Ok(Box::new(connection));
         };
         let at_proxy = |error: ConnectError| {
             let words = explain::no_proxy_connection(proxy, &error.to_string());
@@ -251,11 +242,13 @@ impl Transport {
         };
         let tls = self.tls_profile(url, route);
         if url.scheme() == "http" {
-            return connect::to_proxy(proxy, &tls).await.map_err(at_proxy);
+            return connect::connect_to_proxy(proxy, &tls)
+                .await
+                .map_err(at_proxy);
         }
         let sign_in = self.proxy_sign_in(proxy);
         let turn = sign_in.enter(proxy, url).await?;
-        let opened = match connect::through_proxy(proxy, &tls, (host, port), true).await {
+        let opened = match connect::open_tunnel(proxy, &tls, &host_port(url), true).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(answer)) => Err(explain::refusal(url, proxy, answer.status, &answer.headers)),
             Err(error) => Err(at_proxy(error)),
@@ -264,21 +257,21 @@ impl Transport {
         opened
     }
 
-    async fn shake(
+    async fn tls_handshake(
         &self,
         url: &Url,
         route: Option<&ProxyUrl>,
-        stream: connect::Stream,
+        stream: Connection,
     ) -> Result<TlsHandshake, HttpError> {
         let profile = self.tls_profile(url, route);
         let stream =
             match connect::handshake(stream, url.host_str().unwrap_or_default(), &profile).await {
                 Ok(stream) => stream,
                 Err(error @ ConnectError::Io(_)) => {
-                    let explained = explain::certificate(url, route, &error);
-                    let unreachable =
-                        || explain::unreachable(url, route, &error.to_string(), &error, false);
-                    return Err(explained.unwrap_or_else(unreachable));
+                    let explained = explain::certificate_error(url, route, &error);
+                    return Err(
+                        explained.unwrap_or_else(|| unreachable_error(url, route, &error, false))
+                    );
                 }
                 Err(error) => {
                     return Err(HttpError::new(ErrorKind::Local, error.to_string())
@@ -299,14 +292,15 @@ impl Transport {
         };
         Ok(TlsHandshake {
             version: version.into(),
-            trusted_by: profile.voucher(&chain),
+            trusted_by: profile.trust_source(&chain),
             skipped: profile.skip_verify,
             chain,
         })
     }
 }
 
-async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, ConnectError> {
+/// The addresses of a host, sorted, each once.
+async fn resolve_sorted(host: &str, port: u16) -> Result<Vec<IpAddr>, ConnectError> {
     let mut list: Vec<IpAddr> = connect::resolve(host, port)
         .await?
         .into_iter()
@@ -317,7 +311,22 @@ async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, ConnectError> {
     Ok(list)
 }
 
-/// Whether the other side said that nobody listens at the port.
+/// The error for a host that cannot be reached, as landfall found out itself.
+fn unreachable_error(
+    url: &Url,
+    route: Option<&ProxyUrl>,
+    error: &ConnectError,
+    is_connecting: bool,
+) -> HttpError {
+    let failed = FailedConnection {
+        words: &error.to_string(),
+        cause: error,
+        is_connecting,
+    };
+    explain::unreachable_error(url, route, &failed)
+}
+
+/// Whether the host refused the connection.
 fn is_refused(error: &HttpError) -> bool {
     let cause =
         std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<ConnectError>());

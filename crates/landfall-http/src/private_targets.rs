@@ -1,4 +1,4 @@
-//! Which addresses are private, and which of them the site lets public hosts lead to.
+//! Private addresses, and those among them that the site allows public hosts to lead to.
 
 use super::ineffective_entry::ineffective_entry;
 use super::no_proxy::{NoProxyEntry, RequestTarget};
@@ -8,26 +8,26 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// The site's key, for messages.
 pub(super) const KEY: &str = "privateTargets";
 
-/// The private hosts that answers of public hosts may lead to, by `privateTargets` of a site.
+/// The private hosts that responses of public hosts may lead to, by `privateTargets` of a site.
 #[derive(Debug, Clone, Default)]
 pub struct PrivateTargets(Vec<NoProxyEntry>);
 
 impl PrivateTargets {
-    /// The hosts of these entries, which are written as those of NO_PROXY: names, addresses and
-    /// ranges.
+    /// The hosts that these entries match. Entries have the form of those of NO_PROXY: names,
+    /// addresses and ranges.
     ///
     /// # Errors
-    /// The first entry that covers nothing.
+    /// The first entry that matches no host.
     pub fn new(entries: &[String]) -> Result<PrivateTargets, PrivateTargetError> {
         let each = entries
             .iter()
             .flat_map(|entry| entry.split(','))
             .map(str::trim);
         for entry in each.filter(|entry| !entry.is_empty()) {
-            if let Some(dead) = ineffective_entry(entry) {
+            if let Some(ineffective) = ineffective_entry(entry) {
                 return Err(PrivateTargetError {
                     entry: entry.into(),
-                    instead: dead.instead,
+                    instead: ineffective.instead,
                 });
             }
         }
@@ -39,29 +39,29 @@ impl PrivateTargets {
         ))
     }
 
-    /// Whether an entry covers a URL's host and port, whatever address it has.
+    /// Whether an entry matches the host and port of a URL, whatever address it has.
     pub(super) fn allow(&self, host: &str, port: u16) -> bool {
         let target = RequestTarget::new(host, port);
         self.0.iter().any(|entry| entry.covers(&target))
     }
 }
 
-/// An entry of `privateTargets` that covers nothing.
+/// An entry of `privateTargets` that matches no host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{entry}' in {KEY} of the site covers nothing{}",
+    "'{entry}' in {KEY} of the site matches no host{}",
     .instead.as_ref().map(|instead| format!("; write {instead}")).unwrap_or_default()
 )]
 pub struct PrivateTargetError {
-    /// The entry.
+    /// The text of the entry.
     pub entry: String,
-    /// What to write instead, if that is known.
+    /// The entry that was probably meant.
     pub instead: Option<String>,
 }
 
-/// Whether an address is not of the public internet: on this machine, its link or a private network
-/// (RFC 6890; RFC 1918, 3927, 4193, 6598). An IPv4 address inside an IPv6 one (RFC 4291, 6052,
-/// 3056) is looked at itself.
+/// Whether an address is not of the public internet: one of this machine, its link or a private
+/// network (RFC 6890; RFC 1918, 3927, 4193, 6598). An IPv4 address that is embedded in an IPv6 one
+/// (RFC 4291, 6052, 3056) counts as itself.
 pub(super) fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => is_private_v4(v4),
@@ -72,7 +72,7 @@ pub(super) fn is_private(address: IpAddr) -> bool {
                 || v6.is_unicast_link_local()
                 // site-local, which RFC 3879 withdrew
                 || (v6.segments()[0] & 0xffc0) == 0xfec0;
-            own || embedded(v6).is_some_and(is_private_v4)
+            own || embedded_v4(v6).is_some_and(is_private_v4)
         }
     }
 }
@@ -83,9 +83,9 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
     a == 0 || is_shared || address.is_loopback() || address.is_private() || address.is_link_local()
 }
 
-/// The IPv4 address that a translator (`64:ff9b::/96`) or a 6to4 relay (`2002::/16`) would send
-/// packets to.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+/// The IPv4 address to which a translator (`64:ff9b::/96`) or a 6to4 relay (`2002::/16`) sends the
+/// packets.
+fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let octets = address.octets();
     let at = match address.segments() {
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => 12,
@@ -100,18 +100,18 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     ))
 }
 
-/// The address in a URL's host, brackets allowed.
-pub(super) fn literal(host: &str) -> Option<IpAddr> {
+/// The address that a URL's host is, with or without brackets; `None` for a name.
+pub(super) fn address_literal(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }
 
-/// Every address of a name is private, and the site allows none of them.
+/// All addresses of a name are private, and the site allows none of them.
 #[derive(Debug, thiserror::Error)]
 #[error("it has the private address {0}")]
 pub(super) struct PrivateAddress(pub(super) IpAddr);
 
-/// Resolves names to public addresses, and to the private ones that the site allows. The check is
-/// here and not before the connection, as a name may be resolved otherwise a moment later.
+/// Resolves names to public addresses, and to the private ones that the site allows. A check before
+/// the connection would not do: the name may have other addresses a moment later (DNS rebinding).
 pub(super) struct PublicOnly(pub(super) PrivateTargets);
 
 impl Resolve for PublicOnly {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_are_not_of_the_internet() {
+    fn addresses_that_are_private_and_public() {
         for private in [
             "127.0.0.1",
             "127.8.8.8",
@@ -221,7 +221,7 @@ mod tests {
             .to_string();
         assert_eq!(
             dead,
-            "'172.20.' in privateTargets of the site covers nothing; write 172.20.0.0/16"
+            "'172.20.' in privateTargets of the site matches no host; write 172.20.0.0/16"
         );
     }
 }

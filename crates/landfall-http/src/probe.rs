@@ -1,9 +1,9 @@
-//! Probes a host with a private address for plain http: landfall sends a ClientHello, and takes the
-//! host for one of http only where the answer starts with `HTTP/`.
+//! Probes a private host for plain http: landfall sends a ClientHello, and speaks http only if the
+//! answer starts with `HTTP/`. A failed handshake alone is no reason to leave TLS.
 
 use super::connect::ConnectError;
 use super::error::{ErrorKind, HttpError};
-use super::error_causes::system;
+use super::error_causes::describe_io;
 use super::tls::TlsProfile;
 use rustls::pki_types::ServerName;
 use std::io;
@@ -12,12 +12,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What a probed host speaks.
+/// The protocol of a host that was probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Protocol {
-    /// TLS.
+pub(super) enum ProbedProtocol {
     Tls,
-    /// Plain http, found by probing.
     PlainHttp,
 }
 
@@ -30,66 +28,69 @@ pub(super) fn may_probe(host: &str) -> bool {
     }
 }
 
-/// Sends a ClientHello to `host:port` and looks at the first bytes of the answer.
-///
-/// # Errors
-/// What came instead, with the flag that settles it.
-pub(super) async fn probe(host: &str, port: u16, limit: Duration) -> Result<Protocol, HttpError> {
-    let name = host.trim_matches(['[', ']']);
-    let failed = |words: &str| HttpError::new(ErrorKind::Network, words);
-    let settle = |words: String| {
-        let flag = format!("; if it speaks plain http, say so with --plain-http {host}:{port}");
-        failed(&(words + &flag))
-    };
-    let attempt = async {
-        let connecting = TcpStream::connect((name, port)).await;
-        let mut stream = connecting
-            .map_err(|error| failed(&no_connection(host, port, &error)).caused_by(error))?;
-        let hello =
-            client_hello(name).map_err(|error| failed(&error.to_string()).caused_by(error))?;
-        let sent = stream.write_all(&hello).await;
-        sent.map_err(|error| settle(format!("cannot send: {error}")).caused_by(error))?;
-        let mut first = [0; 5];
-        match stream.read_exact(&mut first).await {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(settle(
-                    "the connection was closed without an answer to TLS".into(),
-                ));
+/// Sends a ClientHello to `host:port` and looks at the first bytes of the answer, within `limit`.
+/// The message of an error names the flag that makes the probe unnecessary.
+pub(super) async fn probe(
+    host: &str,
+    port: u16,
+    limit: Duration,
+) -> Result<ProbedProtocol, HttpError> {
+    match tokio::time::timeout(limit, first_bytes(host, port)).await {
+        Ok(first) => match &first? {
+            b"HTTP/" => Ok(ProbedProtocol::PlainHttp),
+            // A handshake record or an alert. If TLS fails, the request says why.
+            [0x15 | 0x16, 0x03, ..] => Ok(ProbedProtocol::Tls),
+            _ => {
+                let words = "the answer to TLS is neither TLS nor HTTP";
+                Err(undecided(host, port, words))
             }
-            Err(error) => {
-                return Err(settle(format!("no answer to TLS ({error})")).caused_by(error));
-            }
+        },
+        Err(_) => {
+            let words = format!("no answer to TLS within {} s", limit.as_secs());
+            Err(undecided(host, port, &words))
         }
-        match &first {
-            b"HTTP/" => Ok(Protocol::PlainHttp),
-            // a handshake record or an alert: TLS will say itself what is wrong
-            [0x15 | 0x16, 0x03, ..] => Ok(Protocol::Tls),
-            _ => Err(settle("the answer to TLS is neither TLS nor HTTP".into())),
-        }
-    };
-    let late = |_| {
-        Err(settle(format!(
-            "no answer to TLS within {} s",
-            limit.as_secs()
-        )))
-    };
-    tokio::time::timeout(limit, attempt)
-        .await
-        .unwrap_or_else(late)
+    }
 }
 
-fn no_connection(host: &str, port: u16, error: &io::Error) -> String {
-    let advice = match error.kind() {
-        io::ErrorKind::ConnectionRefused => {
-            format!(
-                "; nothing listens at {host}:{port}: is the port right, and does the server run?"
-            )
+/// Sends a ClientHello and reads the first bytes of the answer.
+async fn first_bytes(host: &str, port: u16) -> Result<[u8; 5], HttpError> {
+    let name = host.trim_matches(['[', ']']);
+    let mut stream = TcpStream::connect((name, port)).await.map_err(|error| {
+        HttpError::new(ErrorKind::Network, connect_message(host, port, &error)).caused_by(error)
+    })?;
+    let hello = client_hello(name)
+        .map_err(|error| HttpError::new(ErrorKind::Network, error.to_string()).caused_by(error))?;
+    stream.write_all(&hello).await.map_err(|error| {
+        undecided(host, port, &format!("cannot send: {error}")).caused_by(error)
+    })?;
+    let mut first = [0; 5];
+    match stream.read_exact(&mut first).await {
+        Ok(_) => Ok(first),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            let words = "the connection was closed without an answer to TLS";
+            Err(undecided(host, port, words))
         }
-        _ => String::new(),
-    };
-    let why = system(error).unwrap_or_else(|| error.to_string());
-    format!("cannot connect: {why}{advice}")
+        Err(error) => {
+            Err(undecided(host, port, &format!("no answer to TLS ({error})")).caused_by(error))
+        }
+    }
+}
+
+/// The error for a host that speaks neither protocol for certain.
+fn undecided(host: &str, port: u16, words: &str) -> HttpError {
+    let words = format!("{words}; if it speaks plain http, say so with --plain-http {host}:{port}");
+    HttpError::new(ErrorKind::Network, words)
+}
+
+fn connect_message(host: &str, port: u16, error: &io::Error) -> String {
+    let why = describe_io(error).unwrap_or_else(|| error.to_string());
+    if error.kind() == io::ErrorKind::ConnectionRefused {
+        return format!(
+            "cannot connect: {why}; nothing listens at {host}:{port}: is the port right, and does \
+             the server run?"
+        );
+    }
+    format!("cannot connect: {why}")
 }
 
 fn client_hello(name: &str) -> Result<Vec<u8>, ConnectError> {

@@ -1,4 +1,4 @@
-//! Chooses the proxy that a request goes through, and says which rule chose it.
+//! Chooses the proxy for a request, and names the rule that chose it.
 
 use super::no_proxy::{NoProxyEntry, RequestTarget};
 use landfall_model::config::SiteProxy;
@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 use std::fmt;
 use url::Url;
 
-/// The proxies and their exceptions.
+/// The proxies of a run, and the hosts that are reached without one.
 #[derive(Debug, Clone, Default)]
 pub struct ProxyRules {
     http: Option<ProxyUrl>,
@@ -14,12 +14,12 @@ pub struct ProxyRules {
     direct: Vec<NoProxyEntry>,
 }
 
-/// A proxy with its account set apart.
+/// A proxy, with its account apart from its URL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyUrl {
-    /// URL without userinfo.
+    /// The URL, without userinfo.
     pub url: Url,
-    /// For Basic authentication.
+    /// The account for Basic authentication.
     pub account: Option<ProxyAccount>,
     /// The variable or the key of the site that names the proxy.
     pub source: String,
@@ -28,26 +28,21 @@ pub struct ProxyUrl {
 /// An account at a proxy.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyAccount {
-    /// User name.
+    /// The user name, decoded.
     pub user: String,
-    /// Password.
+    /// The password, decoded.
     pub password: String,
-    /// Where both come from.
+    /// The variable, the key of the site, or the file that contains both.
     pub source: String,
 }
 
 impl fmt::Debug for ProxyUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}{}",
-            self.url,
-            if self.account.is_some() {
-                " (with an account)"
-            } else {
-                ""
-            }
-        )
+        write!(f, "{}", self.url)?;
+        if self.account.is_some() {
+            f.write_str(" (with an account)")?;
+        }
+        Ok(())
     }
 }
 
@@ -68,20 +63,20 @@ impl fmt::Debug for ProxyAccount {
 pub struct ProxyChoice<'a> {
     /// The proxy, or `None` to go directly.
     pub proxy: Option<&'a ProxyUrl>,
-    /// The rule.
+    /// The rule that chose it.
     pub rule: ProxyRule<'a>,
 }
 
-/// The rule that chose a proxy, or none.
+/// The rule that chose a proxy, or a direct connection.
 #[derive(Debug, Clone, Copy)]
 pub enum ProxyRule<'a> {
     /// No proxy is named for the URL's scheme.
     Unset,
     /// Loopback is never proxied.
     Loopback,
-    /// An entry of NO_PROXY, or a key of the site, covers the host.
+    /// An entry of NO_PROXY, or a key of the site, matches the host.
     NoProxy(&'a NoProxyEntry),
-    /// The proxy that this variable or key names; no exception covers the host.
+    /// The variable or key that names the proxy; no exception matches the host.
     Proxy(&'a str),
 }
 
@@ -96,80 +91,65 @@ impl fmt::Display for ProxyRule<'_> {
     }
 }
 
-/// Why a text is no URL of a proxy. It never shows the text, which may hold a password.
+/// A text that is not the URL of a proxy. The message omits the text, which may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyUrlError {
-    /// The scheme is not one of a proxy.
+    /// Another scheme than http and https.
     #[error("a proxy's URL starts with http:// or https://, not {0}://")]
     Scheme(String),
-    /// It is no URL.
-    #[error("no URL of a proxy ({0})")]
+    /// Not a URL.
+    #[error("not a URL of a proxy ({0})")]
     Url(#[from] url::ParseError),
 }
 
-/// A variable or a key of the site that holds no URL of a proxy.
+/// A variable, or a key of the site, that is not the URL of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {source}")]
 pub struct ProxySettingError {
-    /// The variable or the key.
+    /// The name of the variable or key.
     pub name: String,
-    /// What is wrong with it.
+    /// Why its value is refused.
     pub source: ProxyUrlError,
 }
 
 impl ProxyRules {
-    /// The rules of the environment: upper case first, the first that is not empty.
+    /// The rules of the environment, whose variables `get` reads. Of several names of a variable,
+    /// upper case first, the first that is not empty counts.
     ///
     /// # Errors
-    /// Which variable holds no proxy's URL.
+    /// A variable that is not the URL of a proxy.
     pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<ProxyRules, ProxySettingError> {
-        let pick = |names: &[&'static str]| {
+        let first_set = |names: &[&'static str]| {
             names.iter().find_map(|name| {
-                get(name)
-                    .filter(|value| !value.trim().is_empty())
-                    .map(|value| (*name, value))
+                let value = get(name)?;
+                (!value.trim().is_empty()).then_some((*name, value))
             })
         };
-        let read = |names: [&'static str; 4]| {
-            pick(&names)
-                .map(|(name, value)| ProxyUrl::of_setting(&value, name))
-                .transpose()
-        };
-        let direct = pick(&["NO_PROXY", "no_proxy"]);
+        let http = first_set(&["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]);
+        let https = first_set(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]);
+        let direct = first_set(&["NO_PROXY", "no_proxy"]);
         Ok(ProxyRules {
-            http: read(["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])?,
-            https: read(["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"])?,
+            http: http
+                .map(|(name, value)| ProxyUrl::from_setting(&value, name))
+                .transpose()?,
+            https: https
+                .map(|(name, value)| ProxyUrl::from_setting(&value, name))
+                .transpose()?,
             direct: direct
                 .map(|(name, value)| NoProxyEntry::list(&value, name))
                 .unwrap_or_default(),
         })
     }
 
-    /// The rules of a site. `account` is the one that the site's `proxy.credentials` names.
+    /// The rules of a site. `account` is that of the site's `proxy.credentials`.
     ///
     /// # Errors
-    /// Which key holds no proxy's URL.
+    /// A key that is not the URL of a proxy.
     pub fn from_site(
         proxy: &SiteProxy,
         account: Option<ProxyAccount>,
     ) -> Result<ProxyRules, ProxySettingError> {
-        let read =
-            |value: &Option<String>, name: &str| -> Result<Option<ProxyUrl>, ProxySettingError> {
-                let Some(value) = value else { return Ok(None) };
-                let source = format!("proxy.{name} of the site");
-                let mut proxy = ProxyUrl::of_setting(value, &source)?;
-                if account.is_some() {
-                    proxy.account.clone_from(&account);
-                }
-                Ok(Some(proxy))
-            };
-        let list = |entries: &[String], key: &str| -> Vec<NoProxyEntry> {
-            let source = format!("proxy.noProxy.{key} of the site");
-            entries
-                .iter()
-                .flat_map(|entry| NoProxyEntry::list(entry, &source))
-                .collect()
-        };
+        let account = account.as_ref();
         let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
         let cluster: Vec<String> = [
             cluster.pod_cidr,
@@ -181,18 +161,18 @@ impl ProxyRules {
         .flatten()
         .collect();
         Ok(ProxyRules {
-            http: read(&proxy.http, "http")?,
-            https: read(&proxy.https, "https")?,
+            http: site_proxy(proxy.http.as_deref(), "http", account)?,
+            https: site_proxy(proxy.https.as_deref(), "https", account)?,
             direct: [
-                list(&proxy.no_proxy.installation, "installation"),
-                list(&cluster, "cluster"),
+                site_exceptions(&proxy.no_proxy.installation, "installation"),
+                site_exceptions(&cluster, "cluster"),
             ]
             .concat(),
         })
     }
 
-    /// The same with further hosts that are reached directly: `host[:port]`, and the key that names
-    /// it.
+    /// The same rules with further hosts that are reached directly: each `host[:port]` with the key
+    /// that names it.
     #[must_use]
     pub fn with_bypass(mut self, hosts: impl IntoIterator<Item = (String, String)>) -> ProxyRules {
         self.direct.extend(
@@ -208,7 +188,7 @@ impl ProxyRules {
         self.choose(url).proxy
     }
 
-    /// The same with the rule that chose it.
+    /// The proxy for this URL, with the rule that chose it.
     pub fn choose(&self, url: &Url) -> ProxyChoice<'_> {
         let proxy = if url.scheme() == "https" {
             self.https.as_ref()
@@ -240,12 +220,12 @@ impl ProxyRules {
         }
     }
 
-    /// The proxy for http targets, and that for https.
+    /// The proxy for http URLs, and the one for https URLs.
     pub fn by_scheme(&self) -> [Option<&ProxyUrl>; 2] {
         [self.http.as_ref(), self.https.as_ref()]
     }
 
-    /// The proxies that are named, each once.
+    /// The configured proxies, each once.
     pub fn proxies(&self) -> Vec<&ProxyUrl> {
         let mut all: Vec<&ProxyUrl> = self.https.iter().chain(&self.http).collect();
         all.dedup_by_key(|proxy| &proxy.url);
@@ -254,12 +234,11 @@ impl ProxyRules {
 }
 
 impl ProxyUrl {
-    /// Reads `[scheme://][user[:password]@]host[:port]`. A raw `@` in the password is taken as a
-    /// part of it; percent-encoding is decoded where it is valid. `source` says where the text
-    /// stands.
+    /// Parses `[scheme://][user[:password]@]host[:port]`, which `source` contains. A raw `@` in the
+    /// password belongs to it; percent-encoding is decoded if it is valid.
     ///
     /// # Errors
-    /// What is wrong, without the URL: it may hold a password.
+    /// What is wrong with the text.
     pub fn parse(text: &str, source: &str) -> Result<ProxyUrl, ProxyUrlError> {
         let (scheme, rest) = text
             .trim()
@@ -273,15 +252,11 @@ impl ProxyUrl {
             None => (None, rest),
         };
         let url = Url::parse(&format!("{scheme}://{host}"))?;
-        let decode = |part: &str| match percent_decode_str(part).decode_utf8() {
-            Ok(text) => text.into_owned(),
-            Err(_) => part.to_owned(),
-        };
         let account = userinfo.map(|userinfo| {
             let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
             ProxyAccount {
-                user: decode(user),
-                password: decode(password),
+                user: percent_decoded(user),
+                password: percent_decoded(password),
                 source: source.into(),
             }
         });
@@ -292,7 +267,7 @@ impl ProxyUrl {
         })
     }
 
-    fn of_setting(text: &str, name: &str) -> Result<ProxyUrl, ProxySettingError> {
+    fn from_setting(text: &str, name: &str) -> Result<ProxyUrl, ProxySettingError> {
         ProxyUrl::parse(text, name).map_err(|source| ProxySettingError {
             name: name.into(),
             source,
@@ -300,9 +275,42 @@ impl ProxyUrl {
     }
 
     /// `host:port`, for messages and reports.
-    pub fn shown(&self) -> String {
+    pub fn address(&self) -> String {
         let port = self.url.port_or_known_default().unwrap_or(80);
         format!("{}:{port}", self.url.host_str().unwrap_or("?"))
+    }
+}
+
+/// The proxy that `proxy.NAME` of a site names.
+fn site_proxy(
+    value: Option<&str>,
+    name: &str,
+    account: Option<&ProxyAccount>,
+) -> Result<Option<ProxyUrl>, ProxySettingError> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    let mut proxy = ProxyUrl::from_setting(value, &format!("proxy.{name} of the site"))?;
+    if let Some(account) = account {
+        proxy.account = Some(account.clone());
+    }
+    Ok(Some(proxy))
+}
+
+/// The entries of `proxy.noProxy.KEY` of a site.
+fn site_exceptions(entries: &[String], key: &str) -> Vec<NoProxyEntry> {
+    let source = format!("proxy.noProxy.{key} of the site");
+    entries
+        .iter()
+        .flat_map(|entry| NoProxyEntry::list(entry, &source))
+        .collect()
+}
+
+/// Decodes percent-encoding; a text that is not valid UTF-8 then is left as it is.
+fn percent_decoded(text: &str) -> String {
+    match percent_decode_str(text).decode_utf8() {
+        Ok(decoded) => decoded.into_owned(),
+        Err(_) => text.to_owned(),
     }
 }
 
@@ -320,9 +328,9 @@ mod tests {
         ProxyRules::from_env(get).unwrap()
     }
 
-    /// Every line of the table, whose last column was computed by Go itself.
+    /// The last column of the table was computed by Go.
     #[test]
-    fn the_table_of_gos_rules() {
+    fn decisions_equal_those_of_go() {
         let mut cases = 0;
         let mut wrong = Vec::new();
         let table = include_str!("../../../tests/data/no_proxy.txt").lines();
@@ -353,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_that_decided_is_named() {
+    fn the_rule_that_chose_is_named() {
         let rules = rules(&[
             ("HTTP_PROXY", " "),
             ("http_proxy", "h:1"),
@@ -365,7 +373,7 @@ mod tests {
             let decision = rules.choose(&url);
             format!(
                 "{} {}",
-                decision.proxy.map(ProxyUrl::shown).unwrap_or_default(),
+                decision.proxy.map(ProxyUrl::address).unwrap_or_default(),
                 decision.rule
             )
         };
@@ -383,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_the_site_is_that_host_alone() {
+    fn a_host_of_the_site_matches_no_subdomain() {
         let rules = rules(&[("HTTPS_PROXY", "p:1")]).with_bypass([
             ("Reg.test:5000".into(), "a key".into()),
             ("[fd00::2]:9".into(), "b".into()),
@@ -394,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_may_hold_anything() {
+    fn accounts_may_contain_any_character() {
         let parse = |text| {
             let account = ProxyUrl::parse(text, "X").unwrap().account.unwrap();
             (account.user, account.password)
@@ -407,7 +415,7 @@ mod tests {
         );
         assert_eq!(parse("user:p#w/d?%@h:1"), pair("user", "p#w/d?%"));
         assert_eq!(parse("DOM%5Cuser:%ff@h:1"), pair("DOM\\user", "%ff"));
-        assert_eq!(ProxyUrl::parse("h:3128", "X").unwrap().shown(), "h:3128");
+        assert_eq!(ProxyUrl::parse("h:3128", "X").unwrap().address(), "h:3128");
         assert!(
             ProxyUrl::parse("socks5://h:1", "X")
                 .unwrap_err()

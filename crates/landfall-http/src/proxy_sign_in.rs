@@ -1,109 +1,117 @@
-//! Signs in to a proxy: the first request with an account goes alone, and a refusal of the account
-//! is final for all workers, so that the account does not get locked.
+//! Signs in to proxies. The first request with an account is sent alone, and a refusal of the
+//! account is final for all workers: otherwise each of them would try it, and it may get locked.
 
 use super::error::{ErrorKind, HttpError};
+use super::log_values::rounded;
 use super::proxy::ProxyUrl;
+use super::sync::locked;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::time::Instant;
+use tracing::debug;
 use url::Url;
 
-/// The sign-ins to all proxies.
+/// The sign-ins of a run, by proxy and user.
 #[derive(Default)]
 pub(super) struct ProxySignIns(Mutex<HashMap<String, Arc<ProxySignIn>>>);
 
 impl ProxySignIns {
-    /// The sign-in to this proxy with its account.
-    pub(super) fn of(&self, proxy: &ProxyUrl) -> Arc<ProxySignIn> {
+    pub(super) fn for_proxy(&self, proxy: &ProxyUrl) -> Arc<ProxySignIn> {
         let user = proxy
             .account
             .as_ref()
             .map_or("", |account| account.user.as_str());
         let key = format!("{} {user}", proxy.url);
-        let mut all = self
-            .0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        all.entry(key).or_default().clone()
+        locked(&self.0).entry(key).or_default().clone()
     }
 }
 
 /// The sign-in to one proxy with one account.
 #[derive(Default)]
 pub(super) struct ProxySignIn {
-    /// The proxy took a request.
+    /// The proxy has accepted a request with the account.
     proven: AtomicBool,
+    /// Held by the request that tries the account.
     first: Arc<tokio::sync::Mutex<()>>,
+    /// The proxy's refusal of the account.
     refused: Mutex<Option<HttpError>>,
-    /// How many turns ended without an answer, and the error of the last one.
-    missed: Mutex<(u64, Option<HttpError>)>,
+    unanswered: Mutex<UnansweredTurns>,
 }
 
-/// How long a request waits for the one that tries the account.
-const TURN: Duration = Duration::from_secs(5);
+/// The turns to try the account that ended without an answer of the proxy.
+#[derive(Clone, Default)]
+struct UnansweredTurns {
+    count: u64,
+    last_error: Option<HttpError>,
+}
+
+/// The longest wait for the request that tries the account.
+const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The turn to try the account, held until the proxy has answered.
-pub(super) type Turn = tokio::sync::OwnedMutexGuard<()>;
+pub(super) type SignInTurn = tokio::sync::OwnedMutexGuard<()>;
 
 impl ProxySignIn {
-    /// Waits until the proxy has taken a request, or gives the caller the turn to try the account.
-    /// Behind a request whose host does not answer nobody waits for longer than [`TURN`].
+    /// Waits until the proxy has accepted the account, or returns the turn to try it.
     ///
-    /// # Errors
-    /// The proxy's refusal, where it has refused the account. Where the proxy did not answer the
-    /// request that had the turn, all that waited meanwhile get that error: else each would wait
-    /// for it again.
+    /// Fails if the proxy has refused the account. If the proxy does not answer the request that
+    /// has the turn, all that wait for it fail with the same error: otherwise each of them would
+    /// wait for the same timeout, one after another.
     pub(super) async fn enter(
         &self,
         proxy: &ProxyUrl,
         url: &Url,
-    ) -> Result<Option<Turn>, HttpError> {
-        let turn = match proxy.account.is_some() && !self.proven.load(Ordering::Acquire) {
-            true => {
-                let (before, _) = self.missed();
-                let turn = tokio::time::timeout(TURN, self.first.clone().lock_owned())
-                    .await
-                    .ok();
-                let (after, error) = self.missed();
-                if let Some(error) = error.filter(|_| after != before) {
-                    return Err(error.at(url));
-                }
-                turn
+    ) -> Result<Option<SignInTurn>, HttpError> {
+        let mut turn = None;
+        if proxy.account.is_some() && !self.proven.load(Ordering::Acquire) {
+            let began = Instant::now();
+            let before = locked(&self.unanswered).count;
+            // The request with the turn may be for a host that does not answer. The others go on
+            // without a turn then.
+            turn = tokio::time::timeout(TURN_TIMEOUT, self.first.clone().lock_owned())
+                .await
+                .ok();
+            debug!(
+                proxy = %proxy.address(),
+                waited = ?rounded(began.elapsed()),
+                "waited for the sign-in to the proxy"
+            );
+            let after = locked(&self.unanswered).clone();
+            if after.count != before
+                && let Some(error) = after.last_error
+            {
+                return Err(error.at(url));
             }
-            false => None,
+        }
+        if let Some(error) = locked(&self.refused).clone() {
+            return Err(error);
+        }
+        Ok(turn.filter(|_| !self.proven.load(Ordering::Acquire)))
+    }
+
+    /// Learns from the result of a request. `had_turn` says whether it had the turn.
+    pub(super) fn learn(&self, proxy: &ProxyUrl, had_turn: bool, result: Result<(), &HttpError>) {
+        let Err(error) = result else {
+            self.proven.store(true, Ordering::Release);
+            return;
         };
-        match self.refused.lock().ok().and_then(|refused| refused.clone()) {
-            Some(error) => Err(error),
-            None => Ok(turn.filter(|_| !self.proven.load(Ordering::Acquire))),
-        }
-    }
-
-    /// Learns from the result of a request. `turn` says that the request had the turn.
-    pub(super) fn learn(&self, proxy: &ProxyUrl, turn: bool, result: Result<(), &HttpError>) {
-        match result.map_err(|error| (error.kind, error)) {
-            Err((ErrorKind::Proxy(407), error)) if proxy.account.is_some() => {
-                if let Ok(mut refused) = self.refused.lock() {
-                    refused.get_or_insert_with(|| error.clone());
+        match error.kind {
+            ErrorKind::Proxy(407) => {
+                if proxy.account.is_some() {
+                    locked(&self.refused).get_or_insert_with(|| error.clone());
                 }
             }
-            Err((ErrorKind::Proxy(407), _)) => {}
-            // any other refusal is about the target: the account is good
-            Ok(()) | Err((ErrorKind::Proxy(_), _)) => self.proven.store(true, Ordering::Release),
-            Err((ErrorKind::Network, error)) if turn => {
-                if let Ok(mut missed) = self.missed.lock() {
-                    *missed = (missed.0 + 1, Some(error.clone()));
-                }
+            // Any other refusal is about the target, so the account was accepted.
+            ErrorKind::Proxy(_) => self.proven.store(true, Ordering::Release),
+            ErrorKind::Network if had_turn => {
+                let mut unanswered = locked(&self.unanswered);
+                unanswered.count += 1;
+                unanswered.last_error = Some(error.clone());
             }
-            Err(_) => {}
+            _ => {}
         }
-    }
-
-    fn missed(&self) -> (u64, Option<HttpError>) {
-        self.missed
-            .lock()
-            .map(|missed| missed.clone())
-            .unwrap_or_default()
     }
 }
 
@@ -123,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waited_for_no_answer_need_not_try() {
+    async fn requests_that_waited_for_an_unanswered_turn_fail_with_it() {
         let (sign_in, proxy, a, b) = setting();
         let turn = sign_in.enter(&proxy, &a).await.unwrap();
         let waiting = sign_in.enter(&proxy, &b);
@@ -132,11 +140,11 @@ mod tests {
         let error = HttpError::new(ErrorKind::Network, "cannot connect to the proxy").at(&a);
         sign_in.learn(&proxy, true, Err(&error));
         drop(turn);
-        let told = waiting.await.unwrap_err();
+        let error = waiting.await.unwrap_err();
         assert!(
-            told.is_transient()
-                && told.to_string() == "https://b.test/: cannot connect to the proxy",
-            "{told}"
+            error.is_transient()
+                && error.to_string() == "https://b.test/: cannot connect to the proxy",
+            "{error}"
         );
         assert!(
             sign_in.enter(&proxy, &b).await.unwrap().is_some(),
@@ -145,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_of_the_account_is_final_and_one_of_a_host_proves_it() {
+    async fn a_refusal_of_the_account_is_final_and_a_refusal_of_a_host_proves_it() {
         let (sign_in, proxy, _, b) = setting();
         sign_in.learn(
             &proxy,

@@ -1,35 +1,32 @@
-//! Resumes content in the middle: by `Range` where a host honours it, else from the start.
+//! Resumes content in the middle: by `Range` if the host honours it, else from the start.
 
 use super::body::HttpResponse;
-use super::error::HttpError;
-use super::error::host_port;
+use super::error::{HttpError, host_port};
+use super::sync::locked;
 use super::transport::Transport;
 use reqwest::StatusCode;
+use tracing::info;
 use url::Url;
 
 impl Transport {
-    /// Remembers that this URL's host answers ranges wrongly: this run asks it for none again.
+    /// Notes that this URL's host answers `Range` wrongly. This run sends it no `Range` again.
     pub fn distrust_ranges(&self, url: &Url) {
-        let mut wrong_ranges = self
-            .0
-            .wrong_ranges
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        wrong_ranges.insert(host_port(url));
+        let host = host_port(url);
+        info!(host, "its answers to Range are wrong; none is sent again");
+        locked(&self.0.wrong_ranges).insert(host);
     }
 
     fn trusts_ranges(&self, url: &Url) -> bool {
-        self.0
-            .wrong_ranges
-            .lock()
-            .is_ok_and(|wrong_ranges| !wrong_ranges.contains(&host_port(url)))
+        !locked(&self.0.wrong_ranges).contains(&host_port(url))
     }
 }
 
-/// Asks `url` for content of `size` bytes from `offset` on by `send`, which gets the value of a
-/// `Range` header or `None`. Returns the answer and the offset at which it really starts: 0 where
-/// the server ignores ranges (RFC 9110, 14.2). Where the server refuses the range, or answers with
-/// another part, landfall asks for the whole, and for no range of that host again.
+/// Requests content of `size` bytes at `url` from `offset` on. `send` gets the value of the `Range`
+/// header, or `None`.
+///
+/// Returns the offset at which the response starts, which is 0 if the server ignores `Range`
+/// (RFC 9110, 14.2), and the response. If the server refuses the range or answers with another
+/// part, the whole content is requested, and that host gets no `Range` again in this run.
 ///
 /// # Errors
 /// Those of `send`.
@@ -46,10 +43,12 @@ where
     if offset > 0 && transport.trusts_ranges(url) {
         let response = send(Some(format!("bytes={offset}-"))).await?;
         match response.status {
-            StatusCode::PARTIAL_CONTENT if fits(response.header("content-range"), offset, size) => {
+            StatusCode::PARTIAL_CONTENT
+                if is_rest(response.header("content-range"), offset, size) =>
+            {
                 return Ok((offset, response));
             }
-            // dropped with its connection: the body of a wrong answer may never end
+            // The response is dropped with its connection: a wrong body may never end.
             StatusCode::PARTIAL_CONTENT
             | StatusCode::BAD_REQUEST
             | StatusCode::RANGE_NOT_SATISFIABLE => {
@@ -63,27 +62,24 @@ where
 
 /// Whether a `Content-Range` is the part from `offset` to the end of `size` bytes. A total of `*`
 /// is allowed (RFC 9110, 14.4).
-fn fits(range: Option<&str>, offset: u64, size: u64) -> bool {
-    let parts = || {
-        let (span, total) = range?.trim().strip_prefix("bytes ")?.split_once('/')?;
-        let (start, end) = span.split_once('-')?;
-        let total = Some(total.trim())
-            .filter(|total| *total != "*")
-            .map(str::parse::<u64>);
-        Some((
-            start.trim().parse::<u64>().ok()?,
-            end.trim().parse::<u64>().ok()?,
-            total,
-        ))
+fn is_rest(range: Option<&str>, offset: u64, size: u64) -> bool {
+    let Some((start, end, total)) = range.and_then(parse_content_range) else {
+        return false;
     };
-    match parts() {
-        Some((start, end, total)) => {
-            start == offset
-                && end.checked_add(1) == Some(size)
-                && total.is_none_or(|total| total == Ok(size))
-        }
-        None => false,
-    }
+    start == offset
+        && end.checked_add(1) == Some(size)
+        && (total == "*" || total.parse() == Ok(size))
+}
+
+/// First byte, last byte and total of `bytes FIRST-LAST/TOTAL`.
+fn parse_content_range(range: &str) -> Option<(u64, u64, &str)> {
+    let (span, total) = range.trim().strip_prefix("bytes ")?.split_once('/')?;
+    let (start, end) = span.split_once('-')?;
+    Some((
+        start.trim().parse().ok()?,
+        end.trim().parse().ok()?,
+        total.trim(),
+    ))
 }
 
 #[cfg(test)]
@@ -92,7 +88,7 @@ mod tests {
 
     #[test]
     fn only_the_rest_of_the_same_content_fits() {
-        let good = |range| fits(Some(range), 10, 100);
+        let good = |range| is_rest(Some(range), 10, 100);
         assert!(good("bytes 10-99/100") && good("bytes 10-99/*"));
         for wrong in [
             "bytes 9-99/100",
@@ -104,6 +100,6 @@ mod tests {
         ] {
             assert!(!good(wrong), "{wrong}");
         }
-        assert!(!fits(None, 10, 100));
+        assert!(!is_rest(None, 10, 100));
     }
 }

@@ -1,17 +1,18 @@
-//! The rate limit of a host: `ratelimit-limit: 100;w=21600`, `ratelimit-remaining` and
-//! `docker-ratelimit-source`, as Docker Hub sends them with manifests.
+//! The rate limit of a host by the headers that Docker Hub sends with manifests:
+//! `ratelimit-limit: 100;w=21600`, `ratelimit-remaining` and `docker-ratelimit-source`.
 
 use super::retry::bounded;
 use reqwest::header::HeaderMap;
+use std::fmt;
 use std::time::Duration;
 
-/// How many pulls a host allows.
+/// How many pulls a host allows in a window of time, and how many are left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RateLimit {
     limit: u64,
     remaining: u64,
     window: Option<Duration>,
-    /// The address or account that it counts.
+    /// The address or account whose pulls are counted.
     source: Option<String>,
 }
 
@@ -19,9 +20,9 @@ impl RateLimit {
     /// The rate limit in an answer's headers.
     pub(super) fn read(headers: &HeaderMap) -> Option<RateLimit> {
         let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-        let (limit, _) = split(text("ratelimit-limit")?)?;
+        let (limit, limit_window) = split(text("ratelimit-limit")?)?;
         let (remaining, window) = split(text("ratelimit-remaining")?)?;
-        let window = window.or_else(|| split(text("ratelimit-limit")?)?.1);
+        let window = window.or(limit_window);
         let source = text("docker-ratelimit-source").filter(|source| !source.is_empty());
         Some(RateLimit {
             limit,
@@ -31,29 +32,26 @@ impl RateLimit {
         })
     }
 
-    /// Where no pull is left: the longest time until there is one again.
-    pub(super) fn spent(&self) -> Option<Duration> {
+    /// The longest time until a pull is allowed again, if none is left.
+    pub(super) fn wait_if_spent(&self) -> Option<Duration> {
         self.window.filter(|_| self.remaining == 0)
-    }
-
-    /// For people: what is left of what, in how long, counted for whom.
-    pub(super) fn shown(&self) -> String {
-        let window = self
-            .window
-            .map(|window| format!(" in {}", span(window)))
-            .unwrap_or_default();
-        let source = self
-            .source
-            .as_ref()
-            .map(|source| format!(", counted for {source}"))
-            .unwrap_or_default();
-        format!(
-            "{} of {} pulls left{window}{source}",
-            self.remaining, self.limit
-        )
     }
 }
 
+impl fmt::Display for RateLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} pulls left", self.remaining, self.limit)?;
+        if let Some(window) = self.window {
+            write!(f, " in {}", human_span(window))?;
+        }
+        if let Some(source) = &self.source {
+            write!(f, ", counted for {source}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Splits `NUMBER;w=SECONDS` into the number and the window.
 fn split(value: &str) -> Option<(u64, Option<Duration>)> {
     let mut words = value.split(';').map(str::trim);
     let number = words.next()?.parse().ok()?;
@@ -61,8 +59,8 @@ fn split(value: &str) -> Option<(u64, Option<Duration>)> {
     Some((number, window.map(Duration::from_secs).map(bounded)))
 }
 
-/// A span of time in its largest whole unit.
-pub(super) fn span(time: Duration) -> String {
+/// A span of time in its largest whole unit: `2 h`, `90 min`, `45 s`.
+pub(super) fn human_span(time: Duration) -> String {
     match time.as_secs() {
         seconds if seconds >= 3600 && seconds.is_multiple_of(3600) => {
             format!("{} h", seconds / 3600)
@@ -93,20 +91,20 @@ mod tests {
         ];
         let found = limit_in(&some).unwrap();
         assert_eq!(
-            found.shown(),
+            found.to_string(),
             "76 of 100 pulls left in 6 h, counted for 192.0.2.1"
         );
-        assert_eq!(found.spent(), None);
+        assert_eq!(found.wait_if_spent(), None);
         let none = limit_in(&[
             ("ratelimit-limit", "100;w=21600"),
             ("ratelimit-remaining", "0;w=21600"),
         ]);
-        assert_eq!(none.unwrap().spent(), Some(Duration::from_hours(6)));
+        assert_eq!(none.unwrap().wait_if_spent(), Some(Duration::from_hours(6)));
         let huge = [
             ("ratelimit-limit", "1;w=18446744073709551615"),
             ("ratelimit-remaining", "0"),
         ];
-        assert!(limit_in(&huge).unwrap().spent().unwrap() < Duration::from_hours(400 * 24));
+        assert!(limit_in(&huge).unwrap().wait_if_spent().unwrap() < Duration::from_hours(400 * 24));
         assert_eq!(
             limit_in(&[("ratelimit-limit", "many"), ("ratelimit-remaining", "0")]),
             None

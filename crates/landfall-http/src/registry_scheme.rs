@@ -1,46 +1,50 @@
-//! Chooses https or http for a registry host. The flag and the site decide; a private address
-//! without any setting is probed.
+//! Chooses https or http for a registry host: by the flag and the site, or by a probe if the host is
+//! private and has no settings.
 
 use super::error::{ErrorKind, HttpError, host_port};
 use super::ledger::{Contact, RequestPurpose};
-use super::probe::{Protocol, may_probe, probe};
+use super::probe::{ProbedProtocol, may_probe, probe};
 use super::settings::HostRule;
 use super::transport::Transport;
 use tokio::time::Instant;
+use tracing::debug;
 use url::Url;
 
 impl Transport {
-    /// The URL of a registry host as a reference names it, as far as the flag and the site tell:
-    /// nothing is asked.
+    /// The base URL of a registry host, written as in references, by the flag and the site alone. No
+    /// request is sent.
     ///
     /// # Errors
-    /// A host that can stand in no URL.
+    /// A host that cannot be part of a URL.
     pub fn configured_url(&self, host: &str) -> Result<Url, HttpError> {
         let https = registry_url("https", host)?;
-        match self.has_rule(host, &https, |rule| rule.plain_http) {
-            true => registry_url("http", host),
-            false => Ok(https),
+        if self.has_rule(host, &https, |rule| rule.plain_http) {
+            return registry_url("http", host);
         }
+        Ok(https)
     }
 
-    /// As [`Transport::configured_url`], but a private literal without any setting is probed once.
+    /// The base URL of a registry host, like [`Transport::configured_url`]. A private host without
+    /// settings is probed once.
     ///
     /// # Errors
-    /// As there; and when a probe finds neither TLS nor HTTP.
+    /// A host that cannot be part of a URL, or a probe that finds neither TLS nor HTTP.
     pub async fn base_url(&self, host: &str) -> Result<Url, HttpError> {
         let https = self.configured_url(host)?;
         if https.scheme() == "http" {
             return Ok(https);
         }
-        let settled = self.has_rule(host, &https, |rule| {
+        // Over http that was found by a probe no credential is sent, so a host with credentials
+        // must not be probed.
+        let is_settled = self.has_rule(host, &https, |rule| {
             !rule.tls.is_default() || rule.has_credentials
         });
         let name = https.host_str().unwrap_or_default().to_owned();
-        if settled || !may_probe(&name) || self.proxies().proxy_for(&https).is_some() {
+        if is_settled || !may_probe(&name) || self.proxies().proxy_for(&https).is_some() {
             return Ok(https);
         }
         let port = https.port_or_known_default().unwrap_or(443);
-        let asking = async || {
+        let probing = async || {
             if let Some(error) = self.0.lost_hosts.check(&host_port(&https)) {
                 return Err(error);
             }
@@ -52,18 +56,24 @@ impl Transport {
                 .await
                 .map_err(|error| {
                     let error = error.at(&https);
-                    self.failed(&host_port(&https), began, true, &error)
+                    self.count_failure(&host_port(&https), began, true, &error)
                         .unwrap_or(error)
                 })
         };
-        let spoken = self.0.protocols.get(host.to_owned(), asking).await;
-        match spoken.map_err(|error| error.about(host))? {
-            Protocol::Tls => Ok(https),
-            Protocol::PlainHttp => registry_url("http", host),
+        let protocol = self
+            .0
+            .protocols
+            .get_or_try_init(host.to_owned(), probing)
+            .await
+            .map_err(|error| error.about(host))?;
+        debug!(host, ?protocol, "probed for plain http");
+        match protocol {
+            ProbedProtocol::Tls => Ok(https),
+            ProbedProtocol::PlainHttp => registry_url("http", host),
         }
     }
 
-    /// Whether a rule of the host, with its port or without, passes the test.
+    /// Whether a rule of the host, with or without its port, passes the test.
     fn has_rule(&self, host: &str, url: &Url, test: impl Fn(&HostRule) -> bool) -> bool {
         let hosts = &self.0.config.hosts;
         let rules = [

@@ -1,42 +1,42 @@
-//! One request, as the transport takes it.
+//! A request, as the transport takes it.
 
 use super::body::RequestBody;
-use super::host_limiter::SlotClass;
+use super::host_limiter::{QuotaKey, SlotClass};
 use super::ledger::RequestPurpose;
 use super::upload_source::is_reading_for_upload;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::{Origin, Url};
 
-/// One request.
+/// A request, as [`Transport::send`](crate::Transport::send) takes it.
 #[derive(Clone)]
 pub struct HttpRequest {
-    /// Method.
+    /// The method.
     pub method: Method,
-    /// URL.
+    /// Where the first attempt goes; redirects are followed from there.
     pub url: Url,
-    /// Headers, `Authorization` included; a redirect to another host drops that one.
+    /// Headers, `Authorization` included. A redirect to another host drops `Authorization`.
     pub headers: HeaderMap,
-    /// Sent with the request.
+    /// The body, which is sent anew with each attempt.
     pub body: RequestBody,
     /// What the host is contacted for, for the ledger.
     pub purpose: RequestPurpose,
-    /// Whether the transport tries again. The sender of an upload starts it anew itself.
+    /// Whether the transport retries. The sender of an upload begins a new upload itself.
     pub retried: bool,
-    /// Registries with a rate limit count it: they count manifests that are fetched.
+    /// Whether rate limits of registries count it, as they count manifests that are fetched.
     pub metered: bool,
-    /// Which of its host's slots it takes. One that is made for an upload takes a slot of
+    /// Which of its host's slots it takes. If this task reads for an upload, it takes a slot of
     /// [`SlotClass::UploadSource`] in place of an ordinary one.
     pub class: SlotClass,
-    /// The origin that a mirror replaces.
+    /// The upstream host that a mirror replaces, if the request goes to a mirror.
     pub origin: Option<String>,
-    /// `host:port` whose answer named this URL, where it stands in no lock: a token realm, a
-    /// foreign layer.
+    /// `host:port` of the response that named this URL, if no lock names it: a token realm, or the
+    /// URL of a foreign layer.
     pub named_by: Option<String>,
-    /// It carries a secret for this host alone, in a header or in its body: a redirect to another
-    /// host is an error.
+    /// Whether it carries a secret for this host alone, in a header or in its body: a redirect to
+    /// another host is an error.
     pub secret: bool,
-    /// `Authorization` for other hosts that a redirect may lead to.
+    /// `Authorization` for other origins that a redirect may lead to.
     pub elsewhere: Vec<(Origin, String)>,
 }
 
@@ -63,7 +63,7 @@ impl HttpRequest {
         }
     }
 
-    /// Which of its host's slots it takes, sent by this task.
+    /// The class of the slot that it takes if this task sends it.
     pub(super) fn slot_class(&self) -> SlotClass {
         match self.class {
             SlotClass::Ordinary if is_reading_for_upload() => SlotClass::UploadSource,
@@ -71,7 +71,22 @@ impl HttpRequest {
         }
     }
 
-    /// The same with a header.
+    /// What decides whether the host put it off.
+    pub(super) fn quota_key(&self) -> QuotaKey<'_> {
+        QuotaKey {
+            metered: self.metered,
+            origin: self.origin.as_deref(),
+        }
+    }
+
+    /// The `Authorization` for a redirect to `target`, if there is one for that origin.
+    pub(super) fn authorization_for(&self, target: &Url) -> Option<HeaderValue> {
+        let origin = target.origin();
+        let (_, value) = self.elsewhere.iter().find(|(known, _)| *known == origin)?;
+        HeaderValue::from_str(value).ok()
+    }
+
+    /// The same request with another header. A value that no header can hold is left out.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &str) -> HttpRequest {
         if let Ok(value) = HeaderValue::from_str(value) {

@@ -1,18 +1,18 @@
-//! When to try again, and how long to pause before: the one policy of all loops that retry.
+//! When to retry, and how long to pause before: the one policy of all loops that retry.
 
 use landfall_model::Limits;
 use reqwest::StatusCode;
 use std::time::{Duration, SystemTime};
 
-/// How often something is tried, and how long the pauses between are.
+/// How often something is tried, and how long the pauses between attempts are.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryPolicy {
     attempts: u32,
-    first: Duration,
-    most: Duration,
+    first_pause: Duration,
+    longest_pause: Duration,
 }
 
-/// The attempts at one thing, while they fail.
+/// Counts the failed attempts at one request, body or part.
 #[derive(Debug, Clone)]
 pub struct Attempts {
     policy: RetryPolicy,
@@ -20,16 +20,16 @@ pub struct Attempts {
 }
 
 impl RetryPolicy {
-    /// The policy that `limits` give.
+    /// The policy of a run with these limits.
     pub fn new(limits: &Limits) -> RetryPolicy {
         RetryPolicy {
             attempts: limits.attempts,
-            first: limits.backoff,
-            most: limits.backoff_most,
+            first_pause: limits.backoff,
+            longest_pause: limits.backoff_most,
         }
     }
 
-    /// The same pauses for one attempt alone.
+    /// The same policy with a single attempt: nothing is retried.
     #[must_use]
     pub fn single_attempt(self) -> RetryPolicy {
         RetryPolicy {
@@ -38,14 +38,17 @@ impl RetryPolicy {
         }
     }
 
-    /// The pause after attempt `attempt`, counted from 1: exponential from the first to the
-    /// longest, each with a jitter, so that workers do not come back together.
+    /// The pause after attempt `attempt`, counted from 1. Pauses double from the first up to the
+    /// longest, each with a jitter of half its length, so that workers do not retry together.
     pub fn pause(&self, attempt: u32) -> Duration {
-        let base = self.first.as_secs_f64() * 2f64.powi(attempt.saturating_sub(1).min(20) as i32);
-        Duration::from_secs_f64(base.min(self.most.as_secs_f64()) * (0.5 + fastrand::f64()))
+        let base =
+            self.first_pause.as_secs_f64() * 2f64.powi(attempt.saturating_sub(1).min(20) as i32);
+        Duration::from_secs_f64(
+            base.min(self.longest_pause.as_secs_f64()) * (0.5 + fastrand::f64()),
+        )
     }
 
-    /// No attempt has failed yet.
+    /// Begins to count attempts.
     pub fn start(self) -> Attempts {
         Attempts {
             policy: self,
@@ -55,44 +58,41 @@ impl RetryPolicy {
 }
 
 impl Attempts {
-    /// Counts a failed attempt. Returns the pause before the next one, or `None` where none is
-    /// left.
+    /// Counts a failed attempt. Returns the pause before the next one, or `None` if none is left.
     pub fn fail(&mut self) -> Option<Duration> {
         self.failed += 1;
         (self.failed < self.policy.attempts).then(|| self.policy.pause(self.failed))
     }
 
-    /// How many attempts have failed since the last that got further.
+    /// The number of failed attempts since the last [`Attempts::reset`].
     pub(super) fn failed(&self) -> u32 {
         self.failed
     }
 
-    /// Counts a failed attempt, and sleeps until the next one. Returns `false` at once where none
-    /// is left.
+    /// Counts a failed attempt and sleeps until the next one. Returns `false` at once if none is
+    /// left.
     pub async fn wait_for_next(&mut self) -> bool {
-        match self.fail() {
-            Some(pause) => {
-                tokio::time::sleep(pause).await;
-                true
-            }
-            None => false,
-        }
+        let Some(pause) = self.fail() else {
+            return false;
+        };
+        tokio::time::sleep(pause).await;
+        true
     }
 
-    /// Starts to count anew: the last attempt got further than those before.
+    /// Starts to count anew, since the last attempt got further than those before.
     pub fn reset(&mut self) {
         self.failed = 0;
     }
 }
 
-/// Whether a request that was answered with this status may succeed later.
+/// Whether a request with this response status may succeed if it is retried.
 pub(super) fn is_transient(status: u16) -> bool {
-    // 520 to 524 are Cloudflare's words for an origin that does not answer it
+    // 520 to 524 are Cloudflare's statuses for an origin that it cannot reach
     matches!(status, 408 | 425 | 429 | 500 | 502..=504 | 520..=524)
 }
 
-/// Whether an answer with this status counts as a failure of its host. A host that says "too many"
-/// works.
+/// Whether a response with this status counts as a failure of its host. A host that says "too many
+/// requests" works.
 pub(super) fn is_failing(status: StatusCode) -> bool {
     is_transient(status.as_u16()) && status != StatusCode::TOO_MANY_REQUESTS
 }
@@ -110,8 +110,8 @@ pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     Some(bounded(wait))
 }
 
-/// A time that a server names, as far as it is one: more than a year nobody waits, and it may not
-/// fit a date.
+/// A time that a server names, at most a year: a longer one may overflow when it is added to a
+/// date.
 pub(super) fn bounded(time: Duration) -> Duration {
     const YEAR: Duration = Duration::from_hours(365 * 24);
     time.min(YEAR)

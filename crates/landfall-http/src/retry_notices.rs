@@ -1,5 +1,5 @@
-//! Shows which hosts fail while requests wait to be sent again: without it a run that is slow says
-//! nothing until its end.
+//! Notices about hosts that fail while their requests wait to be retried. Without them a run that
+//! is slow for this reason would show nothing until its end.
 
 use super::error::HttpError;
 use std::collections::HashMap;
@@ -7,62 +7,63 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long after a line about a host the next one may follow.
-const PAUSE: Duration = Duration::from_secs(10);
+/// The shortest time between two lines about one host.
+const INTERVAL: Duration = Duration::from_secs(10);
 
-/// The requests that wait until they are sent again, by host and port.
+/// The requests that wait to be retried, by `host:port`.
 #[derive(Default)]
-pub(super) struct Retrying(Mutex<HashMap<String, Host>>);
+pub(super) struct RetryNotices(Mutex<HashMap<String, RetriedHost>>);
 
 #[derive(Default)]
-struct Host {
+struct RetriedHost {
     waiting: usize,
     shown: Option<Instant>,
 }
 
-/// One request that waits; counted until this is dropped.
-pub(super) struct Waiting<'a> {
-    retrying: &'a Retrying,
+/// Counts a request that waits to be retried, until it is dropped.
+pub(super) struct WaitingRequest<'a> {
+    notices: &'a RetryNotices,
     host: &'a str,
 }
 
-impl Retrying {
-    fn hosts(&self) -> MutexGuard<'_, HashMap<String, Host>> {
+impl RetryNotices {
+    fn hosts(&self) -> MutexGuard<'_, HashMap<String, RetriedHost>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts one more request to `host` that waits.
-    pub(super) fn wait<'a>(&'a self, host: &'a str) -> Waiting<'a> {
+    /// Counts one more request to `host` that waits to be retried.
+    pub(super) fn wait<'a>(&'a self, host: &'a str) -> WaitingRequest<'a> {
         self.hosts().entry(host.to_owned()).or_default().waiting += 1;
-        Waiting {
-            retrying: self,
+        WaitingRequest {
+            notices: self,
             host,
         }
     }
 
-    /// The line about `host` and why it fails, unless one was shown a moment ago.
-    pub(super) fn line(&self, host: &str, why: &HttpError) -> Option<String> {
+    /// The line about `host` and its `error`, unless one was shown less than [`INTERVAL`] ago.
+    pub(super) fn line(&self, host: &str, error: &HttpError) -> Option<String> {
         let mut hosts = self.hosts();
         let known = hosts.get_mut(host)?;
-        if known.shown.is_some_and(|shown| shown.elapsed() < PAUSE) {
+        if known.shown.is_some_and(|shown| shown.elapsed() < INTERVAL) {
             return None;
         }
         known.shown = Some(Instant::now());
-        let why = why
-            .status
-            .map_or_else(|| why.message().to_owned(), |status| status.to_string());
+        let reason = match error.status {
+            Some(status) => status.to_string(),
+            None => error.message().to_owned(),
+        };
         let requests = match known.waiting {
             1 => "1 request waiting".to_owned(),
             waiting => format!("{waiting} requests waiting"),
         };
         let shown = host.strip_suffix(":443").unwrap_or(host);
-        Some(format!("{shown}: {why}, {requests} to retry"))
+        Some(format!("{shown}: {reason}, {requests} to retry"))
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
-        if let Some(known) = self.retrying.hosts().get_mut(self.host) {
+        if let Some(known) = self.notices.hosts().get_mut(self.host) {
             known.waiting -= 1;
         }
     }
@@ -74,8 +75,8 @@ mod tests {
     use crate::ErrorKind;
 
     #[test]
-    fn a_line_counts_who_waits_and_comes_now_and_then() {
-        let retrying = Retrying::default();
+    fn a_line_counts_waiting_requests_and_is_shown_at_intervals() {
+        let retrying = RetryNotices::default();
         let why = HttpError::new(ErrorKind::Status(502), "502 Bad Gateway");
         let host = "ghcr.io:443";
         assert_eq!(retrying.line(host, &why), None);

@@ -9,34 +9,34 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The settings of one `host` or `host:port`.
+/// The settings of a site for one `host` or `host:port`.
 #[derive(Debug, Clone, Default)]
 pub struct HostRule {
-    /// Trust and client certificate.
+    /// Certificate authorities and the client certificate.
     pub tls: TlsProfile,
-    /// Speak plain http; the user said so.
+    /// Speak plain http: the flag or the site says so.
     pub plain_http: bool,
-    /// The host has credentials, so landfall never probes it for plain http.
+    /// The site has credentials for the host, so it is never probed for plain http.
     pub has_credentials: bool,
-    /// Requests in flight.
+    /// The most requests in flight, in place of [`Limits::per_host`].
     pub max_concurrent: Option<usize>,
 }
 
-/// What a [`Transport`] is made from.
+/// The settings that a [`Transport`](crate::Transport) is made from.
 pub struct TransportConfig {
-    /// Bounds.
+    /// Timeouts, numbers of attempts, and sizes.
     pub limits: Limits,
-    /// One of several runners: of what a host may be asked at once it takes its share, unless the
-    /// host is our own.
+    /// Which of several runners this is. Each gets its share of the requests that an upstream host
+    /// may get at once.
     pub shard: Shard,
-    /// Proxies.
+    /// Proxies and the hosts that are reached without one.
     pub proxies: ProxyRules,
-    /// Private hosts that answers of public hosts may lead to.
+    /// Private hosts that responses of public hosts may lead to.
     pub private_targets: PrivateTargets,
-    /// Certificate authority to add for every host behind a proxy.
+    /// PEM file of a certificate authority that is trusted for every host behind a proxy.
     pub proxy_ca: Option<PathBuf>,
-    /// Rules by `host` or `host:port`.
+    /// Rules of single hosts, by `host` or `host:port`.
     pub hosts: BTreeMap<String, HostRule>,
-    /// Shows warnings and waits.
+    /// Where warnings and waits are shown.
     pub progress: Arc<dyn Progress>,
 }

@@ -1,5 +1,5 @@
-//! The TLS settings of one host: the system's roots where there are any, certificate authorities of
-//! the site and of certs.d folders, and a client certificate.
+//! The TLS settings of one host: the system's certificate authorities, those of the site and of
+//! certs.d folders, and a client certificate.
 
 use super::certificate::Certificate;
 use super::verifier::CertificateVerifier;
@@ -9,57 +9,57 @@ use rustls::{ClientConfig, RootCertStore};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How landfall trusts one host, and how the host knows landfall.
+/// Whom landfall trusts as one host, and the client certificate that it presents there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TlsProfile {
-    /// PEM files of certificate authorities, added to the system's.
+    /// PEM files of certificate authorities that are trusted in addition to the system's.
     pub ca: Vec<PathBuf>,
-    /// PEM files of client certificate and key.
+    /// PEM files of the client certificate and its key.
     pub client: Option<(PathBuf, PathBuf)>,
-    /// Accept any certificate.
+    /// Accept any certificate of the host (`skipVerify` of a site).
     pub skip_verify: bool,
 }
 
-/// Why a TLS setting cannot be used.
+/// A TLS setting that cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TlsError {
-    /// rustls refuses the protocol versions.
+    /// rustls rejects its default protocol versions.
     #[error("cannot set up TLS: {0}")]
     Protocol(#[source] rustls::Error),
     /// A file of certificates cannot be read.
     #[error("cannot read certificates from {}: {source}", path.display())]
     ReadCertificates {
-        /// The file.
+        /// The PEM file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error of reading or parsing it.
         source: Arc<pem::Error>,
     },
-    /// A file holds no certificate.
-    #[error("{} holds no certificate in PEM form", .0.display())]
+    /// A file contains no certificate.
+    #[error("{} contains no certificate in PEM form", .0.display())]
     NoCertificate(PathBuf),
-    /// A file holds a certificate that is no authority's.
-    #[error("{} holds no usable certificate authority", .0.display())]
+    /// A file contains a certificate that is not one of an authority.
+    #[error("{} contains no usable certificate authority", .0.display())]
     NoAuthority(PathBuf),
     /// The client key cannot be read.
     #[error("cannot read the client key {}: {source}", path.display())]
     ReadKey {
-        /// The file.
+        /// The PEM file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error of reading or parsing it.
         source: Arc<pem::Error>,
     },
-    /// Client certificate and key do not fit together.
+    /// The client certificate and its key do not belong together.
     #[error("cannot use the client certificate {}: {source}", path.display())]
     Client {
         /// The file of the certificate.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error of rustls.
         source: rustls::Error,
     },
 }
 
 impl TlsError {
-    /// The file that it is about, if it is about one.
+    /// The file that cannot be used, if the error is about one.
     pub fn path(&self) -> Option<&Path> {
         match self {
             TlsError::Protocol(_) => None,
@@ -77,10 +77,10 @@ impl TlsProfile {
         *self == TlsProfile::default()
     }
 
-    /// Reads the files that the profile names, to see whether they can be used.
+    /// Checks that the files of this profile can be used.
     ///
     /// # Errors
-    /// Which file cannot be used, and why.
+    /// The first file that cannot be used, and why.
     pub fn check(&self) -> Result<(), TlsError> {
         if self.is_default() {
             Ok(())
@@ -90,9 +90,6 @@ impl TlsProfile {
     }
 
     /// The configuration of rustls for this profile.
-    ///
-    /// # Errors
-    /// Which file cannot be used, and why.
     pub(super) fn config(&self) -> Result<ClientConfig, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -131,21 +128,23 @@ impl TlsProfile {
             })
     }
 
-    /// What the trust in an accepted chain rests on, in words.
-    pub(super) fn voucher(&self, chain: &[Certificate]) -> String {
+    /// Describes what the trust in an accepted chain is based on.
+    pub(super) fn trust_source(&self, chain: &[Certificate]) -> String {
         if self.skip_verify {
             return "nothing: skipVerify accepts any".into();
         }
-        let vouches = |path: &&PathBuf| {
-            let list = read_certificates(path).unwrap_or_default();
-            let mut authorities = list.iter().filter_map(|der| Certificate::read(der));
-            authorities.any(|authority| chain.iter().any(|sent| sent.is_issued_by(&authority)))
-        };
-        match self.ca.iter().find(vouches) {
+        match self.ca.iter().find(|path| has_issuer_of(path, chain)) {
             Some(path) => path.display().to_string(),
             None => "the system's authorities".into(),
         }
     }
+}
+
+/// Whether a file contains the authority that issued a certificate of the chain.
+fn has_issuer_of(path: &Path, chain: &[Certificate]) -> bool {
+    let certificates = read_certificates(path).unwrap_or_default();
+    let mut authorities = certificates.iter().filter_map(|der| Certificate::read(der));
+    authorities.any(|authority| chain.iter().any(|sent| sent.is_issued_by(&authority)))
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {

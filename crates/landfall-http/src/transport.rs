@@ -2,127 +2,127 @@
 
 use super::activity::Activity;
 use super::error::host_port;
-use super::host_limiter::{HostLimiter, SlotClass};
+use super::host_limiter::HostLimiter;
 use super::ledger::Ledger;
 use super::lost_hosts::LostHosts;
 use super::once_map::OnceMap;
-use super::probe::Protocol;
+use super::probe::ProbedProtocol;
 use super::proxy::{ProxyRules, ProxyUrl};
 use super::proxy_sign_in::{ProxySignIn, ProxySignIns};
-use super::retry_notices::Retrying;
+use super::retry_notices::RetryNotices;
 use super::settings::{HostRule, TransportConfig};
+use super::sync::locked;
 use super::tls::TlsProfile;
 use landfall_model::Limits;
 use landfall_model::report::Progress;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use url::Url;
 
 /// Which addresses a client connects to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Reach {
-    /// All.
+pub(super) enum AddressScope {
+    /// All addresses.
     Any,
     /// Those of the public internet, and private ones that the site allows.
     Public,
 }
 
-/// What a client is told apart by: its trust, its proxy, its reach.
-pub(super) type ClientKey = (TlsProfile, Option<String>, Reach);
+/// Clients with different keys share no connections.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct ClientKey {
+    pub(super) tls: TlsProfile,
+    /// URL of the proxy, without its account.
+    pub(super) proxy: Option<String>,
+    pub(super) has_proxy_account: bool,
+    pub(super) scope: AddressScope,
+}
 
-/// The transport. Cheap to clone; all clones share connections, limits and the ledger.
+/// Sends all requests of a run. Cheap to clone; all clones share connections, limits and the
+/// ledger.
 #[derive(Clone)]
-pub struct Transport(pub(super) Arc<Inner>);
+pub struct Transport(pub(super) Arc<TransportState>);
 
-pub(super) struct Inner {
+/// What the clones of a [`Transport`] share. Hosts are written as `host:port`.
+pub(super) struct TransportState {
     pub(super) config: TransportConfig,
     pub(super) ledger: Arc<Ledger>,
     pub(super) clients: Mutex<HashMap<ClientKey, reqwest::Client>>,
-    limiters: Mutex<HashMap<(String, SlotClass), Arc<HostLimiter>>>,
-    /// Hosts of our own side, `host:port`.
-    own: Mutex<HashSet<String>>,
-    /// What probed hosts speak.
-    pub(super) protocols: OnceMap<String, Protocol>,
+    limiters: Mutex<HashMap<String, Arc<HostLimiter>>>,
+    /// Hosts of our own side: see [`Transport::add_own_host`].
+    own_hosts: Mutex<HashSet<String>>,
+    /// The protocols of hosts that were probed for plain http.
+    pub(super) protocols: OnceMap<String, ProbedProtocol>,
     sign_ins: ProxySignIns,
-    /// Hosts whose answers to ranges are wrong.
+    /// Hosts that answer `Range` wrongly.
     pub(super) wrong_ranges: Mutex<HashSet<String>>,
-    /// Hosts that do not answer.
     pub(super) lost_hosts: LostHosts,
-    /// Requests that wait until they are sent again.
-    pub(super) retrying: Retrying,
-    /// What is under way.
+    pub(super) retrying: RetryNotices,
     pub(super) activity: Activity,
-    /// Hosts whose rate limit was shown.
+    /// Hosts whose rate limit was shown to people.
     pub(super) rate_limits: Mutex<HashSet<String>>,
-    /// Hosts that files of public hosts named, and those hosts, by `host:port`.
-    pub(super) led_by: Mutex<HashMap<String, String>>,
-    /// Whether the hosts that answered, by `host:port`, are of the public internet.
+    /// Hosts that files of public hosts named, each with the host that named it.
+    pub(super) named_hosts: Mutex<HashMap<String, String>>,
+    /// Hosts that answered, and whether they are of the public internet.
     pub(super) public_hosts: Mutex<HashMap<String, bool>>,
-    /// What was told once.
+    /// Lines that people were shown.
     noted: Mutex<HashSet<String>>,
 }
 
 impl Transport {
-    /// A transport that has contacted no host.
+    /// A transport that has contacted no host yet.
     pub fn new(config: TransportConfig) -> Transport {
-        Transport(Arc::new(Inner {
+        Transport(Arc::new(TransportState {
             config,
             ledger: Arc::default(),
             clients: Mutex::default(),
             limiters: Mutex::default(),
-            own: Mutex::default(),
+            own_hosts: Mutex::default(),
             protocols: OnceMap::default(),
             sign_ins: ProxySignIns::default(),
             wrong_ranges: Mutex::default(),
             lost_hosts: LostHosts::default(),
-            retrying: Retrying::default(),
+            retrying: RetryNotices::default(),
             activity: Activity::default(),
             rate_limits: Mutex::default(),
-            led_by: Mutex::default(),
+            named_hosts: Mutex::default(),
             public_hosts: Mutex::default(),
             noted: Mutex::default(),
         }))
     }
 
-    /// The record of hosts.
+    /// The record of the hosts that were contacted.
     pub fn ledger(&self) -> &Ledger {
         &self.0.ledger
     }
 
-    /// What this run waits for.
+    /// The requests, bodies and pauses that are under way.
     pub fn activity(&self) -> &Activity {
         &self.0.activity
     }
 
-    /// Bounds.
+    /// The limits of this run, as flags and site set them.
     pub fn limits(&self) -> &Limits {
         &self.0.config.limits
     }
 
-    /// Shows warnings.
+    /// Where warnings and waits are shown.
     pub fn progress(&self) -> &Arc<dyn Progress> {
         &self.0.config.progress
     }
 
-    /// Tells `line` to whoever watches, unless this run has told it before.
+    /// Shows `line` to people, unless this run has shown it before.
     pub fn note_once(&self, line: &str) {
-        if self
-            .0
-            .noted
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(line.to_owned())
-        {
+        if locked(&self.0.noted).insert(line.to_owned()) {
             self.progress().note(line);
         }
     }
 
-    /// The sign-in to this proxy.
     pub(super) fn proxy_sign_in(&self, proxy: &ProxyUrl) -> Arc<ProxySignIn> {
-        self.0.sign_ins.of(proxy)
+        self.0.sign_ins.for_proxy(proxy)
     }
 
-    /// Proxies and their exceptions.
+    /// The proxies of this run, and their exceptions.
     pub fn proxies(&self) -> &ProxyRules {
         &self.0.config.proxies
     }
@@ -130,9 +130,10 @@ impl Transport {
     /// The TLS settings for the host of `url` on this route.
     pub(super) fn tls_profile(&self, url: &Url, route: Option<&ProxyUrl>) -> TlsProfile {
         let mut tls = self
-            .rule(url)
+            .host_rule(url)
             .map(|rule| rule.tls.clone())
             .unwrap_or_default();
+        // A proxy that opens TLS signs the certificates of all hosts behind it.
         if route.is_some() {
             tls.ca.extend(self.0.config.proxy_ca.clone());
         }
@@ -141,57 +142,39 @@ impl Transport {
 
     /// Whether landfall checks the certificate of this URL's host.
     pub fn checks_certificate(&self, url: &Url) -> bool {
-        !self.rule(url).is_some_and(|rule| rule.tls.skip_verify)
+        !self.host_rule(url).is_some_and(|rule| rule.tls.skip_verify)
     }
 
-    /// Takes note that the host of `url` is of our own side, a registry that is delivered to or a
-    /// store: every shard may ask as much of it as a single runner. To be said before it is asked
-    /// for something.
+    /// Notes that the host of `url` is of our own side: a registry that is delivered to, or a
+    /// store. Each shard may send as many requests to it at once as a single runner. Must be called
+    /// before the first request to the host.
     pub fn add_own_host(&self, url: &Url) {
-        self.0
-            .own
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(host_port(url));
+        locked(&self.0.own_hosts).insert(host_port(url));
     }
 
-    /// The limiter of the host of `url` for requests of a class.
-    pub(super) fn limiter(&self, url: &Url, class: SlotClass) -> Arc<HostLimiter> {
+    /// The limiter of the host of `url`.
+    pub(super) fn limiter(&self, url: &Url) -> Arc<HostLimiter> {
         let host = host_port(url);
-        let limits = self.limits();
+        if let Some(limiter) = locked(&self.0.limiters).get(&host) {
+            return limiter.clone();
+        }
         let slots = self
-            .rule(url)
+            .host_rule(url)
             .and_then(|rule| rule.max_concurrent)
-            .unwrap_or(limits.per_host);
-        let is_own = self
-            .0
-            .own
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&host);
+            .unwrap_or(self.limits().per_host);
+        let is_own = locked(&self.0.own_hosts).contains(&host);
         let slots = if is_own {
             slots
         } else {
             self.0.config.shard.share(slots)
         };
-        let mut limiters = self
-            .0
-            .limiters
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let ordinary = limiters.entry((host.clone(), SlotClass::Ordinary));
-        let ordinary = ordinary.or_insert_with(|| Arc::new(HostLimiter::new(slots)));
-        if class == SlotClass::Ordinary {
-            return ordinary.clone();
-        }
-        let beside = ordinary.beside();
-        limiters
-            .entry((host, class))
-            .or_insert_with(|| Arc::new(beside))
+        locked(&self.0.limiters)
+            .entry(host)
+            .or_insert_with(|| Arc::new(HostLimiter::new(slots)))
             .clone()
     }
 
-    fn rule(&self, url: &Url) -> Option<&HostRule> {
+    fn host_rule(&self, url: &Url) -> Option<&HostRule> {
         let hosts = &self.0.config.hosts;
         hosts
             .get(&host_port(url))
@@ -202,23 +185,23 @@ impl Transport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PrivateTargets;
+    use crate::{PrivateTargets, SlotClass};
     use futures_util::FutureExt;
     use landfall_model::Shard;
     use landfall_model::report::SilentProgress;
 
-    /// How many requests to this host may run at once.
-    fn at_once(transport: &Transport, url: &str) -> usize {
-        let limiter = transport.limiter(&Url::parse(url).unwrap(), SlotClass::Ordinary);
+    /// The number of ordinary requests to this host that may be in flight.
+    fn slots(transport: &Transport, url: &str) -> usize {
+        let limiter = transport.limiter(&Url::parse(url).unwrap());
         let mut slots = Vec::new();
-        while let Some(slot) = limiter.slot().now_or_never() {
+        while let Some(slot) = limiter.acquire(SlotClass::Ordinary).now_or_never() {
             slots.push(slot);
         }
         slots.len()
     }
 
     #[tokio::test]
-    async fn of_the_limits_of_upstream_a_shard_takes_its_share_and_of_its_own_side_all() {
+    async fn a_shard_gets_its_share_of_an_upstream_limit_and_all_of_its_own_side() {
         let rule = |most| HostRule {
             max_concurrent: Some(most),
             ..HostRule::default()
@@ -246,6 +229,6 @@ mod tests {
             "http://few.test:5000",
             "https://own.test/v2/",
         ];
-        assert_eq!(hosts.map(|host| at_once(&transport, host)), [3, 8, 1, 12]);
+        assert_eq!(hosts.map(|host| slots(&transport, host)), [3, 8, 1, 12]);
     }
 }

@@ -1,9 +1,9 @@
-//! Watches the body of an upload: an error of its source, and when it last moved.
+//! Watches the body of an upload, for an error of its source and for a stall.
 
 use super::body::ByteStream;
 use super::error::HttpError;
-use super::host_limiter::Slot;
-use super::ledger::{Entry, Ledger};
+use super::host_limiter::HostSlot;
+use super::ledger::{Ledger, LedgerEntry};
 use super::lendable_slot::lend_while_waiting;
 use futures_util::StreamExt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -11,20 +11,25 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A watch on the body of an upload.
+/// Watches the body of one upload.
 #[derive(Clone)]
-pub(super) struct UploadWatch(Arc<Mutex<State>>);
+pub(super) struct UploadWatch(Arc<Mutex<UploadState>>);
 
-struct State {
+struct UploadState {
+    /// The error that the source ended with.
     failure: Option<HttpError>,
+    /// When the connection last asked for bytes.
     moved: Instant,
-    /// The connection wants bytes, and the source has none yet. It has a patience of its own.
+    /// The connection wants bytes and the source has none yet. The source has a timeout of its own.
     waits_for_source: bool,
+    /// The bytes that the source has still to give.
     left: u64,
 }
 
-/// The stream, for the body of an upload that lends its slot while the source has nothing.
-pub(super) fn lent_while_waiting(stream: ByteStream, slot: Weak<Slot>) -> ByteStream {
+/// Lends the slot of an upload while the source of its body, `stream`, gives no bytes.
+///
+/// The client may keep the body after its response has ended, so the body must not keep the slot.
+pub(super) fn lend_while_source_waits(stream: ByteStream, slot: Weak<HostSlot>) -> ByteStream {
     futures_util::stream::unfold((stream, slot), async |(mut stream, slot)| {
         let next = match slot.upgrade() {
             Some(slot) => lend_while_waiting(&*slot, stream.next()).await,
@@ -35,14 +40,14 @@ pub(super) fn lent_while_waiting(stream: ByteStream, slot: Weak<Slot>) -> ByteSt
     .boxed()
 }
 
-/// The stream as a body, with a watch on it.
-pub(super) fn watched(
+/// Makes a request body of the source, and a watch on it. Its bytes are added to the ledger.
+pub(super) fn watch_upload(
     mut stream: ByteStream,
     length: u64,
     ledger: Arc<Ledger>,
-    entry: Entry,
+    entry: LedgerEntry,
 ) -> (reqwest::Body, UploadWatch) {
-    let state = State {
+    let state = UploadState {
         failure: None,
         moved: Instant::now(),
         waits_for_source: false,
@@ -70,19 +75,19 @@ pub(super) fn watched(
 }
 
 impl UploadWatch {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, UploadState> {
         self.0
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The error of the source.
+    /// The error of the source, if that failed.
     pub(super) fn failure(&self) -> Option<HttpError> {
         self.state().failure.clone()
     }
 
-    /// Returns when the connection took nothing for `idle`, or no answer came for `answer` after
-    /// the last byte. Time in which the source has nothing does not count.
+    /// Returns when the connection has taken no bytes for `idle`, or when no response has come for
+    /// `answer` after the last byte. Time in which the source has no bytes does not count.
     pub(super) async fn stalled(&self, idle: Duration, answer: Duration) {
         loop {
             let end = {

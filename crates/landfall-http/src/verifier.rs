@@ -1,5 +1,5 @@
-//! Checks a server's certificate as rustls does, and says what the server presented where the check
-//! fails.
+//! Checks server certificates as rustls does. If a check fails, the error says what the server
+//! presented.
 
 use super::certificate::Certificate;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -10,44 +10,43 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
 use std::sync::{Arc, OnceLock};
 
-/// A certificate that is not accepted: what was presented, and why not.
+/// A certificate that is not accepted: what the server presented, and why it is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Untrusted {
-    /// Why.
-    pub(super) cause: Cause,
-    /// The certificates that the server sent, as far as they can be read; its own first.
+pub(super) struct UntrustedCertificate {
+    pub(super) cause: DistrustCause,
+    /// The certificates of the server that can be read, its own first.
     pub(super) chain: Vec<Certificate>,
 }
 
 /// Why a certificate is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// No authority that is trusted here vouches for it. `none` says that there are none at all.
+pub(super) enum DistrustCause {
+    /// No trusted authority issued it.
     Issuer {
-        /// There is no certificate authority on this machine and in the settings.
+        /// Whether there is no certificate authority at all, on this machine and in the settings.
         none: bool,
     },
-    /// Something else is wrong, in these words.
+    /// Another reason, as a message.
     Other(String),
 }
 
-impl Untrusted {
-    /// Who vouches for the chain: the issuer of its last certificate.
+impl UntrustedCertificate {
+    /// The issuer of the last certificate of the chain.
     pub(super) fn issuer(&self) -> Option<&str> {
         self.chain.last().map(|last| last.issuer.as_str())
     }
 }
 
-impl std::fmt::Display for Untrusted {
+impl std::fmt::Display for UntrustedCertificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let own = self.chain.first();
         match &self.cause {
-            Cause::Issuer { none } => {
+            DistrustCause::Issuer { none } => {
                 match own {
                     Some(own) if own.is_self_issued() => {
                         write!(
                             f,
-                            "its certificate is signed by itself ('{}') and not trusted here",
+                            "its certificate is self-signed ('{}') and not trusted here",
                             own.subject
                         )
                     }
@@ -63,7 +62,7 @@ impl std::fmt::Display for Untrusted {
                     Ok(())
                 }
             }
-            Cause::Other(words) => match own {
+            DistrustCause::Other(words) => match own {
                 Some(own) => write!(
                     f,
                     "its certificate (issued by '{}') is refused: {words}",
@@ -75,27 +74,27 @@ impl std::fmt::Display for Untrusted {
     }
 }
 
-impl std::error::Error for Untrusted {}
+impl std::error::Error for UntrustedCertificate {}
 
-/// Checks certificates as rustls does; a refusal is an [`Untrusted`].
+/// Checks certificates as rustls does; a refusal is an [`UntrustedCertificate`].
 #[derive(Debug)]
 pub(super) struct CertificateVerifier {
-    trust: Trust,
+    anchors: TrustAnchors,
     provider: Arc<CryptoProvider>,
 }
 
 #[derive(Debug)]
-enum Trust {
+enum TrustAnchors {
     /// Any certificate: only for hosts that the user named with `skipVerify`.
     Any,
     Roots {
-        /// Made when the first certificate is to be checked: reading the system's roots takes
-        /// longer than much of what is done without TLS. `None` where there are no roots at all:
-        /// then nothing is trusted.
+        /// Made when the first certificate is checked, since reading the system's roots takes some
+        /// milliseconds that commands without TLS need not spend. `None` if there are no roots at
+        /// all: then nothing is trusted.
         inner: OnceLock<Option<Arc<WebPkiServerVerifier>>>,
-        /// The authorities that were named for this host. One of them may be the server's own:
-        /// webpki takes no authority for a server, but a certificate that somebody signed with its
-        /// own key is both.
+        /// The authorities that are configured for this host. One of them may be the certificate of
+        /// the server: webpki accepts no authority as a server, but a self-signed certificate is
+        /// both.
         named: Vec<CertificateDer<'static>>,
     },
 }
@@ -104,19 +103,19 @@ impl CertificateVerifier {
     /// Trusts any certificate.
     pub(super) fn any(provider: Arc<CryptoProvider>) -> CertificateVerifier {
         CertificateVerifier {
-            trust: Trust::Any,
+            anchors: TrustAnchors::Any,
             provider,
         }
     }
 
-    /// Trusts the system's roots and the authorities `named` for this host, and these themselves
-    /// where the server sends one.
+    /// Trusts the system's roots and the authorities `named` for this host, also if the server
+    /// presents one of these as its own certificate.
     pub(super) fn new(
         named: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
     ) -> CertificateVerifier {
         CertificateVerifier {
-            trust: Trust::Roots {
+            anchors: TrustAnchors::Roots {
                 inner: OnceLock::new(),
                 named,
             },
@@ -124,39 +123,43 @@ impl CertificateVerifier {
         }
     }
 
-    /// Checks by the system's roots and those that are named; `None` where there are none at all.
-    fn by_roots(&self, named: &[CertificateDer<'static>]) -> Option<Arc<WebPkiServerVerifier>> {
+    /// The verifier with the system's roots and those that are named; `None` if there are none.
+    fn root_verifier(
+        &self,
+        named: &[CertificateDer<'static>],
+    ) -> Option<Arc<WebPkiServerVerifier>> {
         let mut roots = system_roots().clone();
         roots.add_parsable_certificates(named.iter().cloned());
-        // it refuses to be made without roots alone
+        // the builder fails only if there are no roots
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), self.provider.clone())
             .build()
             .ok()
     }
 
-    /// Whether the server's own certificate, which is one of the named ones, is good for its name
-    /// and now.
+    /// Checks the name and the validity of the server's certificate, which is one of the named ones.
     fn check_named(
         end_entity: &CertificateDer<'_>,
         server_name: &ServerName<'_>,
         now: UnixTime,
     ) -> Result<(), CertificateError> {
-        let invalid = |error| match error {
-            rustls::Error::InvalidCertificate(error) => error,
-            _ => CertificateError::BadEncoding,
-        };
-        verify_server_name(
-            &ParsedCertificate::try_from(end_entity).map_err(invalid)?,
-            server_name,
-        )
-        .map_err(invalid)?;
+        let parsed = ParsedCertificate::try_from(end_entity).map_err(certificate_error)?;
+        verify_server_name(&parsed, server_name).map_err(certificate_error)?;
         let own = Certificate::read(end_entity).ok_or(CertificateError::BadEncoding)?;
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        match (now < own.from.as_second(), now > own.until.as_second()) {
-            (true, _) => Err(CertificateError::NotValidYet),
-            (_, true) => Err(CertificateError::Expired),
-            _ => Ok(()),
+        if now < own.not_before.as_second() {
+            return Err(CertificateError::NotValidYet);
         }
+        if now > own.not_after.as_second() {
+            return Err(CertificateError::Expired);
+        }
+        Ok(())
+    }
+}
+
+fn certificate_error(error: rustls::Error) -> CertificateError {
+    match error {
+        rustls::Error::InvalidCertificate(error) => error,
+        _ => CertificateError::BadEncoding,
     }
 }
 
@@ -169,10 +172,10 @@ impl ServerCertVerifier for CertificateVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let Trust::Roots { inner, named } = &self.trust else {
+        let TrustAnchors::Roots { inner, named } = &self.anchors else {
             return Ok(ServerCertVerified::assertion());
         };
-        let inner = inner.get_or_init(|| self.by_roots(named));
+        let inner = inner.get_or_init(|| self.root_verifier(named));
         let error = match inner {
             Some(inner) => {
                 match inner.verify_server_cert(
@@ -201,36 +204,38 @@ impl ServerCertVerifier for CertificateVerifier {
             .filter_map(|der| Certificate::read(der))
             .collect();
         let cause = match (error, chain.first()) {
-            (CertificateError::UnknownIssuer, _) => Cause::Issuer {
+            (CertificateError::UnknownIssuer, _) => DistrustCause::Issuer {
                 none: inner.is_none(),
             },
-            // webpki's word for a certificate that is its own authority
+            // webpki's error for a certificate that is its own authority
             (CertificateError::Other(_), Some(own)) if own.is_self_issued() => {
-                Cause::Issuer { none: false }
+                DistrustCause::Issuer { none: false }
             }
             (CertificateError::Expired | CertificateError::ExpiredContext { .. }, Some(own)) => {
-                Cause::Other(format!("it ended at {}", own.until))
+                DistrustCause::Other(format!("it ended at {}", own.not_after))
             }
             (
                 CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
                 Some(own),
-            ) => Cause::Other(format!(
+            ) => DistrustCause::Other(format!(
                 "it begins at {}; is this machine's clock right?",
-                own.from
+                own.not_before
             )),
             (
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
                 Some(_),
             ) => {
-                let (names, wanted) = (Certificate::names(end_entity), server_name.to_str());
-                Cause::Other(match names.is_empty() {
-                    true => format!("it names no host, and {wanted} is asked"),
-                    false => format!("it is for {}, and not for {wanted}", names.join(", ")),
+                let names = Certificate::names(end_entity);
+                let wanted = server_name.to_str();
+                DistrustCause::Other(if names.is_empty() {
+                    format!("it names no host, and the request is for {wanted}")
+                } else {
+                    format!("it is for {}, and not for {wanted}", names.join(", "))
                 })
             }
-            (error, _) => Cause::Other(error.to_string()),
+            (error, _) => DistrustCause::Other(error.to_string()),
         };
-        let refused = OtherError(Arc::new(Untrusted { cause, chain }));
+        let refused = OtherError(Arc::new(UntrustedCertificate { cause, chain }));
         Err(rustls::Error::InvalidCertificate(CertificateError::Other(
             refused,
         )))
@@ -271,7 +276,7 @@ impl ServerCertVerifier for CertificateVerifier {
     }
 }
 
-/// The system's roots; none at all is fine until a certificate has to be checked against them.
+/// The system's certificate authorities, which may be none.
 fn system_roots() -> &'static RootCertStore {
     static ROOTS: OnceLock<RootCertStore> = OnceLock::new();
     ROOTS.get_or_init(|| {

@@ -1,6 +1,6 @@
-//! Reads a body as a whole, and again where it broke off or came wrong: the one policy for
-//! manifests, lists, checksum files, and files whose digest is not known yet.
-//! [`super::Transport::send`] tries the request itself again.
+//! Retries the reading of a whole body that broke off or is not the expected content: the one
+//! policy for manifests, lists, checksum files, and files whose digest is not known yet. The
+//! request itself is retried by [`Transport::send`](crate::Transport::send).
 
 use super::error::{ErrorKind, HttpError};
 use super::retry::{Attempts, RetryPolicy};
@@ -8,17 +8,17 @@ use super::retry::{Attempts, RetryPolicy};
 /// Why an attempt to read a whole body failed.
 #[derive(Debug)]
 pub enum BodyFailure<E> {
-    /// Another attempt would not help: there was no answer, or a refusal.
+    /// Another attempt would not help: the request failed, or was refused.
     Final(E),
-    /// It broke off.
+    /// The body broke off.
     Broke(E),
-    /// It came whole, and is not what was asked for. Once may be a bad link or cache; twice is what
-    /// the source has.
+    /// The body is complete, and not the expected content. The first time, a bad link or cache may be
+    /// the cause; the second time, it is what the source has.
     Wrong(E),
 }
 
 impl<E: From<HttpError>> BodyFailure<E> {
-    /// What failed while a body was read.
+    /// The failure of a body that ended with `error`.
     pub fn reading(error: HttpError) -> BodyFailure<E> {
         match error.kind {
             ErrorKind::Network => BodyFailure::Broke(error.into()),
@@ -33,41 +33,40 @@ impl<E: From<HttpError>> From<HttpError> for BodyFailure<E> {
     }
 }
 
-/// The attempts to read one body.
+/// Counts the attempts to read one body.
 #[derive(Debug)]
 pub struct BodyAttempts {
     attempts: Attempts,
-    /// One was wrong.
-    wrong: bool,
+    /// A body was complete and wrong.
+    was_wrong: bool,
 }
 
 impl RetryPolicy {
-    /// No attempt at a body has failed yet.
+    /// Begins to count attempts to read a body.
     pub fn body_attempts(self) -> BodyAttempts {
         BodyAttempts {
             attempts: self.start(),
-            wrong: false,
+            was_wrong: false,
         }
     }
 }
 
 impl BodyAttempts {
-    /// Waits until the next attempt. After a wrong body that is at once: the host is not
-    /// overloaded, and nothing changes by waiting, which would keep a transfer slot from other
-    /// hosts.
+    /// Waits until the next attempt. After a wrong body there is no pause: the host is not
+    /// overloaded, and a pause would only keep a transfer slot from other hosts.
     ///
     /// # Errors
-    /// What failed, where no other attempt follows.
+    /// The failure, if no attempt is left.
     pub async fn after<E>(&mut self, failure: BodyFailure<E>) -> Result<(), E> {
-        let (error, is_tried_again) = match failure {
+        let (error, is_retried) = match failure {
             BodyFailure::Final(error) => (error, false),
             BodyFailure::Wrong(error) => {
-                let is_second = std::mem::replace(&mut self.wrong, true);
+                let is_second = std::mem::replace(&mut self.was_wrong, true);
                 (error, !is_second && self.attempts.fail().is_some())
             }
             BodyFailure::Broke(error) => (error, self.attempts.wait_for_next().await),
         };
-        if is_tried_again { Ok(()) } else { Err(error) }
+        if is_retried { Ok(()) } else { Err(error) }
     }
 }
 
@@ -78,7 +77,7 @@ mod tests {
     use landfall_model::Limits;
     use std::time::Duration;
 
-    /// How many attempts are made where each fails so.
+    /// The number of attempts if each fails like this.
     async fn attempts(failure: fn(&'static str) -> BodyFailure<&'static str>) -> u32 {
         let limits = Limits {
             attempts: 5,
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wrong_body_is_tried_again_without_a_pause() {
+    async fn a_wrong_body_is_retried_without_a_pause() {
         let limits = Limits {
             attempts: 5,
             backoff: Duration::from_hours(1),
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_broke_is_tried_often_what_is_wrong_once_more_and_a_refusal_is_final() {
+    async fn a_broken_body_is_retried_often_a_wrong_one_once_and_a_refusal_never() {
         assert_eq!(attempts(BodyFailure::Broke).await, 5);
         assert_eq!(attempts(BodyFailure::Wrong).await, 2);
         assert_eq!(attempts(BodyFailure::Final).await, 1);

@@ -9,6 +9,7 @@ use landfall_model::{Descriptor, Digest, ImageRef, Limits};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tracing::debug;
 
 /// The file in the store. It only saves requests: without it everything is asked.
 const FILE: &str = ".landfall/repositories";
@@ -189,14 +190,14 @@ impl Repositories {
             Ok(listing)
         };
         self.listings
-            .get((name.registry.clone(), name.repository.clone()), list)
+            .get_or_try_init((name.registry.clone(), name.repository.clone()), list)
             .await
     }
 
     /// The tags of an image's repository as this run has listed them; `None` if it has not.
     pub(super) fn listed_tags(&self, name: &ImageRef) -> Listing {
         self.listings
-            .known(&(name.registry.clone(), name.repository.clone()))?
+            .get(&(name.registry.clone(), name.repository.clone()))?
     }
 
     /// The manifests that refer to `subject` by the registry's list, or `None` if there is no list.
@@ -219,7 +220,9 @@ impl Repositories {
         subject: &Digest,
     ) -> Result<Option<Vec<Descriptor>>, HttpError> {
         let address = session.repository_address(repository);
-        if !self.may_have_api(&address) {
+        if self.may_have_api(&address) {
+            debug!(repository = %address, %subject, "asking the referrers API");
+        } else {
             let base = session.repository_address("");
             let namespace = namespace_of(&address);
             let probe = async || {
@@ -235,9 +238,10 @@ impl Repositories {
             };
             if self
                 .probes
-                .get(format!("{base} {namespace}"), probe)
+                .get_or_try_init(format!("{base} {namespace}"), probe)
                 .await?
             {
+                debug!(repository = %address, %subject, "no referrers API, as an earlier run found");
                 return Ok(None);
             }
         }

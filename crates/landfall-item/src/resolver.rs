@@ -471,7 +471,7 @@ impl Resolver {
     /// When it cannot be had, or is larger.
     pub async fn shared_file(&self, url: &str, most: usize) -> Result<Bytes, HttpError> {
         self.shared
-            .get(url.to_owned(), || self.small_file(url, most, None))
+            .get_or_try_init(url.to_owned(), || self.small_file(url, most, None))
             .await
     }
 

@@ -130,7 +130,7 @@ fn of_port(steps: &mut Steps, at: &str, what: &str, found: Result<ConnectOutcome
                 Some(via),
             )
         }
-        Ok(ConnectOutcome::Stopped(error)) => {
+        Ok(ConnectOutcome::Blocked(error)) => {
             let fix = format!("let {at} through at the firewall");
             (
                 CheckStatus::No,
@@ -181,7 +181,7 @@ fn of_range(
                 );
                 return steps.fix(usual_fix("name"));
             }
-            Ok(ConnectOutcome::Stopped(error)) => {
+            Ok(ConnectOutcome::Blocked(error)) => {
                 silent.push(port.to_string());
                 cause.get_or_insert(error);
             }

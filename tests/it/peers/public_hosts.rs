@@ -91,7 +91,7 @@ fn a_public_address_redirects_to_no_private_one_and_a_private_one_may() {
     let told = lock("http://203.0.113.9/address", 2, &["--site", "site.yaml"]);
     assert!(
         told.contains(
-            "'172.20.' in privateTargets of the site covers nothing; write 172.20.0.0/16"
+            "'172.20.' in privateTargets of the site matches no host; write 172.20.0.0/16"
         ),
         "{told}"
     );

@@ -144,7 +144,7 @@ fn an_unknown_authority_is_named_and_trusted_when_told() {
     let (code, report, _) = registry.mirror(", ca: none.pem");
     let message = report["error"]["message"].as_str().unwrap();
     assert!(
-        code == Some(2) && message.contains("conf/none.pem holds no certificate"),
+        code == Some(2) && message.contains("conf/none.pem contains no certificate"),
         "{message}"
     );
     assert!(
@@ -243,7 +243,7 @@ fn a_certificate_that_signed_itself_is_taken_where_it_is_named() {
     let registry = started(place, authority, own.clone(), "");
     let message = registry.fails("");
     assert!(
-        message.contains("signed by itself ('CN=registry') and not trusted here"),
+        message.contains("self-signed ('CN=registry') and not trusted here"),
         "{message}"
     );
     assert!(

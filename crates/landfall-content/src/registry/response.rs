@@ -4,7 +4,7 @@ use super::error_codes::is_quota_error;
 use super::scope::Scope;
 use super::session::{RegistrySession, host_of};
 use landfall_http::{
-    DistributionError, ErrorKind, HttpError, HttpResponse, SIGN_IN_HINT, is_html, title,
+    DistributionError, ErrorKind, HttpError, HttpResponse, SIGN_IN_HINT, is_html, page_title,
 };
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};
@@ -149,7 +149,7 @@ pub(super) fn describe(body: &[u8], content_type: Option<&str>) -> String {
         return format!(": {}", words.join("; "));
     }
     if content_type.is_some_and(|kind| kind.starts_with("text/html")) || is_html(body) {
-        let titled = title(body)
+        let titled = page_title(body)
             .map(|title| format!(", titled '{title}'"))
             .unwrap_or_default();
         return format!(" (an HTML page{titled}: from a proxy?)");

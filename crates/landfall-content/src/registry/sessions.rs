@@ -107,7 +107,9 @@ impl RegistrySessions {
 
     async fn session(&self, host: &str, mirrored: bool) -> Result<Arc<RegistrySession>, HttpError> {
         let connect = async || Ok(Arc::new(self.connect(host, mirrored).await?));
-        self.open.get((host.to_owned(), mirrored), connect).await
+        self.open
+            .get_or_try_init((host.to_owned(), mirrored), connect)
+            .await
     }
 
     async fn connect(&self, host: &str, mirrored: bool) -> Result<RegistrySession, HttpError> {
