@@ -14,6 +14,7 @@ mod verbs;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use landfall_model::redact_userinfo;
+use shared::logging::start_logging;
 use shared::output_file::check_output;
 use shared::page_recorder::PageRecorder;
 use shared::{CliError, Context, Exit, GlobalFlags, VerbOutcome, finish};
@@ -147,6 +148,9 @@ pub fn main() -> ExitCode {
             );
         }
     };
+    if let Err(error) = start_logging(cli.global.verbose, &context.progress) {
+        return finish(&name, &cli.global, &context.page, Err(error));
+    }
     // A verb may run for hours: a report that cannot be written must not be noticed afterwards.
     if let Some(report) = &cli.global.report
         && let Err(error) = check_output("the report", report)

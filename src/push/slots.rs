@@ -10,7 +10,9 @@ use landfall_content::HostLoad;
 use landfall_http::LendableSlot;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use tokio::sync::oneshot;
+use tracing::debug;
 
 /// One slot in this many takes the smallest blob first.
 const SMALLEST_FIRST: usize = 4;
@@ -115,6 +117,7 @@ impl UploadSlots {
 
     /// Waits for a slot for a blob of `size` bytes that `host` has.
     pub(super) async fn acquire(&self, size: u64, host: &Arc<str>) -> UploadSlot {
+        let began = Instant::now();
         let given = {
             let (slot, given) = oneshot::channel();
             let mut state = locked(&self.0.state);
@@ -133,9 +136,11 @@ impl UploadSlots {
         tokio::task::yield_now().await;
         dispatch(&self.0);
         // an upload stays among the waiting until the slot is given
-        given
+        let slot = given
             .await
-            .unwrap_or_else(|_| unreachable!("a slot is given to every upload that waits"))
+            .unwrap_or_else(|_| unreachable!("a slot is given to every upload that waits"));
+        debug!(size, %host, waited = ?began.elapsed(), "got an upload slot");
+        slot
     }
 }
 

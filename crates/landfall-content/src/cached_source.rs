@@ -9,6 +9,7 @@ use landfall_model::Limits;
 use landfall_model::report::SilentProgress;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot, watch};
+use tracing::debug;
 
 /// What a [`CachedSource`] does with blobs that the store lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,9 +101,12 @@ impl PartSource for CachedSource {
             let is_present = blocking(move || store.has_blob(&descriptor, false))
                 .await
                 .map_err(|failed| *failed.why)?;
+            let digest = &part.descriptor.digest;
             if is_present {
+                debug!(%digest, offset, "read from the store");
                 return self.local.open(part, offset).await;
             }
+            debug!(%digest, offset, policy = ?self.policy, "not in the store; read from upstream");
             match self.policy {
                 CachePolicy::ReadOnly => self.upstream.open(part, offset).await,
                 CachePolicy::ReadThrough => self.read_through(part, offset).await,

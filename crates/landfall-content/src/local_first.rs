@@ -9,6 +9,7 @@ use landfall_model::Digest;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
+use tracing::debug;
 
 /// How many local blobs are read at the same time. More need memory and are no faster.
 const MAX_LOCAL_STREAMS: usize = 4;
@@ -91,6 +92,7 @@ impl PartSource for LocalFirst {
             if self.has_local_copy(part)
                 && let Ok(opened) = self.open_local_copy(part, offset).await
             {
+                debug!(digest = %part.descriptor.digest, offset, "read from local content");
                 return Ok(opened);
             }
             self.upstream.open(part, offset).await

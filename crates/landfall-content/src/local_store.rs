@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use landfall_model::{Descriptor, Limits};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
+use tracing::{debug, info};
 
 /// A store whose blobs are local files.
 pub trait LocalStore: BlobStore {
@@ -78,6 +79,16 @@ impl BlobSink for LocalSink {
         Box::pin(async move {
             let keep_ranges = slots.is_some();
             let begun = blocking(move || store.begin(&descriptor, keep_ranges)).await?;
+            match &begun {
+                None => info!(digest = %blob.digest, "already in the store"),
+                Some((writer, ranges)) if writer.offset() > 0 || !ranges.is_empty() => info!(
+                    digest = %blob.digest,
+                    offset = writer.offset(),
+                    ranges = ranges.len(),
+                    "resuming a partial blob"
+                ),
+                Some(_) => debug!(digest = %blob.digest, size = blob.size, "receiving a blob"),
+            }
             let follower = self
                 .follower
                 .lock()

@@ -13,6 +13,7 @@ use landfall_model::Limits;
 use landfall_model::report::Progress;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tracing::warn;
 
 /// One part of a source while it is transferred to a sink.
 pub struct PartOpener {
@@ -214,6 +215,13 @@ impl PartOpener {
         let Some(pause) = pause else {
             return Err(self.note(FailedAttempt::reading(broken)));
         };
+        warn!(
+            digest = %self.part.descriptor.digest,
+            offset = at,
+            ?pause,
+            error = %broken,
+            "the source broke off; resuming at this offset"
+        );
         pause_for(pause).await;
         match self.open_with_slot(at).await {
             Ok(opened) => {

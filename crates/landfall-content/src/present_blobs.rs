@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use tracing::info;
 
 /// Returns every blob and manifest that must be stored for the entries, each digest once.
 pub fn unique_blobs(entries: impl Iterator<Item = LockEntry>) -> Vec<Descriptor> {
@@ -37,8 +38,14 @@ pub fn present_blobs(
     let (unhashed, recorded): (Vec<_>, Vec<_>) = wanted
         .into_iter()
         .partition(|descriptor| store.needs_hashing(descriptor, rehash));
+    info!(
+        to_hash = unhashed.len(),
+        by_journal = recorded.len(),
+        "checking which blobs are in the store"
+    );
     let mut present = hash_in_parallel(store, &unhashed, rehash, progress)?;
     present.extend(store.present_blobs(recorded)?);
+    info!(present = present.len(), "the store was checked");
     Ok(present)
 }
 

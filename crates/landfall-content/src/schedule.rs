@@ -5,9 +5,10 @@ use super::transfer_slot::{HostLoad, TransferSlot};
 use landfall_http::{Activity, ActivitySnapshot};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
+use tracing::debug;
 
 /// Something that a [`TransferSchedule`] begins.
 pub trait ScheduledTask {
@@ -29,6 +30,8 @@ pub struct TransferSchedule<T, R> {
     all_begun: watch::Sender<bool>,
     running: JoinSet<R>,
     watchdog: Watchdog,
+    /// When the schedule was made; its tasks have waited for a slot since.
+    began: Instant,
 }
 
 /// What happens next.
@@ -57,6 +60,7 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
             all_begun: watch::Sender::new(false),
             running: JoinSet::new(),
             watchdog,
+            began: Instant::now(),
         }
     }
 
@@ -111,6 +115,11 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
             if let Some((from, permit)) = self.slot(at)
                 && let Some(task) = self.queues[at].pop(&host)
             {
+                debug!(
+                    host = %host,
+                    waited = ?self.began.elapsed(),
+                    "a transfer slot is free; the next transfer begins"
+                );
                 let slot = TransferSlot::new(from, permit, self.hosts.clone(), host);
                 return Some(ScheduleStep::Begin(task, Arc::new(slot)));
             }

@@ -23,6 +23,7 @@ pub(super) mod listing;
 pub(super) mod lock_args;
 pub(super) mod lock_flags;
 pub(super) mod locked_charts;
+pub(super) mod logging;
 pub(super) mod manifest_args;
 pub(super) mod new_files;
 pub(super) mod open_bundle;

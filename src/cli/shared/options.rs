@@ -1,7 +1,7 @@
 //! The flags that every verb takes.
 
 use crate::cli::shared::progress::ProgressMode;
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use std::path::PathBuf;
 
 /// The global options.
@@ -39,6 +39,9 @@ pub(crate) struct GlobalFlags {
     /// Also write a report to this file: HTML if its name ends in .html, else JSON
     #[arg(long, global = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Log requests, retries and cache use; -vv logs more (see also LANDFALL_LOG)
+    #[arg(short = 'v', long = "verbose", global = true, action = ArgAction::Count)]
+    pub verbose: u8,
 }
 
 /// The format of stdout.

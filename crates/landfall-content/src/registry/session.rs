@@ -14,6 +14,7 @@ use reqwest::StatusCode;
 use reqwest::header::AUTHORIZATION;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tracing::debug;
 use url::Url;
 
 /// A session with one registry host. Its users share connections, tokens and what it learned.
@@ -178,6 +179,12 @@ impl RegistrySession {
             let (headers, url) = (response.headers.clone(), response.url.clone());
             response.discard().await;
             challenges += 1;
+            debug!(
+                url = %redacted_url(&url),
+                challenges,
+                was_signed = signed.is_some(),
+                "401: signing in"
+            );
             if is_redirected {
                 elsewhere += 1;
                 if elsewhere > self.transport.limits().attempts {

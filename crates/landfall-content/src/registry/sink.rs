@@ -12,6 +12,7 @@ use landfall_model::{Descriptor, Digest};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tracing::info;
 
 /// A repository of a registry as a [`BlobSink`].
 #[derive(Clone)]
@@ -69,7 +70,9 @@ impl BlobSink for RegistrySink {
 impl Inner {
     /// Begins the upload of a blob; `None` where the repository has it now.
     async fn begin(&self, blob: &Descriptor) -> Result<Option<UploadSession>, HttpError> {
-        let (session, repository, digest) = (&*self.session, &*self.repository, &blob.digest);
+        let session = &*self.session;
+        let repository = &*self.repository;
+        let digest = &blob.digest;
         if let Some(from) = self
             .from
             .as_deref()
@@ -79,13 +82,20 @@ impl Inner {
                 .open_upload(repository, Some(digest), Some(from))
                 .await
             {
-                Ok(None) => return Ok(None),
+                Ok(None) => {
+                    info!(%digest, repository, from, "mounted");
+                    return Ok(None);
+                }
                 Ok(Some(upload)) if session.has_blob(repository, digest).await? => {
                     // an earlier run brought it; the upload that was opened is given back
+                    info!(%digest, repository, "already in the repository");
                     session.cancel(repository, upload).await;
                     return Ok(None);
                 }
-                Ok(Some(upload)) => return Ok(Some(upload)),
+                Ok(Some(upload)) => {
+                    info!(%digest, repository, from, "not mounted; uploading");
+                    return Ok(Some(upload));
+                }
                 Err(error)
                     if refuses_mount(&error) && !is_quota_error(error.kind, &error.codes) =>
                 {
@@ -100,8 +110,10 @@ impl Inner {
                 .await;
         }
         if session.has_blob(repository, digest).await? {
+            info!(%digest, repository, "already in the repository");
             return Ok(None);
         }
+        info!(%digest, repository, size = blob.size, "uploading");
         session.open_upload(repository, Some(digest), None).await
     }
 

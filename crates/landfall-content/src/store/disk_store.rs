@@ -12,6 +12,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tracing::{debug, trace};
 
 /// The store. Cheap to clone; several processes may use one store at once.
 #[derive(Debug, Clone)]
@@ -138,9 +139,12 @@ impl DiskStore {
             Err(error) => return Err(io("look at", &path)(error)),
         };
         if self.0.records.fits(digest, &metadata) {
+            trace!(%digest, "in the store; the journal fits");
             return Ok(metadata.len() == size);
         }
-        self.check(digest, &path, size)
+        let is_good = self.check(digest, &path, size)?;
+        debug!(%digest, is_good, "in the store, but not in its journal; hashed again");
+        Ok(is_good)
     }
 
     /// Whether a file is there that must be hashed before it counts; with `rehash`, whatever the
