@@ -542,7 +542,7 @@ fn a_bundle_comes_before_what_was_pushed_under_its_names_and_says_so() {
     assert!(
         server
             .log()
-            .contains("library/nginx:1.27: what a bundle has is served"),
+            .contains("library/nginx:1.27: serving the bundle's image"),
         "{}",
         server.log()
     );

@@ -160,7 +160,7 @@ fn a_text_browser_reads_every_command_without_a_script() {
         server.url()
     );
     for words in [
-        "What is here",
+        "Contents",
         "1 item found",
         "https://dl.k8s.io/v1/kubelet",
         &curl,

@@ -1,54 +1,55 @@
-//! Why the server does not start.
+//! Errors that keep the server from starting.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why the server does not start.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// `--listen` is not an address.
+    /// The value of `--listen` is not an address.
     #[error("cannot listen at '{address}': {why}; write HOST:PORT, as in 127.0.0.1:5000")]
     Address {
         /// The value of `--listen`.
         address: String,
-        /// The system's answer.
+        /// What is wrong with it.
         why: String,
     },
-    /// The system refuses the address.
-    #[error("cannot listen at {address}: {source}; name another with --listen HOST:PORT")]
+    /// The system refuses to listen at the address.
+    #[error("cannot listen at {address}: {source}; use another address with --listen HOST:PORT")]
     Listen {
         /// The value of `--listen`.
         address: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// Everybody on the network could push, which nobody allowed.
+    /// The server would accept pushes from the network without authentication.
     #[error(
-        "--writable at {address} would let everybody who reaches it push images; name who may with --htpasswd \
-         FILE, or say --anonymous-push if that is meant"
+        "refusing to accept pushes from everybody who reaches {address}; list the users in a file \
+         with --htpasswd FILE, or allow everybody with --anonymous-push"
     )]
     Exposed {
         /// An address beyond loopback.
         address: SocketAddr,
     },
     /// The folder of `--writable` cannot be used.
-    #[error("cannot use {dir} for pushes: {source}")]
+    #[error("cannot store pushes in {dir}: {source}")]
     Writable {
         /// The folder.
         dir: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another process serves the folder.
+    /// Another process serves the folder of `--writable`.
     #[error(
-        "{dir} is served by another landfall already; end it or name another folder with --writable"
+        "cannot store pushes in {dir}: another landfall process is using it; stop that process or \
+         choose another folder with --writable"
     )]
     Busy {
         /// The folder.
         dir: PathBuf,
     },
-    /// Certificate or key cannot be used.
+    /// A certificate or its key cannot be used.
     #[error("cannot use {path} for TLS: {why}")]
     Tls {
         /// The file.
@@ -56,7 +57,7 @@ pub enum ServeError {
         /// What is wrong with it.
         why: String,
     },
-    /// The password file cannot be used.
+    /// A password file cannot be used.
     #[error("cannot use the password file {path}: {why}")]
     PasswordFile {
         /// The file.
@@ -64,7 +65,7 @@ pub enum ServeError {
         /// What is wrong with it.
         why: String,
     },
-    /// No key can be made for what is remembered of passwords.
-    #[error("the system gives no random numbers, which --htpasswd needs")]
+    /// The system provides no random numbers for the key that protects remembered passwords.
+    #[error("cannot start with --htpasswd: the system provides no random numbers")]
     Random,
 }

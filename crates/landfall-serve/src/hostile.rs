@@ -1,7 +1,7 @@
-//! Bundles of somebody who lies, and foreign bases: not a byte of them leaves the server.
+//! Hostile bundles and bases: the server sends none of their bytes.
 
-use super::testing::{answer, get, image, memory, start};
-use super::{ServedBundle, ServedContent};
+use crate::testing::{get, image, memory, send, start};
+use crate::{ServedBundle, ServedContent};
 use landfall_bundle::Bundle;
 use landfall_bundle::testkit::sample::lying;
 use landfall_content::{BlobRead, VerifiedRead};
@@ -15,7 +15,7 @@ fn layer(seed: u8) -> Vec<u8> {
         .collect()
 }
 
-/// A bundle of the lock with `honest`, served with these others for what it leaves out.
+/// The content of a server for `bundle`, which searches blobs in `content`.
 fn served(bundle: &Bundle, content: Vec<Arc<dyn VerifiedRead>>) -> ServedContent {
     let named = named(bundle.lock().unwrap(), Arc::new(bundle.clone()));
     ServedContent {
@@ -25,7 +25,7 @@ fn served(bundle: &Bundle, content: Vec<Arc<dyn VerifiedRead>>) -> ServedContent
     }
 }
 
-/// A bundle of this lock and content.
+/// A served bundle with this lock and content.
 fn named(lock: Lock, blobs: Arc<dyn BlobRead>) -> ServedBundle {
     ServedBundle {
         changes: None,
@@ -125,7 +125,7 @@ fn a_lock_that_calls_a_manifest_a_web_page_has_it_sent_as_bytes() {
         }
     });
     for reference in ["1", &Digest::sha256(manifest).to_string()] {
-        let (head, body) = answer(
+        let (head, body) = send(
             &server.address,
             &format!("/v2/x/app/manifests/{reference}"),
             "",

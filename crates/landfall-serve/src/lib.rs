@@ -1,14 +1,11 @@
-//! The server of `landfall serve`: bundles, straight from the file, as an OCI registry, a file
-//! server and a plain page; and, on request, a registry that takes pushes, for sites that have
-//! none.
+//! The server of `landfall serve`. It serves bundles straight from their files as an OCI registry, a
+//! file server and a web page. With `--writable` it is also a registry that accepts pushes.
 //!
-//! [`serve`] is the server. A request goes from `listen` by way of `connections` and `router` to
-//! the handler of its `route`: `pull`, `blob_upload`, `manifest_upload`, `page`. What the handlers
-//! share is in `state`. `origin` finds files under their original URLs, and `registry_source` offers what a
-//! registry holds. [`export_files`] writes the files for a web server that is there already.
-//!
-//! It imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-item`. Begin with
-//! `run.rs` and `router.rs`.
+//! A request is accepted in `accept`, authenticated and dispatched in `router`, and answered by a
+//! handler in `api`, `page` or `blobs`. The handlers share [`ServerState`](state::ServerState).
+//! Below it are `catalog` (names to digests), `writable` (pushed content), `sign_in`, `connections`
+//! and `observe`. `registry_source` serves the content of another registry. [`export_files`] writes
+//! the files for an existing web server instead of serving them.
 //!
 //! # Verification, connections and reloads
 //!
@@ -17,60 +14,50 @@
 //! verified over a reload, and a file that looks different is hashed again. Over plain http,
 //! stored content is sent with `sendfile` after its checksums were compared.
 //!
-//! Each connection has a seat, which knows when bytes arrived or left and whether the client must
-//! act next; each request has a place in flight up to the last byte of its response. A stalled
-//! client loses both as soon as another client needs them. A request gets its place once its
+//! Each connection has an entry in a table, which knows when bytes arrived or left and whether the
+//! client must act next; each request has a permit up to the last byte of its response. A stalled
+//! client loses both as soon as another client needs them. A request gets its permit once its
 //! password is known to be right: bcrypt results are cached by a keyed hash, and client addresses
 //! take turns while they wait.
 //!
-//! A reload makes a new state for the requests that follow. In the folder for pushes, a lock keeps
-//! what a manifest needs until the manifest names it; removals take that lock alone, after they
-//! have read what all manifests name, so pushes wait only while files are removed.
+//! A reload creates a new state for the requests that follow. In the folder for pushes, a lock
+//! keeps what a manifest needs until the manifest names it; removals take that lock alone, after
+//! they have read what all manifests name, so pushes wait only while files are removed.
+//!
+//! It imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-item`. Begin with
+//! `run.rs` and `router.rs`.
 
-mod auth;
-mod blob_body;
-mod blob_response;
-mod blob_upload;
-mod buffers;
-mod bundles;
-mod chart_table;
+mod accept;
+mod api;
+mod blobs;
+mod body_buffers;
+mod catalog;
 mod connections;
-mod deletion;
+mod current_state;
 mod error;
 mod export;
-mod file_table;
-mod freshness;
 #[cfg(test)]
 mod hostile;
-mod known_blobs;
 mod listen;
-mod lookup;
-mod manifest_upload;
 mod metrics_page;
 mod observe;
 mod options;
-mod origin;
 mod page;
-mod passwords;
-mod pull;
-mod range;
-mod referrers;
+mod refresh;
 mod registry_source;
-mod repository;
+mod request_host;
 mod response;
 mod route;
 mod router;
 mod run;
-mod sign_in_queue;
+mod sign_in;
 mod state;
 #[cfg(any(test, feature = "testkit"))]
 pub mod testing;
 mod upload_sessions;
+mod verified_blobs;
 mod writable;
 
-#[cfg(any(test, fuzzing, feature = "testkit"))]
-pub use auth::fuzz;
-pub use auth::{AccessRight, HtpasswdUsers};
 pub use error::ServeError;
 pub use export::{ExportError, export_charts, export_files, export_packages};
 pub use observe::{AccessLog, LogTarget};
@@ -80,3 +67,6 @@ pub use options::{
 };
 pub use registry_source::{DeliveredContent, RegistrySourceError, find_delivered};
 pub use run::serve;
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub use sign_in::fuzz;
+pub use sign_in::{AccessRight, HtpasswdUsers};

@@ -1,138 +1,138 @@
-//! The page of `/metrics`, in the text format of Prometheus.
+//! The response to `/metrics`, in the text format of Prometheus.
 
-use super::state::State;
+use crate::state::ServerState;
 use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The page.
-pub(super) fn metrics_page(state: &State) -> String {
+/// The metrics of the server. Optional features have their metrics only when they are in use.
+pub(crate) fn metrics_page(state: &ServerState) -> String {
     let metrics = &state.observer.metrics;
-    let mut page = Page(String::new());
-    let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let mut text = MetricsText(String::new());
     let requests = metrics.requests();
-    page.head(
+    text.head(
         "requests_total",
         "counter",
         "Requests answered, by method and status.",
     );
     for ((method, status), count) in &requests {
-        page.value(
+        text.value(
             &format!("requests_total{{method=\"{method}\",code=\"{status}\"}}"),
             count,
         );
     }
-    let seconds = metrics.seconds();
-    page.head(
+    text.head(
         "request_seconds",
         "summary",
-        "Time from the head of a request to the end of its answer.",
+        "Time from the head of a request to the end of its response.",
     );
-    page.value("request_seconds_sum", seconds);
-    page.value("request_seconds_count", requests.values().sum::<u64>());
-    page.counter(
+    text.value("request_seconds_sum", metrics.seconds());
+    text.value("request_seconds_count", requests.values().sum::<u64>());
+    text.counter(
         "sent_bytes_total",
-        "Bytes of bodies sent.",
+        "Bytes sent in response bodies.",
         load(&metrics.bytes_sent),
     );
-    page.gauge(
+    text.gauge(
         "requests_in_flight",
-        "Requests being answered.",
-        state.in_flight.count(),
+        "Requests in progress.",
+        state.requests.count(),
     );
-    page.gauge("connections", "Open connections.", state.seats.count());
-    page.head(
+    text.gauge(
+        "connections",
+        "Open connections.",
+        state.connections.count(),
+    );
+    text.head(
         "connections_closed_total",
         "counter",
         "Connections closed by the server, by cause.",
     );
-    for (why, count) in ["idle", "stalled", "room"].iter().zip(&state.seats.closed) {
-        page.value(
-            &format!("connections_closed_total{{why=\"{why}\"}}"),
-            load(count),
-        );
+    for (why, count) in state.connections.closed_by_cause() {
+        text.value(&format!("connections_closed_total{{why=\"{why}\"}}"), count);
     }
     if let Some(users) = &state.users {
-        page.gauge(
+        text.gauge(
             "sign_ins",
             "Sign-ins that wait for the comparison of a password.",
             state.sign_ins.count(),
         );
-        page.counter(
+        text.counter(
             "passwords_compared_total",
-            "Passwords compared by bcrypt.",
-            users.compared(),
+            "Passwords compared with bcrypt.",
+            users.passwords_compared(),
         );
     }
-    let known = &state.known;
-    page.counter(
+    text.counter(
         "blobs_hashed_total",
         "Blobs hashed before they were served.",
-        load(&known.hashed),
+        load(&state.verified_blobs.hashed),
     );
-    page.counter(
+    text.counter(
         "blobs_damaged_total",
-        "Blobs found damaged, and not served.",
-        load(&known.damaged),
+        "Damaged blobs, which were not served.",
+        load(&state.verified_blobs.damaged),
     );
-    page.counter(
+    text.counter(
         "reloads_total",
-        "Reloads that succeeded.",
+        "Successful reloads.",
         load(&metrics.reloads),
     );
     if state.is_outdated.is_some() {
-        let (asked, failed) = (load(&state.freshness.asked), load(&state.freshness.failed));
-        page.counter(
+        text.counter(
             "pointer_reads_total",
-            "How often the store was asked what is to be served.",
-            asked,
+            "Requests to the store for what is currently published.",
+            load(&state.refresh.refreshes),
         );
-        page.counter(
+        text.counter(
             "pointer_failures_total",
-            "How often it did not say.",
-            failed,
+            "Requests to the store that failed.",
+            load(&state.refresh.failures),
         );
     }
     if state.redirect {
-        let redirects = load(&metrics.redirects);
-        page.counter(
+        text.counter(
             "redirects_total",
-            "Blobs answered by links to the object store.",
-            redirects,
+            "Blobs answered with redirects to the object store.",
+            load(&metrics.redirects),
         );
     }
-    page.gauge(
+    text.gauge(
         "draining",
         "1 while the server is about to stop.",
         u8::from(state.draining.load(Ordering::Relaxed)),
     );
     if let Some(log) = &state.observer.log {
-        page.counter(
+        text.counter(
             "log_lines_lost_total",
-            "Lines of the access log left out.",
-            log.lost(),
+            "Lines that the access log lacks because the disk was too slow.",
+            log.lost_lines(),
         );
     }
     if let Some(store) = &state.writable {
-        page.gauge("uploads", "Uploads in progress.", state.uploads.count());
-        page.gauge(
+        text.gauge("uploads", "Uploads in progress.", state.uploads.count());
+        text.gauge(
             "writable_bytes",
             "Bytes in the folder for pushes.",
-            store.room().used(),
+            store.quota().used(),
         );
-        if let Some(most) = store.room().most() {
-            page.gauge(
+        if let Some(max) = store.quota().max() {
+            text.gauge(
                 "writable_max_bytes",
-                "Bytes that the folder for pushes may have.",
-                most,
+                "Maximum bytes in the folder for pushes.",
+                max,
             );
         }
     }
-    page.0
+    text.0
 }
 
-struct Page(String);
+fn load(count: &AtomicU64) -> u64 {
+    count.load(Ordering::Relaxed)
+}
 
-impl Page {
+struct MetricsText(String);
+
+impl MetricsText {
     fn head(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(
             self.0,

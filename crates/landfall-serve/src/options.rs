@@ -1,7 +1,7 @@
-//! What to serve and how, and what a running server reports.
+//! The options of the server, the content that it serves, and what it reports when it has started.
 
-use super::auth::HtpasswdUsers;
-use super::observe::AccessLog;
+use crate::observe::AccessLog;
+use crate::sign_in::HtpasswdUsers;
 use futures_util::future::BoxFuture;
 use landfall_content::{BlobRead, VerifiedRead};
 use landfall_item::GeneratedFile;
@@ -13,127 +13,127 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A bundle, or anything else that has a lock and content.
+/// A bundle, or another source with a lock and content, such as a registry.
 #[derive(Clone)]
 pub struct ServedBundle {
-    /// Its name for people, such as its file name.
+    /// The name that the page and messages show, such as the file name.
     pub name: String,
-    /// Its digest, where it has one.
+    /// The bundle digest; `None` if the source is not a bundle.
     pub digest: Option<Digest>,
-    /// What a partial bundle lacks, by kind and name.
+    /// The items that a partial bundle lacks, by kind and name.
     pub missing: Vec<String>,
-    /// The keys of its signatures, which nobody has checked here.
+    /// The keys of its signatures. The server does not verify them.
     pub signatures: Vec<String>,
-    /// What it holds.
+    /// The items.
     pub lock: Lock,
-    /// What it says to hold, its bases included.
+    /// The content of the items, including what a delta takes from its bases.
     pub blobs: Arc<dyn BlobRead>,
-    /// What is new in it, where that is known.
+    /// What changed since an older bundle, if one is known.
     pub changes: Option<BundleChanges>,
-    /// The destinations at the registry that holds it, where it is no bundle: images are pulled
-    /// from there, not from here.
+    /// The destinations at the registry that holds the content, if the source is a registry.
+    /// Clients pull images from there, not from this server.
     pub registry: Option<DestinationMap>,
 }
 
-/// What is new since something older.
+/// The differences between a bundle and an older one.
 #[derive(Debug, Clone)]
 pub struct BundleChanges {
-    /// The name of what is older.
+    /// The name of the older bundle.
     pub since: String,
-    /// What differs.
+    /// The differences, in the order in which the page lists them.
     pub changes: Vec<BundleChange>,
 }
 
-/// One difference.
+/// An item that differs between two bundles.
 #[derive(Debug, Clone)]
 pub struct BundleChange {
-    /// What became of it: `added`, `removed`, and so on.
+    /// The kind of change: `added`, `removed`, `moved` and so on.
     pub change: &'static str,
-    /// Its kind.
+    /// The kind of the item.
     pub kind: EntryKind,
-    /// Its name.
+    /// The name of the item in the lock.
     pub name: String,
-    /// The digest that it had, and the one that it has.
+    /// The digests in the older and in the newer bundle.
     pub digests: [Option<Digest>; 2],
 }
 
-/// How to serve. It stays as it is as long as the server runs.
+/// Options that stay the same as long as the server runs.
 pub struct ServeOptions<'a> {
-    /// `HOST:PORT`, with `http://` or `https://` before it or without; port 0 takes a free one.
+    /// Where to listen: `HOST:PORT`, optionally with `http://` or `https://` before it. Port 0
+    /// selects a free port.
     pub listen: Vec<String>,
-    /// The registry of rewritten references; this server's own address by default.
+    /// The registry that references were rewritten to; by default the server's own address.
     pub target: Option<TargetRegistry>,
     /// The site, for its destination paths.
     pub site: Option<&'a Site>,
-    /// The folder for pushes.
+    /// The folder for pushed content. Without it the server is read-only.
     pub writable: Option<PathBuf>,
-    /// How many bytes it may have.
+    /// The maximum size of the folder for pushed content, in bytes.
     pub max_bytes: Option<u64>,
-    /// Whether everybody may push, also beyond loopback.
+    /// Allows everybody to push, even when listening beyond loopback.
     pub anonymous_push: bool,
-    /// Whether big blobs are answered by links to where they stand, where there are such links.
+    /// Answers requests for large blobs in an object store with redirects to it.
     pub redirect: bool,
-    /// How long it goes on answering after it was told to stop, while it says that it is not ready.
+    /// How long to keep answering after the stop signal, while `/readyz` reports 503.
     pub drain: Duration,
-    /// Where each request is told.
+    /// The access log; `None` writes none.
     pub log: Option<AccessLog>,
-    /// Bounds.
+    /// Bounds on memory, connections and sizes.
     pub limits: Limits,
-    /// Where warnings go.
+    /// Receives warnings.
     pub progress: Arc<dyn Progress>,
 }
 
-/// What is served, and to whom. A reload reads it anew.
+/// The content that is served, and who may use it. A reload reads it again.
 #[derive(Default)]
 pub struct ServedContent {
-    /// What is served by name. Where two bundles hold one name, the later one counts.
+    /// The bundles, served by name and by digest. If two contain the same name, the later wins.
     pub bundles: Vec<ServedBundle>,
-    /// All content, in the order in which it is looked for: the bundles, and what deltas take from
-    /// elsewhere.
+    /// All content, in the order in which it is searched: bundles first, then what deltas take
+    /// from elsewhere.
     pub content: Vec<Arc<dyn VerifiedRead>>,
-    /// What was served before by name, and is still there by digest.
+    /// Bundles that were served before; their content is still served by digest.
     pub earlier: Vec<ServedBundle>,
-    /// Whether all of this is outdated by now. Asked before each look-up by name, where it is
-    /// there.
+    /// Checks before each request by name whether this content is outdated.
     pub is_outdated: Option<OutdatedCheck>,
-    /// Metadata of packages that is made here, in place of what the bundles have.
+    /// Package metadata that the server generates, replacing that of the bundles.
     pub made: Vec<GeneratedFile>,
-    /// Who may use the API; everybody by default.
+    /// The users of the API; `None` allows everybody.
     pub users: Option<HtpasswdUsers>,
-    /// How to point nodes here.
+    /// Generates the configuration of nodes for the page.
     pub guides: Option<NodeGuides>,
-    /// Certificate chains and their keys, PEM; each is for the names that it covers, the first one
-    /// for all others.
+    /// PEM files with certificate chains and their keys. Each certificate is used for the names
+    /// that it covers, the first one also for all other names.
     pub tls: Vec<(PathBuf, PathBuf)>,
 }
 
-/// Finds out whether what is served is outdated; an error says why nobody knows.
+/// Checks whether the served content is outdated. An error says why that is unknown.
 pub type OutdatedCheck = Arc<dyn Fn() -> BoxFuture<'static, Result<bool, String>> + Send + Sync>;
 
-/// Makes the configuration with which nodes ask a server that they reach as `host[:port]`, over TLS
-/// or not.
+/// Generates the configuration for nodes that reach the server as `host[:port]` (first argument),
+/// over TLS or not (second argument).
 pub type NodeGuides = Arc<dyn Fn(&str, bool) -> Vec<NodeGuide> + Send + Sync>;
 
-/// Configuration of one kind of node.
+/// The configuration of one container runtime or distribution.
 #[derive(Debug, Clone)]
 pub struct NodeGuide {
-    /// Its word, such as `containerd`.
+    /// The platform as `landfall render` names it, such as `containerd`.
     pub title: String,
-    /// What it is, in a line.
+    /// A description of the platform in one line.
     pub about: String,
-    /// Each file with its path on a node.
+    /// The configuration files: path on a node, and content.
     pub files: Vec<(String, String)>,
-    /// What else there is to say.
+    /// Further instructions, one paragraph each.
     pub notes: Vec<String>,
 }
 
-/// What a started server serves.
+/// What a server reports when it has started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerInfo {
-    /// `http://127.0.0.1:5000`, for each address.
+    /// The URL of each address, as in `http://127.0.0.1:5000`.
     pub urls: Vec<String>,
-    /// The number of items of each kind, also where it is 0.
+    /// The number of items of each kind, including kinds with none.
     pub items: Vec<EntryCount>,
-    /// Whether it takes pushes.
+    /// Whether the server accepts pushes.
     pub writable: bool,
 }

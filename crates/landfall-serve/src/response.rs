@@ -1,6 +1,6 @@
-//! Responses: how they are built, and errors as the distribution API sends them.
+//! Building responses, and errors in the format of the distribution API.
 
-use super::writable::KeepError;
+use crate::writable::WritableStoreError;
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use axum::http::{HeaderValue, StatusCode};
@@ -9,146 +9,159 @@ use serde_json::json;
 use std::io;
 use tokio::task::spawn_blocking;
 
-/// `Docker-Content-Digest`, which clients compare with the content that they get.
-pub(super) const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
+/// `Docker-Content-Digest`: clients compare it with the content that they receive.
+pub(crate) const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 
 /// A response of this server.
-pub(super) type Response = axum::http::Response<Body>;
+pub(crate) type ServerResponse = axum::http::Response<Body>;
 
-/// Why a request fails. It becomes the error body of the API (distribution-spec "Error Codes").
+/// Why a request fails. Becomes an error body of the API (distribution-spec "Error Codes").
 #[derive(Debug)]
-pub(super) struct ApiError {
-    pub(super) status: StatusCode,
-    pub(super) code: &'static str,
-    pub(super) message: String,
-    pub(super) headers: Vec<(HeaderName, String)>,
-    /// Whether the server logs it: the fault is on its own side.
-    pub(super) log: bool,
+pub(crate) struct RequestError {
+    pub(crate) status: StatusCode,
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) headers: Vec<(HeaderName, String)>,
+    /// Whether the error is logged: the server, not the client, caused it.
+    pub(crate) is_logged: bool,
 }
 
-impl ApiError {
-    pub(super) fn new(
+impl RequestError {
+    pub(crate) fn new(
         status: StatusCode,
         code: &'static str,
         message: impl Into<String>,
-    ) -> ApiError {
-        ApiError {
+    ) -> RequestError {
+        RequestError {
             status,
             code,
             message: message.into(),
             headers: Vec::new(),
-            log: false,
+            is_logged: false,
         }
     }
 
-    pub(super) fn bad(code: &'static str, message: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::BAD_REQUEST, code, message)
+    pub(crate) fn bad_request(code: &'static str, message: impl Into<String>) -> RequestError {
+        RequestError::new(StatusCode::BAD_REQUEST, code, message)
     }
 
-    pub(super) fn not_found(code: &'static str, message: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::NOT_FOUND, code, message)
+    pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> RequestError {
+        RequestError::new(StatusCode::NOT_FOUND, code, message)
     }
 
-    pub(super) fn denied(message: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::FORBIDDEN, "DENIED", message)
+    pub(crate) fn denied(message: impl Into<String>) -> RequestError {
+        RequestError::new(StatusCode::FORBIDDEN, "DENIED", message)
     }
 
-    pub(super) fn method(message: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "UNSUPPORTED", message)
+    pub(crate) fn method_not_allowed(message: impl Into<String>) -> RequestError {
+        RequestError::new(StatusCode::METHOD_NOT_ALLOWED, "UNSUPPORTED", message)
     }
 
-    /// The fault is on the server's side.
-    pub(super) fn internal(message: impl Into<String>) -> ApiError {
-        ApiError {
-            log: true,
-            ..ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "UNKNOWN", message)
+    pub(crate) fn internal(message: impl Into<String>) -> RequestError {
+        RequestError {
+            is_logged: true,
+            ..RequestError::new(StatusCode::INTERNAL_SERVER_ERROR, "UNKNOWN", message)
         }
     }
 
     /// The folder of `--writable` cannot be read or written.
-    pub(super) fn disk(error: io::Error) -> ApiError {
-        KeepError::Disk(error).into()
+    pub(crate) fn disk(error: io::Error) -> RequestError {
+        WritableStoreError::Disk(error).into()
     }
 
-    pub(super) fn with(mut self, name: HeaderName, value: impl Into<String>) -> ApiError {
+    pub(crate) fn with_header(
+        mut self,
+        name: HeaderName,
+        value: impl Into<String>,
+    ) -> RequestError {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// As the API's JSON.
-    pub(super) fn into_json(self) -> Response {
+    /// The response for requests to the API.
+    pub(crate) fn into_json(self) -> ServerResponse {
         let errors = json!({"errors": [{"code": self.code, "message": self.message}]});
-        self.finish("application/json", errors.to_string())
+        self.into_response("application/json", errors.to_string())
     }
 
-    /// As plain text, for requests outside of the API.
-    pub(super) fn into_text(self) -> Response {
+    /// The response for all other requests.
+    pub(crate) fn into_text(self) -> ServerResponse {
         let text = format!("{}\n", self.message);
-        self.finish("text/plain; charset=utf-8", text)
+        self.into_response("text/plain; charset=utf-8", text)
     }
 
-    fn finish(self, kind: &str, body: String) -> Response {
-        let mut response = bytes(self.status, kind, body.into_bytes());
-        self.headers
-            .into_iter()
-            .for_each(|(name, value)| set(&mut response, name, &value));
+    fn into_response(self, content_type: &str, body: String) -> ServerResponse {
+        let mut response = response_with_body(self.status, content_type, body.into_bytes());
+        for (name, value) in self.headers {
+            set_header(&mut response, name, &value);
+        }
         response
     }
 }
 
-impl From<ContentError> for ApiError {
-    fn from(error: ContentError) -> ApiError {
+impl From<ContentError> for RequestError {
+    fn from(error: ContentError) -> RequestError {
         match error {
-            ContentError::Missing { .. } => ApiError::not_found("BLOB_UNKNOWN", error.to_string()),
-            other => ApiError::internal(other.to_string()),
-        }
-    }
-}
-
-impl From<KeepError> for ApiError {
-    fn from(error: KeepError) -> ApiError {
-        match error {
-            KeepError::Digest { .. } => ApiError::bad("DIGEST_INVALID", error.to_string()),
-            KeepError::Full { .. } | KeepError::Needed { .. } => {
-                ApiError::denied(error.to_string())
+            ContentError::Missing { .. } => {
+                RequestError::not_found("BLOB_UNKNOWN", error.to_string())
             }
-            KeepError::Disk(_) => ApiError::internal(error.to_string()),
+            other => RequestError::internal(other.to_string()),
         }
     }
 }
 
-/// A response with this body and its length.
-pub(super) fn bytes(status: StatusCode, kind: &str, body: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::empty());
+impl From<WritableStoreError> for RequestError {
+    fn from(error: WritableStoreError) -> RequestError {
+        let message = error.to_string();
+        match error {
+            WritableStoreError::WrongDigest { .. } => {
+                RequestError::bad_request("DIGEST_INVALID", message)
+            }
+            WritableStoreError::Full { .. } | WritableStoreError::InUse { .. } => {
+                RequestError::denied(message)
+            }
+            WritableStoreError::Disk(_) => RequestError::internal(message),
+        }
+    }
+}
+
+/// A response with this body, its media type and its length.
+pub(crate) fn response_with_body(
+    status: StatusCode,
+    content_type: &str,
+    body: Vec<u8>,
+) -> ServerResponse {
+    let mut response = ServerResponse::new(Body::empty());
     *response.status_mut() = status;
-    set(&mut response, CONTENT_TYPE, kind);
-    set(&mut response, CONTENT_LENGTH, &body.len().to_string());
+    set_header(&mut response, CONTENT_TYPE, content_type);
+    set_header(&mut response, CONTENT_LENGTH, &body.len().to_string());
     *response.body_mut() = Body::from(body);
     response
 }
 
 /// A response without a body.
-pub(super) fn empty(status: StatusCode) -> Response {
-    let mut response = Response::new(Body::empty());
+pub(crate) fn empty_response(status: StatusCode) -> ServerResponse {
+    let mut response = ServerResponse::new(Body::empty());
     *response.status_mut() = status;
+    // RFC 9110 §8.6: a 204 response must not have Content-Length
     if status != StatusCode::NO_CONTENT {
-        set(&mut response, CONTENT_LENGTH, "0");
+        set_header(&mut response, CONTENT_LENGTH, "0");
     }
     response
 }
 
-/// Sets a header. A value that a header cannot hold is left out.
-pub(super) fn set(response: &mut Response, name: HeaderName, value: &str) {
+/// Sets a header. A value with characters that no header may contain is omitted.
+pub(crate) fn set_header(response: &mut ServerResponse, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }
 }
 
-/// Runs work that may wait for a disk on a thread for blocking work.
-pub(super) async fn blocking<T: Send + 'static>(
+/// Runs work that may wait for a disk on the thread pool for blocking work.
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ApiError> {
+) -> Result<T, RequestError> {
     spawn_blocking(work)
         .await
-        .map_err(|stopped| ApiError::internal(stopped.to_string()))
+        .map_err(|stopped| RequestError::internal(stopped.to_string()))
 }

@@ -1,12 +1,12 @@
-//! Routes of the distribution API: which resource a path names, and the values of its query.
+//! Routes of the distribution API: the resource that a path names, and the values of its query.
 
-use super::response::ApiError;
+use crate::response::RequestError;
 use landfall_model::{Digest, is_repository, is_tag};
 use percent_encoding::percent_decode_str;
 
 /// The resource that a path below `/v2/` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Route {
+pub(crate) enum Route {
     /// `/v2/`
     Version,
     /// `/v2/_catalog`
@@ -14,7 +14,7 @@ pub(super) enum Route {
     /// `/v2/NAME/tags/list`
     Tags(String),
     /// `/v2/NAME/manifests/REFERENCE`
-    Manifest(String, Reference),
+    Manifest(String, ManifestReference),
     /// `/v2/NAME/blobs/DIGEST`
     Blob(String, Digest),
     /// `/v2/NAME/blobs/uploads/`
@@ -27,89 +27,92 @@ pub(super) enum Route {
 
 /// `<reference>` of the distribution-spec: what names a manifest in its repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reference {
-    /// A tag by the grammar.
+pub(crate) enum ManifestReference {
     Tag(String),
-    /// A digest.
     Digest(Digest),
-    /// Neither; no manifest can have this name.
-    Neither(String),
+    /// Neither a tag nor a digest by their grammars; no manifest can have this name.
+    Invalid(String),
 }
 
 impl Route {
-    /// Reads a path, still percent-encoded, that begins with `/v2`.
-    ///
-    /// # Errors
-    /// When the API has no such path, or a name or digest in it is not well formed.
-    pub(super) fn parse(path: &str) -> Result<Route, ApiError> {
+    /// Parses a percent-encoded path that begins with `/v2`. Fails if the API has no such path, or
+    /// if a name or digest in it is malformed.
+    pub(crate) fn parse(path: &str) -> Result<Route, RequestError> {
         let path = percent_decode_str(path).decode_utf8_lossy();
-        let unknown = || {
-            ApiError::not_found(
-                "NAME_UNKNOWN",
-                "there is no such resource in the distribution API",
-            )
-        };
-        let rest = path.strip_prefix("/v2").ok_or_else(unknown)?;
-        match rest {
+        let path = path.strip_prefix("/v2").ok_or_else(unknown_route)?;
+        match path {
             "" | "/" => return Ok(Route::Version),
             "/_catalog" | "/_catalog/" => return Ok(Route::Catalog),
             _ => {}
         }
-        let rest = rest.strip_prefix('/').ok_or_else(unknown)?;
-        let name = |text: &str| match is_repository(text) {
-            true => Ok(text.to_owned()),
-            false => Err(ApiError::bad(
-                "NAME_INVALID",
-                format!(
-                    "'{text}' is no repository name: lower-case letters, digits, and . _ - between them"
-                ),
-            )),
-        };
-        let digest = |text: &str| {
-            text.parse::<Digest>()
-                .map_err(|error| ApiError::bad("DIGEST_INVALID", error.to_string()))
-        };
-        if let Some(repository) = rest.strip_suffix("/tags/list") {
-            return Ok(Route::Tags(name(repository)?));
+        let path = path.strip_prefix('/').ok_or_else(unknown_route)?;
+        // parsed from the end: a repository name may contain the words of the API, too
+        if let Some(name) = path.strip_suffix("/tags/list") {
+            return Ok(Route::Tags(repository(name)?));
         }
-        if let Some(repository) = rest
+        if let Some(name) = path
             .strip_suffix("/blobs/uploads/")
-            .or_else(|| rest.strip_suffix("/blobs/uploads"))
+            .or_else(|| path.strip_suffix("/blobs/uploads"))
         {
-            return Ok(Route::Uploads(name(repository)?));
+            return Ok(Route::Uploads(repository(name)?));
         }
-        let (front, last) = rest.rsplit_once('/').ok_or_else(unknown)?;
-        if let Some(repository) = front.strip_suffix("/blobs/uploads") {
-            return Ok(Route::Upload(name(repository)?, last.to_owned()));
+        let (front, last) = path.rsplit_once('/').ok_or_else(unknown_route)?;
+        if let Some(name) = front.strip_suffix("/blobs/uploads") {
+            return Ok(Route::Upload(repository(name)?, last.to_owned()));
         }
-        let (repository, kind) = front.rsplit_once('/').ok_or_else(unknown)?;
-        match kind {
-            "manifests" if last.contains(':') => Ok(Route::Manifest(
-                name(repository)?,
-                Reference::Digest(digest(last)?),
-            )),
-            "manifests" if is_tag(last) => Ok(Route::Manifest(
-                name(repository)?,
-                Reference::Tag(last.to_owned()),
-            )),
-            "manifests" => Ok(Route::Manifest(
-                name(repository)?,
-                Reference::Neither(last.to_owned()),
-            )),
-            "blobs" => Ok(Route::Blob(name(repository)?, digest(last)?)),
-            "referrers" => Ok(Route::Referrers(name(repository)?, digest(last)?)),
-            _ => Err(unknown()),
+        let (name, resource) = front.rsplit_once('/').ok_or_else(unknown_route)?;
+        match resource {
+            "manifests" => Ok(Route::Manifest(repository(name)?, reference(last)?)),
+            "blobs" => Ok(Route::Blob(repository(name)?, digest(last)?)),
+            "referrers" => Ok(Route::Referrers(repository(name)?, digest(last)?)),
+            _ => Err(unknown_route()),
         }
     }
 }
 
+fn unknown_route() -> RequestError {
+    RequestError::not_found(
+        "NAME_UNKNOWN",
+        "there is no such resource in the distribution API",
+    )
+}
+
+fn repository(name: &str) -> Result<String, RequestError> {
+    if is_repository(name) {
+        return Ok(name.to_owned());
+    }
+    Err(RequestError::bad_request(
+        "NAME_INVALID",
+        format!(
+            "'{name}' is not a repository name: use lower-case letters and digits, with . _ or - \
+             between them"
+        ),
+    ))
+}
+
+fn digest(text: &str) -> Result<Digest, RequestError> {
+    text.parse().map_err(|error: landfall_model::DigestError| {
+        RequestError::bad_request("DIGEST_INVALID", error.to_string())
+    })
+}
+
+fn reference(text: &str) -> Result<ManifestReference, RequestError> {
+    if text.contains(':') {
+        Ok(ManifestReference::Digest(digest(text)?))
+    } else if is_tag(text) {
+        Ok(ManifestReference::Tag(text.to_owned()))
+    } else {
+        Ok(ManifestReference::Invalid(text.to_owned()))
+    }
+}
+
 /// The first value of `key` in a query string, decoded.
-pub(super) fn query(query: Option<&str>, key: &str) -> Option<String> {
-    queries(query, key).next()
+pub(crate) fn query_value(query: Option<&str>, key: &str) -> Option<String> {
+    query_values(query, key).next()
 }
 
 /// All values of `key` in a query string, decoded.
-pub(super) fn queries<'a>(
+pub(crate) fn query_values<'a>(
     query: Option<&'a str>,
     key: &'a str,
 ) -> impl Iterator<Item = String> + 'a {
@@ -133,7 +136,7 @@ mod tests {
             Some(Route::Tags("blobs/manifests".into())),
             "names may hold the API's own words"
         );
-        let manifest = Route::Manifest("a/b".into(), Reference::Digest(digest.clone()));
+        let manifest = Route::Manifest("a/b".into(), ManifestReference::Digest(digest.clone()));
         assert_eq!(
             route(&format!("/v2/a/b/manifests/{digest}")).ok(),
             Some(manifest.clone())
@@ -151,7 +154,7 @@ mod tests {
             route("/v2/a/blobs/uploads/7").ok(),
             Some(Route::Upload("a".into(), "7".into()))
         );
-        let neither = Route::Manifest("a".into(), Reference::Neither(".x".into()));
+        let neither = Route::Manifest("a".into(), ManifestReference::Invalid(".x".into()));
         assert_eq!(route("/v2/a/manifests/.x").ok(), Some(neither));
         for (path, code) in [
             ("/v2/../x/manifests/1", "NAME_INVALID"),

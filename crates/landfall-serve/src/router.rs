@@ -1,17 +1,18 @@
-//! One request: authentication, its route, and the handler that answers it.
+//! Handles one request: authentication, its route, and the handler that answers it.
 
-use super::auth::{AccessRight, Known};
-use super::blob_response::blob_response;
-use super::connections::Ticket;
-use super::lookup::{fresh, state_for};
-use super::metrics_page::metrics_page;
-use super::observe::User;
-use super::origin::Hosts;
-use super::pull::Answer;
-use super::response::{ApiError, Response, blocking, bytes, set};
-use super::route::Route;
-use super::state::State;
-use super::{blob_upload, chart_table, deletion, file_table, manifest_upload, origin, page, pull};
+use crate::api::{self, ReadResult};
+use crate::blobs::blob_response;
+use crate::catalog::{CHART_INDEX, media_type_of};
+use crate::connections::RequestPermit;
+use crate::current_state::{is_api_path, newest_state, state_for};
+use crate::metrics_page::metrics_page;
+use crate::observe::UserName;
+use crate::page;
+use crate::request_host::RequestHosts;
+use crate::response::{RequestError, ServerResponse, blocking, response_with_body, set_header};
+use crate::route::Route;
+use crate::sign_in::{AccessRight, AuthenticatedUser};
+use crate::state::ServerState;
 use axum::body::Body;
 use axum::http::header::{
     ALLOW, AUTHORIZATION, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, RETRY_AFTER,
@@ -23,64 +24,67 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Below these stands every file as HOST/PATH: they are one table under three names. It is also at
-/// the root, so that the server's own URL can be `files` of a site.
-const FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
+/// The folders below which every file is available as HOST/PATH. Files are also available at the
+/// root, so that the server's own URL can be `files` of a site.
+const FILE_FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 
-/// What a browser may do with everything but the page, whatever an author has put into it: run
-/// nothing, load nothing, and use nothing of this origin.
+/// The policy for everything but the page: whatever an author has put into the content, a browser
+/// runs nothing, loads nothing, and uses nothing of this origin.
 const SANDBOX: &str = "sandbox; default-src 'none'";
 
-/// Answers one request from `address`. It has its place in flight once it is known who sent it: the
-/// place is not held while a password is compared.
-pub(super) async fn answer(
-    state: Arc<State>,
+/// Answers one request from `address`. The permit is taken after authentication, so that none is
+/// held while a password is compared.
+pub(crate) async fn respond(
+    state: Arc<ServerState>,
     address: IpAddr,
     request: Request<Body>,
-) -> (Response, Option<Ticket>) {
+) -> (ServerResponse, Option<RequestPermit>) {
     let path = request.uri().path().to_owned();
-    let (state, fresh) = match state_for(state.clone(), &path).await {
-        Ok(fresh) => (fresh, Ok(())),
+    let (state, is_current) = match state_for(state.clone(), &path).await {
+        Ok(newest) => (newest, Ok(())),
         Err(error) => (state, Err(error)),
     };
-    let hosts = origin::hosts(&state, &request);
+    let hosts = RequestHosts::of(&state.bundles, &state.ports, &request);
     let (parts, body) = request.into_parts();
-    let (what, head) = (
-        format!("{} {path}", parts.method),
-        parts.method == Method::HEAD,
-    );
-    let is_read = head || parts.method == Method::GET;
-    let file = hosts
-        .file(&state, &path, parts.uri.query())
-        .filter(|_| is_read);
-    let is_api = path == "/v2" || path.starts_with("/v2/");
-    let admitted = match fresh {
+    let is_head = parts.method == Method::HEAD;
+    let log_name = format!("{} {path}", parts.method);
+    // the file of an original URL takes precedence over every path of the server itself
+    let file = if is_read(&parts.method) {
+        hosts.file(&state.bundles, &path, parts.uri.query())
+    } else {
+        None
+    };
+    let is_api = is_api_path(&path);
+    let admitted = match is_current {
         Ok(()) => admit(&state, &parts, address, is_api && file.is_none()).await,
         Err(error) => Err(error),
     };
-    let (mut user, mut ticket) = (None, None);
+    let mut user_name = None;
+    let mut permit = None;
     let result = match admitted {
         Err(error) => Err(error),
-        Ok((known, place)) => {
-            ticket = Some(place);
-            let may_push = known
+        Ok((user, request_permit)) => {
+            permit = Some(request_permit);
+            let may_push = user
                 .as_ref()
-                .is_none_or(|known| known.right == AccessRight::Push);
-            user = known.and_then(|known| known.user);
+                .is_none_or(|user| user.right == AccessRight::Push);
+            user_name = user.and_then(|user| user.user);
             match file {
                 Some(Err(error)) => Err(error),
                 Some(Ok(digest)) => {
-                    blob_response(&state, digest, file_table::media_type(&path), &parts).await
+                    blob_response(&state, digest, media_type_of(&path), &parts).await
                 }
-                None if is_api => routed(state.clone(), parts, hosts, body, may_push).await,
-                None => plain(state.clone(), parts, &hosts).await,
+                None if is_api => respond_api(state.clone(), parts, hosts, body, may_push).await,
+                None => respond_plain(state.clone(), parts, &hosts).await,
             }
         }
     };
     let mut response = result.unwrap_or_else(|error| {
-        if error.log {
-            state.notes.note(&format!("{what}: {}", error.message));
+        if error.is_logged {
+            state
+                .progress
+                .note(&format!("{log_name}: {}", error.message));
         }
         if is_api {
             error.into_json()
@@ -88,154 +92,172 @@ pub(super) async fn answer(
             error.into_text()
         }
     });
-    if let Some(user) = user {
+    if let Some(name) = user_name {
         // for the access log
-        response.extensions_mut().insert(User(user));
+        response.extensions_mut().insert(UserName(name));
     }
     if is_api {
-        set(&mut response, API_VERSION, "registry/2.0");
+        set_header(&mut response, API_VERSION, "registry/2.0");
     }
-    if head {
+    if is_head {
         *response.body_mut() = Body::empty();
     }
-    (response, ticket)
+    (response, permit)
 }
 
-/// Lets no browser guess what a response is, or run it. The page has a policy of its own.
-pub(super) fn confine(response: &mut Response) {
-    set(response, X_CONTENT_TYPE_OPTIONS, "nosniff");
+fn is_read(method: &Method) -> bool {
+    method == Method::GET || method == Method::HEAD
+}
+
+/// Keeps browsers from guessing the type of a response and from running it. The page has a policy
+/// of its own.
+pub(crate) fn confine(response: &mut ServerResponse) {
+    set_header(response, X_CONTENT_TYPE_OPTIONS, "nosniff");
     if !response.headers().contains_key(CONTENT_SECURITY_POLICY) {
-        set(response, CONTENT_SECURITY_POLICY, SANDBOX);
+        set_header(response, CONTENT_SECURITY_POLICY, SANDBOX);
     }
 }
 
-/// Who sent the request, where that must be known (`None` where everybody may do everything), and
-/// then its place in flight.
+/// The user of the request, if the request needs one, and then its permit.
 async fn admit(
-    state: &State,
+    state: &ServerState,
     parts: &Parts,
     address: IpAddr,
     needs_user: bool,
-) -> Result<(Option<Known>, Ticket), ApiError> {
-    let known = if needs_user {
-        signed_in(state, parts, address).await?
+) -> Result<(Option<AuthenticatedUser>, RequestPermit), RequestError> {
+    let user = if needs_user {
+        authenticate(state, parts, address).await?
     } else {
         None
     };
-    let place = state.in_flight.enter(&state.seats).await;
-    let place = place.ok_or_else(|| {
-        busy(
+    let permit = state.requests.enter(&state.connections).await;
+    let permit = permit.ok_or_else(|| {
+        overloaded(
             StatusCode::SERVICE_UNAVAILABLE,
-            "too many requests are in flight",
+            "too many requests are in progress",
         )
     })?;
-    Ok((known, place))
+    Ok((user, permit))
 }
 
-fn busy(status: StatusCode, why: &str) -> ApiError {
-    ApiError::new(status, "TOOMANYREQUESTS", format!("{why}; come back later"))
-        .with(RETRY_AFTER, "5")
+fn overloaded(status: StatusCode, why: &str) -> RequestError {
+    RequestError::new(status, "TOOMANYREQUESTS", format!("{why}; retry later"))
+        .with_header(RETRY_AFTER, "5")
 }
 
-/// Who sent the request; `None` where everybody may do everything.
-async fn signed_in(
-    state: &State,
+/// The user of the request; `None` if everybody may do everything.
+async fn authenticate(
+    state: &ServerState,
     parts: &Parts,
     address: IpAddr,
-) -> Result<Option<Known>, ApiError> {
+) -> Result<Option<AuthenticatedUser>, RequestError> {
     let Some(users) = &state.users else {
         return Ok(None);
     };
-    let known = users
-        .find(parts.headers.get(AUTHORIZATION), &state.sign_ins, address)
-        .await;
-    let too_many = |_| {
-        busy(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too many passwords are being checked",
-        )
-    };
-    let known = known.map_err(too_many)?;
-    let reads = parts.method == Method::GET || parts.method == Method::HEAD;
-    // clients learn from the first address of the API that they can sign in, before they push
-    let may_stay = |known: &Known| known.user.is_some() || (reads && !is_root(parts.uri.path()));
-    match known.filter(may_stay) {
-        Some(known) => Ok(Some(known)),
-        None => {
-            let message = "user name and password are needed";
-            Err(
-                ApiError::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message).with(
-                    WWW_AUTHENTICATE,
-                    "Basic realm=\"landfall\", charset=\"UTF-8\"",
-                ),
+    let header = parts.headers.get(AUTHORIZATION);
+    let user = users
+        .authenticate(header, &state.sign_ins, address)
+        .await
+        .map_err(|_| {
+            overloaded(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many passwords are being compared",
             )
+        })?;
+    // an anonymous request to the root of the API is refused: clients learn from the challenge that
+    // they can sign in before they push
+    let may_be_anonymous =
+        is_read(&parts.method) && parts.uri.path().trim_end_matches('/') != "/v2";
+    match user {
+        Some(user) if user.user.is_some() || may_be_anonymous => Ok(Some(user)),
+        _ => {
+            let error = RequestError::new(
+                StatusCode::UNAUTHORIZED,
+                "UNAUTHORIZED",
+                "user name and password are required",
+            );
+            let challenge = "Basic realm=\"landfall\", charset=\"UTF-8\"";
+            Err(error.with_header(WWW_AUTHENTICATE, challenge))
         }
     }
 }
 
-fn is_root(path: &str) -> bool {
-    path.trim_end_matches('/') == "/v2"
-}
-
-/// A request of the API, by its route.
-async fn routed(
-    state: Arc<State>,
+/// Answers a request to the distribution API.
+async fn respond_api(
+    state: Arc<ServerState>,
     parts: Parts,
-    hosts: Hosts,
+    hosts: RequestHosts,
     body: Body,
     may_push: bool,
-) -> Result<Response, ApiError> {
+) -> Result<ServerResponse, RequestError> {
     let route = Route::parse(parts.uri.path())?;
-    let read = parts.method == Method::GET || parts.method == Method::HEAD;
-    let allowed = allowed(&route);
+    let allowed = allowed_methods(&route);
     if !allowed
         .split(", ")
         .any(|method| method == parts.method.as_str())
     {
-        let message = format!("{} is not offered for this: see Allow", parts.method);
-        return Err(ApiError::method(message).with(ALLOW, allowed));
+        let message = format!("{} is not supported here: see Allow", parts.method);
+        return Err(RequestError::method_not_allowed(message).with_header(ALLOW, allowed));
     }
-    if read && !matches!(route, Route::Upload(..)) {
-        let (asked, read) = (state.clone(), parts.clone());
-        let _slot = match route {
-            Route::Referrers(..) => state.manifest_slots.acquire().await.ok(),
-            _ => None,
-        };
-        return match blocking(move || pull::read(&asked, &read, &hosts, &route)).await?? {
-            Answer::Ready(response) => Ok(response),
-            Answer::Content(digest, kind) => blob_response(&state, &digest, &kind, &parts).await,
-        };
+    // GET of an upload in progress belongs to the push
+    if is_read(&parts.method) && !matches!(route, Route::Upload(..)) {
+        return respond_read(state, parts, hosts, route).await;
     }
     if !may_push {
-        return Err(ApiError::denied("this user may only read"));
+        return Err(RequestError::denied("this user may only read"));
     }
     let Some(store) = state.writable.clone() else {
-        let message = "this server only reads; start it with --writable DIR to push to it";
-        return Err(ApiError::method(message).with(ALLOW, "GET, HEAD"));
+        let message = "this server is read-only; start it with --writable DIR to push to it";
+        return Err(RequestError::method_not_allowed(message).with_header(ALLOW, "GET, HEAD"));
     };
-    // a task of its own: when the client goes away, what has come in is still put in order
+    // a task of its own: if the client disconnects, what was received is still put in order
     let task = tokio::spawn(async move {
         match route {
             Route::Manifest(name, reference) if parts.method == Method::DELETE => {
-                deletion::manifest(state, store, name, reference).await
+                api::delete_manifest(state, store, name, reference).await
             }
-            Route::Blob(_, digest) => deletion::blob(state, store, digest).await,
+            Route::Blob(_, digest) => api::delete_blob(state, store, digest).await,
             Route::Manifest(name, reference) => {
-                manifest_upload::put(state, store, &parts, name, reference, body).await
+                api::put_manifest(state, store, &parts, name, reference, body).await
             }
-            Route::Uploads(name) => blob_upload::begin(state, store, &parts, &name, body).await,
+            Route::Uploads(name) => api::begin_upload(state, store, &parts, &name, body).await,
             Route::Upload(name, id) => {
-                blob_upload::resume(state, store, &parts, &name, &id, body).await
+                api::resume_upload(state, store, &parts, &name, &id, body).await
             }
-            _ => Err(ApiError::method("this cannot be written to")),
+            _ => Err(RequestError::method_not_allowed(
+                "this resource cannot be written to",
+            )),
         }
     });
     task.await
-        .map_err(|stopped| ApiError::internal(stopped.to_string()))?
+        .map_err(|stopped| RequestError::internal(stopped.to_string()))?
+}
+
+/// Answers a GET or HEAD of the distribution API.
+async fn respond_read(
+    state: Arc<ServerState>,
+    parts: Parts,
+    hosts: RequestHosts,
+    route: Route,
+) -> Result<ServerResponse, RequestError> {
+    let _slot = match route {
+        // the first request for referrers reads every manifest of the repository
+        Route::Referrers(..) => state.manifest_slots.acquire().await.ok(),
+        _ => None,
+    };
+    let reader = state.clone();
+    let read_parts = parts.clone();
+    let result = blocking(move || api::read(&reader, &read_parts, &hosts, &route)).await??;
+    match result {
+        ReadResult::Response(response) => Ok(response),
+        ReadResult::Blob { digest, media_type } => {
+            blob_response(&state, &digest, &media_type, &parts).await
+        }
+    }
 }
 
 /// The methods of a route, as `Allow` lists them.
-fn allowed(route: &Route) -> &'static str {
+fn allowed_methods(route: &Route) -> &'static str {
     match route {
         Route::Version | Route::Catalog | Route::Tags(_) | Route::Referrers(..) => "GET, HEAD",
         Route::Blob(..) => "GET, HEAD, DELETE",
@@ -245,25 +267,27 @@ fn allowed(route: &Route) -> &'static str {
     }
 }
 
-/// Whether the request asks about the server itself. It needs no place in flight.
-pub(super) fn is_about_the_server<T>(state: &State, request: &Request<T>) -> bool {
+/// Whether the request asks about the server itself. Such a request needs no permit, so that
+/// probes succeed under load. A file of an original URL takes precedence.
+pub(crate) fn is_about_server<T>(state: &ServerState, request: &Request<T>) -> bool {
     let path = request.uri().path();
-    let is_about = path == "/healthz" || path == "/readyz" || path == "/metrics";
-    is_about
-        && origin::hosts(state, request)
-            .file(state, path, None)
-            .is_none()
+    if !matches!(path, "/healthz" | "/readyz" | "/metrics") {
+        return false;
+    }
+    let hosts = RequestHosts::of(&state.bundles, &state.ports, request);
+    hosts.file(&state.bundles, path, None).is_none()
 }
 
 /// Answers a request about the server itself.
-pub(super) async fn about<T>(state: &Arc<State>, request: &Request<T>) -> Response {
-    if request.method() != Method::GET && request.method() != Method::HEAD {
-        return ApiError::method("only GET and HEAD are offered here")
-            .with(ALLOW, "GET, HEAD")
-            .into_text();
+pub(crate) async fn respond_about_server<T>(
+    state: &Arc<ServerState>,
+    request: &Request<T>,
+) -> ServerResponse {
+    if !is_read(request.method()) {
+        return read_only().into_text();
     }
     let plain = "text/plain; charset=utf-8";
-    let (status, kind, text) = match request.uri().path() {
+    let (status, content_type, text) = match request.uri().path() {
         "/metrics" => (
             StatusCode::OK,
             "text/plain; version=0.0.4; charset=utf-8",
@@ -275,73 +299,85 @@ pub(super) async fn about<T>(state: &Arc<State>, request: &Request<T>) -> Respon
         },
         _ => (StatusCode::OK, plain, "ok\n".to_owned()),
     };
-    let mut response = bytes(status, kind, text.into_bytes());
+    let mut response = response_with_body(status, content_type, text.into_bytes());
     if request.method() == Method::HEAD {
         *response.body_mut() = Body::empty();
     }
     response
 }
 
-/// Whether more requests may be sent here; or why not.
-async fn readiness(state: &Arc<State>) -> Result<(), String> {
+fn read_only() -> RequestError {
+    RequestError::method_not_allowed("only GET and HEAD are supported here")
+        .with_header(ALLOW, "GET, HEAD")
+}
+
+/// Fails with the reason why no more requests should be sent to this server.
+async fn readiness(state: &Arc<ServerState>) -> Result<(), String> {
     if state.draining.load(Ordering::Relaxed) {
         return Err("the server is about to stop".into());
     }
-    fresh(state.clone()).await.map(drop)
+    newest_state(state.clone()).await.map(drop)
 }
 
-/// Everything outside of the API: the page, and charts below `/charts/`, and plain files and
-/// packages below `/files/` and at the root.
-async fn plain(state: Arc<State>, parts: Parts, hosts: &Hosts) -> Result<Response, ApiError> {
-    if parts.method != Method::GET && parts.method != Method::HEAD {
-        return Err(ApiError::method("only GET and HEAD are offered here").with(ALLOW, "GET, HEAD"));
+/// Answers a request outside of the API: the page, charts below `/charts/`, and files and packages
+/// below their folders or at the root.
+async fn respond_plain(
+    state: Arc<ServerState>,
+    parts: Parts,
+    hosts: &RequestHosts,
+) -> Result<ServerResponse, RequestError> {
+    if !is_read(&parts.method) {
+        return Err(read_only());
     }
-    let path = parts.uri.path();
-    let (asked, of_page) = (state.clone(), parts.clone());
-    if let Some(page) = blocking(move || page::page(&asked, &of_page)).await? {
-        let mut response = bytes(StatusCode::OK, "text/html; charset=utf-8", page?);
-        set(&mut response, page::POLICY.0.clone(), &page::POLICY.1);
-        set(&mut response, REFERRER_POLICY, "no-referrer");
+    let reader = state.clone();
+    let page_parts = parts.clone();
+    if let Some(page) = blocking(move || page::page(&reader, &page_parts)).await? {
+        let mut response = response_with_body(StatusCode::OK, "text/html; charset=utf-8", page?);
+        set_header(&mut response, CONTENT_SECURITY_POLICY, &page::POLICY);
+        set_header(&mut response, REFERRER_POLICY, "no-referrer");
         return Ok(response);
     }
-    let unknown = || {
-        let of_host = hosts
-            .of_files(&state)
-            .map(|host| format!("there is no file at {host}{path} here"));
-        let message = of_host.unwrap_or_else(|| "there is nothing here".into());
-        ApiError::not_found("NAME_UNKNOWN", format!("{message}; / lists what there is"))
-    };
-    if let Some(chart) = path
-        .strip_prefix("/charts/")
-        .filter(|_| !state.bundles.charts.is_empty())
+    let path = parts.uri.path();
+    if let Some(chart) = path.strip_prefix("/charts/")
+        && !state.bundles.charts.is_empty()
     {
-        if chart == chart_table::INDEX {
-            let reader = state.clone();
-            let index = move || {
-                reader
-                    .bundles
-                    .charts
-                    .index(&reader.blobs, &*reader.notes)
-                    .to_owned()
-            };
-            return Ok(bytes(
-                StatusCode::OK,
-                "application/yaml",
-                blocking(index).await?.into_bytes(),
-            ));
-        }
-        let digest = state.bundles.charts.find(chart)?;
-        return blob_response(&state, digest, file_table::media_type(chart), &parts).await;
+        return respond_chart(&state, chart, &parts).await;
     }
-    let of_root = || {
-        path.strip_prefix('/')
-            .filter(|file| state.bundles.files.has(file))
-    };
-    let file = FOLDERS
+    let files = &state.bundles.files;
+    let in_folder = FILE_FOLDERS
         .iter()
-        .find_map(|folder| path.strip_prefix(folder))
-        .or_else(of_root);
-    let file = file.ok_or_else(unknown)?;
-    let digest = state.bundles.files.find(file, parts.uri.query())?;
-    blob_response(&state, digest, file_table::media_type(file), &parts).await
+        .find_map(|folder| path.strip_prefix(folder));
+    let at_root = path.strip_prefix('/').filter(|file| files.has(file));
+    let Some(file) = in_folder.or(at_root) else {
+        let message = match hosts.host_of_files(&state.bundles) {
+            Some(host) => format!("{host}{path} is not served here; / lists all files"),
+            None => "there is nothing at this path; / lists what is served".to_owned(),
+        };
+        return Err(RequestError::not_found("NAME_UNKNOWN", message));
+    };
+    let digest = files.find(file, parts.uri.query())?;
+    blob_response(&state, digest, media_type_of(file), &parts).await
+}
+
+/// Answers a request below `/charts/`.
+async fn respond_chart(
+    state: &Arc<ServerState>,
+    chart: &str,
+    parts: &Parts,
+) -> Result<ServerResponse, RequestError> {
+    if chart == CHART_INDEX {
+        let reader = state.clone();
+        let index = blocking(move || {
+            let charts = &reader.bundles.charts;
+            charts.index(&reader.blobs, &*reader.progress).to_owned()
+        });
+        let index = index.await?.into_bytes();
+        return Ok(response_with_body(
+            StatusCode::OK,
+            "application/yaml",
+            index,
+        ));
+    }
+    let digest = state.bundles.charts.find(chart)?;
+    blob_response(state, digest, media_type_of(chart), parts).await
 }

@@ -1,22 +1,19 @@
-//! The server's start: listen, read the names in the bundles, open the writable store, take
-//! connections. And its reload: a new [`State`] for the requests that follow; those in progress
-//! keep theirs.
+//! Starts the server: opens the listeners and the writable store, reads the names in the bundles,
+//! and accepts connections. A reload creates a new [`ServerState`] for the requests that follow.
 
-use super::buffers::Buffers;
-use super::bundles::Bundles;
-use super::connections::{InFlight, Seats};
-use super::freshness::Freshness;
-use super::known_blobs::KnownBlobs;
-use super::listen::{Door, Place};
-use super::observe::Observer;
-use super::repository::Repository;
-use super::sign_in_queue::SignInQueue;
-use super::state::{Kept, State};
-use super::upload_sessions::Uploads;
-use super::writable::WritableStore;
-use super::{
-    ServeError, ServeOptions, ServedContent, ServerInfo, blob_body, connections, deletion, listen,
-    lookup,
+use crate::body_buffers::BodyBuffers;
+use crate::catalog::{BundleCatalog, ServedRepository};
+use crate::connections::{ConnectionTable, RequestLimiter, raise_open_files};
+use crate::listen::{ListenAddress, Listener, tls_acceptor};
+use crate::observe::RequestObserver;
+use crate::refresh::RefreshHandle;
+use crate::sign_in::SignInQueue;
+use crate::state::{ServerContext, ServerState};
+use crate::upload_sessions::UploadSessions;
+use crate::verified_blobs::VerifiedBlobs;
+use crate::writable::WritableStore;
+use crate::{
+    ServeError, ServeOptions, ServedContent, ServerInfo, accept, api, blobs, current_state,
 };
 use landfall_content::{BlobChain, MemoryBlobs};
 use landfall_model::config;
@@ -29,9 +26,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::block_in_place;
 
-/// Serves until `stop` is ready, and lets responses in progress end. Calls `ready` as soon as
-/// clients can connect. What it serves comes from `load`, which is called again whenever `reload`
-/// is ready; where that fails, what was served before is served on.
+/// Serves the content from `load` until `stop` completes, then lets responses in progress end.
+///
+/// Calls `ready` as soon as clients can connect, and `load` again whenever `reload` completes; if
+/// that fails, the server continues with the previous content.
 ///
 /// # Errors
 /// When the server cannot start.
@@ -42,242 +40,257 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
     mut reload: impl AsyncFnMut(),
     stop: impl Future<Output = ()>,
 ) -> Result<(), E> {
-    // it may ask a registry
-    let served = block_in_place(&load)?;
-    let mut places = Vec::new();
+    // `load` may wait for a registry
+    let content = block_in_place(&load)?;
+    let mut addresses = Vec::new();
     for listen in &options.listen {
-        places.push(Place::find(listen, !served.tls.is_empty()).await?);
+        addresses.push(ListenAddress::resolve(listen, !content.tls.is_empty()).await?);
     }
-    let exposure = Exposure::of(
-        &places,
-        options.writable.is_some() && !options.anonymous_push,
-    );
-    exposure.check(&served, &*options.progress)?;
-    let writable = options
-        .writable
-        .as_deref()
-        .map(|dir| WritableStore::open(dir, options.max_bytes))
-        .transpose()?
-        .map(Arc::new);
-    let mut doors = Vec::new();
-    for place in &places {
-        doors.push(place.bind().await?);
+    let exposure = Exposure::new(&addresses, &options);
+    exposure.check(&content, &*options.progress)?;
+    let writable = match &options.writable {
+        Some(dir) => Some(Arc::new(WritableStore::open(dir, options.max_bytes)?)),
+        None => None,
+    };
+    let mut listeners = Vec::new();
+    for address in &addresses {
+        listeners.push(address.bind().await?);
     }
-    let limits = options.limits;
-    let most = most_connections(&limits, &*options.progress);
-    let address = doors
+    let address = listeners
         .first()
-        .map(|door| door.address.to_string())
+        .map(|listener| listener.address.to_string())
         .unwrap_or_default();
-    let here = TargetRegistry {
+    let target = options.target.clone().unwrap_or_else(|| TargetRegistry {
         registry: address.clone(),
         prefix: String::new(),
-    };
-    let mapping = config::destination_map(options.target.clone().unwrap_or(here), options.site);
-    let (freshness, asking) = Freshness::new();
-    let kept = Arc::new(Kept {
-        known: KnownBlobs::new(limits.hashing),
-        buffers: Buffers::new(blob_body::PIECE),
-        writable,
-        uploads: Uploads::default(),
-        to_sweep: AtomicBool::new(false),
-        seats: Seats::new(most, limits.keep_alive, limits.stall),
-        in_flight: InFlight::new(limits.requests),
-        sign_ins: Arc::new(SignInQueue::new(most)),
-        manifest_slots: Arc::new(Semaphore::new(limits.manifests)),
-        observer: Arc::new(Observer::new(options.log)),
-        freshness,
-        redirect: options.redirect,
-        draining: AtomicBool::new(false),
-        limits,
-        notes: options.progress,
-        address,
-        urls: doors.iter().map(Door::url).collect(),
-        ports: doors.iter().map(|door| door.address.port()).collect(),
     });
-    let first = state(&kept, served, &mapping)?;
-    let serving = first.serving();
-    let (states, current) = watch::channel(Arc::new(first));
+    let mapping = config::destination_map(target, options.site);
+    let (refresh, refresh_requests) = RefreshHandle::new();
+    let drain = options.drain;
+    let context = Arc::new(new_context(options, writable, refresh, &listeners, address));
+    let first = new_state(&context, content, &mapping)?;
+    let info = first.info();
+    let (state_sender, states) = watch::channel(Arc::new(first));
     let (end, ended) = watch::channel(false);
-    ready(&serving);
-    // a task of its own: connections are taken while a reload reads its files
-    let connections = tokio::spawn(connections::run(doors, current, ended));
-    let renew = || -> Result<Arc<State>, E> {
-        let served = block_in_place(&load)?;
-        exposure.check(&served, &*kept.notes)?;
-        let state = Arc::new(state(&kept, served, &mapping)?);
-        let _ = states.send(state.clone());
-        kept.observer
-            .metrics
-            .reloads
-            .fetch_add(1, Ordering::Relaxed);
+    ready(&info);
+    // a task of its own: connections are accepted while a reload reads its files
+    let accepting = tokio::spawn(accept::accept_connections(listeners, states, ended));
+    let renew = || -> Result<Arc<ServerState>, E> {
+        let content = block_in_place(&load)?;
+        exposure.check(&content, &*context.progress)?;
+        let state = Arc::new(new_state(&context, content, &mapping)?);
+        let _ = state_sender.send(state.clone());
+        let metrics = &context.observer.metrics;
+        metrics.reloads.fetch_add(1, Ordering::Relaxed);
         Ok(state)
     };
     let reloading = async {
         loop {
             reload().await;
-            if let Some(log) = &kept.observer.log {
+            if let Some(log) = &context.observer.log {
                 log.reopen();
             }
             match renew() {
-                Ok(_) => kept
-                    .notes
-                    .note("reloaded: new requests get what the files hold now"),
-                Err(error) => {
-                    kept.notes.note(&format!(
-                        "nothing is reloaded, what was served is served on: {error}"
-                    ));
-                }
+                Ok(_) => context
+                    .progress
+                    .note("reloaded: new requests use the current files"),
+                Err(error) => context.progress.note(&format!(
+                    "reload failed, the previous content is still served: {error}"
+                )),
             }
         }
     };
-    let renewing = asking.answer(async || {
+    let refreshing = refresh_requests.answer(async || {
         let renew = || {
-            let renewed = renew().map_err(|error| error.to_string());
-            renewed.inspect(|_| kept.notes.note("renewed: another lock is served now"))
+            let state = renew().map_err(|error| error.to_string())?;
+            context.progress.note("refreshed: serving a newer lock");
+            Ok(state)
         };
-        let state = states.borrow().clone();
-        lookup::renewed(state, renew).await
+        let state = state_sender.borrow().clone();
+        current_state::refreshed(state, renew).await
     });
     let stopping = async {
         stop.await;
-        kept.draining.store(true, Ordering::Relaxed);
-        tokio::time::sleep(options.drain).await;
+        context.draining.store(true, Ordering::Relaxed);
+        tokio::time::sleep(drain).await;
     };
     let running = async {
         tokio::select! {
             () = stopping => {}
             () = reloading => {}
-            () = deletion::clean_up(kept.clone()) => {}
+            () = api::clean_up(context.clone()) => {}
         }
         let _ = end.send(true);
-        let _ = connections.await;
+        let _ = accepting.await;
     };
-    // up to the last answer
+    // refreshes are answered until the last response has ended
     tokio::select! {
         () = running => {}
-        () = renewing => {}
+        () = refreshing => {}
     }
     Ok(())
 }
 
-/// How many connections there may be at one time.
-fn most_connections(limits: &Limits, progress: &dyn Progress) -> usize {
-    let most = connections::raise_open_files(limits.connections, limits.requests);
-    if most < limits.connections {
-        progress.note(&format!(
-            "warning: at most {most} connections at one time: the process may not open more files (ulimit -n)"
-        ));
+fn new_context(
+    options: ServeOptions<'_>,
+    writable: Option<Arc<WritableStore>>,
+    refresh: RefreshHandle<Arc<ServerState>>,
+    listeners: &[Listener],
+    address: String,
+) -> ServerContext {
+    let limits = options.limits;
+    let max_connections = max_connections(&limits, &*options.progress);
+    ServerContext {
+        verified_blobs: VerifiedBlobs::new(limits.hashing),
+        body_buffers: BodyBuffers::new(blobs::BODY_PIECE),
+        writable,
+        uploads: UploadSessions::default(),
+        needs_sweep: AtomicBool::new(false),
+        connections: ConnectionTable::new(max_connections, limits.keep_alive, limits.stall),
+        requests: RequestLimiter::new(limits.requests),
+        sign_ins: Arc::new(SignInQueue::new(max_connections)),
+        manifest_slots: Arc::new(Semaphore::new(limits.manifests)),
+        observer: Arc::new(RequestObserver::new(options.log)),
+        refresh,
+        redirect: options.redirect,
+        draining: AtomicBool::new(false),
+        limits,
+        progress: options.progress,
+        address,
+        urls: listeners.iter().map(Listener::url).collect(),
+        ports: listeners
+            .iter()
+            .map(|listener| listener.address.port())
+            .collect(),
     }
-    most
 }
 
-/// Who could do what.
+/// The number of connections that the process may open.
+fn max_connections(limits: &Limits, progress: &dyn Progress) -> usize {
+    let max = raise_open_files(limits.connections, limits.requests);
+    if max < limits.connections {
+        progress.note(&format!(
+            "warning: only {max} connections are possible at once, since the process may not open \
+             more files (ulimit -n)"
+        ));
+    }
+    max
+}
+
+/// What clients beyond loopback could do.
 struct Exposure {
-    /// An address beyond loopback.
-    beyond: Option<SocketAddr>,
-    /// Whether plain http is spoken beyond loopback.
-    in_clear: bool,
-    /// Whether it takes pushes, and not from everybody.
-    takes_pushes: bool,
+    /// An address beyond loopback; `None` if there is none.
+    address: Option<SocketAddr>,
+    /// Whether an address beyond loopback speaks plain http.
+    is_plain_http: bool,
+    /// Whether the server accepts pushes, and not from everybody.
+    needs_users: bool,
 }
 
 impl Exposure {
-    /// What listening at `places` means.
-    fn of(places: &[Place], takes_pushes: bool) -> Exposure {
-        let is_beyond = |address: &&SocketAddr| !address.ip().is_loopback();
-        let in_clear = places
-            .iter()
-            .any(|place| !place.tls && place.addresses.iter().any(|one| is_beyond(&one)));
-        let mut addresses = places.iter().flat_map(|place| &place.addresses);
+    fn new(addresses: &[ListenAddress], options: &ServeOptions<'_>) -> Exposure {
+        let beyond_loopback = |listen: &ListenAddress| {
+            let addresses = listen.addresses.iter();
+            addresses
+                .copied()
+                .find(|address| !address.ip().is_loopback())
+        };
         Exposure {
-            beyond: addresses.find(is_beyond).copied(),
-            in_clear,
-            takes_pushes,
+            address: addresses.iter().find_map(beyond_loopback),
+            is_plain_http: addresses
+                .iter()
+                .any(|listen| !listen.tls && beyond_loopback(listen).is_some()),
+            needs_users: options.writable.is_some() && !options.anonymous_push,
         }
     }
 
-    /// Whether `served` may be served so.
-    fn check(&self, served: &ServedContent, progress: &dyn Progress) -> Result<(), ServeError> {
-        let Some(address) = self.beyond else {
+    /// Refuses to expose pushes without users. A reload must check this again: it may lose the
+    /// users.
+    fn check(&self, content: &ServedContent, progress: &dyn Progress) -> Result<(), ServeError> {
+        let Some(address) = self.address else {
             return Ok(());
         };
-        if self.takes_pushes && served.users.is_none() {
+        if self.needs_users && content.users.is_none() {
             return Err(ServeError::Exposed { address });
         }
-        if served.users.is_some() && self.in_clear {
+        if content.users.is_some() && self.is_plain_http {
             progress.note(
-                "warning: passwords travel in clear over plain http; give --tls-cert and --tls-key",
+                "warning: passwords are sent unencrypted over plain http; use --tls-cert and --tls-key",
             );
         }
         Ok(())
     }
 }
 
-/// The state in which `served` is served.
-fn state(
-    kept: &Arc<Kept>,
-    served: ServedContent,
+fn new_state(
+    context: &Arc<ServerContext>,
+    content: ServedContent,
     mapping: &DestinationMap,
-) -> Result<State, ServeError> {
-    let mut bundles = Bundles::new(&served.bundles, mapping);
-    let own = kept.urls.iter().filter_map(|url| url.split_once("://"));
-    own.for_each(|(_, host)| bundles.also_called(host.to_owned()));
-    bundles.add_made(&served.made);
-    let mut content = served.content;
-    let made = served
+) -> Result<ServerState, ServeError> {
+    let mut bundles = BundleCatalog::new(&content.bundles, mapping);
+    for url in &context.urls {
+        if let Some((_, host)) = url.split_once("://") {
+            bundles.add_own_host(host.to_owned());
+        }
+    }
+    bundles.add_made(&content.made);
+    let mut sources = content.content;
+    let made = content
         .made
         .into_iter()
         .map(|file| (file.digest, file.bytes.into()));
-    content.push(Arc::new(MemoryBlobs(made.collect())));
-    if let Some(store) = &kept.writable {
-        let hidden = hidden(&bundles, store);
-        bundles
-            .notes
-            .extend(hidden.map_err(|source| ServeError::Writable {
-                dir: store.dir().into(),
-                source,
-            })?);
-        content.push(store.blobs.clone());
+    sources.push(Arc::new(MemoryBlobs(made.collect())));
+    if let Some(store) = &context.writable {
+        let warnings = hidden_tags(&bundles, store).map_err(|source| ServeError::Writable {
+            dir: store.dir().into(),
+            source,
+        })?;
+        bundles.warnings.extend(warnings);
+        sources.push(store.blobs.clone());
     }
-    bundles.notes.iter().for_each(|note| kept.notes.note(note));
-    let tls = listen::tls(&served.tls)?;
-    let (users, guides, is_outdated) = (served.users, served.guides, served.is_outdated);
-    let earlier = Bundles::new(&served.earlier, mapping);
-    Ok(State {
+    for warning in &bundles.warnings {
+        context.progress.note(warning);
+    }
+    Ok(ServerState {
         bundles,
-        earlier,
-        blobs: BlobChain(content.iter().map(|blobs| blobs.clone() as _).collect()),
-        content,
-        is_outdated,
-        users,
-        guides,
-        tls,
-        kept: kept.clone(),
+        blobs: BlobChain(sources.iter().map(|source| source.clone() as _).collect()),
+        content: sources,
+        earlier: BundleCatalog::new(&content.earlier, mapping),
+        is_outdated: content.is_outdated,
+        users: content.users,
+        guides: content.guides,
+        tls: tls_acceptor(&content.tls)?,
+        context: context.clone(),
     })
 }
 
-/// A note for each pushed tag that a bundle now holds with other content.
-fn hidden(bundles: &Bundles, store: &WritableStore) -> io::Result<Vec<String>> {
-    let mut notes = Vec::new();
+/// A warning for each pushed tag that is hidden by a different image of a bundle.
+fn hidden_tags(bundles: &BundleCatalog, store: &WritableStore) -> io::Result<Vec<String>> {
+    let mut warnings = Vec::new();
     for name in store.repositories()? {
-        let held = bundles.repositories(&name, None);
+        let repositories = bundles.repositories(&name, None);
         for tag in store.tags(&name)?.unwrap_or_default() {
-            let is_other = |held: &&Repository| match held.tag(&tag) {
-                Ok(Some(held)) => store
-                    .tag(&name, &tag)
-                    .ok()
-                    .flatten()
-                    .is_some_and(|pushed| pushed != held.digest),
-                Ok(None) => false,
-                Err(_) => true,
-            };
-            if held.iter().any(is_other) {
-                notes.push(format!(
-                    "{name}:{tag}: what a bundle has is served, not what was pushed"
+            if repositories
+                .iter()
+                .any(|repository| hides_tag(repository, store, &name, &tag))
+            {
+                warnings.push(format!(
+                    "{name}:{tag}: serving the bundle's image instead of the pushed one"
                 ));
             }
         }
     }
-    Ok(notes)
+    Ok(warnings)
+}
+
+fn hides_tag(repository: &ServedRepository, store: &WritableStore, name: &str, tag: &str) -> bool {
+    match repository.tag(tag) {
+        Ok(None) => false,
+        Ok(Some(served)) => {
+            let pushed = store.tag(name, tag).ok().flatten();
+            pushed.is_some_and(|pushed| pushed != served.digest)
+        }
+        // an ambiguous tag of the bundles is never answered with the pushed image
+        Err(_) => true,
+    }
 }

@@ -1,18 +1,15 @@
-//! What all handlers share.
+//! The state that all request handlers share.
 
-use super::NodeGuides;
-use super::ServerInfo;
-use super::auth::HtpasswdUsers;
-use super::buffers::Buffers;
-use super::bundles::Bundles;
-use super::connections::{InFlight, Seats};
-use super::freshness::Freshness;
-use super::known_blobs::KnownBlobs;
-use super::observe::Observer;
-use super::options::OutdatedCheck;
-use super::sign_in_queue::SignInQueue;
-use super::upload_sessions::Uploads;
-use super::writable::WritableStore;
+use crate::body_buffers::BodyBuffers;
+use crate::catalog::BundleCatalog;
+use crate::connections::{ConnectionTable, RequestLimiter};
+use crate::observe::RequestObserver;
+use crate::options::{NodeGuides, OutdatedCheck, ServerInfo};
+use crate::refresh::RefreshHandle;
+use crate::sign_in::{HtpasswdUsers, SignInQueue};
+use crate::upload_sessions::UploadSessions;
+use crate::verified_blobs::VerifiedBlobs;
+use crate::writable::WritableStore;
 use landfall_content::{BlobChain, VerifiedRead};
 use landfall_model::Limits;
 use landfall_model::report::Progress;
@@ -22,74 +19,66 @@ use std::sync::atomic::AtomicBool;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-/// What a request is answered from. A reload makes a new one.
-pub(super) struct State {
-    /// The names in the bundles, and what they stand for.
-    pub(super) bundles: Bundles,
+/// What a request is answered from. A reload creates a new one; requests in progress keep theirs.
+pub(crate) struct ServerState {
+    pub(crate) bundles: BundleCatalog,
     /// All content: that of the bundles first, then what was pushed.
-    pub(super) blobs: BlobChain,
-    /// The same content, for clients: each of the storages by itself.
-    pub(super) content: Vec<Arc<dyn VerifiedRead>>,
-    /// What was served before by name, and is still there by digest.
-    pub(super) earlier: Bundles,
-    /// Whether this state is outdated by now.
-    pub(super) is_outdated: Option<OutdatedCheck>,
-    /// Who may use the API; everybody where it is `None`.
-    pub(super) users: Option<HtpasswdUsers>,
-    /// How to point nodes here.
-    pub(super) guides: Option<NodeGuides>,
-    /// `None` where all addresses speak plain http.
-    pub(super) tls: Option<TlsAcceptor>,
-    /// What stays as long as the server runs.
-    pub(super) kept: Arc<Kept>,
+    pub(crate) blobs: BlobChain,
+    /// The same content, each source by itself: what is sent to clients is verified by source.
+    pub(crate) content: Vec<Arc<dyn VerifiedRead>>,
+    /// Bundles that were served before; their manifests are still served by digest.
+    pub(crate) earlier: BundleCatalog,
+    pub(crate) is_outdated: Option<OutdatedCheck>,
+    /// The users of the API; `None` allows everybody.
+    pub(crate) users: Option<HtpasswdUsers>,
+    pub(crate) guides: Option<NodeGuides>,
+    /// `None` if every address speaks plain http.
+    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) context: Arc<ServerContext>,
 }
 
-/// What stays as long as the server runs.
-pub(super) struct Kept {
-    /// Which content is known to be right.
-    pub(super) known: KnownBlobs,
-    /// For the pieces of bodies.
-    pub(super) buffers: Arc<Buffers>,
+/// What stays the same as long as the server runs.
+pub(crate) struct ServerContext {
+    pub(crate) verified_blobs: VerifiedBlobs,
+    pub(crate) body_buffers: Arc<BodyBuffers>,
     /// The folder of `--writable`.
-    pub(super) writable: Option<Arc<WritableStore>>,
-    pub(super) uploads: Uploads,
-    /// Whether there may be content that nothing names.
-    pub(super) to_sweep: AtomicBool,
-    pub(super) seats: Seats,
-    pub(super) in_flight: InFlight,
-    /// Who waits for the comparison of a password.
-    pub(super) sign_ins: Arc<SignInQueue>,
-    /// For each manifest that is in memory because it was pushed, or for a list of referrers.
-    pub(super) manifest_slots: Arc<Semaphore>,
-    pub(super) observer: Arc<Observer>,
-    /// Who asks whether a state is outdated.
-    pub(super) freshness: Freshness<Arc<State>>,
-    /// Whether big blobs are answered by links.
-    pub(super) redirect: bool,
-    /// Whether the server is about to stop: it still answers, and is not ready.
-    pub(super) draining: AtomicBool,
-    pub(super) limits: Limits,
-    /// Where warnings go.
-    pub(super) notes: Arc<dyn Progress>,
-    /// `HOST:PORT` at which the server listens first of all.
-    pub(super) address: String,
-    /// All URLs of the server.
-    pub(super) urls: Vec<String>,
-    /// All ports at which it listens.
-    pub(super) ports: Vec<u16>,
+    pub(crate) writable: Option<Arc<WritableStore>>,
+    pub(crate) uploads: UploadSessions,
+    /// Set after a deletion: there may be blobs that no manifest names any more.
+    pub(crate) needs_sweep: AtomicBool,
+    pub(crate) connections: ConnectionTable,
+    pub(crate) requests: RequestLimiter,
+    pub(crate) sign_ins: Arc<SignInQueue>,
+    /// Limits how many manifests are in memory at once, for pushes and referrers requests.
+    pub(crate) manifest_slots: Arc<Semaphore>,
+    pub(crate) observer: Arc<RequestObserver>,
+    pub(crate) refresh: RefreshHandle<Arc<ServerState>>,
+    /// Whether requests for large blobs are redirected to an object store.
+    pub(crate) redirect: bool,
+    /// Set when the server was told to stop: it still answers, but `/readyz` reports 503.
+    pub(crate) draining: AtomicBool,
+    pub(crate) limits: Limits,
+    /// Receives warnings.
+    pub(crate) progress: Arc<dyn Progress>,
+    /// The first address at which the server listens, `HOST:PORT`.
+    pub(crate) address: String,
+    /// The URLs of all addresses.
+    pub(crate) urls: Vec<String>,
+    /// The ports of all addresses.
+    pub(crate) ports: Vec<u16>,
 }
 
-impl Deref for State {
-    type Target = Kept;
+impl Deref for ServerState {
+    type Target = ServerContext;
 
-    fn deref(&self) -> &Kept {
-        &self.kept
+    fn deref(&self) -> &ServerContext {
+        &self.context
     }
 }
 
-impl State {
-    /// What is told when the server has started.
-    pub(super) fn serving(&self) -> ServerInfo {
+impl ServerState {
+    /// What the server reports when it has started.
+    pub(crate) fn info(&self) -> ServerInfo {
         ServerInfo {
             urls: self.urls.clone(),
             items: self.bundles.counts(),

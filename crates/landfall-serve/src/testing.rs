@@ -1,11 +1,11 @@
-//! What the unit tests of this folder share: content in memory, and locked items made on the spot.
+//! What unit tests share: content in memory, locked items, and a server in a thread.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
-    reason = "a test ends where something fails"
+    reason = "a failure ends the test"
 )]
 
-use super::{ServeError, ServeOptions, ServedContent, serve};
+use crate::{ServeError, ServeOptions, ServedContent, serve};
 use landfall_content::MemoryBlobs;
 use landfall_item::{LockedFile, LockedImage};
 use landfall_model::report::SilentProgress;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Content in memory.
+/// Blobs in memory.
 pub fn memory(contents: &[&[u8]]) -> MemoryBlobs {
     MemoryBlobs(
         contents
@@ -27,7 +27,7 @@ pub fn memory(contents: &[&[u8]]) -> MemoryBlobs {
     )
 }
 
-/// A locked image of one manifest, `manifest`.
+/// A locked image with this single manifest.
 pub fn image(name: &str, manifest: &[u8]) -> LockedImage {
     let (digest, size) = (Digest::sha256(manifest), manifest.len() as u64);
     let top = Descriptor {
@@ -38,25 +38,25 @@ pub fn image(name: &str, manifest: &[u8]) -> LockedImage {
     LockedImage::new(name.parse().unwrap(), top)
 }
 
-/// A locked file.
+/// A locked file with this content.
 pub fn file(url: &str, content: &[u8]) -> LockedFile {
     LockedFile::new(url, Digest::sha256(content), content.len() as u64)
 }
 
-/// A server for the test, which ends when this is dropped.
+/// A server that stops when this is dropped.
 pub struct TestServer {
-    /// `host:port`
+    /// The address, as `host:port`.
     pub address: String,
     _stop: tokio::sync::oneshot::Sender<()>,
 }
 
-/// Serves what `load` gives.
+/// Starts a server for the content of `load`, and waits until clients can connect.
 pub fn start(
     writable: Option<&Path>,
     load: impl Fn() -> ServedContent + Send + 'static,
 ) -> TestServer {
     let writable = writable.map(Path::to_path_buf);
-    let (told, ready) = channel();
+    let (started, address) = channel();
     let (stop, stopped) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -77,7 +77,7 @@ pub fn start(
             progress: Arc::new(SilentProgress),
         };
         let load = || Ok::<_, ServeError>(load());
-        let ready = |serving: &super::ServerInfo| told.send(serving.urls[0].clone()).unwrap();
+        let ready = |info: &crate::ServerInfo| started.send(info.urls[0].clone()).unwrap();
         let stop = async { drop(stopped.await) };
         runtime
             .block_on(serve(
@@ -89,7 +89,7 @@ pub fn start(
             ))
             .unwrap();
     });
-    let address = ready
+    let address = address
         .recv()
         .unwrap()
         .trim_start_matches("http://")
@@ -100,24 +100,24 @@ pub fn start(
     }
 }
 
-/// Status and body of the answer to a GET with these header lines.
+/// Sends a GET with these header lines; returns status and body of the response.
 pub fn get(address: &str, target: &str, headers: &str) -> (u16, Vec<u8>) {
-    let (head, body) = answer(address, target, headers);
+    let (head, body) = send(address, target, headers);
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
 }
 
-/// Head and body of the same.
-pub(super) fn answer(address: &str, target: &str, headers: &str) -> (String, Vec<u8>) {
+/// Like [`get`], but returns the whole head.
+pub(crate) fn send(address: &str, target: &str, headers: &str) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
     let head =
         format!("GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\r\n");
     stream.write_all(head.as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    let end = answer
+    let mut response = Vec::new();
+    let _ = stream.read_to_end(&mut response);
+    let end = response
         .windows(4)
         .position(|window| window == b"\r\n\r\n")
         .unwrap();
-    let body = answer.split_off(end + 4);
-    (String::from_utf8(answer).unwrap(), body)
+    let body = response.split_off(end + 4);
+    (String::from_utf8(response).unwrap(), body)
 }

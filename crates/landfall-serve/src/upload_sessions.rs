@@ -1,97 +1,107 @@
-//! Uploads in progress, by id: how many may be open, and which broke off for good.
+//! Uploads in progress, by id.
 
-use super::response::ApiError;
-use super::writable::IncomingBlob;
+use crate::response::RequestError;
+use crate::writable::IncomingBlob;
 use axum::http::StatusCode;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Uploads in progress, by id.
+/// The uploads in progress.
 #[derive(Default)]
-pub(super) struct Uploads(Mutex<HashMap<String, Arc<Session>>>);
+pub(crate) struct UploadSessions(Mutex<HashMap<String, Arc<UploadSession>>>);
 
-pub(super) struct Session {
+/// An upload in progress.
+pub(crate) struct UploadSession {
     repository: String,
-    used: Mutex<Instant>,
-    /// `None` after the upload is kept.
-    pub(super) incoming: tokio::sync::Mutex<Option<IncomingBlob>>,
+    last_used: Mutex<Instant>,
+    /// `None` once the upload is complete.
+    pub(crate) incoming: tokio::sync::Mutex<Option<IncomingBlob>>,
 }
 
-impl Uploads {
-    pub(super) fn add(
+impl UploadSessions {
+    /// Adds an upload to `repository` and returns its id. Fails if `max` uploads are in progress.
+    pub(crate) fn add(
         &self,
         repository: &str,
         incoming: IncomingBlob,
-        most: usize,
-    ) -> Result<String, ApiError> {
+        max: usize,
+    ) -> Result<String, RequestError> {
         let id = incoming.id();
-        let session = Session {
+        let session = UploadSession {
             repository: repository.into(),
-            used: Mutex::new(Instant::now()),
+            last_used: Mutex::new(Instant::now()),
             incoming: tokio::sync::Mutex::new(Some(incoming)),
         };
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if sessions.len() >= most {
-            let message = format!("{most} uploads are open already; end or cancel some");
-            return Err(ApiError::new(
+        let mut sessions = self.sessions();
+        if sessions.len() >= max {
+            return Err(RequestError::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "TOOMANYREQUESTS",
-                message,
+                format!("{max} uploads are in progress; finish or cancel some of them first"),
             ));
         }
         sessions.insert(id.clone(), Arc::new(session));
         Ok(id)
     }
 
-    pub(super) fn get(&self, repository: &str, id: &str) -> Result<Arc<Session>, ApiError> {
-        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The upload to `repository` with this id.
+    pub(crate) fn get(
+        &self,
+        repository: &str,
+        id: &str,
+    ) -> Result<Arc<UploadSession>, RequestError> {
+        let sessions = self.sessions();
         let session = sessions
             .get(id)
-            .filter(|session| session.repository == repository);
-        let session = session.ok_or_else(unknown)?;
+            .filter(|session| session.repository == repository)
+            .ok_or_else(unknown_upload)?;
         session.touch();
         Ok(session.clone())
     }
 
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    pub(crate) fn count(&self) -> usize {
+        self.sessions().len()
     }
 
-    /// Removes those that nobody has used for `age`, and what came in of them.
-    pub(super) fn reap(&self, age: Duration) {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // one that a request has in hand is in use, however long
-        sessions
-            .retain(|_, session| session.incoming.try_lock().is_err() || session.unused() < age);
+    /// Removes uploads that were not used for `age`, with the content that they received.
+    pub(crate) fn remove_expired(&self, age: Duration) {
+        // a locked upload is in use by a request, however long that takes
+        self.sessions().retain(|_, session| {
+            session.incoming.try_lock().is_err() || session.unused_for() < age
+        });
     }
 
-    pub(super) fn remove(&self, id: &str) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(id);
-    }
-}
-
-impl Session {
-    /// It is used now.
-    pub(super) fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    pub(crate) fn remove(&self, id: &str) {
+        self.sessions().remove(id);
     }
 
-    fn unused(&self) -> Duration {
-        self.used
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .elapsed()
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<UploadSession>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-pub(super) fn unknown() -> ApiError {
-    ApiError::not_found(
+impl UploadSession {
+    /// Restarts the expiry of the upload.
+    pub(crate) fn touch(&self) {
+        *self.last_used() = Instant::now();
+    }
+
+    fn unused_for(&self) -> Duration {
+        self.last_used().elapsed()
+    }
+
+    fn last_used(&self) -> MutexGuard<'_, Instant> {
+        self.last_used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The error for an upload that does not exist or is complete.
+pub(crate) fn unknown_upload() -> RequestError {
+    RequestError::not_found(
         "BLOB_UPLOAD_UNKNOWN",
-        "there is no such upload; begin a new one",
+        "there is no such upload; start a new one",
     )
 }

@@ -1,18 +1,17 @@
-//! Connections: who is connected, who has to go, and how much is under way at one time.
+//! Connections and requests in flight, both of which are limited.
 //!
-//! Two things are scarce: connections, and requests in flight. Whoever holds one and makes no
-//! progress loses it after a time (`Patience`), and at once when another waits for it: an idle
-//! connection first, then the answer that a client has not read for longest.
+//! A client that holds a connection or a place in flight without making progress loses it after a
+//! timeout (`--keep-alive`, `--stall`). If another client is waiting, it loses it at once: idle
+//! connections are closed first, then the response that its client has not read for longest.
 
-mod file_pieces;
-mod in_flight;
+mod connection_table;
 mod open_files;
-mod run;
-mod seats;
-mod watched_stream;
+mod request_limiter;
+mod sendfile_queue;
+mod tracked_stream;
 
-pub(super) use file_pieces::FilePieces;
-pub(super) use in_flight::{InFlight, Ticket};
-pub(super) use open_files::raise_open_files;
-pub(super) use run::run;
-pub(super) use seats::{Busy, Seats};
+pub(crate) use connection_table::{ConnectionTable, RequestGuard, TrackedConnection};
+pub(crate) use open_files::raise_open_files;
+pub(crate) use request_limiter::{RequestLimiter, RequestPermit};
+pub(crate) use sendfile_queue::SendfileQueue;
+pub(crate) use tracked_stream::TrackedStream;

@@ -1,22 +1,23 @@
-//! How many files the process may open, and so how many connections it can take.
+//! The limit on open files, which bounds the number of connections.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Files for everything else: bundles, the log, the runtime.
-const OTHERS: u64 = 64;
+/// Files that are not connections or requests: bundles, the log, the runtime.
+const OTHER_FILES: u64 = 64;
 
-/// Raises the number of files that the process may open as far as it may, and returns how many
-/// connections there may be: `connections`, or fewer where these and the files of `requests` would
-/// not all fit.
-pub(in super::super) fn raise_open_files(connections: usize, requests: usize) -> usize {
+/// Raises the limit on open files as far as the process may, and returns how many connections are
+/// possible: `connections`, or fewer if these and the files of `requests` do not all fit.
+pub(crate) fn raise_open_files(connections: usize, requests: usize) -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     let _ = setrlimit(Resource::Nofile, limit);
     let Some(files) = getrlimit(Resource::Nofile).current else {
         return connections;
     };
-    let left = files.saturating_sub(OTHERS) as usize;
+    let available = files.saturating_sub(OTHER_FILES) as usize;
+    // each request may hold a file of its own open; half of the files at most are kept for these
+    let for_requests = requests.min(available / 2);
     connections
-        .min(left.saturating_sub(requests.min(left / 2)))
+        .min(available.saturating_sub(for_requests))
         .max(1)
 }

@@ -1,33 +1,34 @@
-//! Why files are not exported.
+//! Errors of an export.
 
 use landfall_content::ContentError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why files are not exported.
+/// Why files cannot be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// A URL whose path would lead out of the folder, or is no path.
-    #[error("{url} cannot be a file below the folder: {why}")]
+    /// A URL cannot be a path below the folder.
+    #[error("cannot export {url}: {why}")]
     Path {
         /// The URL.
         url: String,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Two URLs with different content that become one path.
+    /// Two URLs with different content have the same path.
     #[error(
-        "{first} and {second} have other content but would be one file, {path}; leave one of them out"
+        "cannot export {first} and {second}: they have different content but the same path, {path}; \
+         omit one of them"
     )]
     Collision {
         /// The path below the folder.
         path: String,
-        /// A URL.
+        /// The first URL.
         first: String,
-        /// Another one.
+        /// The second URL.
         second: String,
     },
-    /// A member of an archive cannot be written.
+    /// A member of an archive cannot be extracted.
     #[error("cannot unpack {url}: {why}")]
     Archive {
         /// The URL of the archive.
@@ -35,31 +36,31 @@ pub enum ExportError {
         /// What is wrong with it.
         why: String,
     },
-    /// The index of a folder of charts cannot be written.
+    /// The index of a chart repository cannot be written.
     #[error("cannot write {path}: {why}")]
     Index {
-        /// The file.
+        /// The index file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         why: String,
     },
     /// The content cannot be read.
     #[error(transparent)]
     Content(#[from] ContentError),
-    /// The file cannot be written.
+    /// A file cannot be written.
     #[error("cannot write {path}: {source}")]
     Write {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// A symbolic link is in the way, which could lead out of the folder.
+    /// A folder on the path is a symbolic link, which could lead out of the export folder.
     #[error("cannot write {path}: {link} is a symbolic link; remove it")]
     Link {
         /// The file.
         path: PathBuf,
-        /// The link.
+        /// The symbolic link.
         link: PathBuf,
     },
 }

@@ -1,13 +1,13 @@
-//! `landfall export files` and `charts`: the plain files of a lock as a folder `<host>/<path>`, its
-//! charts as a repository, for any web server.
+//! `landfall export`: the files of a lock as a folder `<host>/<path>`, and its charts as a
+//! repository, for any web server.
 
-mod charts;
 mod error;
-mod members;
-mod paths;
-mod run;
-mod write;
+mod export_charts;
+mod export_files;
+mod export_paths;
+mod unpack;
+mod write_file;
 
-pub use charts::export_charts;
 pub use error::ExportError;
-pub use run::{export_files, export_packages};
+pub use export_charts::export_charts;
+pub use export_files::{export_files, export_packages};

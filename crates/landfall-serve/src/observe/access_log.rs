@@ -1,7 +1,7 @@
-//! The access log: a line for each request, in the combined format of other web servers, and the
-//! seconds that it took.
+//! The access log: one line for each request, in the combined log format of other web servers,
+//! followed by the duration of the response in seconds.
 
-use super::request::Ended;
+use super::request_info::CompletedRequest;
 use jiff::Timestamp;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,27 +10,27 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Lines that may wait for the disk. More are left out, and counted.
-const WAITING: usize = 4096;
+/// The number of lines that may wait for the disk. Further lines are dropped and counted.
+const MAX_WAITING: usize = 4096;
 
-/// Where the access log goes.
+/// Where the access log is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogTarget {
     /// To stderr.
     Stderr,
-    /// To the end of a file.
+    /// Appended to a file.
     File(PathBuf),
 }
 
 /// The access log. A thread of its own writes it, so that no request waits for a disk.
 pub struct AccessLog {
-    lines: SyncSender<Told>,
-    lost: AtomicU64,
+    commands: SyncSender<LogCommand>,
+    lost_lines: AtomicU64,
 }
 
-enum Told {
-    Line(String),
-    /// The file may have been moved away.
+enum LogCommand {
+    Write(String),
+    /// Open the file again: log rotation may have moved it away.
     Reopen,
 }
 
@@ -52,40 +52,43 @@ impl AccessLog {
     /// When its file cannot be opened.
     pub fn open(target: LogTarget) -> io::Result<AccessLog> {
         let out = target.open()?;
-        let (lines, told) = sync_channel(WAITING);
+        let (commands, receiver) = sync_channel(MAX_WAITING);
         std::thread::Builder::new()
             .name("access-log".into())
-            .spawn(move || write_all(&told, &target, out))?;
+            .spawn(move || write_lines(&receiver, &target, out))?;
         Ok(AccessLog {
-            lines,
-            lost: AtomicU64::new(0),
+            commands,
+            lost_lines: AtomicU64::new(0),
         })
     }
 
-    /// Adds a line.
     pub(super) fn write(&self, line: String) {
-        if self.lines.try_send(Told::Line(line)).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+        if self.commands.try_send(LogCommand::Write(line)).is_err() {
+            self.lost_lines.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Opens the file anew, as it may have been moved away.
-    pub(in super::super) fn reopen(&self) {
-        let _ = self.lines.try_send(Told::Reopen);
+    /// Opens the file again, as after log rotation.
+    pub(crate) fn reopen(&self) {
+        let _ = self.commands.try_send(LogCommand::Reopen);
     }
 
-    /// Lines that were left out because the disk did not keep up.
-    pub(in super::super) fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+    /// The number of lines that were dropped because the disk was too slow.
+    pub(crate) fn lost_lines(&self) -> u64 {
+        self.lost_lines.load(Ordering::Relaxed)
     }
 }
 
-fn write_all(told: &Receiver<Told>, target: &LogTarget, mut out: Box<dyn Write + Send>) {
-    for told in told {
-        match told {
-            // what cannot be written is lost: there is nobody to tell
-            Told::Line(line) => drop(out.write_all(line.as_bytes())),
-            Told::Reopen => {
+fn write_lines(
+    commands: &Receiver<LogCommand>,
+    target: &LogTarget,
+    mut out: Box<dyn Write + Send>,
+) {
+    for command in commands {
+        match command {
+            // an error has nowhere to be reported; the next line is tried again
+            LogCommand::Write(line) => drop(out.write_all(line.as_bytes())),
+            LogCommand::Reopen => {
                 if let Ok(opened) = target.open() {
                     out = opened;
                 }
@@ -94,39 +97,36 @@ fn write_all(told: &Receiver<Told>, target: &LogTarget, mut out: Box<dyn Write +
     }
 }
 
-/// The line of a request that ended at `now`. A query may hold secrets, and is not shown.
-pub(super) fn line(ended: &Ended<'_>, now: Timestamp) -> String {
-    let Ended {
-        caller,
-        user,
-        status,
-        bytes,
-        took,
-    } = ended;
-    let user = user.map_or_else(|| "-".to_owned(), |user| escaped(user.as_bytes()));
-    let agent = caller
-        .agent
-        .as_ref()
-        .map_or_else(|| "-".to_owned(), |agent| escaped(agent.as_bytes()));
-    let path = escaped(caller.uri.path().as_bytes());
-    let query = if caller.uri.query().is_some() {
+/// The log line of a request that was completed at `now`. The query is masked, since it may contain
+/// secrets.
+pub(super) fn combined_log_line(completed: &CompletedRequest<'_>, now: Timestamp) -> String {
+    let request = completed.request;
+    let peer = request.peer.ip().to_canonical();
+    let user = escaped_or_dash(completed.user.map(str::as_bytes));
+    let time = now.strftime("%d/%b/%Y:%H:%M:%S +0000");
+    let path = escaped(request.uri.path().as_bytes());
+    let query = if request.uri.query().is_some() {
         "?…"
     } else {
         ""
     };
-    let time = now.strftime("%d/%b/%Y:%H:%M:%S +0000");
-    let (peer, method, status) = (
-        caller.peer.ip().to_canonical(),
-        &caller.method,
-        status.as_u16(),
-    );
-    let (version, seconds) = (caller.version, took.as_secs_f64());
+    let agent = escaped_or_dash(request.agent.as_ref().map(|agent| agent.as_bytes()));
     format!(
-        "{peer} - {user} [{time}] \"{method} {path}{query} {version:?}\" {status} {bytes} \"-\" \"{agent}\" {seconds:.3}\n"
+        "{peer} - {user} [{time}] \"{} {path}{query} {:?}\" {} {} \"-\" \"{agent}\" {:.3}\n",
+        request.method,
+        request.version,
+        completed.status.as_u16(),
+        completed.bytes,
+        completed.duration.as_secs_f64(),
     )
 }
 
-/// Text of a client without quotes, blanks and control characters.
+fn escaped_or_dash(text: Option<&[u8]>) -> String {
+    text.map_or_else(|| "-".to_owned(), escaped)
+}
+
+/// Escapes quotes, backslashes and everything outside of printable ASCII, so that text from a
+/// client can neither forge log lines nor control a terminal.
 fn escaped(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());
     for &byte in text {
@@ -140,7 +140,7 @@ fn escaped(text: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::request::Caller;
+    use super::super::request_info::RequestInfo;
     use super::*;
     use axum::http::{HeaderValue, Request, StatusCode};
     use std::time::Duration;
@@ -151,16 +151,15 @@ mod tests {
         let agent =
             HeaderValue::from_bytes(b"x\"\x1b\xff y").unwrap_or(HeaderValue::from_static("x\"y"));
         request.headers_mut().insert("user-agent", agent);
-        let caller = Caller::of(&request, "[::ffff:10.0.0.7]:4321".parse().unwrap());
-        let (status, took) = (StatusCode::PARTIAL_CONTENT, Duration::from_millis(532));
-        let ended = Ended {
-            caller: &caller,
+        let info = RequestInfo::new(&request, "[::ffff:10.0.0.7]:4321".parse().unwrap());
+        let completed = CompletedRequest {
+            request: &info,
             user: Some("anna"),
-            status,
+            status: StatusCode::PARTIAL_CONTENT,
             bytes: 77,
-            took,
+            duration: Duration::from_millis(532),
         };
-        let line = line(&ended, "2026-11-21T18:30:00Z".parse().unwrap());
+        let line = combined_log_line(&completed, "2026-11-21T18:30:00Z".parse().unwrap());
         let expected = "10.0.0.7 - anna [21/Nov/2026:18:30:00 +0000] \"GET /files/h/a?… HTTP/1.1\" 206 77 \"-\" \"";
         assert!(line.starts_with(expected), "{line}");
         assert!(

@@ -1,9 +1,9 @@
-//! Bodies that tell how they fare: of a request, whether its client stands still; of an answer, how
-//! much of it left, for the access log and the metrics.
+//! Bodies that report their progress: request bodies report when they wait for the client,
+//! response bodies record the completed request.
 
-use super::observer::Observer;
-use super::request::{Caller, Ended, User};
-use crate::connections::{Busy, Ticket};
+use super::request_info::{CompletedRequest, RequestInfo, UserName};
+use super::request_observer::RequestObserver;
+use crate::connections::{RequestGuard, RequestPermit};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{Response, StatusCode};
 use hyper::body::{Frame, Incoming, SizeHint};
@@ -12,19 +12,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 /// The body of a request.
-pub(in super::super) struct AwaitedBody<F> {
+pub(crate) struct TrackedRequestBody<F> {
     body: Incoming,
-    awaits: F,
+    on_wait: F,
 }
 
-impl<F: Fn()> AwaitedBody<F> {
-    /// Calls `awaits` when the next bytes are not there yet.
-    pub(in super::super) fn new(body: Incoming, awaits: F) -> AwaitedBody<F> {
-        AwaitedBody { body, awaits }
+impl<F: Fn()> TrackedRequestBody<F> {
+    /// Calls `on_wait` whenever the next bytes have not arrived yet.
+    pub(crate) fn new(body: Incoming, on_wait: F) -> TrackedRequestBody<F> {
+        TrackedRequestBody { body, on_wait }
     }
 }
 
-impl<F: Fn() + Unpin> HttpBody for AwaitedBody<F> {
+impl<F: Fn() + Unpin> HttpBody for TrackedRequestBody<F> {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -34,7 +34,7 @@ impl<F: Fn() + Unpin> HttpBody for AwaitedBody<F> {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let result = Pin::new(&mut self.body).poll_frame(context);
         if result.is_pending() {
-            (self.awaits)();
+            (self.on_wait)();
         }
         result
     }
@@ -48,45 +48,46 @@ impl<F: Fn() + Unpin> HttpBody for AwaitedBody<F> {
     }
 }
 
-/// The body of an answer. What it holds is given back when it ends, or is broken off.
-pub(in super::super) struct ObservedBody {
+/// The body of a response. Dropping it records the request as completed and releases its guard and
+/// permit, whether the body was sent completely or aborted.
+pub(crate) struct ObservedResponseBody {
     body: Body,
-    caller: Caller,
-    user: Option<User>,
+    request: RequestInfo,
+    user: Option<UserName>,
     status: StatusCode,
     bytes: u64,
-    observer: Arc<Observer>,
-    _busy: Busy,
-    _ticket: Option<Ticket>,
+    observer: Arc<RequestObserver>,
+    _guard: RequestGuard,
+    _permit: Option<RequestPermit>,
 }
 
-impl ObservedBody {
-    /// The response, which holds `busy` and `ticket` up to its last byte.
-    pub(in super::super) fn wrap(
+impl ObservedResponseBody {
+    /// Wraps the body of `response`, which holds `guard` and `permit` up to its last byte.
+    pub(crate) fn wrap(
         mut response: Response<Body>,
-        caller: Caller,
-        observer: Arc<Observer>,
-        busy: Busy,
-        ticket: Option<Ticket>,
+        request: RequestInfo,
+        observer: Arc<RequestObserver>,
+        guard: RequestGuard,
+        permit: Option<RequestPermit>,
     ) -> Response<Body> {
-        let (user, status) = (response.extensions_mut().remove(), response.status());
-        let wrap = |body| {
-            Body::new(ObservedBody {
+        let user = response.extensions_mut().remove();
+        let status = response.status();
+        response.map(|body| {
+            Body::new(ObservedResponseBody {
                 body,
-                caller,
+                request,
                 user,
                 status,
                 bytes: 0,
                 observer,
-                _busy: busy,
-                _ticket: ticket,
+                _guard: guard,
+                _permit: permit,
             })
-        };
-        response.map(wrap)
+        })
     }
 }
 
-impl HttpBody for ObservedBody {
+impl HttpBody for ObservedResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -110,16 +111,14 @@ impl HttpBody for ObservedBody {
     }
 }
 
-impl Drop for ObservedBody {
+impl Drop for ObservedResponseBody {
     fn drop(&mut self) {
-        let user = self.user.as_ref().map(|user| user.0.as_str());
-        let (caller, took) = (&self.caller, self.caller.begun.elapsed());
-        self.observer.ended(&Ended {
-            caller,
-            user,
+        self.observer.record(&CompletedRequest {
+            request: &self.request,
+            user: self.user.as_ref().map(|user| user.0.as_str()),
             status: self.status,
             bytes: self.bytes,
-            took,
+            duration: self.request.received.elapsed(),
         });
     }
 }

@@ -1,26 +1,27 @@
-//! What is counted while the server runs.
+//! Counters of the running server.
 
-use super::request::Ended;
+use super::request_info::CompletedRequest;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What is counted while the server runs.
+/// Counters of the running server.
 #[derive(Default)]
-pub(in super::super) struct Metrics {
-    /// By method and status.
+pub(crate) struct ServerMetrics {
+    /// Completed requests by method and status.
     requests: Mutex<BTreeMap<(&'static str, u16), u64>>,
-    pub(in super::super) bytes_sent: AtomicU64,
+    pub(crate) bytes_sent: AtomicU64,
+    /// The duration of all requests together, in microseconds.
     micros: AtomicU64,
-    pub(in super::super) reloads: AtomicU64,
-    pub(in super::super) redirects: AtomicU64,
+    pub(crate) reloads: AtomicU64,
+    pub(crate) redirects: AtomicU64,
 }
 
-impl Metrics {
-    /// A request has ended.
-    pub(super) fn ended(&self, ended: &Ended<'_>) {
-        let method = match ended.caller.method.as_str() {
+impl ServerMetrics {
+    pub(super) fn record(&self, completed: &CompletedRequest<'_>) {
+        // clients may invent methods: each one must not become a time series of its own
+        let method = match completed.request.method.as_str() {
             "GET" => "GET",
             "HEAD" => "HEAD",
             "PUT" => "PUT",
@@ -29,23 +30,25 @@ impl Metrics {
             "DELETE" => "DELETE",
             _ => "other",
         };
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        *requests.entry((method, ended.status.as_u16())).or_default() += 1;
-        self.bytes_sent.fetch_add(ended.bytes, Ordering::Relaxed);
+        let key = (method, completed.status.as_u16());
+        *self.lock_requests().entry(key).or_default() += 1;
+        self.bytes_sent
+            .fetch_add(completed.bytes, Ordering::Relaxed);
         self.micros
-            .fetch_add(ended.took.as_micros() as u64, Ordering::Relaxed);
+            .fetch_add(completed.duration.as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// How many requests there were, by method and status.
-    pub(in super::super) fn requests(&self) -> BTreeMap<(&'static str, u16), u64> {
-        self.requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// The number of completed requests by method and status.
+    pub(crate) fn requests(&self) -> BTreeMap<(&'static str, u16), u64> {
+        self.lock_requests().clone()
     }
 
-    /// How long they took together.
-    pub(in super::super) fn seconds(&self) -> f64 {
+    /// The duration of all requests together, in seconds.
+    pub(crate) fn seconds(&self) -> f64 {
         Duration::from_micros(self.micros.load(Ordering::Relaxed)).as_secs_f64()
+    }
+
+    fn lock_requests(&self) -> MutexGuard<'_, BTreeMap<(&'static str, u16), u64>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

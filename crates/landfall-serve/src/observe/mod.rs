@@ -1,12 +1,12 @@
-//! What a server tells about its requests: the access log, and the counts for the metrics.
+//! Observes requests: the access log and the metrics.
 
 mod access_log;
 mod bodies;
 mod metrics;
-mod observer;
-mod request;
+mod request_info;
+mod request_observer;
 
 pub use access_log::{AccessLog, LogTarget};
-pub(super) use bodies::{AwaitedBody, ObservedBody};
-pub(super) use observer::Observer;
-pub(super) use request::{Caller, User};
+pub(crate) use bodies::{ObservedResponseBody, TrackedRequestBody};
+pub(crate) use request_info::{RequestInfo, UserName};
+pub(crate) use request_observer::RequestObserver;

@@ -1,74 +1,88 @@
-//! The page at `/changes`: what each bundle has that the one before it had not.
+//! The page at `/changes`: how each bundle differs from an older one.
 
+use super::page_frame::{MAX_CONTENT, PageFrame};
 use crate::BundleChange;
-use crate::bundles::{BundleListing, Bundles};
-use landfall_model::report::count_of;
-use landfall_model::report::escape_html;
-use std::fmt::Write as _;
+use crate::catalog::BundleListing;
+use askama::Template;
+use landfall_model::report::{EntryKind, count_of, escape_html};
 
-/// How long the page may be, in bytes.
-const ROOM: usize = 80_000;
-/// How many characters of a name are shown.
-const SHOWN: usize = 500;
+/// The number of characters that are shown of a name.
+const MAX_NAME: usize = 500;
+/// The bytes of a row in `changes.html` beside its name, roughly.
+const ROW_MARKUP: usize = 150;
 
-/// The body of the page.
-pub(super) fn body(bundles: &Bundles) -> String {
-    let known: Vec<&BundleListing> = bundles
-        .listings
-        .iter()
-        .rev()
-        .filter(|bundle| bundle.changes.is_some())
-        .collect();
-    if known.is_empty() {
-        return "<p>Nothing older is known here. Serve the bundle before this one too, or give a delta its base with \
-                <code>--base</code>, and this page shows what is new.</p>\n"
-            .into();
-    }
-    let mut out = String::new();
-    for bundle in known {
-        let Some(changes) = &bundle.changes else {
-            continue;
-        };
-        let (new, old) = (escape_html(&bundle.name), escape_html(&changes.since));
-        let _ = writeln!(
-            out,
-            "<h2>{new}</h2>\n<p class=\"dim\">{} since {old}</p>",
-            count_of(changes.changes.len(), "change")
-        );
-        if changes.changes.is_empty() {
-            continue;
-        }
-        out += "<table>\n<tr><th scope=\"col\">Change</th><th scope=\"col\">What</th><th scope=\"col\">Digest</th></tr>\n";
-        for (at, change) in changes.changes.iter().enumerate() {
-            if out.len() > ROOM {
-                out += "</table>\n";
-                let left = changes.changes.len() - at;
-                let _ = writeln!(
-                    out,
-                    "<p>and {left} more, which <code>landfall diff OLD NEW</code> lists</p>"
-                );
-                return out;
-            }
-            out += &row(change);
-        }
-        out += "</table>\n";
-    }
-    out
+#[derive(Template)]
+#[template(path = "changes.html")]
+struct ChangesPage<'a> {
+    frame: PageFrame<'a>,
+    sections: Vec<ChangesSection<'a>>,
 }
 
-fn row(change: &BundleChange) -> String {
-    let name: String = change.name.chars().take(SHOWN).collect();
-    let digests: Vec<String> = change
-        .digests
-        .iter()
-        .flatten()
-        .map(|digest| digest.short(12))
-        .collect();
-    format!(
-        "<tr><td>{}</td><td>{} <code>{}</code></td><td><code>{}</code></td></tr>\n",
-        change.change,
-        change.kind,
-        escape_html(&name),
-        digests.join(" → ")
-    )
+struct ChangesSection<'a> {
+    name: &'a str,
+    since: &'a str,
+    count: String,
+    rows: Vec<ChangeRow>,
+    /// The number of changes that do not fit on the page.
+    more: usize,
+}
+
+struct ChangeRow {
+    change: &'static str,
+    kind: EntryKind,
+    name: String,
+    digests: String,
+}
+
+/// Renders the page: the newest bundle first, as many changes as fit.
+pub(super) fn render_changes(
+    frame: PageFrame<'_>,
+    listings: &[BundleListing],
+) -> askama::Result<String> {
+    let mut room = MAX_CONTENT;
+    let mut sections = Vec::new();
+    for bundle in listings.iter().rev() {
+        let Some(known) = &bundle.changes else {
+            continue;
+        };
+        let mut rows = Vec::new();
+        for change in &known.changes {
+            let row = ChangeRow::new(change);
+            let length = escape_html(&row.name).len() + ROW_MARKUP;
+            if length > room {
+                break;
+            }
+            room -= length;
+            rows.push(row);
+        }
+        let more = known.changes.len() - rows.len();
+        sections.push(ChangesSection {
+            name: &bundle.name,
+            since: &known.since,
+            count: count_of(known.changes.len(), "change"),
+            rows,
+            more,
+        });
+        if more > 0 {
+            break;
+        }
+    }
+    ChangesPage { frame, sections }.render()
+}
+
+impl ChangeRow {
+    fn new(change: &BundleChange) -> ChangeRow {
+        let digests: Vec<String> = change
+            .digests
+            .iter()
+            .flatten()
+            .map(|digest| digest.short(12))
+            .collect();
+        ChangeRow {
+            change: change.change,
+            kind: change.kind,
+            name: change.name.chars().take(MAX_NAME).collect(),
+            digests: digests.join(" → "),
+        }
+    }
 }

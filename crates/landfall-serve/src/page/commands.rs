@@ -1,104 +1,131 @@
-//! The commands that get an item, each as somebody would type it.
+//! The commands that fetch an item, ready to be pasted into a shell.
 
-use crate::bundles::ItemListing;
+use crate::catalog::ItemListing;
 use landfall_model::report::{EntryKind, shell_word};
 
-/// How the reader reaches what is served.
+/// The address at which the reader of the page reaches this server.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Here<'a> {
-    /// `host[:port]`.
+pub(super) struct ReaderAddress<'a> {
+    /// `host[:port]`
     pub(super) host: &'a str,
-    /// Whether https is spoken there.
     pub(super) is_tls: bool,
 }
 
-impl Here<'_> {
+impl ReaderAddress<'_> {
     pub(super) fn url(self, path: &str) -> String {
-        format!(
-            "{}://{}{path}",
-            if self.is_tls { "https" } else { "http" },
-            self.host
-        )
+        let scheme = if self.is_tls { "https" } else { "http" };
+        format!("{scheme}://{}{path}", self.host)
     }
 }
 
-/// Tool and command, the usual one first.
-pub(super) fn commands(item: &ItemListing, here: Here<'_>) -> Vec<(&'static str, String)> {
-    // what another registry holds is asked for there, in the scheme that its clients know
-    let plain = |flag| {
-        if item.registry.is_none() && !here.is_tls {
-            flag
-        } else {
-            ""
-        }
-    };
-    let host = item.registry.as_deref().unwrap_or(here.host);
-    let name = shell_word(&format!("{host}/{}", item.repository_tag));
+/// A command, and the tool or purpose that the page names.
+pub(super) struct FetchCommand {
+    pub(super) tool: &'static str,
+    pub(super) line: String,
+}
+
+impl FetchCommand {
+    fn new(tool: &'static str, line: String) -> FetchCommand {
+        FetchCommand { tool, line }
+    }
+}
+
+/// The commands for `item`, the most common tool first.
+pub(super) fn fetch_commands(item: &ItemListing, address: ReaderAddress<'_>) -> Vec<FetchCommand> {
     match item.kind {
-        EntryKind::Image => vec![
-            ("docker", format!("docker pull {name}")),
-            (
-                "podman",
-                format!("podman pull {}{name}", plain("--tls-verify=false ")),
-            ),
-            (
-                "ctr",
-                format!(
-                    "ctr --namespace k8s.io images pull {}{name}",
-                    plain("--plain-http ")
-                ),
-            ),
-            ("crictl", format!("crictl pull {name}")),
-        ],
-        EntryKind::Chart => {
-            let (chart, tag) = item
-                .repository_tag
-                .rsplit_once(':')
-                .unwrap_or((&item.repository_tag, ""));
-            // a tag cannot hold the plus sign of a version
-            let version = shell_word(&tag.replace('_', "+"));
-            let chart = shell_word(&format!("oci://{host}/{chart}"));
-            let flag = plain(" --plain-http");
-            vec![(
-                "helm",
-                format!("helm pull {chart} --version {version}{flag}"),
-            )]
-        }
-        _ => file(item, here),
+        EntryKind::Image => image_commands(item, address),
+        EntryKind::Chart => vec![chart_command(item, address)],
+        _ => file_commands(item, address),
     }
 }
 
-fn file(item: &ItemListing, here: Here<'_>) -> Vec<(&'static str, String)> {
+/// Whether clients must be told to use plain http. Another registry's scheme is part of the
+/// clients' own configuration.
+fn needs_plain_http(item: &ItemListing, address: ReaderAddress<'_>) -> bool {
+    item.registry.is_none() && !address.is_tls
+}
+
+fn registry_host<'a>(item: &'a ItemListing, address: ReaderAddress<'a>) -> &'a str {
+    item.registry.as_deref().unwrap_or(address.host)
+}
+
+fn image_commands(item: &ItemListing, address: ReaderAddress<'_>) -> Vec<FetchCommand> {
+    let host = registry_host(item, address);
+    let name = shell_word(&format!("{host}/{}", item.repository_tag));
+    let (podman_flag, ctr_flag) = if needs_plain_http(item, address) {
+        ("--tls-verify=false ", "--plain-http ")
+    } else {
+        ("", "")
+    };
+    vec![
+        // docker and crictl have no flag for plain http
+        FetchCommand::new("docker", format!("docker pull {name}")),
+        FetchCommand::new("podman", format!("podman pull {podman_flag}{name}")),
+        FetchCommand::new(
+            "ctr",
+            format!("ctr --namespace k8s.io images pull {ctr_flag}{name}"),
+        ),
+        FetchCommand::new("crictl", format!("crictl pull {name}")),
+    ]
+}
+
+fn chart_command(item: &ItemListing, address: ReaderAddress<'_>) -> FetchCommand {
+    let host = registry_host(item, address);
+    let (chart, tag) = item
+        .repository_tag
+        .rsplit_once(':')
+        .unwrap_or((&item.repository_tag, ""));
+    // Helm writes the plus sign of a version, which no tag can contain, as an underscore
+    let version = shell_word(&tag.replace('_', "+"));
+    let chart = shell_word(&format!("oci://{host}/{chart}"));
+    let flag = if needs_plain_http(item, address) {
+        " --plain-http"
+    } else {
+        ""
+    };
+    FetchCommand::new(
+        "helm",
+        format!("helm pull {chart} --version {version}{flag}"),
+    )
+}
+
+fn file_commands(item: &ItemListing, address: ReaderAddress<'_>) -> Vec<FetchCommand> {
     let Some(link) = &item.link else {
         return Vec::new();
     };
-    let title = item
-        .name
-        .split(['?', '#'])
-        .next()
-        .and_then(|path| path.rsplit('/').next());
-    let title = title.filter(|title| !title.is_empty()).unwrap_or("file");
-    let (to, url) = (shell_word(title), shell_word(&here.url(link)));
-    let sum = match item.digest.algorithm().as_str() {
+    let file_name = file_name(&item.name);
+    let output = shell_word(file_name);
+    let url = shell_word(&address.url(link));
+    let checksum_tool = match item.digest.algorithm().as_str() {
         "sha512" => "sha512sum",
         _ => "sha256sum",
     };
-    let check = shell_word(&format!("{}  {title}", item.digest.hex()));
-    let pinned = shell_word(&format!("::{}", here.host));
+    let checksum = shell_word(&format!("{}  {file_name}", item.digest.hex()));
+    let connect_to = shell_word(&format!("::{}", address.host));
+    let original_url = shell_word(&item.name);
     vec![
-        (
+        FetchCommand::new(
             "curl",
-            format!("curl --fail --location --output {to} {url}"),
+            format!("curl --fail --location --output {output} {url}"),
         ),
-        ("check", format!("echo {check} | {sum} --check")),
-        (
-            "its own URL",
-            format!(
-                "curl --fail --output {to} --connect-to {pinned} {}",
-                shell_word(&item.name)
-            ),
+        FetchCommand::new(
+            "verify",
+            format!("echo {checksum} | {checksum_tool} --check"),
+        ),
+        FetchCommand::new(
+            "original URL",
+            format!("curl --fail --output {output} --connect-to {connect_to} {original_url}"),
         ),
     ]
+}
+
+/// The last component of a URL's path.
+fn file_name(url: &str) -> &str {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    match path.rsplit('/').next() {
+        Some(name) if !name.is_empty() => name,
+        _ => "file",
+    }
 }
 
 #[cfg(test)]
@@ -114,21 +141,21 @@ mod tests {
             Digest::sha256(b"x"),
         );
         ItemListing {
-            link: crate::file_table::link(name),
+            link: crate::catalog::file_link(name),
             ..item
         }
     }
 
     fn of(item: &ItemListing, is_tls: bool) -> Vec<String> {
-        commands(
+        fetch_commands(
             item,
-            Here {
+            ReaderAddress {
                 host: "m:5000",
                 is_tls,
             },
         )
         .into_iter()
-        .map(|(_, command)| command)
+        .map(|command| command.line)
         .collect()
     }
 

@@ -1,8 +1,8 @@
-//! Finds what a registry holds: by the list of locks that deliveries leave there, and one HEAD for
-//! each item.
+//! Finds what was delivered to a registry: by the list of locks that deliveries leave there, and
+//! one HEAD request for each item.
 
-use super::content::{Held, RegistryContent};
 use super::error::RegistrySourceError;
+use super::registry_blobs::{RegistryBlob, RegistryBlobs};
 use crate::ServedBundle;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_content::registry::{RegistrySession, RegistrySessions};
@@ -13,7 +13,7 @@ use landfall_model::{Descriptor, DestinationMap, Digest};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// What a registry holds of earlier deliveries.
+/// What a registry contains of earlier deliveries.
 pub struct DeliveredContent {
     /// The delivered locks, the oldest first.
     pub bundles: Vec<ServedBundle>,
@@ -21,72 +21,63 @@ pub struct DeliveredContent {
     pub content: Arc<dyn VerifiedRead>,
 }
 
-/// What was delivered to the target of `mapping` and is there now, the oldest lock first. What only
-/// images are made of is listed and not looked for: they are pulled from the registry itself.
+/// The locks that were delivered to the target of `mapping`, the oldest first, with the files and
+/// charts that are there now. Images are listed but not looked up: clients pull them from the
+/// registry itself.
 ///
 /// # Errors
-/// When there is no list of what was delivered, or the registry cannot be read.
+/// When the list of deliveries is missing or damaged, or the registry cannot be read.
 pub async fn find_delivered(
     sessions: &RegistrySessions,
     mapping: &DestinationMap,
 ) -> Result<DeliveredContent, RegistrySourceError> {
-    let place = mapping.own_destination(delivered_locks::REPOSITORY);
-    let (repository, place) = (
-        place.repository.clone(),
-        format!("{place}:{}", delivered_locks::TAG),
-    );
-    let unread = |source| RegistrySourceError::Registry {
-        place: place.clone(),
+    let destination = mapping.own_destination(delivered_locks::REPOSITORY);
+    let list = format!("{destination}:{}", delivered_locks::TAG);
+    let repository = destination.repository;
+    let unreadable = |source| RegistrySourceError::Registry {
+        list: list.clone(),
         source,
     };
+    let target = mapping.target();
     let session = sessions
-        .destination(&mapping.target().registry)
+        .destination(&target.registry)
         .await
-        .map_err(unread)?;
-    let list = match session.manifest(&repository, delivered_locks::TAG).await {
+        .map_err(unreadable)?;
+    let deliveries = match session.manifest(&repository, delivered_locks::TAG).await {
         Err(error) if error.kind == ErrorKind::NotFound => {
-            return Err(RegistrySourceError::Nothing { place });
+            return Err(RegistrySourceError::NothingDelivered { list });
         }
-        list => list.map_err(unread)?,
+        manifest => delivered_locks::DeliveredLocks::parse(&manifest.map_err(unreadable)?.bytes),
     };
-    let list = delivered_locks::DeliveredLocks::parse(&list.bytes);
-    let list = list.map_err(|why| RegistrySourceError::List {
-        place: place.clone(),
+    let deliveries = deliveries.map_err(|why| RegistrySourceError::List {
+        list: list.clone(),
         why,
     })?;
     let limits = *sessions.transport().limits();
+    let max_lock = limits.contents_bytes as u64;
     let mut locks = Vec::new();
-    for known in list.locks() {
-        let text = small(
-            &session,
-            &repository,
-            &known.descriptor,
-            limits.contents_bytes as u64,
-        )
-        .await;
-        let text = text
-            .map_err(unread)?
-            .ok_or_else(|| RegistrySourceError::Damaged {
-                place: place.clone(),
-            })?;
-        let lock = Lock::parse(&place, &String::from_utf8_lossy(&text));
-        let wrong = |source| RegistrySourceError::Lock {
-            place: place.clone(),
+    for delivery in deliveries.locks() {
+        let text = read_small_blob(&session, &repository, &delivery.descriptor, max_lock)
+            .await
+            .map_err(unreadable)?
+            .ok_or_else(|| RegistrySourceError::DamagedLock { list: list.clone() })?;
+        let lock = Lock::parse(&list, &String::from_utf8_lossy(&text));
+        let lock = lock.map_err(|source| RegistrySourceError::Lock {
+            list: list.clone(),
             source: Box::new(source),
-        };
-        locks.push((known, lock.map_err(wrong)?));
+        })?;
+        locks.push((delivery, lock));
     }
-    let held = held(&session, &locks, mapping, limits.jobs)
+    let blobs = find_blobs(&session, &locks, mapping, limits.jobs)
         .await
-        .map_err(unread)?;
-    let content = Arc::new(RegistryContent::new(session, held));
-    let target = mapping.target();
-    let served = locks.into_iter().map(|(known, lock)| ServedBundle {
-        name: match known.name.as_str() {
+        .map_err(unreadable)?;
+    let content = Arc::new(RegistryBlobs::new(session, blobs));
+    let served = locks.into_iter().map(|(delivery, lock)| ServedBundle {
+        name: match delivery.name.as_str() {
             "" => target.to_string(),
             name => format!("{name} at {target}"),
         },
-        digest: Some(known.descriptor.digest.clone()),
+        digest: Some(delivery.descriptor.digest.clone()),
         missing: Vec::new(),
         signatures: Vec::new(),
         lock,
@@ -100,14 +91,14 @@ pub async fn find_delivered(
     })
 }
 
-/// A blob of at most so many bytes; `None` where its bytes are others.
-async fn small(
+/// Reads a blob of at most `max` bytes; `None` if it is larger or does not have its digest.
+async fn read_small_blob(
     session: &RegistrySession,
     repository: &str,
     blob: &Descriptor,
-    most: u64,
+    max: u64,
 ) -> Result<Option<Vec<u8>>, HttpError> {
-    if blob.size > most {
+    if blob.size > max {
         return Ok(None);
     }
     let (_, mut stream) = session.blob(repository, blob, 0).await?;
@@ -115,46 +106,53 @@ async fn small(
     while let Some(piece) = stream.next().await {
         bytes.extend_from_slice(&piece?);
     }
-    Ok(Some(bytes).filter(|bytes| blob.digest.matches(bytes)))
+    if !blob.digest.matches(&bytes) {
+        return Ok(None);
+    }
+    Ok(Some(bytes))
 }
 
-/// The parts of the items that stand at the registry, each with its repository.
-async fn held(
+/// The blobs of the items that are at the registry, with their repositories.
+async fn find_blobs(
     session: &RegistrySession,
     locks: &[(&delivered_locks::DeliveredLock, Lock)],
     mapping: &DestinationMap,
     jobs: usize,
-) -> Result<HashMap<Digest, Held>, HttpError> {
-    let items = locks.iter().flat_map(|(_, lock)| lock.items());
-    let wanted: BTreeMap<(String, Digest), LockEntry> = items
-        .filter(|item| item.is_served_from_registry())
-        .filter_map(|item| {
-            let (entry, to) = (item.entry(), item.destinations(mapping).into_iter().next()?);
-            Some(((to.repository, entry.top.digest.clone()), entry))
-        })
-        .collect();
-    let asking = futures_util::stream::iter(wanted).map(async |((repository, digest), entry)| {
-        let found = session
+) -> Result<HashMap<Digest, RegistryBlob>, HttpError> {
+    // several locks may contain an item: it is looked up once
+    let mut wanted: BTreeMap<(String, Digest), LockEntry> = BTreeMap::new();
+    for item in locks.iter().flat_map(|(_, lock)| lock.items()) {
+        if !item.is_served_from_registry() {
+            continue;
+        }
+        let entry = item.entry();
+        if let Some(destination) = item.destinations(mapping).into_iter().next() {
+            let key = (destination.repository, entry.top.digest.clone());
+            wanted.insert(key, entry);
+        }
+    }
+    let lookups = futures_util::stream::iter(wanted).map(async |((repository, digest), entry)| {
+        let head = session
             .head_manifest(&repository, &digest.to_string(), false)
             .await;
-        match found {
+        match head {
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
-            found => Ok::<_, HttpError>(found?.map(|_| (repository, entry))),
+            head => Ok::<_, HttpError>(head?.map(|_| (repository, entry))),
         }
     });
     let found: Vec<Option<(String, LockEntry)>> =
-        asking.buffer_unordered(jobs).try_collect().await?;
-    let parts = found.into_iter().flatten().flat_map(|(repository, entry)| {
+        lookups.buffer_unordered(jobs).try_collect().await?;
+    let mut blobs = HashMap::new();
+    for (repository, entry) in found.into_iter().flatten() {
         let repository: Arc<str> = repository.into();
-        entry.parts.into_iter().map(move |part| {
-            let is_manifest = part.is_manifest();
-            let held = Held {
+        for part in entry.parts {
+            let blob = RegistryBlob {
                 repository: repository.clone(),
+                is_manifest: part.is_manifest(),
                 descriptor: part.descriptor,
-                is_manifest,
             };
-            (held.descriptor.digest.clone(), held)
-        })
-    });
-    Ok(parts.collect())
+            blobs.insert(blob.descriptor.digest.clone(), blob);
+        }
+    }
+    Ok(blobs)
 }

@@ -1,50 +1,51 @@
-//! Why nothing can be offered out of a registry.
+//! Errors of reading from a registry.
 
 use landfall_http::HttpError;
 use landfall_item::lockfile::LockError;
 
-/// Why nothing can be offered out of a registry.
+/// Why nothing can be served from a registry.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistrySourceError {
-    /// Nobody delivered anything there that it could offer.
+    /// The registry has no list of delivered locks.
     #[error(
-        "{place} has nothing to serve: there is no list of what was delivered; deliver files or charts to it with \
-         `landfall push`"
+        "nothing to serve: the registry has no list of deliveries at {list}; deliver files or \
+         charts to it with `landfall push`"
     )]
-    Nothing {
-        /// Where the list would stand.
-        place: String,
+    NothingDelivered {
+        /// The reference of the list.
+        list: String,
     },
-    /// The registry does not answer, or refuses.
-    #[error("cannot read {place}: {source}")]
+    /// The registry cannot be read.
+    #[error("cannot read {list}: {source}")]
     Registry {
-        /// What was asked for.
-        place: String,
-        /// Its answer.
+        /// The reference of the list.
+        list: String,
+        /// The cause.
         source: HttpError,
     },
-    /// Something else stands where the list should.
-    #[error("{place} is no list of what was delivered: {why}")]
+    /// The list of deliveries cannot be parsed.
+    #[error("{list} is not a list of deliveries: {why}")]
     List {
-        /// Where it stands.
-        place: String,
+        /// The reference of the list.
+        list: String,
         /// What is wrong with it.
         why: String,
     },
-    /// A lock of the list has other bytes than it says.
+    /// A lock in the list does not have its digest.
     #[error(
-        "{place} names a lock that is damaged at the registry; deliver it again with --recheck"
+        "a lock in {list} is damaged at the registry; deliver it again with \
+         `landfall push --recheck`"
     )]
-    Damaged {
-        /// Where the list stands.
-        place: String,
+    DamagedLock {
+        /// The reference of the list.
+        list: String,
     },
-    /// A lock of the list cannot be used.
-    #[error("{place} names a lock that cannot be used: {source}")]
+    /// A lock in the list cannot be parsed.
+    #[error("cannot use a lock in {list}: {source}")]
     Lock {
-        /// Where the list stands.
-        place: String,
-        /// What is wrong with it.
+        /// The reference of the list.
+        list: String,
+        /// What is wrong with the lock.
         source: Box<LockError>,
     },
 }

@@ -1,9 +1,9 @@
-//! What a registry holds, offered from there: files and charts under their URLs, for a site that
-//! keeps everything in its registry.
+//! Serves files and charts from a registry (`--from`), under their URLs: for a site that keeps
+//! everything in its registry.
 
-mod content;
 mod delivered;
 mod error;
+mod registry_blobs;
 
 pub use delivered::{DeliveredContent, find_delivered};
 pub use error::RegistrySourceError;

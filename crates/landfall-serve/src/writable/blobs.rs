@@ -1,9 +1,9 @@
-//! Blobs that were pushed: uploads in progress, and content by digest.
+//! Pushed blobs: uploads in progress, and content by digest.
 
-use super::disk::{list, optional, persist, write};
-use super::error::KeepError;
-use super::frame_sums::{CheckedReader, FRAME, FrameSums};
-use super::room::{Room, Share};
+use super::error::WritableStoreError;
+use super::files::{list_folder, optional, persist, sync_folder, write_file};
+use super::frame_checksums::{CheckedReader, FRAME, FrameChecksums};
+use super::quota::{Quota, QuotaShare};
 use landfall_content::{
     BlobRead, ContentError, FileRunRead, FileRuns, FileStamp, RecentChecks, VerifiedRead,
     digest_of, for_each_chunk,
@@ -18,206 +18,199 @@ use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
 /// The blobs in the folder of `--writable`.
-pub(in super::super) struct WritableBlobs {
+pub(crate) struct WritableBlobs {
     dir: PathBuf,
-    room: Arc<Room>,
-    /// Of frames that were checked before, by the looks of their files.
+    quota: Arc<Quota>,
+    /// Frames whose checksums were compared a moment ago.
     checks: Arc<RecentChecks<FileStamp>>,
-    /// When a client was told last that a blob is here: it may count on that in a push.
-    told: Mutex<HashMap<Digest, Instant>>,
+    /// When a client last learned that a blob is here: it may rely on that in a push.
+    protected: Mutex<HashMap<Digest, Instant>>,
 }
 
 /// An upload in progress.
-pub(in super::super) struct IncomingBlob {
+pub(crate) struct IncomingBlob {
     file: NamedTempFile,
     hasher: Hasher,
     algorithm: Algorithm,
-    sums: FrameSums,
-    share: Share,
-    /// How many bytes are here.
-    pub(in super::super) size: u64,
+    checksums: FrameChecksums,
+    share: QuotaShare,
+    /// The number of bytes received.
+    pub(crate) size: u64,
 }
 
 impl WritableBlobs {
-    /// The blobs below `dir`, which may have `most` bytes.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
-    pub(super) fn open(dir: &Path, most: Option<u64>) -> io::Result<WritableBlobs> {
-        let mut blobs = WritableBlobs {
+    /// The blobs below `dir`, which may have `max` bytes.
+    pub(super) fn open(dir: &Path, max: Option<u64>) -> io::Result<WritableBlobs> {
+        let used = stored_blobs(dir)?
+            .iter()
+            .map(|(_, metadata)| metadata.len())
+            .sum();
+        Ok(WritableBlobs {
             dir: dir.into(),
-            room: Arc::new(Room::new(0, most)),
+            quota: Arc::new(Quota::new(used, max)),
             checks: Arc::new(RecentChecks::default()),
-            told: Mutex::default(),
-        };
-        let used = blobs.all()?.iter().map(|(_, data)| data.len()).sum();
-        blobs.room = Arc::new(Room::new(used, most));
-        Ok(blobs)
+            protected: Mutex::default(),
+        })
     }
 
-    /// How many bytes there are, and may be.
-    pub(super) fn room(&self) -> &Arc<Room> {
-        &self.room
+    pub(super) fn quota(&self) -> &Arc<Quota> {
+        &self.quota
     }
 
-    /// All blobs, and their files.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
+    /// All blobs with the metadata of their files.
     pub(super) fn all(&self) -> io::Result<Vec<(Digest, Metadata)>> {
-        let mut all = Vec::new();
-        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
-            let folder = self.dir.join("blobs").join(algorithm.as_str());
-            for name in list(&folder)? {
-                let digest = format!("{}:{name}", algorithm.as_str()).parse::<Digest>();
-                if let (Ok(digest), Some(data)) =
-                    (digest, optional(fs::metadata(folder.join(name)))?)
-                {
-                    all.push((digest, data));
-                }
-            }
-        }
-        Ok(all)
+        stored_blobs(&self.dir)
     }
 
-    /// Removes a blob. Returns whether it was there.
-    ///
-    /// # Errors
-    /// When the disk cannot be written.
+    /// Removes a blob. Returns whether it existed.
     pub(super) fn remove(&self, digest: &Digest) -> io::Result<bool> {
-        let path = self.dir.join(digest.layout_path());
-        let Some(data) = optional(fs::metadata(&path))? else {
+        let path = self.path(digest);
+        let Some(metadata) = optional(fs::metadata(&path))? else {
             return Ok(false);
         };
-        let removed = optional(fs::remove_file(&path))?.is_some();
-        if removed {
-            self.room.give_back(data.len());
-            self.checks.forget(&FileStamp::of(&data));
+        let existed = optional(fs::remove_file(&path))?.is_some();
+        if existed {
+            self.quota.release(metadata.len());
+            self.checks.forget(&FileStamp::of(&metadata));
         }
-        optional(fs::remove_file(self.frames_path(digest)))?;
-        Ok(removed)
+        optional(fs::remove_file(self.checksums_path(digest)))?;
+        Ok(existed)
     }
 
-    /// Remembers that a client is told that this blob is here, where it is.
-    pub(in super::super) fn tell(&self, digest: &Digest) {
-        let mut told = self.told();
-        if self.dir.join(digest.layout_path()).is_file() {
-            told.insert(digest.clone(), Instant::now());
+    /// Protects a blob, if it exists, from the sweeps of the next time: a client learns that it is
+    /// here.
+    pub(crate) fn protect(&self, digest: &Digest) {
+        let mut protected = self.protected();
+        if self.path(digest).is_file() {
+            protected.insert(digest.clone(), Instant::now());
         }
     }
 
-    /// Removes a blob, unless a client was told within `age` that it is here. Returns whether it is
-    /// gone.
-    ///
-    /// # Errors
-    /// When the disk cannot be written.
-    pub(super) fn remove_untold(&self, digest: &Digest, age: Duration) -> io::Result<bool> {
-        // held to the end, so that nobody is told meanwhile
-        let mut told = self.told();
-        if told.get(digest).is_some_and(|when| when.elapsed() < age) {
+    /// Removes a blob unless it was protected within `age`. Returns whether it is gone.
+    pub(super) fn remove_unprotected(&self, digest: &Digest, age: Duration) -> io::Result<bool> {
+        // locked to the end, so that no client learns meanwhile that the blob is here
+        let mut protected = self.protected();
+        if protected
+            .get(digest)
+            .is_some_and(|since| since.elapsed() < age)
+        {
             return Ok(false);
         }
-        told.remove(digest);
+        protected.remove(digest);
         self.remove(digest)?;
         Ok(true)
     }
 
-    fn told(&self) -> MutexGuard<'_, HashMap<Digest, Instant>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn protected(&self) -> MutexGuard<'_, HashMap<Digest, Instant>> {
+        self.protected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The folder of files without a final name yet.
-    pub(super) fn incoming(&self) -> PathBuf {
+    /// The folder of files that have no final name yet.
+    pub(super) fn incoming_folder(&self) -> PathBuf {
         self.dir.join("incoming")
     }
 
-    /// Begins an upload. Its digest is probably by `algorithm`; [`IncomingBlobBlob::expect`] may
-    /// change that.
-    ///
-    /// # Errors
-    /// When the disk does not take it.
-    pub(in super::super) fn begin(&self, algorithm: Algorithm) -> io::Result<IncomingBlob> {
+    /// Begins an upload. `algorithm` is the most likely one of its digest;
+    /// [`IncomingBlob::expect_algorithm`] may change it.
+    pub(crate) fn begin(&self, algorithm: Algorithm) -> io::Result<IncomingBlob> {
         let file = tempfile::Builder::new()
             .prefix("")
             .rand_bytes(24)
-            .tempfile_in(self.incoming())?;
-        let (hasher, share) = (Hasher::new(algorithm), Share::of(self.room.clone()));
+            .tempfile_in(self.incoming_folder())?;
         Ok(IncomingBlob {
             file,
-            hasher,
+            hasher: Hasher::new(algorithm),
             algorithm,
-            sums: FrameSums::new(),
-            share,
+            checksums: FrameChecksums::new(),
+            share: QuotaShare::new(self.quota.clone()),
             size: 0,
         })
     }
 
-    /// Gives an upload its final name if it has this digest.
-    ///
-    /// # Errors
-    /// When the digest differs, or the disk does not take it.
-    pub(in super::super) fn keep(
+    /// Gives a complete upload its final name, if it has this digest.
+    pub(crate) fn keep(
         &self,
         incoming: IncomingBlob,
         digest: &Digest,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), WritableStoreError> {
         let IncomingBlob {
             mut file,
             hasher,
             algorithm,
-            sums,
+            checksums,
             share,
             size,
         } = incoming;
-        let found = match algorithm == digest.algorithm() {
-            true => hasher.finish(),
-            false => hash_again(file.as_file_mut(), digest.algorithm())?,
+        let found = if algorithm == digest.algorithm() {
+            hasher.finish()
+        } else {
+            file.as_file_mut().rewind()?;
+            digest_of(file.as_file_mut(), digest.algorithm())?
         };
         if found != *digest {
-            return Err(KeepError::Digest {
+            return Err(WritableStoreError::WrongDigest {
                 found,
                 expected: digest.clone(),
             });
         }
-        let place = self.dir.join(digest.layout_path());
-        if place.is_file() && matches!(self.verify(digest), Ok(true)) {
-            self.tell(digest);
+        let path = self.path(digest);
+        // a damaged blob is replaced
+        if path.is_file() && matches!(self.verify(digest), Ok(true)) {
+            self.protect(digest);
             return Ok(());
         }
         file.as_file().sync_all()?;
         if size > FRAME as u64 {
-            write(&self.incoming(), &self.frames_path(digest), &sums.finish())?;
+            let checksums = checksums.finish();
+            write_file(
+                &self.incoming_folder(),
+                &self.checksums_path(digest),
+                &checksums,
+            )?;
         }
-        let instead = optional(fs::metadata(&place))?.map_or(0, |data| data.len());
-        persist(file, &place)?;
-        share.keep(instead);
-        self.tell(digest);
+        let replaced = optional(fs::metadata(&path))?.map_or(0, |metadata| metadata.len());
+        persist(file, &path)?;
+        share.keep(replaced);
+        self.protect(digest);
         Ok(())
     }
 
-    /// Copies a blob from a bundle, so that what was pushed stays whole without the bundle.
-    ///
-    /// # Errors
-    /// When the blob cannot be read or kept.
-    pub(in super::super) fn adopt(
+    /// Syncs the names of the blobs and their checksums. This must happen before the first name
+    /// that leads to them is written.
+    pub(super) fn sync_names(&self) -> io::Result<()> {
+        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+            sync_folder(&self.dir.join("frames").join(algorithm.as_str()))?;
+            sync_folder(&self.dir.join("blobs").join(algorithm.as_str()))?;
+        }
+        Ok(())
+    }
+
+    /// Copies a blob from a bundle, so that what was pushed stays complete without the bundle.
+    pub(crate) fn copy_from(
         &self,
-        from: &dyn BlobRead,
+        source: &dyn BlobRead,
         digest: &Digest,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), WritableStoreError> {
         let mut incoming = self.begin(digest.algorithm())?;
-        let mut reader = from.open(digest, 0).map_err(io::Error::other)?;
+        let mut reader = source.open(digest, 0).map_err(io::Error::other)?;
         for_each_chunk(&mut reader, |piece| incoming.write(piece))?;
         self.keep(incoming, digest)
     }
 
-    /// Reads a blob that is longer than a frame.
+    /// Opens a blob that is longer than a frame.
     fn checked_reader(&self, digest: &Digest, offset: u64) -> io::Result<CheckedReader> {
-        let sums = fs::read(self.frames_path(digest))?;
-        let file = File::open(self.dir.join(digest.layout_path()))?;
-        CheckedReader::new(file, &sums, &self.checks, offset)
+        let checksums = fs::read(self.checksums_path(digest))?;
+        let file = File::open(self.path(digest))?;
+        CheckedReader::new(file, &checksums, &self.checks, offset)
     }
 
-    fn frames_path(&self, digest: &Digest) -> PathBuf {
+    fn path(&self, digest: &Digest) -> PathBuf {
+        self.dir.join(digest.layout_path())
+    }
+
+    fn checksums_path(&self, digest: &Digest) -> PathBuf {
         self.dir
             .join("frames")
             .join(digest.algorithm().as_str())
@@ -225,9 +218,26 @@ impl WritableBlobs {
     }
 }
 
+/// The blobs below `dir` with the metadata of their files. Files with other names are ignored.
+fn stored_blobs(dir: &Path) -> io::Result<Vec<(Digest, Metadata)>> {
+    let mut blobs = Vec::new();
+    for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+        let folder = dir.join("blobs").join(algorithm.as_str());
+        for name in list_folder(&folder)? {
+            let Ok(digest) = format!("{}:{name}", algorithm.as_str()).parse::<Digest>() else {
+                continue;
+            };
+            if let Some(metadata) = optional(fs::metadata(folder.join(name)))? {
+                blobs.push((digest, metadata));
+            }
+        }
+    }
+    Ok(blobs)
+}
+
 impl IncomingBlob {
-    /// The name of its file: long and random, so that it serves as the id of the upload.
-    pub(in super::super) fn id(&self) -> String {
+    /// The name of the file: long and random, so that it serves as the id of the upload.
+    pub(crate) fn id(&self) -> String {
         self.file
             .path()
             .file_name()
@@ -235,20 +245,17 @@ impl IncomingBlob {
             .unwrap_or_default()
     }
 
-    /// Makes `algorithm` the one of the digest. Bytes that were hashed by another are hashed again
-    /// at the end.
-    pub(in super::super) fn expect(&mut self, algorithm: Algorithm) {
+    /// Sets the algorithm of the expected digest. If bytes were already hashed with another one,
+    /// the file is hashed again when it is complete.
+    pub(crate) fn expect_algorithm(&mut self, algorithm: Algorithm) {
         if self.size == 0 && self.algorithm != algorithm {
             self.hasher = Hasher::new(algorithm);
             self.algorithm = algorithm;
         }
     }
 
-    /// All bytes that are here.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
-    pub(in super::super) fn bytes(&mut self) -> io::Result<Vec<u8>> {
+    /// All bytes received so far.
+    pub(crate) fn bytes(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(self.size as usize);
         let file = self.file.as_file_mut();
         file.rewind()?;
@@ -256,11 +263,8 @@ impl IncomingBlob {
         Ok(bytes)
     }
 
-    /// Adds the next bytes.
-    ///
-    /// # Errors
-    /// When there is no room for them, or the disk does not take them; then none of them counts.
-    pub(in super::super) fn write(&mut self, bytes: &[u8]) -> Result<(), KeepError> {
+    /// Appends bytes. If that fails, none of them count, and the upload can be resumed.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), WritableStoreError> {
         self.share.grow(bytes.len() as u64)?;
         if let Err(error) = self.file.write_all(bytes) {
             self.share.shrink(bytes.len() as u64);
@@ -269,7 +273,7 @@ impl IncomingBlob {
             return Err(error.into());
         }
         self.hasher.update(bytes);
-        self.sums.update(bytes);
+        self.checksums.update(bytes);
         self.size += bytes.len() as u64;
         Ok(())
     }
@@ -277,50 +281,52 @@ impl IncomingBlob {
 
 impl BlobRead for WritableBlobs {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        let found = optional(fs::metadata(self.dir.join(digest.layout_path())));
-        let found = found.map_err(|source| ContentError::Read {
-            digest: digest.clone(),
-            source,
-        })?;
-        Ok(found.map(|found| found.len()))
+        match optional(fs::metadata(self.path(digest))) {
+            Ok(metadata) => Ok(metadata.map(|metadata| metadata.len())),
+            Err(source) => Err(ContentError::Read {
+                digest: digest.clone(),
+                source,
+            }),
+        }
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let wrong = |source| content_error(digest, source);
-        let path = self.dir.join(digest.layout_path());
-        if fs::metadata(&path).map_err(wrong)?.len() <= FRAME as u64 {
-            let bytes = fs::read(&path).map_err(wrong)?;
-            if !digest.matches(&bytes) {
-                return Err(ContentError::Damaged {
-                    digest: digest.clone(),
-                });
-            }
-            let mut reader = io::Cursor::new(bytes);
-            reader.set_position(offset);
+        let failed = |source| content_error(digest, source);
+        let path = self.path(digest);
+        if fs::metadata(&path).map_err(failed)?.len() > FRAME as u64 {
+            let reader = self.checked_reader(digest, offset).map_err(failed)?;
             return Ok(Box::new(reader));
         }
-        Ok(Box::new(
-            self.checked_reader(digest, offset).map_err(wrong)?,
-        ))
+        // a small blob has no checksums: its digest is compared each time
+        let bytes = fs::read(&path).map_err(failed)?;
+        if !digest.matches(&bytes) {
+            return Err(ContentError::Damaged {
+                digest: digest.clone(),
+            });
+        }
+        let mut reader = io::Cursor::new(bytes);
+        reader.set_position(offset);
+        Ok(Box::new(reader))
     }
 }
 
 impl VerifiedRead for WritableBlobs {
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
-        let data = fs::metadata(self.dir.join(digest.layout_path()));
-        let data = data.map_err(|source| ContentError::Read {
-            digest: digest.clone(),
-            source,
-        })?;
-        Ok(vec![FileStamp::of(&data)])
+        match fs::metadata(self.path(digest)) {
+            Ok(metadata) => Ok(vec![FileStamp::of(&metadata)]),
+            Err(source) => Err(ContentError::Read {
+                digest: digest.clone(),
+                source,
+            }),
+        }
     }
 
     fn verify(&self, digest: &Digest) -> io::Result<bool> {
-        let path = self.dir.join(digest.layout_path());
-        if fs::metadata(&path)?.len() <= FRAME as u64 {
-            Ok(digest.matches(&fs::read(&path)?))
+        let path = self.path(digest);
+        if fs::metadata(&path)?.len() > FRAME as u64 {
+            self.checked_reader(digest, 0)?.verify(digest)
         } else {
-            self.checked_reader(digest, 0)?.is_sound(digest)
+            Ok(digest.matches(&fs::read(&path)?))
         }
     }
 
@@ -334,31 +340,20 @@ impl FileRunRead for WritableBlobs {
         if self.stat(digest)?.is_none_or(|size| size <= FRAME as u64) {
             return Ok(None);
         }
-        let reader = self.checked_reader(digest, offset);
-        reader
-            .map(|reader| Some(reader.runs()))
-            .map_err(|source| content_error(digest, source))
+        match self.checked_reader(digest, offset) {
+            Ok(reader) => Ok(Some(reader.runs())),
+            Err(source) => Err(content_error(digest, source)),
+        }
     }
 }
 
 fn content_error(digest: &Digest, source: io::Error) -> ContentError {
+    let digest = digest.clone();
     match source.kind() {
-        io::ErrorKind::NotFound => ContentError::Missing {
-            digest: digest.clone(),
-        },
-        io::ErrorKind::InvalidData => ContentError::Damaged {
-            digest: digest.clone(),
-        },
-        _ => ContentError::Read {
-            digest: digest.clone(),
-            source,
-        },
+        io::ErrorKind::NotFound => ContentError::Missing { digest },
+        io::ErrorKind::InvalidData => ContentError::Damaged { digest },
+        _ => ContentError::Read { digest, source },
     }
-}
-
-fn hash_again(file: &mut File, algorithm: Algorithm) -> io::Result<Digest> {
-    file.rewind()?;
-    digest_of(file, algorithm)
 }
 
 #[cfg(test)]
@@ -370,7 +365,11 @@ mod tests {
         WritableBlobs::open(dir, None).unwrap()
     }
 
-    fn keep(blobs: &WritableBlobs, bytes: &[u8], digest: &Digest) -> Result<(), KeepError> {
+    fn keep(
+        blobs: &WritableBlobs,
+        bytes: &[u8],
+        digest: &Digest,
+    ) -> Result<(), WritableStoreError> {
         let mut incoming = blobs.begin(Algorithm::Sha256).unwrap();
         incoming.write(bytes).unwrap();
         blobs.keep(incoming, digest)
@@ -395,7 +394,7 @@ mod tests {
         ] {
             assert!(matches!(
                 keep(&blobs, b"abd", &digest),
-                Err(KeepError::Digest { .. })
+                Err(WritableStoreError::WrongDigest { .. })
             ));
             assert_eq!(blobs.stat(&digest).unwrap(), None);
             keep(&blobs, b"abc", &digest).unwrap();

@@ -1,42 +1,30 @@
-//! Why something is not kept in the folder for pushes, or not removed from it.
+//! Errors of the folder for pushes.
 
 use landfall_model::Digest;
 use std::io;
 
-/// Why something is not kept, or not removed.
+/// Why content cannot be stored in the folder for pushes, or not be removed from it.
 #[derive(Debug, thiserror::Error)]
-pub(in super::super) enum KeepError {
-    /// Its digest differs from the one that the client named.
-    #[error("what came in is {found}, not {expected}")]
-    Digest {
-        /// The digest of the bytes.
+pub(crate) enum WritableStoreError {
+    #[error("the content has the digest {found}, not {expected}")]
+    WrongDigest {
         found: Digest,
         /// The digest that the client named.
         expected: Digest,
     },
-    /// There is no room for it.
     #[error(
-        "the folder for pushes may have {most} bytes (--max-bytes) and has {used}; delete what is not needed any more"
+        "the folder for pushes is full: it contains {used} of {max} bytes (--max-bytes); delete \
+         content that is no longer needed"
     )]
-    Full {
-        /// Bytes that are there.
-        used: u64,
-        /// Bytes that may be there.
-        most: u64,
-    },
-    /// A manifest needs it.
+    Full { used: u64, max: u64 },
     #[error(
-        "{repository} has the manifest {manifest}, which names {digest}; delete the manifest first"
+        "{digest} is in use by the manifest {manifest} of {repository}; delete the manifest first"
     )]
-    Needed {
-        /// The blob.
+    InUse {
         digest: Digest,
-        /// A manifest that names it.
         manifest: Digest,
-        /// The manifest's repository.
         repository: String,
     },
-    /// The disk does not take it.
-    #[error("the folder of --writable cannot be used: {0}")]
+    #[error("cannot use the folder for pushes: {0}")]
     Disk(#[from] io::Error),
 }

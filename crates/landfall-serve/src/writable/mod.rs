@@ -1,27 +1,26 @@
-//! The folder of `--writable`: what was pushed, on disk.
+//! The folder of `--writable`: pushed content on disk.
 //!
 //! ```text
-//! blobs/<algorithm>/<hex>                          content, manifests too, as in an OCI layout
-//! frames/<algorithm>/<hex>                         checksums of content larger than a frame, see `frame_sums`
+//! blobs/<algorithm>/<hex>                          content and manifests, as in an OCI layout
+//! frames/<algorithm>/<hex>                         checksums of blobs larger than a frame
 //! repositories/<name>/_tags/<tag>                  a digest
 //! repositories/<name>/_manifests/<algorithm>/<hex> a media type
-//! repositories/<name>/_referrers/<hex of the subject>/<hex>   an entry of the response to a referrers request
+//! repositories/<name>/_referrers/<subject hex>/<hex>   an entry of a referrers response
 //! incoming/                                        uploads in progress; emptied at start
 //! ```
 //!
-//! A file gets its final name by a rename, after its bytes are on disk. Names follow the grammar of
-//! repositories and tags, in which no component begins with `_` or is `..`, so that they are safe
-//! paths.
+//! A file is renamed to its final name after its bytes are on disk. Repository names and tags are
+//! safe path components: by their grammar, none begins with `_` or is `..`.
 
 mod blobs;
-mod disk;
 mod error;
-mod frame_sums;
-mod links;
+mod files;
+mod frame_checksums;
+mod manifest_links;
+mod quota;
 mod remove;
-mod room;
 mod store;
 
-pub(super) use blobs::IncomingBlob;
-pub(super) use error::KeepError;
-pub(super) use store::WritableStore;
+pub(crate) use blobs::IncomingBlob;
+pub(crate) use error::WritableStoreError;
+pub(crate) use store::WritableStore;

@@ -1,9 +1,12 @@
-//! Removing: tags, manifests and blobs that a client deletes, and the sweep of blobs that nothing
-//! names any more.
+//! Removal: tags, manifests and blobs that a client deletes, and the sweep of blobs that no
+//! manifest names any more.
+//!
+//! A removal reads the links of all manifests first, while pushes continue. Then it locks the store
+//! and reads only what was pushed meanwhile, so that pushes wait briefly.
 
-use super::disk::{optional, sync};
-use super::error::KeepError;
-use super::links::{Links, RepositoryLinks};
+use super::error::WritableStoreError;
+use super::files::{optional, sync_folder};
+use super::manifest_links::RepositoryLinks;
 use super::store::WritableStore;
 use landfall_model::Digest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,42 +15,30 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Swept {
-    /// What was removed.
-    pub(in super::super) removed: Vec<Digest>,
-    /// Whether there are blobs that nothing names, but that may be part of a push under way.
-    pub(in super::super) later: bool,
+pub(crate) struct SweepResult {
+    pub(crate) removed: Vec<Digest>,
+    /// Whether unreferenced blobs were kept since a push in progress may rely on them.
+    pub(crate) has_kept_recent: bool,
 }
 
 impl WritableStore {
-    /// Removes a tag. What it stood for stays. Returns whether it was there.
-    ///
-    /// # Errors
-    /// When the disk cannot be written.
-    pub(in super::super) fn delete_tag(&self, name: &str, tag: &str) -> io::Result<bool> {
-        let tags = self.repository(name).join("_tags");
-        let was_there = optional(fs::remove_file(tags.join(tag)))?.is_some();
-        sync(&tags)?;
-        Ok(was_there)
+    /// Removes a tag, but not its manifest. Returns whether the tag existed.
+    pub(crate) fn delete_tag(&self, name: &str, tag: &str) -> io::Result<bool> {
+        let tags = self.tags_folder(name);
+        let existed = optional(fs::remove_file(tags.join(tag)))?.is_some();
+        sync_folder(&tags)?;
+        Ok(existed)
     }
 
-    /// Removes a manifest from the repository, with its tags; of an index also those of its
-    /// children that have no tag and that no other index of the repository names. Returns whether
-    /// it was there.
-    ///
-    /// # Errors
-    /// When the disk cannot be read or written.
-    pub(in super::super) fn delete_manifest(
-        &self,
-        name: &str,
-        digest: &Digest,
-    ) -> io::Result<bool> {
-        let _turn = self.begin_removal();
-        // pushes go on while all manifests are read, and wait only for what was pushed meanwhile
+    /// Removes a manifest with its tags from the repository. With an index, also removes those of
+    /// its children that have no tag and are in no other index of the repository. Returns whether
+    /// the manifest existed.
+    pub(crate) fn delete_manifest(&self, name: &str, digest: &Digest) -> io::Result<bool> {
+        let _removal = self.begin_removal();
         let known = self.links(name, RepositoryLinks::new())?;
-        let _alone = self.hold_alone();
+        let _exclusive = self.lock_blobs();
         if self.manifest(name, digest)?.is_none() {
             return Ok(false);
         }
@@ -58,113 +49,117 @@ impl WritableStore {
                 tags.entry(tagged).or_default().push(tag);
             }
         }
-        let gone = removed_with(digest, &links, &tags);
-        self.unlink(name, tags.get(digest).into_iter().flatten(), &gone, &links)?;
+        let manifests = removed_with(digest, &links, &tags);
+        let tags = tags.get(digest).map_or(&[][..], Vec::as_slice);
+        self.unlink(name, tags, &manifests, &links)?;
         Ok(true)
     }
 
-    /// Removes these tags, and then these manifests. Each folder is brought to disk once.
-    fn unlink<'a>(
+    /// Removes tags, and then manifests. Each folder is synced once.
+    fn unlink(
         &self,
         name: &str,
-        tags: impl Iterator<Item = &'a String>,
+        tags: &[String],
         manifests: &[&Digest],
         links: &RepositoryLinks,
     ) -> io::Result<()> {
-        let folder = self.repository(name).join("_tags");
+        let tags_folder = self.tags_folder(name);
         for tag in tags {
-            optional(fs::remove_file(folder.join(tag)))?;
+            optional(fs::remove_file(tags_folder.join(tag)))?;
         }
-        // no tag must be on disk whose manifest is not
-        sync(&folder)?;
+        // after a crash, no tag on disk may point to a missing manifest
+        sync_folder(&tags_folder)?;
         let mut folders = BTreeSet::new();
         for digest in manifests {
-            let subject = links.get(digest).and_then(|links| links.subject.as_ref());
-            let listed = subject.map(|subject| self.referrers_of(name, subject).join(digest.hex()));
-            for path in listed.into_iter().chain([self.manifest_path(name, digest)]) {
+            let mut paths = vec![self.manifest_path(name, digest)];
+            if let Some(subject) = links.get(digest).and_then(|links| links.subject.as_ref()) {
+                paths.push(self.referrers_folder(name, subject).join(digest.hex()));
+            }
+            for path in paths {
                 optional(fs::remove_file(&path))?;
                 folders.extend(path.parent().map(Path::to_path_buf));
             }
         }
-        folders.iter().try_for_each(|folder| sync(folder))
+        folders.iter().try_for_each(|folder| sync_folder(folder))
     }
 
-    /// Removes a blob. Returns whether it was there.
-    ///
-    /// # Errors
-    /// When a manifest needs it, or the disk cannot be read or written.
-    pub(in super::super) fn delete_blob(&self, digest: &Digest) -> Result<bool, KeepError> {
-        let _turn = self.begin_removal();
+    /// Removes a blob, unless a manifest needs it. Returns whether it existed.
+    pub(crate) fn delete_blob(&self, digest: &Digest) -> Result<bool, WritableStoreError> {
+        let _removal = self.begin_removal();
         let known = self.all_links(BTreeMap::new())?;
-        let _alone = self.hold_alone();
+        let _exclusive = self.lock_blobs();
         for (repository, links) in self.all_links(known)? {
-            let needed = |(manifest, links): &(&Digest, &Links)| {
-                *manifest == digest || links.needs.binary_search(digest).is_ok()
-            };
-            if let Some((manifest, _)) = links.iter().find(needed) {
-                let (digest, manifest) = (digest.clone(), manifest.clone());
-                return Err(KeepError::Needed {
-                    digest,
-                    manifest,
-                    repository,
-                });
+            for (manifest, links) in links {
+                if manifest == *digest || links.needs.binary_search(digest).is_ok() {
+                    return Err(WritableStoreError::InUse {
+                        digest: digest.clone(),
+                        manifest,
+                        repository,
+                    });
+                }
             }
         }
         Ok(self.blobs.remove(digest)?)
     }
 
-    /// Removes the blobs that nothing names, and that no push of the last `age` can count on.
-    ///
-    /// # Errors
-    /// When the disk cannot be read or written.
-    pub(in super::super) fn sweep(&self, age: Duration) -> io::Result<Swept> {
-        let _turn = self.begin_removal();
+    /// Removes the blobs that no manifest names and that no push within `age` can rely on.
+    pub(crate) fn sweep(&self, age: Duration) -> io::Result<SweepResult> {
+        let _removal = self.begin_removal();
         let known = self.all_links(BTreeMap::new())?;
-        let _alone = self.hold_alone();
+        let _exclusive = self.lock_blobs();
         let links = self.all_links(known)?;
-        let all = || links.values().flatten();
-        let named: BTreeSet<&Digest> = all()
-            .flat_map(|(manifest, links)| links.needs.iter().chain([manifest]))
-            .collect();
-        let mut swept = Swept::default();
-        for (digest, data) in self.blobs.all()? {
+        let mut named = BTreeSet::new();
+        for (manifest, links) in links.values().flatten() {
+            named.insert(manifest);
+            named.extend(&links.needs);
+        }
+        let mut result = SweepResult::default();
+        for (digest, metadata) in self.blobs.all()? {
             if named.contains(&digest) {
                 continue;
             }
-            let is_old = data.modified()?.elapsed().is_ok_and(|since| since >= age);
-            if is_old && self.blobs.remove_untold(&digest, age)? {
-                swept.removed.push(digest);
+            // an age that cannot be computed (a clock that was set back) keeps the blob
+            let is_old = metadata
+                .modified()?
+                .elapsed()
+                .is_ok_and(|elapsed| elapsed >= age);
+            if is_old && self.blobs.remove_unprotected(&digest, age)? {
+                result.removed.push(digest);
             } else {
-                swept.later = true;
+                result.has_kept_recent = true;
             }
         }
-        Ok(swept)
+        Ok(result)
     }
 }
 
-/// The manifest, and of an index those below it that are there, have no tag, and are named by
-/// nothing that stays.
+/// The manifest, and for an index the manifests below it that are in the repository, have no tag,
+/// and are named by nothing that stays.
 fn removed_with<'a>(
     digest: &'a Digest,
     links: &'a RepositoryLinks,
     tags: &BTreeMap<Digest, Vec<String>>,
 ) -> Vec<&'a Digest> {
     let mut uses: BTreeMap<&Digest, usize> = BTreeMap::new();
-    for named in links.values().flat_map(|links| &links.needs) {
-        *uses.entry(named).or_default() += 1;
+    for needed in links.values().flat_map(|links| &links.needs) {
+        *uses.entry(needed).or_default() += 1;
     }
-    let (mut gone, mut at) = (vec![digest], 0);
-    while let Some(next) = gone.get(at).copied() {
-        for child in links.get(next).into_iter().flat_map(|links| &links.needs) {
+    let mut removed = vec![digest];
+    let mut next = 0;
+    while let Some(manifest) = removed.get(next).copied() {
+        next += 1;
+        let Some(links_of_manifest) = links.get(manifest) else {
+            continue;
+        };
+        for child in &links_of_manifest.needs {
             let left = uses.entry(child).or_default();
             *left = left.saturating_sub(1);
             if *left == 0 && links.contains_key(child) && !tags.contains_key(child) {
-                gone.push(child);
+                removed.push(child);
             }
         }
-        at += 1;
     }
-    gone
+    removed
 }
 
 #[cfg(test)]
@@ -272,19 +267,19 @@ mod tests {
         );
         let swept = store.sweep(Duration::ZERO).unwrap();
         assert_eq!(
-            (swept.removed, swept.later),
+            (swept.removed, swept.has_kept_recent),
             (vec![first.digest], false),
             "the other repository has a"
         );
         assert!(store.delete_manifest("x", &second.digest).unwrap());
-        let used = store.room().used();
+        let used = store.quota().used();
         store.sweep(Duration::ZERO).unwrap();
         assert!(!has(&store, &b.digest) && !has(&store, &Digest::sha256(b"b")));
         assert!(has(&store, &Digest::sha256(b"a")) && has(&store, &Digest::sha256(b"c")));
-        assert_eq!(store.room().used(), used - second.size - b.size - 1);
+        assert_eq!(store.quota().used(), used - second.size - b.size - 1);
         drop(store);
         assert_eq!(
-            self::store(dir.path()).room().used(),
+            self::store(dir.path()).quota().used(),
             used - second.size - b.size - 1,
             "counted anew"
         );
@@ -298,7 +293,8 @@ mod tests {
         let layer = Digest::sha256(b"layer");
         let refused = store.delete_blob(&layer).unwrap_err().to_string();
         assert!(
-            refused.contains("x has the manifest") && refused.contains(&image.digest.to_string())
+            refused.contains("of x; delete the manifest")
+                && refused.contains(&image.digest.to_string())
         );
         assert!(store.delete_tag("x", "v1").unwrap() && !store.delete_tag("x", "v1").unwrap());
         assert!(

@@ -1,9 +1,9 @@
-//! Repositories that were pushed: their tags, manifests and referrers.
+//! The folder for pushes: repositories with their tags, manifests and referrers.
 
 use super::blobs::{IncomingBlob, WritableBlobs};
-use super::disk::{list, optional, sync, write};
-use super::error::KeepError;
-use super::room::Room;
+use super::error::WritableStoreError;
+use super::files::{list_folder, optional, sync_folder, write_file};
+use super::quota::Quota;
 use crate::ServeError;
 use landfall_content::BlobRead;
 use landfall_model::{Algorithm, Descriptor, Digest, ReferrerManifest};
@@ -14,136 +14,118 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The folder of `--writable`.
-pub(in super::super) struct WritableStore {
+pub(crate) struct WritableStore {
     dir: PathBuf,
-    /// The content, manifests too.
-    pub(in super::super) blobs: Arc<WritableBlobs>,
-    /// Held while a manifest and its tags are written; held alone while blobs are removed that
-    /// nothing names.
-    gate: RwLock<()>,
-    /// Held by a removal while it finds out what nothing names, before it holds the blobs alone.
-    removal: Mutex<()>,
+    /// The content, including manifests.
+    pub(crate) blobs: Arc<WritableBlobs>,
+    /// Read-locked while a manifest and its tags are written; write-locked while unreferenced blobs
+    /// are removed.
+    blobs_lock: RwLock<()>,
+    /// Locked by a removal, also while it finds out what is unreferenced, before it locks the blobs.
+    removal_lock: Mutex<()>,
     /// Locked as long as this process serves the folder.
-    _lock: File,
+    _process_lock: File,
 }
 
 /// The file that marks a folder as one of landfall's.
 const MARKER: &str = ".landfall-serve";
 
 impl WritableStore {
-    /// Opens the folder, creates it where it does not exist, and locks it for this process. It may
-    /// have `most` bytes.
-    ///
-    /// # Errors
-    /// When it cannot be written, or another process serves it.
-    pub(in super::super) fn open(
-        dir: &Path,
-        most: Option<u64>,
-    ) -> Result<WritableStore, ServeError> {
-        let wrong = |source| ServeError::Writable {
+    /// Opens the folder for at most `max_bytes`, and locks it for this process. Creates it if it
+    /// does not exist.
+    pub(crate) fn open(dir: &Path, max_bytes: Option<u64>) -> Result<WritableStore, ServeError> {
+        let failed = |source| ServeError::Writable {
             dir: dir.into(),
             source,
         };
-        // a folder that landfall did not make is left alone
-        let marker = dir.join(MARKER);
-        let empty = list(dir).map_err(wrong)?.is_empty();
-        if !empty && !marker.is_file() {
-            let why =
-                "it is not empty, and landfall did not make it; name a new folder or an empty one";
-            return Err(wrong(io::Error::other(why)));
-        }
-        fs::create_dir_all(dir)
-            .and_then(|()| fs::write(&marker, "content that was pushed to landfall serve\n"))
-            .map_err(wrong)?;
-        for folder in ["blobs", "frames", "repositories"] {
-            fs::create_dir_all(dir.join(folder)).map_err(wrong)?;
-        }
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(dir.join("lock"))
-            .map_err(wrong)?;
-        match lock.try_lock() {
+        let process_lock = prepare_folder(dir).map_err(failed)?;
+        match process_lock.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(ServeError::Busy { dir: dir.into() }),
-            Err(fs::TryLockError::Error(source)) => return Err(wrong(source)),
+            Err(fs::TryLockError::Error(source)) => return Err(failed(source)),
         }
+        // uploads of an earlier process cannot be resumed: their hash state is lost
         let incoming = dir.join("incoming");
-        match fs::remove_dir_all(&incoming) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(wrong(error)),
-            _ => fs::create_dir(&incoming).map_err(wrong)?,
-        }
-        let blobs = Arc::new(WritableBlobs::open(dir, most).map_err(wrong)?);
+        optional(fs::remove_dir_all(&incoming)).map_err(failed)?;
+        fs::create_dir(&incoming).map_err(failed)?;
+        let blobs = WritableBlobs::open(dir, max_bytes).map_err(failed)?;
         Ok(WritableStore {
             dir: dir.into(),
-            blobs,
-            gate: RwLock::default(),
-            removal: Mutex::default(),
-            _lock: lock,
+            blobs: Arc::new(blobs),
+            blobs_lock: RwLock::default(),
+            removal_lock: Mutex::default(),
+            _process_lock: process_lock,
         })
     }
 
-    /// The folder.
-    pub(in super::super) fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// How many bytes the folder has, and may have.
-    pub(in super::super) fn room(&self) -> &Room {
-        self.blobs.room()
+    pub(crate) fn quota(&self) -> &Quota {
+        self.blobs.quota()
     }
 
-    /// As long as this is held, no blob is removed: what a manifest needs stays until the manifest
-    /// names it.
-    pub(in super::super) fn hold_blobs(&self) -> RwLockReadGuard<'_, ()> {
-        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    /// Prevents the removal of blobs until the guard is dropped, so that what a manifest needs
+    /// stays until the manifest names it.
+    pub(crate) fn hold_blobs(&self) -> RwLockReadGuard<'_, ()> {
+        self.blobs_lock
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody holds the blobs, and lets nobody do so.
-    pub(super) fn hold_alone(&self) -> RwLockWriteGuard<'_, ()> {
-        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until nobody holds the blobs, and prevents that until the guard is dropped.
+    pub(super) fn lock_blobs(&self) -> RwLockWriteGuard<'_, ()> {
+        self.blobs_lock
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One removal at a time: until this is dropped, others wait. Pushes do not.
+    /// Allows one removal at a time. Pushes are not affected.
     pub(super) fn begin_removal(&self) -> MutexGuard<'_, ()> {
-        self.removal.lock().unwrap_or_else(PoisonError::into_inner)
+        self.removal_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn repository(&self, name: &str) -> PathBuf {
+    fn repository_folder(&self, name: &str) -> PathBuf {
         self.dir.join("repositories").join(name)
     }
 
+    pub(super) fn tags_folder(&self, name: &str) -> PathBuf {
+        self.repository_folder(name).join("_tags")
+    }
+
+    fn manifests_folder(&self, name: &str) -> PathBuf {
+        self.repository_folder(name).join("_manifests")
+    }
+
     pub(super) fn manifest_path(&self, name: &str, digest: &Digest) -> PathBuf {
-        self.repository(name)
-            .join("_manifests")
+        self.manifests_folder(name)
             .join(digest.algorithm().as_str())
             .join(digest.hex())
     }
 
-    /// The digest of `tag` in the repository.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
-    pub(in super::super) fn tag(&self, name: &str, tag: &str) -> io::Result<Option<Digest>> {
-        let text = optional(fs::read_to_string(
-            self.repository(name).join("_tags").join(tag),
-        ))?;
-        text.map(|text| text.trim().parse().map_err(io::Error::other))
-            .transpose()
+    /// The folder with a file for each referrer of `subject`.
+    pub(super) fn referrers_folder(&self, name: &str, subject: &Digest) -> PathBuf {
+        self.repository_folder(name)
+            .join("_referrers")
+            .join(subject.hex())
     }
 
-    /// The manifest with this digest, where it was pushed to this repository.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
-    pub(in super::super) fn manifest(
-        &self,
-        name: &str,
-        digest: &Digest,
-    ) -> io::Result<Option<Descriptor>> {
-        let Some(media_type) = optional(fs::read_to_string(self.manifest_path(name, digest)))?
-        else {
+    /// The digest that `tag` points to.
+    pub(crate) fn tag(&self, name: &str, tag: &str) -> io::Result<Option<Digest>> {
+        let path = self.tags_folder(name).join(tag);
+        match optional(fs::read_to_string(path))? {
+            Some(text) => text.trim().parse().map(Some).map_err(io::Error::other),
+            None => Ok(None),
+        }
+    }
+
+    /// The manifest with this digest, if it was pushed to this repository.
+    pub(crate) fn manifest(&self, name: &str, digest: &Digest) -> io::Result<Option<Descriptor>> {
+        let path = self.manifest_path(name, digest);
+        let Some(media_type) = optional(fs::read_to_string(path))? else {
             return Ok(None);
         };
         let size = self.blobs.stat(digest).map_err(io::Error::other)?;
@@ -154,30 +136,24 @@ impl WritableStore {
         }))
     }
 
-    /// The tags of a repository, sorted; `None` where nothing was pushed to it.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
-    pub(in super::super) fn tags(&self, name: &str) -> io::Result<Option<Vec<String>>> {
-        if !self.repository(name).join("_manifests").is_dir() {
+    /// The tags of a repository, sorted; `None` if nothing was pushed to it.
+    pub(crate) fn tags(&self, name: &str) -> io::Result<Option<Vec<String>>> {
+        if !self.manifests_folder(name).is_dir() {
             return Ok(None);
         }
-        list(&self.repository(name).join("_tags")).map(Some)
+        list_folder(&self.tags_folder(name)).map(Some)
     }
 
     /// The names of all repositories, sorted.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
-    pub(in super::super) fn repositories(&self) -> io::Result<Vec<String>> {
+    pub(crate) fn repositories(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         let mut open = vec![String::new()];
-        while let Some(above) = open.pop() {
-            for entry in list(&self.repository(&above))? {
+        while let Some(prefix) = open.pop() {
+            for entry in list_folder(&self.repository_folder(&prefix))? {
                 if entry == "_manifests" {
-                    names.push(above.trim_end_matches('/').to_owned());
+                    names.push(prefix.trim_end_matches('/').to_owned());
                 } else if !entry.starts_with('_') {
-                    open.push(format!("{above}{entry}/"));
+                    open.push(format!("{prefix}{entry}/"));
                 }
             }
         }
@@ -186,102 +162,96 @@ impl WritableStore {
     }
 
     /// The digests of the manifests that were pushed to the repository.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub(super) fn manifests(&self, name: &str) -> io::Result<Vec<Digest>> {
         let mut digests = Vec::new();
         for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
-            let folder = self
-                .repository(name)
-                .join("_manifests")
-                .join(algorithm.as_str());
-            let names = list(&folder)?.into_iter();
-            digests.extend(
-                names.filter_map(|hex| format!("{}:{hex}", algorithm.as_str()).parse().ok()),
-            );
+            let folder = self.manifests_folder(name).join(algorithm.as_str());
+            for hex in list_folder(&folder)? {
+                digests.extend(
+                    format!("{}:{hex}", algorithm.as_str())
+                        .parse::<Digest>()
+                        .ok(),
+                );
+            }
         }
         Ok(digests)
     }
 
-    /// The folder of the manifests with this subject: a file for each.
-    pub(super) fn referrers_of(&self, name: &str, subject: &Digest) -> PathBuf {
-        self.repository(name).join("_referrers").join(subject.hex())
+    /// The manifests with this subject that were pushed to the repository, as the hex digits of
+    /// their digests, sorted.
+    pub(crate) fn referrers(&self, name: &str, subject: &Digest) -> io::Result<Vec<String>> {
+        list_folder(&self.referrers_folder(name, subject))
     }
 
-    /// The manifests with this subject that were pushed to the repository: the hex digits of their
-    /// digests, sorted.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
-    pub(in super::super) fn referrers(
-        &self,
-        name: &str,
-        subject: &Digest,
-    ) -> io::Result<Vec<String>> {
-        list(&self.referrers_of(name, subject))
-    }
-
-    /// One of [`WritableStore::referrers`] as an entry of a referrers index; `None` where it is
-    /// gone by now.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
-    pub(in super::super) fn referrer(
+    /// The entry of one of [`WritableStore::referrers`] for a referrers response; `None` if it was
+    /// removed meanwhile.
+    pub(crate) fn referrer(
         &self,
         name: &str,
         subject: &Digest,
         hex: &str,
     ) -> io::Result<Option<Box<RawValue>>> {
-        let text = optional(fs::read_to_string(
-            self.referrers_of(name, subject).join(hex),
-        ))?;
-        text.map(|text| Ok(RawValue::from_string(text)?))
-            .transpose()
+        let path = self.referrers_folder(name, subject).join(hex);
+        match optional(fs::read_to_string(path))? {
+            Some(text) => Ok(Some(RawValue::from_string(text)?)),
+            None => Ok(None),
+        }
     }
 
-    /// Adds the manifest that came in to the repository, its tags last.
-    ///
-    /// # Errors
-    /// When its digest is not the descriptor's, or the disk does not take it.
-    pub(in super::super) fn put_manifest(
+    /// Adds a received manifest to the repository. Each name is written after what it leads to:
+    /// blobs, then the manifest, then its tags.
+    pub(crate) fn put_manifest(
         &self,
         name: &str,
         tags: &[String],
         descriptor: &Descriptor,
         referrer: Option<&ReferrerManifest>,
         incoming: IncomingBlob,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), WritableStoreError> {
         let digest = &descriptor.digest;
         self.blobs.keep(incoming, digest)?;
-        // the names of the blobs must be on disk before the first name that leads to them
-        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
-            sync(&self.dir.join("frames").join(algorithm.as_str()))?;
-            sync(&self.dir.join("blobs").join(algorithm.as_str()))?;
-        }
-        let (repository, incoming) = (self.repository(name), self.blobs.incoming());
+        self.blobs.sync_names()?;
+        let temporary = self.blobs.incoming_folder();
         if let Some(referrer) = referrer {
-            let folder = self.referrers_of(name, &referrer.subject);
-            write(
-                &incoming,
-                &folder.join(digest.hex()),
-                referrer.entry.to_string().as_bytes(),
-            )?;
-            sync(&folder)?;
+            let folder = self.referrers_folder(name, &referrer.subject);
+            let entry = referrer.entry.to_string();
+            write_file(&temporary, &folder.join(digest.hex()), entry.as_bytes())?;
+            sync_folder(&folder)?;
         }
         let manifest = self.manifest_path(name, digest);
-        write(&incoming, &manifest, descriptor.media_type.as_bytes())?;
-        sync(manifest.parent().unwrap_or(&repository))?;
-        for tag in tags {
-            write(
-                &incoming,
-                &repository.join("_tags").join(tag),
-                digest.to_string().as_bytes(),
-            )?;
+        write_file(&temporary, &manifest, descriptor.media_type.as_bytes())?;
+        if let Some(folder) = manifest.parent() {
+            sync_folder(folder)?;
         }
-        sync(&repository.join("_tags"))?;
+        let tags_folder = self.tags_folder(name);
+        let target = digest.to_string();
+        for tag in tags {
+            write_file(&temporary, &tags_folder.join(tag), target.as_bytes())?;
+        }
+        sync_folder(&tags_folder)?;
         Ok(())
     }
+}
+
+/// Creates the folder and what belongs into it. Refuses a folder with content that landfall did not
+/// create. Returns the file for the process lock.
+fn prepare_folder(dir: &Path) -> io::Result<File> {
+    let marker = dir.join(MARKER);
+    if !list_folder(dir)?.is_empty() && !marker.is_file() {
+        return Err(io::Error::other(
+            "it is not empty and was not created by landfall; name a new or an empty folder",
+        ));
+    }
+    fs::create_dir_all(dir)?;
+    fs::write(&marker, "content that was pushed to landfall serve\n")?;
+    for folder in ["blobs", "frames", "repositories"] {
+        fs::create_dir_all(dir.join(folder))?;
+    }
+    File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(dir.join("lock"))
 }
 
 #[cfg(test)]

@@ -1,0 +1,213 @@
+//! Accepts connections, serves their requests, and ends them gracefully.
+
+use crate::connections::{SendfileQueue, TrackedConnection, TrackedStream};
+use crate::listen::Listener;
+use crate::observe::{ObservedResponseBody, RequestInfo, TrackedRequestBody};
+use crate::request_host::ServerName;
+use crate::router;
+use crate::state::ServerState;
+use axum::body::Body;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Request, Response};
+use futures_util::future::select_all;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How long a TLS handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(30);
+/// How long responses in progress may take to end after the server was told to stop.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long a connection that must close may take to send what is already written.
+const LAST_WRITE: Duration = Duration::from_millis(500);
+/// The bytes of a response that hyper buffers beside the piece that is being sent.
+const BUFFER: usize = 64 << 10;
+
+/// What every connection watches: the current state, and whether the server is stopping.
+#[derive(Clone)]
+struct ServerChannels {
+    states: watch::Receiver<Arc<ServerState>>,
+    ended: watch::Receiver<bool>,
+}
+
+/// The protocol of a connection, with the request extension that belongs to it.
+enum ConnectionProtocol {
+    /// Plain http: the system may send files directly.
+    Plain(SendfileQueue),
+    /// https, with the name from the handshake.
+    Tls(ServerName),
+}
+
+/// Serves connections until `ended` is set, then lets responses in progress end.
+pub(crate) async fn accept_connections(
+    mut listeners: Vec<Listener>,
+    states: watch::Receiver<Arc<ServerState>>,
+    mut ended: watch::Receiver<bool>,
+) {
+    let context = states.borrow().context.clone();
+    let channels = ServerChannels {
+        states,
+        ended: ended.clone(),
+    };
+    let mut open = JoinSet::new();
+    let closing_idle = context.connections.close_expired();
+    tokio::pin!(closing_idle);
+    loop {
+        // start with another listener each time, so that a busy one does not starve the others
+        listeners.rotate_left(1);
+        let next = async {
+            let accepted = accept_any(&listeners).await;
+            (accepted, context.connections.add().await)
+        };
+        let ((accepted, tls), connection) = tokio::select! {
+            next = next => next,
+            () = &mut closing_idle => break,
+            _ = ended.wait_for(|ended| *ended) => break,
+        };
+        while open.try_join_next().is_some() {}
+        let Ok((stream, peer)) = accepted else {
+            // most likely out of file descriptors: wait until some are free again
+            context.connections.remove(&connection);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let channels = channels.clone();
+        let context = context.clone();
+        open.spawn(async move {
+            serve_stream(stream, peer, tls, channels, connection.clone()).await;
+            context.connections.remove(&connection);
+        });
+    }
+    drop(listeners);
+    let _ = timeout(GRACE, async { while open.join_next().await.is_some() {} }).await;
+}
+
+/// The next connection of any listener, and whether it speaks TLS.
+async fn accept_any(listeners: &[Listener]) -> (io::Result<(TcpStream, SocketAddr)>, bool) {
+    let accepting = listeners
+        .iter()
+        .map(|listener| Box::pin(listener.socket.accept()));
+    let (accepted, index, _) = select_all(accepting).await;
+    (accepted, listeners[index].tls)
+}
+
+/// Serves one connection, after the TLS handshake if it speaks TLS.
+async fn serve_stream(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: bool,
+    channels: ServerChannels,
+    connection: Arc<TrackedConnection>,
+) {
+    let _ = stream.set_nodelay(true);
+    let acceptor = channels.states.borrow().tls.clone().filter(|_| tls);
+    let files = SendfileQueue::default();
+    let stream = TrackedStream {
+        stream,
+        connection: connection.clone(),
+        files: files.clone(),
+    };
+    let Some(acceptor) = acceptor else {
+        let protocol = ConnectionProtocol::Plain(files);
+        return serve_requests(stream, peer, protocol, channels, connection).await;
+    };
+    let mut ended = channels.ended.clone();
+    let accepted = tokio::select! {
+        accepted = timeout(HANDSHAKE, acceptor.accept(stream)) => accepted,
+        // a connection in its handshake is idle, so it may have to make room for another one
+        () = connection.close_requested() => return,
+        _ = ended.wait_for(|ended| *ended) => return,
+    };
+    if let Ok(Ok(stream)) = accepted {
+        let name = ServerName(stream.get_ref().1.server_name().map(str::to_owned));
+        let protocol = ConnectionProtocol::Tls(name);
+        serve_requests(stream, peer, protocol, channels, connection).await;
+    }
+}
+
+/// Serves the requests of one connection. hyper answers bytes that are not HTTP, such as the start
+/// of a TLS handshake, with HTTP 400, which tells clients that this server speaks plain http.
+async fn serve_requests<S>(
+    stream: S,
+    peer: SocketAddr,
+    protocol: ConnectionProtocol,
+    channels: ServerChannels,
+    connection: Arc<TrackedConnection>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let ServerChannels { states, mut ended } = channels;
+    let keep_alive = states.borrow().connections.keep_alive();
+    let served = connection.clone();
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let extensions = request.extensions_mut();
+        match &protocol {
+            ConnectionProtocol::Plain(files) => drop(extensions.insert(files.clone())),
+            ConnectionProtocol::Tls(name) => drop(extensions.insert(name.clone())),
+        }
+        let state = states.borrow().clone();
+        let connection = served.clone();
+        async move { Ok::<_, Infallible>(respond(state, connection, peer, request).await) }
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(keep_alive)
+        .max_buf_size(BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    let ending = async move { drop(ended.wait_for(|ended| *ended).await) };
+    tokio::pin!(serving, ending);
+    tokio::select! {
+        _ = serving.as_mut() => return,
+        () = connection.close_requested() => {
+            if !connection.is_unread() {
+                // a request that has just arrived is still answered
+                serving.as_mut().graceful_shutdown();
+                let _ = timeout(LAST_WRITE, serving.as_mut()).await;
+            }
+            return;
+        }
+        () = ending => serving.as_mut().graceful_shutdown(),
+    }
+    let _ = serving.await;
+}
+
+/// Answers one request. Its permit is held up to the last byte of the response.
+async fn respond(
+    state: Arc<ServerState>,
+    connection: Arc<TrackedConnection>,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let guard = connection.begin_request();
+    let info = RequestInfo::new(&request, peer);
+    let context = state.context.clone();
+    let (mut response, permit) = if router::is_about_server(&state, &request) {
+        (router::respond_about_server(&state, &request).await, None)
+    } else {
+        let request = request.map(|body| {
+            Body::new(TrackedRequestBody::new(body, move || {
+                connection.waits_for_body();
+            }))
+        });
+        router::respond(state, peer.ip(), request).await
+    };
+    router::confine(&mut response);
+    if context.draining.load(Ordering::Relaxed) {
+        // a load balancer then opens the next connection to another server
+        let headers = response.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    ObservedResponseBody::wrap(response, info, context.observer.clone(), guard, permit)
+}

@@ -1,0 +1,381 @@
+//! Uploads of blobs: mounts, uploads in one request, and chunked uploads (distribution-spec
+//! "Pushing blobs").
+
+use super::deletion::sweep;
+use crate::response::{
+    CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
+};
+use crate::route::query_value;
+use crate::state::ServerState;
+use crate::upload_sessions::unknown_upload;
+use crate::writable::{IncomingBlob, WritableStore, WritableStoreError};
+use axum::body::{Body, BodyDataStream, Bytes};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderName, LOCATION, RANGE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
+use futures_util::StreamExt;
+use landfall_content::BlobRead;
+use landfall_model::{Algorithm, Digest};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+
+const UPLOAD_ID: HeaderName = HeaderName::from_static("docker-upload-uuid");
+/// The bytes of a body that are collected before they are hashed and written.
+const BATCH: usize = 1 << 20;
+/// The number of pieces that are collected at most: each costs memory, however small it is.
+const MAX_PIECES: usize = 1024;
+/// How long a client may pause before what it has sent is written, so that it takes no memory.
+const PAUSE: Duration = Duration::from_millis(250);
+/// The error code for a body that ended early.
+pub(super) const INCOMPLETE_BODY: &str = "BLOB_UPLOAD_INVALID";
+
+/// Handles POST: a mount, an upload in one request, or the start of a chunked upload.
+pub(crate) async fn begin_upload(
+    state: Arc<ServerState>,
+    store: Arc<WritableStore>,
+    parts: &Parts,
+    name: &str,
+    body: Body,
+) -> Result<ServerResponse, RequestError> {
+    if let Some(digest) = query_digest(parts, "mount")? {
+        let reader = state.clone();
+        let target = store.clone();
+        let mounted = digest.clone();
+        if blocking(move || ensure_pushed(&reader, &target, &mounted))
+            .await??
+            .is_some()
+        {
+            return Ok(created(name, &digest));
+        }
+        // the spec: if the blob cannot be mounted, the request starts an upload
+    }
+    if let Some(digest) = query_digest(parts, "digest")? {
+        let incoming = store
+            .blobs
+            .begin(digest.algorithm())
+            .map_err(RequestError::disk)?;
+        let mut slot = Some(incoming);
+        receive(&state, &store, &mut slot, name, &parts.headers, body).await?;
+        let incoming = slot.ok_or_else(unknown_upload)?;
+        return finish(state, store, incoming, name, digest).await;
+    }
+    let algorithm = match query_value(parts.uri.query(), "digest-algorithm").as_deref() {
+        None | Some("sha256") => Algorithm::Sha256,
+        Some("sha512") => Algorithm::Sha512,
+        Some(other) => {
+            let message = format!("digests by '{other}' are not supported; use sha256 or sha512");
+            return Err(RequestError::bad_request("DIGEST_INVALID", message));
+        }
+    };
+    let incoming = store.blobs.begin(algorithm).map_err(RequestError::disk)?;
+    let id = state.uploads.add(name, incoming, state.limits.uploads)?;
+    Ok(upload_status(StatusCode::ACCEPTED, name, &id, 0))
+}
+
+/// Handles GET, PATCH, PUT and DELETE of an upload in progress.
+pub(crate) async fn resume_upload(
+    state: Arc<ServerState>,
+    store: Arc<WritableStore>,
+    parts: &Parts,
+    name: &str,
+    id: &str,
+    body: Body,
+) -> Result<ServerResponse, RequestError> {
+    let session = state.uploads.get(name, id)?;
+    match parts.method {
+        Method::PATCH => {
+            let mut slot = session.incoming.lock().await;
+            let received = receive(&state, &store, &mut slot, name, &parts.headers, body).await;
+            session.touch();
+            Ok(upload_status(StatusCode::ACCEPTED, name, id, received?))
+        }
+        Method::PUT => {
+            let digest = query_digest(parts, "digest")?.ok_or_else(|| {
+                RequestError::bad_request(
+                    "DIGEST_INVALID",
+                    "the last request of an upload must have ?digest=",
+                )
+            })?;
+            let mut slot = session.incoming.lock().await;
+            if let Some(incoming) = slot.as_mut() {
+                incoming.expect_algorithm(digest.algorithm());
+            }
+            let received = receive(&state, &store, &mut slot, name, &parts.headers, body).await;
+            session.touch();
+            received?;
+            let incoming = slot.take().ok_or_else(unknown_upload)?;
+            state.uploads.remove(id);
+            finish(state, store, incoming, name, digest).await
+        }
+        Method::DELETE => {
+            state.uploads.remove(id);
+            Ok(empty_response(StatusCode::NO_CONTENT))
+        }
+        _ => {
+            let slot = session.incoming.lock().await;
+            let size = slot.as_ref().ok_or_else(unknown_upload)?.size;
+            Ok(upload_status(StatusCode::NO_CONTENT, name, id, size))
+        }
+    }
+}
+
+/// The digest that the query parameter `key` contains, if it is there.
+fn query_digest(parts: &Parts, key: &str) -> Result<Option<Digest>, RequestError> {
+    let Some(text) = query_value(parts.uri.query(), key) else {
+        return Ok(None);
+    };
+    match text.parse::<Digest>() {
+        Ok(digest) => Ok(Some(digest)),
+        Err(error) => Err(RequestError::bad_request(
+            "DIGEST_INVALID",
+            error.to_string(),
+        )),
+    }
+}
+
+/// Ensures that the blob is in the writable store, by copying it from a bundle if necessary: what
+/// was pushed must stay complete without the bundle. Returns its size, or `None` if it is nowhere.
+pub(super) fn ensure_pushed(
+    state: &ServerState,
+    store: &WritableStore,
+    digest: &Digest,
+) -> Result<Option<u64>, RequestError> {
+    store.blobs.protect(digest);
+    if let Some(size) = store.blobs.stat(digest)? {
+        return Ok(Some(size));
+    }
+    let size = state.blobs.stat(digest)?;
+    if size.is_some() {
+        store.blobs.copy_from(&state.blobs, digest)?;
+    }
+    Ok(size)
+}
+
+async fn finish(
+    state: Arc<ServerState>,
+    store: Arc<WritableStore>,
+    incoming: IncomingBlob,
+    name: &str,
+    digest: Digest,
+) -> Result<ServerResponse, RequestError> {
+    let expected = digest.clone();
+    let work = move || {
+        store.blobs.keep(incoming, &expected)?;
+        state
+            .verified_blobs
+            .mark_received(&*store.blobs, &expected)?;
+        Ok::<_, RequestError>(())
+    };
+    blocking(work).await??;
+    Ok(created(name, &digest))
+}
+
+fn created(name: &str, digest: &Digest) -> ServerResponse {
+    let mut response = empty_response(StatusCode::CREATED);
+    let location = format!("/v2/{name}/blobs/{digest}");
+    set_header(&mut response, LOCATION, &location);
+    set_header(&mut response, CONTENT_DIGEST, &digest.to_string());
+    response
+}
+
+fn upload_status(status: StatusCode, name: &str, id: &str, size: u64) -> ServerResponse {
+    let mut response = empty_response(status);
+    set_header(&mut response, LOCATION, &upload_location(name, id));
+    set_header(&mut response, RANGE, &received_range(size));
+    set_header(&mut response, UPLOAD_ID, id);
+    response
+}
+
+fn upload_location(name: &str, id: &str) -> String {
+    format!("/v2/{name}/blobs/uploads/{id}")
+}
+
+/// The value of `Range` for an upload of `size` bytes. An empty upload has `0-0`, as in other
+/// registries: the header cannot express no bytes.
+fn received_range(size: u64) -> String {
+    format!("0-{}", size.saturating_sub(1))
+}
+
+/// Receives `body` into the upload in `slot` and returns the size of the upload. If the body ends
+/// early, the bytes that arrived are kept.
+pub(super) async fn receive(
+    state: &Arc<ServerState>,
+    store: &Arc<WritableStore>,
+    slot: &mut Option<IncomingBlob>,
+    name: &str,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<u64, RequestError> {
+    let incoming = slot.as_ref().ok_or_else(unknown_upload)?;
+    check_content_range(headers, incoming.size).map_err(|error| {
+        error
+            .with_header(LOCATION, upload_location(name, &incoming.id()))
+            .with_header(RANGE, received_range(incoming.size))
+    })?;
+    ensure_room(state, store, content_length(headers).unwrap_or(0)).await?;
+    let mut stream = body.into_data_stream();
+    let mut write: Option<JoinHandle<WriteOutcome>> = None;
+    loop {
+        // the next pieces arrive while the previous ones are written
+        let (pieces, end) = collect_pieces(&mut stream, state.limits.stall).await;
+        if let Some(write) = write.take() {
+            finish_write(write, slot).await?;
+        }
+        let mut incoming = slot.take().ok_or_else(unknown_upload)?;
+        let next = spawn_blocking(move || {
+            let result = pieces.iter().try_for_each(|piece| incoming.write(piece));
+            (incoming, result)
+        });
+        let Some(end) = end else {
+            write = Some(next);
+            continue;
+        };
+        finish_write(next, slot).await?;
+        let size = slot.as_ref().ok_or_else(unknown_upload)?.size;
+        return match end {
+            Ok(()) => Ok(size),
+            Err(message) => Err(RequestError::bad_request(INCOMPLETE_BODY, message)),
+        };
+    }
+}
+
+/// The next pieces of a body; if it has ended, also whether it is complete.
+async fn collect_pieces(
+    stream: &mut BodyDataStream,
+    stall: Duration,
+) -> (Vec<Bytes>, Option<Result<(), String>>) {
+    let mut pieces = Vec::new();
+    let mut length = 0;
+    while length < BATCH && pieces.len() < MAX_PIECES {
+        let patience = if pieces.is_empty() {
+            stall
+        } else {
+            PAUSE.min(stall)
+        };
+        match timeout(patience, stream.next()).await {
+            Ok(Some(Ok(piece))) => {
+                length += piece.len();
+                pieces.push(piece);
+            }
+            Ok(None) => return (pieces, Some(Ok(()))),
+            Ok(Some(Err(error))) => {
+                return (pieces, Some(Err(format!("the body ended early: {error}"))));
+            }
+            Err(_) if pieces.is_empty() => {
+                return (pieces, Some(Err("the body stalled".to_owned())));
+            }
+            Err(_) => return (pieces, None),
+        }
+    }
+    (pieces, None)
+}
+
+/// An upload after a write, and the result of the write.
+type WriteOutcome = (IncomingBlob, Result<(), WritableStoreError>);
+
+/// Waits for a write and puts the upload back into its slot.
+async fn finish_write(
+    write: JoinHandle<WriteOutcome>,
+    slot: &mut Option<IncomingBlob>,
+) -> Result<(), RequestError> {
+    let (incoming, result) = write
+        .await
+        .map_err(|stopped| RequestError::internal(stopped.to_string()))?;
+    *slot = Some(incoming);
+    Ok(result?)
+}
+
+/// Ensures that `bytes` more fit into the quota, by removing unreferenced blobs if necessary.
+async fn ensure_room(
+    state: &Arc<ServerState>,
+    store: &Arc<WritableStore>,
+    bytes: u64,
+) -> Result<(), RequestError> {
+    if store.quota().fits(bytes) {
+        return Ok(());
+    }
+    let state = state.clone();
+    let store = store.clone();
+    let work = move || {
+        sweep(&state.context, &store);
+        if store.quota().fits(bytes) {
+            Ok(())
+        } else {
+            Err(RequestError::from(store.quota().full_error()))
+        }
+    };
+    blocking(work).await?
+}
+
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Checks that `Content-Range: FIRST-LAST` begins at the size of the upload and matches the length
+/// of the body. Some clients write it like a response, as `bytes FIRST-LAST/SIZE`.
+fn check_content_range(headers: &HeaderMap, size: u64) -> Result<(), RequestError> {
+    let Some(text) = headers
+        .get(CONTENT_RANGE)
+        .and_then(|range| range.to_str().ok())
+    else {
+        return Ok(());
+    };
+    let mismatch = || {
+        let message = format!("Content-Range '{text}' does not match the body");
+        RequestError::bad_request("SIZE_INVALID", message)
+    };
+    let (first, last) = parse_content_range(text).ok_or_else(mismatch)?;
+    if first != size {
+        let message = format!("the chunk begins at {first}, but {size} bytes were received");
+        return Err(RequestError::new(
+            StatusCode::RANGE_NOT_SATISFIABLE,
+            "BLOB_UPLOAD_INVALID",
+            message,
+        ));
+    }
+    let length = content_length(headers);
+    let has_length = length.is_none_or(|length| last.checked_sub(first) == length.checked_sub(1));
+    if first <= last && has_length {
+        Ok(())
+    } else {
+        Err(mismatch())
+    }
+}
+
+fn parse_content_range(text: &str) -> Option<(u64, u64)> {
+    let range = text.trim().trim_start_matches("bytes").trim();
+    let (range, _) = range.split_once('/').unwrap_or((range, ""));
+    let (first, last) = range.split_once('-')?;
+    Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_must_continue_at_the_size_of_the_upload() {
+        let check = |range: &str, length: &str, size| {
+            let headers = [
+                (CONTENT_RANGE, range.parse().unwrap()),
+                (CONTENT_LENGTH, length.parse().unwrap()),
+            ];
+            check_content_range(&HeaderMap::from_iter(headers), size)
+                .map_err(|error| error.status.as_u16())
+        };
+        assert_eq!(check("0-9", "10", 0), Ok(()));
+        assert_eq!(check("10-19", "10", 10), Ok(()));
+        assert_eq!(check("bytes 10-19/30", "10", 10), Ok(()));
+        assert_eq!(check("10-19", "10", 0), Err(416));
+        assert_eq!(check("0-9", "10", 10), Err(416));
+        assert_eq!(check("0-9", "11", 0), Err(400));
+        assert_eq!(check("9-0", "10", 9), Err(400));
+        assert_eq!(check("x-y", "10", 0), Err(400));
+        assert_eq!(
+            check_content_range(&HeaderMap::new(), 7).map_err(|error| error.code),
+            Ok(())
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! Deletion of pushed tags, manifests and blobs, and the clean-up after it and after abandoned
+//! uploads.
+
+use crate::response::{RequestError, ServerResponse, blocking, empty_response};
+use crate::route::ManifestReference;
+use crate::state::{ServerContext, ServerState};
+use crate::writable::WritableStore;
+use axum::http::StatusCode;
+use landfall_model::Digest;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Handles DELETE of a tag, or of a manifest by its digest.
+pub(crate) async fn delete_manifest(
+    state: Arc<ServerState>,
+    store: Arc<WritableStore>,
+    name: String,
+    reference: ManifestReference,
+) -> Result<ServerResponse, RequestError> {
+    let repositories = state.bundles.repositories(&name, None);
+    let (is_in_bundle, what) = match &reference {
+        ManifestReference::Tag(tag) => (
+            repositories
+                .iter()
+                .any(|repository| !matches!(repository.tag(tag), Ok(None))),
+            tag.clone(),
+        ),
+        ManifestReference::Digest(digest) => (
+            repositories
+                .iter()
+                .any(|repository| repository.manifest(digest).is_some()),
+            digest.to_string(),
+        ),
+        ManifestReference::Invalid(text) => (false, text.clone()),
+    };
+    let repository = name.clone();
+    let deleted = blocking(move || match reference {
+        ManifestReference::Tag(tag) => store.delete_tag(&repository, &tag),
+        ManifestReference::Digest(digest) => store.delete_manifest(&repository, &digest),
+        ManifestReference::Invalid(_) => Ok(false),
+    });
+    if deleted.await?.map_err(RequestError::disk)? {
+        state.needs_sweep.store(true, Ordering::Release);
+        return Ok(empty_response(StatusCode::ACCEPTED));
+    }
+    if is_in_bundle {
+        return Err(RequestError::denied(format!(
+            "{what} of {name} is part of a bundle and cannot be deleted"
+        )));
+    }
+    Err(RequestError::not_found(
+        "MANIFEST_UNKNOWN",
+        format!("{what} was not pushed to {name}"),
+    ))
+}
+
+/// Handles DELETE of a blob.
+pub(crate) async fn delete_blob(
+    state: Arc<ServerState>,
+    store: Arc<WritableStore>,
+    digest: Digest,
+) -> Result<ServerResponse, RequestError> {
+    let blob = digest.clone();
+    if blocking(move || store.delete_blob(&blob)).await?? {
+        state.verified_blobs.forget(&digest);
+        return Ok(empty_response(StatusCode::ACCEPTED));
+    }
+    Err(RequestError::not_found(
+        "BLOB_UNKNOWN",
+        format!("{digest} was not pushed to this server"),
+    ))
+}
+
+/// Removes abandoned uploads, and after a deletion the blobs that no manifest names, as long as the
+/// server runs.
+pub(crate) async fn clean_up(context: Arc<ServerContext>) {
+    let Some(store) = context.writable.clone() else {
+        return std::future::pending().await;
+    };
+    let age = context.limits.upload_expiry;
+    let interval = (age / 4).clamp(Duration::from_millis(100), Duration::from_mins(1));
+    loop {
+        tokio::time::sleep(interval).await;
+        context.uploads.remove_expired(age);
+        if context.needs_sweep.swap(false, Ordering::AcqRel) {
+            let context = context.clone();
+            let store = store.clone();
+            let _ = blocking(move || sweep(&context, &store)).await;
+        }
+    }
+}
+
+/// Removes the blobs that no manifest names. Those that a push in progress may rely on are kept for
+/// the next sweep.
+pub(super) fn sweep(context: &ServerContext, store: &WritableStore) {
+    match store.sweep(context.limits.upload_expiry) {
+        Ok(result) => {
+            for digest in &result.removed {
+                context.verified_blobs.forget(digest);
+            }
+            if result.has_kept_recent {
+                context.needs_sweep.store(true, Ordering::Release);
+            }
+        }
+        Err(error) => context
+            .progress
+            .note(&format!("cannot remove unreferenced blobs: {error}")),
+    }
+}

@@ -1,0 +1,186 @@
+//! The referrers API (distribution-spec "Listing Referrers"): the manifests that refer to a
+//! subject, in pages.
+
+use crate::catalog::pushed_names;
+use crate::response::{RequestError, ServerResponse, response_with_body, set_header};
+use crate::route::query_value;
+use crate::state::ServerState;
+use axum::http::StatusCode;
+use axum::http::header::{HeaderName, LINK};
+use landfall_content::BlobRead;
+use landfall_model::{Descriptor, Digest, media_type};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+const FILTERS: HeaderName = HeaderName::from_static("oci-filters-applied");
+/// A page ends with the entry that exceeds this many bytes: entries repeat the annotations of their
+/// manifests, which may be large.
+const PAGE_BYTES: usize = 256 << 10;
+/// The number of entries that one page examines at most: a filter may let few of them through.
+const MAX_EXAMINED: usize = 1000;
+
+/// Where the entry of a referrer is.
+enum ReferrerSource<'a> {
+    Bundle(&'a RawValue),
+    /// Pushed to the repository with this name.
+    Pushed(String),
+}
+
+/// An index of entries, whose annotations are passed on unchanged.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReferrersIndex<'a> {
+    schema_version: u8,
+    media_type: &'a str,
+    manifests: Vec<Cow<'a, RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ArtifactTypeField {
+    artifact_type: Option<String>,
+}
+
+/// The page of referrers that `query` requests: an index of entries sorted by digest, each once.
+pub(super) fn referrers_page(
+    state: &ServerState,
+    name: &str,
+    subject: &Digest,
+    query: Option<&str>,
+) -> Result<ServerResponse, RequestError> {
+    let artifact_type = query_value(query, "artifactType").filter(|filter| !filter.is_empty());
+    let max_entries = max_entries(query)?;
+    let sources = referrer_sources(state, name, subject, query_value(query, "ns").as_deref())?;
+    let after = query_value(query, "last").unwrap_or_default();
+    let mut rest = sources
+        .range::<str, _>((Bound::Excluded(after.as_str()), Bound::Unbounded))
+        .peekable();
+    let mut entries = Vec::new();
+    let mut length = 0;
+    let mut last = None;
+    for _ in 0..MAX_EXAMINED {
+        if length >= PAGE_BYTES || entries.len() >= max_entries {
+            break;
+        }
+        let Some((hex, source)) = rest.next() else {
+            break;
+        };
+        last = Some(hex);
+        let Some(entry) = read_entry(state, subject, hex, source)? else {
+            continue;
+        };
+        if let Some(artifact_type) = &artifact_type
+            && !has_artifact_type(&entry, artifact_type)
+        {
+            continue;
+        }
+        length += entry.get().len();
+        entries.push(entry);
+    }
+    let index = ReferrersIndex {
+        schema_version: 2,
+        media_type: media_type::OCI_INDEX,
+        manifests: entries,
+    };
+    let index =
+        serde_json::to_vec(&index).map_err(|error| RequestError::internal(error.to_string()))?;
+    let mut response = response_with_body(StatusCode::OK, media_type::OCI_INDEX, index);
+    if artifact_type.is_some() {
+        set_header(&mut response, FILTERS, "artifactType");
+    }
+    if let Some(last) = last
+        && rest.peek().is_some()
+    {
+        let next = next_query(query, last);
+        let link = format!("</v2/{name}/referrers/{subject}?{next}>; rel=\"next\"");
+        set_header(&mut response, LINK, &link);
+    }
+    Ok(response)
+}
+
+/// The value of `n`. A page without entries would have no end, so 0 is refused.
+fn max_entries(query: Option<&str>) -> Result<usize, RequestError> {
+    let Some(n) = query_value(query, "n") else {
+        return Ok(usize::MAX);
+    };
+    match n.parse() {
+        Ok(n) if n > 0 => Ok(n),
+        _ => Err(RequestError::bad_request(
+            "PAGINATION_NUMBER_INVALID",
+            "n must be a number above 0",
+        )),
+    }
+}
+
+/// The query of the page after `last`.
+fn next_query(query: Option<&str>, last: &str) -> String {
+    let mut next = url::form_urlencoded::Serializer::new(String::new());
+    for key in ["n", "ns", "artifactType"] {
+        if let Some(value) = query_value(query, key) {
+            next.append_pair(key, &value);
+        }
+    }
+    next.append_pair("last", last);
+    next.finish()
+}
+
+/// The entry of a referrer; `None` if it was deleted meanwhile.
+fn read_entry<'a>(
+    state: &ServerState,
+    subject: &Digest,
+    hex: &str,
+    source: &ReferrerSource<'a>,
+) -> Result<Option<Cow<'a, RawValue>>, RequestError> {
+    match (source, &state.writable) {
+        (ReferrerSource::Bundle(entry), _) => Ok(Some(Cow::Borrowed(*entry))),
+        (ReferrerSource::Pushed(name), Some(store)) => {
+            let entry = store
+                .referrer(name, subject, hex)
+                .map_err(RequestError::disk)?;
+            Ok(entry.map(Cow::Owned))
+        }
+        (ReferrerSource::Pushed(_), None) => Ok(None),
+    }
+}
+
+fn has_artifact_type(entry: &RawValue, artifact_type: &str) -> bool {
+    serde_json::from_str::<ArtifactTypeField>(entry.get())
+        .is_ok_and(|entry| entry.artifact_type.as_deref() == Some(artifact_type))
+}
+
+/// All referrers of the subject, by the hex digits of their digests. An entry of a bundle replaces
+/// a pushed one.
+fn referrer_sources<'a>(
+    state: &'a ServerState,
+    name: &str,
+    subject: &Digest,
+    ns: Option<&str>,
+) -> Result<BTreeMap<String, ReferrerSource<'a>>, RequestError> {
+    let mut sources = BTreeMap::new();
+    if let Some(store) = &state.writable {
+        for name in pushed_names(name, ns) {
+            let referrers = store
+                .referrers(&name, subject)
+                .map_err(RequestError::disk)?;
+            for hex in referrers {
+                sources.insert(hex, ReferrerSource::Pushed(name.clone()));
+            }
+        }
+    }
+    for repository in state.bundles.repositories(name, ns) {
+        let read = |descriptor: &Descriptor| match state.blobs.stat(&descriptor.digest)? {
+            Some(size) if size <= state.limits.manifest_bytes as u64 => {
+                Ok(Some(state.blobs.read(descriptor)?))
+            }
+            _ => Ok(None),
+        };
+        for referrer in repository.referrers(subject, read)? {
+            let source = ReferrerSource::Bundle(&referrer.entry);
+            sources.insert(referrer.digest.hex(), source);
+        }
+    }
+    Ok(sources)
+}

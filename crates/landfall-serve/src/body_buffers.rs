@@ -1,0 +1,63 @@
+//! Reusable buffers for the pieces of response bodies. Fresh memory would cost as much as reading
+//! into it, since the system clears it page by page.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The number of free buffers that are kept.
+const MAX_FREE: usize = 64;
+
+/// A pool of buffers of one size.
+pub(crate) struct BodyBuffers {
+    size: usize,
+    free: Mutex<Vec<Box<[u8]>>>,
+}
+
+/// A buffer that returns to its pool when it is dropped.
+pub(crate) struct BodyBuffer {
+    bytes: Box<[u8]>,
+    pool: Arc<BodyBuffers>,
+}
+
+impl BodyBuffers {
+    /// A pool of buffers of `size` bytes.
+    pub(crate) fn new(size: usize) -> Arc<BodyBuffers> {
+        Arc::new(BodyBuffers {
+            size,
+            free: Mutex::default(),
+        })
+    }
+
+    /// Takes a buffer; its content is unspecified.
+    pub(crate) fn take(self: &Arc<BodyBuffers>) -> BodyBuffer {
+        let free = self.free().pop();
+        BodyBuffer {
+            bytes: free.unwrap_or_else(|| vec![0; self.size].into()),
+            pool: self.clone(),
+        }
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<Box<[u8]>>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BodyBuffer {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+impl AsRef<[u8]> for BodyBuffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for BodyBuffer {
+    fn drop(&mut self) {
+        let mut free = self.pool.free();
+        if free.len() < MAX_FREE {
+            free.push(std::mem::take(&mut self.bytes));
+        }
+    }
+}

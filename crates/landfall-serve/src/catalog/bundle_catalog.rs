@@ -1,0 +1,397 @@
+//! The names under which clients find the content of the bundles.
+
+use super::chart_table::ChartTable;
+use super::file_table::{FileTable, file_link};
+use super::listing::{AttachedManifest, BundleListing, ItemListing};
+use super::repository::{ServedRepository, repository_of_host};
+use crate::ServedBundle;
+use landfall_content::LockEntry;
+use landfall_item::{GeneratedFile, LockedChart, LockedItem, UrlFile, item_kinds};
+use landfall_model::report::EntryCount;
+use landfall_model::{DestinationMap, Digest, alias_hosts, canonical_host};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The names of everything in the bundles.
+pub(crate) struct BundleCatalog {
+    repositories: BTreeMap<String, ServedRepository>,
+    pub(crate) files: FileTable,
+    pub(crate) charts: ChartTable,
+    pub(crate) listings: Vec<BundleListing>,
+    /// One line for each name that two bundles give to different content.
+    pub(crate) warnings: Vec<String>,
+    /// The hosts (`host:port`) by which clients name this server.
+    own_hosts: BTreeSet<String>,
+}
+
+impl BundleCatalog {
+    /// Reads the locks of `bundles`. If two bundles give one full name to different content, the
+    /// later bundle wins, and a warning is recorded.
+    pub(crate) fn new(bundles: &[ServedBundle], mapping: &DestinationMap) -> BundleCatalog {
+        let mut catalog = BundleCatalog {
+            repositories: BTreeMap::new(),
+            files: FileTable::default(),
+            charts: ChartTable::default(),
+            listings: Vec::new(),
+            warnings: Vec::new(),
+            own_hosts: BTreeSet::from([mapping.target().registry.clone()]),
+        };
+        for bundle in bundles {
+            catalog.add_bundle(bundle, mapping);
+        }
+        catalog
+    }
+
+    /// Adds package metadata that the server generates itself.
+    pub(crate) fn add_made(&mut self, made: &[GeneratedFile]) {
+        let forms: Vec<UrlFile<'_>> = made.iter().map(GeneratedFile::form).collect();
+        self.files.add(&forms, &mut self.warnings);
+    }
+
+    /// Makes `host` (`host:port`) another name of this server.
+    pub(crate) fn add_own_host(&mut self, host: String) {
+        self.own_hosts.insert(host);
+    }
+
+    /// Whether `host` (`host:port`) is a name of this server.
+    pub(crate) fn is_own_host(&self, host: &str) -> bool {
+        self.own_hosts.contains(host)
+    }
+
+    /// Whether any image comes from `host` or from one of its aliases.
+    pub(crate) fn has_source(&self, host: &str) -> bool {
+        let host = canonical_host(host);
+        self.has_repository_of(host) || alias_hosts(host).any(|other| self.has_repository_of(other))
+    }
+
+    fn has_repository_of(&self, host: &str) -> bool {
+        let prefix = repository_of_host(host, "");
+        self.repositories
+            .range(prefix.clone()..)
+            .next()
+            .is_some_and(|(name, _)| name.starts_with(&prefix))
+    }
+
+    fn add_bundle(&mut self, bundle: &ServedBundle, mapping: &DestinationMap) {
+        let items = bundle
+            .lock
+            .items()
+            .map(|item| self.add_item(bundle, item, mapping))
+            .collect();
+        self.listings.push(BundleListing {
+            name: bundle.name.clone(),
+            digest: bundle.digest.clone(),
+            missing: bundle.missing.clone(),
+            signatures: bundle.signatures.clone(),
+            items,
+            changes: bundle.changes.clone(),
+        });
+    }
+
+    /// Adds the item to the tables and returns its listing.
+    fn add_item(
+        &mut self,
+        bundle: &ServedBundle,
+        item: &dyn LockedItem,
+        mapping: &DestinationMap,
+    ) -> ItemListing {
+        let entry = item.entry();
+        // images of a registry are listed here, but clients pull them from the registry itself
+        let registry = bundle
+            .registry
+            .as_ref()
+            .filter(|_| !item.is_served_from_registry());
+        let mut repositories: Vec<String> = item
+            .destinations(registry.unwrap_or(mapping))
+            .into_iter()
+            .map(|destination| destination.repository)
+            .collect();
+        repositories.push(item.own_repository());
+        let mut incomplete = false;
+        if registry.is_none() {
+            self.add_manifests(bundle, item, &entry, &repositories);
+            incomplete = entry
+                .parts
+                .iter()
+                .any(|part| !has_blob(bundle, &part.descriptor.digest));
+        }
+        let files = item.files();
+        self.files.add(&files, &mut self.warnings);
+        if let Some(chart) = item.as_chart().and_then(LockedChart::archive) {
+            self.charts.add(chart, &mut self.warnings);
+        }
+        let urls = match files.first() {
+            Some(file) => file.urls.iter().map(ToString::to_string).collect(),
+            None => Vec::new(),
+        };
+        let attached = entry.referrers.iter().map(|referrer| AttachedManifest {
+            descriptor: referrer.descriptor.clone(),
+            tag: referrer.tag.clone(),
+        });
+        ItemListing {
+            kind: entry.kind,
+            repository_tag: format!("{}:{}", repositories[0], item.tag()),
+            registry: registry.map(|mapping| mapping.target().registry.clone()),
+            link: files.first().and_then(|file| file_link(file.name)),
+            sidecar_links: files
+                .iter()
+                .skip(1)
+                .filter_map(|file| file_link(file.name))
+                .collect(),
+            urls,
+            digest: entry.digest.clone(),
+            size: Some(entry.size()),
+            packages: entry.package_count(),
+            platforms: item.platforms().unwrap_or_default(),
+            attached: attached.collect(),
+            requested_by: bundle.lock.name.clone(),
+            incomplete,
+            name: entry.name,
+        }
+    }
+
+    /// Adds the manifests and tags of an item to each of its repositories.
+    fn add_manifests(
+        &mut self,
+        bundle: &ServedBundle,
+        item: &dyn LockedItem,
+        entry: &LockEntry,
+        repositories: &[String],
+    ) {
+        let tag = item.tag();
+        // an item with URLs gets a warning for each of its URLs, from the file table
+        let warns_here = item.files().is_empty();
+        for (index, name) in repositories.iter().enumerate() {
+            let repository = self.repositories.entry(name.clone()).or_default();
+            for part in entry.parts.iter().filter(|part| part.is_manifest()) {
+                if !entry.only_refers(&part.descriptor.digest) {
+                    repository.add_manifest(part.descriptor.clone());
+                }
+            }
+            let previous = repository.add_tag(&tag, &entry.name, entry.top.clone());
+            if let Some(previous) = previous
+                && previous.digest != entry.digest
+                && index == 0
+                && warns_here
+            {
+                self.warnings.push(format!(
+                    "{}: serving {} of {} instead of {}",
+                    entry.name, entry.digest, bundle.name, previous.digest
+                ));
+            }
+            for referrer in &entry.referrers {
+                // a partial bundle may lack signatures: what it lacks must not be listed
+                if !has_blob(bundle, &referrer.descriptor.digest) {
+                    continue;
+                }
+                if let Some(tag) = &referrer.tag {
+                    let full_name = format!("{}:{tag}", item.source());
+                    repository.add_tag(tag, &full_name, referrer.descriptor.clone());
+                }
+                repository.add_manifest(referrer.descriptor.clone());
+            }
+        }
+    }
+
+    /// The number of items of each kind.
+    pub(crate) fn counts(&self) -> Vec<EntryCount> {
+        let items = || self.listings.iter().flat_map(|bundle| &bundle.items);
+        item_kinds()
+            .map(|kind| EntryCount::new(kind, items().map(ItemListing::kind_and_packages)))
+            .collect()
+    }
+
+    /// The repositories that `name` may mean, the best match first.
+    ///
+    /// `ns` is the source host, as containerd passes it to a mirror. If it names this server, the
+    /// client asks for the plain name.
+    pub(crate) fn repositories(&self, name: &str, ns: Option<&str>) -> Vec<&ServedRepository> {
+        let Some(host) = ns
+            .map(str::to_ascii_lowercase)
+            .filter(|ns| !self.own_hosts.contains(ns))
+        else {
+            return self.repositories.get(name).into_iter().collect();
+        };
+        let host = canonical_host(&host);
+        let mut repositories = Vec::new();
+        repositories.extend(self.repositories.get(&repository_of_host(host, name)));
+        for other in alias_hosts(host) {
+            repositories.extend(self.repositories.get(&repository_of_host(other, name)));
+        }
+        repositories
+    }
+
+    /// The names of all repositories, sorted.
+    pub(crate) fn repository_names(&self) -> impl Iterator<Item = &String> {
+        self.repositories.keys()
+    }
+}
+
+fn has_blob(bundle: &ServedBundle, digest: &Digest) -> bool {
+    matches!(bundle.blobs.stat(digest), Ok(Some(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{file, image};
+    use landfall_content::MemoryBlobs;
+    use landfall_item::LockedImage;
+    use landfall_item::file_repository;
+    use landfall_item::lockfile::Lock;
+    use landfall_model::Digest;
+    use std::sync::Arc;
+
+    fn served(lock: Lock) -> ServedBundle {
+        ServedBundle {
+            name: "b.tar.zst".into(),
+            digest: None,
+            missing: vec![],
+            signatures: vec![],
+            lock,
+            blobs: Arc::new(MemoryBlobs::default()),
+            changes: None,
+            registry: None,
+        }
+    }
+
+    fn lock(images: Vec<LockedImage>) -> Lock {
+        Lock {
+            version: 1,
+            images,
+            ..Lock::default()
+        }
+    }
+
+    fn bundles(locks: Vec<Lock>) -> BundleCatalog {
+        let served: Vec<ServedBundle> = locks.into_iter().map(served).collect();
+        BundleCatalog::new(
+            &served,
+            &DestinationMap::to("127.0.0.1:5000".parse().unwrap()),
+        )
+    }
+
+    fn digest(bundles: &BundleCatalog, name: &str, ns: Option<&str>, tag: &str) -> Option<Digest> {
+        let repositories = bundles.repositories(name, ns);
+        let found = repositories
+            .iter()
+            .find_map(|repository| repository.tag(tag).unwrap());
+        found.map(|descriptor| descriptor.digest.clone())
+    }
+
+    #[test]
+    fn an_image_answers_to_its_destination_and_to_its_source() {
+        let nginx = image("docker.io/library/nginx:1.27", b"nginx");
+        let local = image("localhost:5001/a/b:1", b"local");
+        let pause = image("registry.k8s.io/pause:3.10", b"pause");
+        let older = image("k8s.gcr.io/pause:3.1", b"older");
+        let (of_nginx, of_local) = (Some(nginx.digest.clone()), Some(local.digest.clone()));
+        let (of_pause, of_older) = (Some(pause.digest.clone()), Some(older.digest.clone()));
+        let bundles = bundles(vec![lock(vec![nginx, local, pause, older])]);
+        assert_eq!(digest(&bundles, "library/nginx", None, "1.27"), of_nginx);
+        assert_eq!(
+            digest(&bundles, "docker.io/library/nginx", None, "1.27"),
+            of_nginx
+        );
+        assert_eq!(
+            digest(&bundles, "library/nginx", Some("docker.io"), "1.27"),
+            of_nginx
+        );
+        assert_eq!(
+            digest(
+                &bundles,
+                "library/nginx",
+                Some("registry-1.docker.io"),
+                "1.27"
+            ),
+            of_nginx
+        );
+        assert_eq!(
+            digest(&bundles, "library/nginx", Some("127.0.0.1:5000"), "1.27"),
+            of_nginx
+        );
+        assert_eq!(
+            digest(&bundles, "library/nginx", Some("quay.io"), "1.27"),
+            None
+        );
+        assert_eq!(digest(&bundles, "localhost_5001/a/b", None, "1"), of_local);
+        assert_eq!(
+            digest(&bundles, "a/b", Some("localhost:5001"), "1"),
+            of_local
+        );
+        assert_eq!(
+            digest(&bundles, "pause", Some("k8s.gcr.io"), "3.10"),
+            of_pause,
+            "by its other host"
+        );
+        assert_eq!(
+            digest(&bundles, "pause", Some("registry.k8s.io"), "3.1"),
+            of_older
+        );
+    }
+
+    #[test]
+    fn one_name_with_two_meanings_is_answered_with_both() {
+        let (a, b) = (
+            image("quay.io/x/app:1", b"a"),
+            image("ghcr.io/x/app:1", b"b"),
+        );
+        let of_a = Some(a.digest.clone());
+        let same = [
+            image("quay.io/x/same:1", b"s"),
+            image("ghcr.io/x/same:1", b"s"),
+        ];
+        let bundles = bundles(vec![lock([vec![a, b], same.to_vec()].concat())]);
+        let both = bundles.repositories("x/app", None)[0]
+            .tag("1")
+            .unwrap_err()
+            .message;
+        assert!(
+            both.contains("quay.io/x/app:1") && both.contains("ghcr.io/x/app:1"),
+            "{both}"
+        );
+        assert_eq!(digest(&bundles, "quay.io/x/app", None, "1"), of_a);
+        assert_eq!(digest(&bundles, "x/app", Some("quay.io"), "1"), of_a);
+        assert!(
+            digest(&bundles, "x/same", None, "1").is_some(),
+            "equal content has one meaning"
+        );
+        assert!(bundles.warnings.is_empty());
+    }
+
+    #[test]
+    fn the_later_bundle_counts_and_a_note_says_so() {
+        let (old, new) = (
+            image("quay.io/x/app:1", b"old"),
+            image("quay.io/x/app:1", b"new"),
+        );
+        let (of_old, of_new) = (old.digest.clone(), new.digest.clone());
+        let bundles = bundles(vec![lock(vec![old]), lock(vec![new])]);
+        assert_eq!(digest(&bundles, "x/app", None, "1"), Some(of_new));
+        assert!(
+            bundles.repositories("x/app", None)[0]
+                .manifest(&of_old)
+                .is_some()
+        );
+        assert_eq!(bundles.warnings.len(), 1, "{:?}", bundles.warnings);
+    }
+
+    #[test]
+    fn files_are_artifacts_too() {
+        let kubelet = file("https://dl.k8s.io/v1/kubelet", b"kubelet");
+        let (place, tag) = (file_repository(&kubelet.name), kubelet.digest.short(12));
+        let bundles = bundles(vec![Lock {
+            version: 1,
+            files: vec![kubelet],
+            ..Lock::default()
+        }]);
+        assert!(digest(&bundles, &place, None, &tag).is_some());
+        assert_eq!(
+            bundles.listings[0].items[0].repository_tag,
+            format!("{place}:{tag}")
+        );
+        assert!(
+            bundles.listings[0].items[0].incomplete,
+            "the memory holds nothing"
+        );
+    }
+}

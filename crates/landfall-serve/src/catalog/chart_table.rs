@@ -1,0 +1,145 @@
+//! The charts as an HTTP repository: `/charts/index.yaml`, `/charts/<name>-<version>.tgz` and its
+//! `.prov`.
+
+use crate::response::RequestError;
+use landfall_content::BlobRead;
+use landfall_item::{ChartArchive, chart_index, clash, index_entry};
+use landfall_model::Digest;
+use landfall_model::report::Progress;
+use percent_encoding::percent_decode_str;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+/// The file that lists the charts.
+pub(crate) const CHART_INDEX: &str = "index.yaml";
+
+/// The charts of all bundles.
+#[derive(Default)]
+pub(crate) struct ChartTable {
+    charts: Vec<ChartArchive>,
+    /// The content of each file by its name, or why the name is ambiguous.
+    files: BTreeMap<String, Result<Digest, String>>,
+    index: OnceLock<String>,
+}
+
+impl ChartTable {
+    /// Adds a chart. If another chart has the same name and version, neither is served under it,
+    /// and a warning is added.
+    pub(crate) fn add(&mut self, chart: ChartArchive, warnings: &mut Vec<String>) {
+        if self.charts.contains(&chart) {
+            return;
+        }
+        let ambiguous = clash(&self.charts, &chart).map(|other| {
+            format!(
+                "{} is ambiguous: both {} and {} have this name; pull one of them from the registry",
+                chart.file(),
+                other.item,
+                chart.item
+            )
+        });
+        for (name, content) in chart.files() {
+            let file = match &ambiguous {
+                Some(why) => Err(why.clone()),
+                None => Ok(content.digest.clone()),
+            };
+            self.files.insert(name, file);
+        }
+        if let Some(why) = ambiguous {
+            warnings.push(format!("/charts/{why}"));
+        }
+        self.charts.push(chart);
+    }
+
+    /// Whether there are no charts.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.charts.is_empty()
+    }
+
+    /// The content of a file below `/charts/`. Fails if there is no such file or its name is
+    /// ambiguous.
+    pub(crate) fn find(&self, path: &str) -> Result<&Digest, RequestError> {
+        let name = percent_decode_str(path).decode_utf8_lossy();
+        let message = match self.files.get(&*name) {
+            Some(Ok(digest)) => return Ok(digest),
+            Some(Err(ambiguous)) => ambiguous.clone(),
+            None => {
+                format!("the chart {name} is not served here; /charts/{CHART_INDEX} lists all")
+            }
+        };
+        Err(RequestError::not_found("NAME_UNKNOWN", message))
+    }
+
+    /// The index of the repository. The first call reads every archive, since the index repeats
+    /// the Chart.yaml of each chart; a chart that cannot be read is omitted with a warning.
+    pub(crate) fn index(&self, blobs: &dyn BlobRead, progress: &dyn Progress) -> &str {
+        self.index.get_or_init(|| {
+            let mut names = BTreeSet::new();
+            let mut entries = Vec::new();
+            for chart in &self.charts {
+                let file = chart.file();
+                let is_served = matches!(self.files.get(&file), Some(Ok(_)));
+                if !is_served || !names.insert(file) {
+                    continue;
+                }
+                match index_entry(chart, blobs) {
+                    Ok(entry) => entries.push((chart, entry)),
+                    Err(why) => {
+                        let item = &chart.item;
+                        progress.note(&format!("/charts/{CHART_INDEX} leaves out {item}: {why}"));
+                    }
+                }
+            }
+            chart_index(entries)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::Descriptor;
+
+    fn chart(item: &str, version: &str, content: &[u8]) -> ChartArchive {
+        let archive = Descriptor {
+            digest: Digest::sha256(content),
+            size: content.len() as u64,
+            media_type: "application/gzip".into(),
+        };
+        let provenance = Some(Descriptor {
+            digest: Digest::sha256(b"signed"),
+            ..archive.clone()
+        });
+        ChartArchive {
+            item: item.into(),
+            chart: "app".into(),
+            version: version.into(),
+            archive,
+            provenance,
+        }
+    }
+
+    #[test]
+    fn a_chart_has_its_archive_and_its_provenance_and_no_second_meaning() {
+        let (mut table, mut notes) = (ChartTable::default(), Vec::new());
+        for (item, version, content) in [
+            ("a", "1.0.0+b", b"1"),
+            ("a", "1.0.0+b", b"1"),
+            ("x", "2.0.0", b"2"),
+            ("y", "2.0.0", b"3"),
+        ] {
+            table.add(chart(item, version, content), &mut notes);
+        }
+        assert_eq!(
+            table.find("app-1.0.0+b.tgz").unwrap(),
+            &Digest::sha256(b"1")
+        );
+        assert_eq!(
+            table.find("app-1.0.0%2Bb.tgz.prov").unwrap(),
+            &Digest::sha256(b"signed")
+        );
+        let two = table.find("app-2.0.0.tgz").unwrap_err().message;
+        assert!(two.contains("both x and y"), "{two}");
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(table.find("../app-1.0.0.tgz").is_err());
+    }
+}

@@ -1,0 +1,249 @@
+//! Plain files by their URLs: `/files/<host>/<path>`.
+
+use crate::response::RequestError;
+use landfall_item::UrlFile;
+use landfall_model::Digest;
+use percent_encoding::percent_decode_str;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A URL as a path below `/files/`, or below a folder of exported files.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct UrlPath {
+    /// `host` or `host:port`; the scheme's default port is omitted.
+    pub(crate) host: String,
+    /// Percent-decoded, with its leading slash.
+    pub(crate) path: String,
+    /// The query string, not decoded.
+    pub(crate) query: Option<String>,
+}
+
+impl UrlPath {
+    /// Parses `url`; `None` if it is not a URL with a host.
+    pub(crate) fn parse(url: &str) -> Option<UrlPath> {
+        let url = url::Url::parse(url).ok()?;
+        let port = match url.port() {
+            Some(port) => format!(":{port}"),
+            None => String::new(),
+        };
+        Some(UrlPath {
+            host: format!("{}{port}", url.host_str()?),
+            path: percent_decode_str(url.path())
+                .decode_utf8_lossy()
+                .into_owned(),
+            query: url.query().map(str::to_owned),
+        })
+    }
+
+    fn key(&self) -> String {
+        format!("{}{}", self.host, self.path)
+    }
+}
+
+/// The percent-encoded path of `url` at this server, for links.
+pub(crate) fn file_link(url: &str) -> Option<String> {
+    let host = UrlPath::parse(url)?.host;
+    let url = url::Url::parse(url).ok()?;
+    let mut link = format!("/files/{host}{}", url.path());
+    if let Some(query) = url.query() {
+        link += "?";
+        link += query;
+    }
+    Some(link)
+}
+
+/// The content of every served URL: host and path → URL → file.
+#[derive(Default)]
+pub(crate) struct FileTable(BTreeMap<String, BTreeMap<String, ServedFile>>);
+
+struct ServedFile {
+    query: Option<String>,
+    digest: Digest,
+}
+
+impl FileTable {
+    /// Adds files under all their URLs. Each URL that had other content before adds a warning.
+    pub(crate) fn add(&mut self, files: &[UrlFile<'_>], warnings: &mut Vec<String>) {
+        for file in files {
+            for url in &file.urls {
+                self.add_url(url, file.digest, warnings);
+            }
+        }
+    }
+
+    fn add_url(&mut self, url: &str, digest: &Digest, warnings: &mut Vec<String>) {
+        let Some(path) = UrlPath::parse(url) else {
+            return;
+        };
+        let key = path.key();
+        let file = ServedFile {
+            query: path.query,
+            digest: digest.clone(),
+        };
+        let previous = self.0.entry(key).or_default().insert(url.to_owned(), file);
+        if let Some(previous) = previous
+            && previous.digest != *digest
+        {
+            let previous = previous.digest;
+            warnings.push(format!("{url}: serving {digest} instead of {previous}"));
+        }
+    }
+
+    /// Whether there is a file at this path, with any query.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.0.contains_key(&key_of_path(path))
+    }
+
+    /// Whether there are files of this host.
+    pub(crate) fn has_host(&self, host: &str) -> bool {
+        let prefix = format!("{host}/");
+        self.0
+            .range(prefix.clone()..)
+            .next()
+            .is_some_and(|(path, _)| path.starts_with(&prefix))
+    }
+
+    /// The hosts of all files, sorted.
+    pub(crate) fn hosts(&self) -> BTreeSet<&str> {
+        self.0
+            .keys()
+            .filter_map(|path| Some(path.split_once('/')?.0))
+            .collect()
+    }
+
+    /// The content of a path below `/files/`. `query` must be the one of the URL, or be absent.
+    /// Fails if there is no such file, or if files that differ only in their queries have different
+    /// content.
+    pub(crate) fn find(&self, path: &str, query: Option<&str>) -> Result<&Digest, RequestError> {
+        let key = key_of_path(path);
+        let query = query.filter(|query| !query.is_empty());
+        let all: Vec<(&String, &ServedFile)> = self.0.get(&key).into_iter().flatten().collect();
+        let mut matching: Vec<(&String, &ServedFile)> = all
+            .iter()
+            .copied()
+            .filter(|(_, file)| file.query.as_deref() == query)
+            .collect();
+        if matching.is_empty() && query.is_none() {
+            matching = all;
+        }
+        let Some((_, first)) = matching.first() else {
+            return Err(unknown(format!(
+                "{key} is not served here; / lists all files"
+            )));
+        };
+        if matching.iter().any(|(_, file)| file.digest != first.digest) {
+            let urls: Vec<&str> = matching.iter().map(|(url, _)| url.as_str()).collect();
+            return Err(unknown(format!(
+                "the path is ambiguous: it means {}",
+                urls.join(" or ")
+            )));
+        }
+        Ok(&first.digest)
+    }
+}
+
+/// The key of a requested path. apt requests `./name` from flat repositories.
+fn key_of_path(path: &str) -> String {
+    percent_decode_str(path)
+        .decode_utf8_lossy()
+        .replace("/./", "/")
+}
+
+fn unknown(message: String) -> RequestError {
+    RequestError::not_found("NAME_UNKNOWN", message)
+}
+
+/// The media type for a file name, by its extension. None of them makes a browser run the content.
+pub(crate) fn media_type_of(path: &str) -> &'static str {
+    match path.rsplit_once('.').map_or("", |(_, extension)| extension) {
+        "txt" | "sha256" | "sha512" | "sha256sum" | "sha512sum" | "md5" | "asc" => {
+            "text/plain; charset=utf-8"
+        }
+        "json" => "application/json",
+        "yaml" | "yml" => "application/yaml",
+        "gz" | "tgz" => "application/gzip",
+        "zst" => "application/zstd",
+        "zip" => "application/zip",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::file;
+    use landfall_item::{LockedFile, LockedSidecar, ServedItem};
+
+    fn table(files: &[LockedFile]) -> FileTable {
+        let mut table = FileTable::default();
+        files
+            .iter()
+            .for_each(|file| table.add(&file.files(), &mut Vec::new()));
+        table
+    }
+
+    #[test]
+    fn a_file_answers_to_all_its_urls() {
+        let mut kubelet = file("https://dl.k8s.io/a%20b/kubelet", b"kubelet");
+        kubelet.also = vec!["http://mirror.example:8080/kubelet".into()];
+        let sum = Digest::sha256(b"sum");
+        kubelet.sidecars = vec![LockedSidecar {
+            url: "https://dl.k8s.io/kubelet.sha256".into(),
+            digest: sum.clone(),
+            size: 3,
+        }];
+        let digest = kubelet.digest.clone();
+        let table = table(&[kubelet]);
+        assert_eq!(
+            table.find("dl.k8s.io/a%20b/kubelet", None).unwrap(),
+            &digest
+        );
+        assert_eq!(
+            table.find("mirror.example:8080/kubelet", None).unwrap(),
+            &digest
+        );
+        assert_eq!(
+            table.find("mirror.example%3A8080/kubelet", None).unwrap(),
+            &digest
+        );
+        assert_eq!(table.find("dl.k8s.io/kubelet.sha256", None).unwrap(), &sum);
+        assert!(
+            table.find("mirror.example/kubelet", None).is_err(),
+            "the port is part of the name"
+        );
+        assert!(
+            table.find("dl.k8s.io/a%20b/kubelet", Some("x=1")).is_err(),
+            "another query, another file"
+        );
+    }
+
+    #[test]
+    fn queries_part_what_one_path_holds() {
+        let (a, b) = (
+            file("https://h/get?v=1", b"a"),
+            file("https://h/get?v=2", b"b"),
+        );
+        let (of_a, of_b) = (a.digest.clone(), b.digest.clone());
+        let both = table(&[a.clone(), b]);
+        assert_eq!(both.find("h/get", Some("v=1")).unwrap(), &of_a);
+        assert_eq!(both.find("h/get", Some("v=2")).unwrap(), &of_b);
+        let message = both.find("h/get", None).unwrap_err().message;
+        assert!(
+            message.contains("https://h/get?v=1") && message.contains("v=2"),
+            "{message}"
+        );
+        assert_eq!(table(&[a]).find("h/get", None).unwrap(), &of_a);
+    }
+
+    #[test]
+    fn links_lead_to_what_they_name() {
+        let url = "https://h:8443/a%20b?x=1";
+        assert_eq!(file_link(url).as_deref(), Some("/files/h:8443/a%20b?x=1"));
+        let one = file(url, b"x");
+        assert!(
+            table(std::slice::from_ref(&one))
+                .find("h:8443/a%20b", Some("x=1"))
+                .is_ok()
+        );
+        assert_eq!(file_link("no url"), None);
+    }
+}

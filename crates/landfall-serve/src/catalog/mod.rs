@@ -1,0 +1,15 @@
+//! What the server offers, by the names that clients use. Only the locks are read for it.
+
+mod bundle_catalog;
+mod chart_table;
+mod file_table;
+mod listing;
+mod repository;
+
+pub(crate) use bundle_catalog::BundleCatalog;
+pub(crate) use chart_table::CHART_INDEX;
+#[cfg(test)]
+pub(crate) use file_table::file_link;
+pub(crate) use file_table::{UrlPath, media_type_of};
+pub(crate) use listing::{AttachedManifest, BundleListing, ItemListing};
+pub(crate) use repository::{ServedRepository, pushed_names};

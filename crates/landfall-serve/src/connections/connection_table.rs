@@ -1,0 +1,341 @@
+//! All open connections, and which of them closes when another one needs its place: one that is
+//! idle, or one whose client is stalled.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// How long a client may be stalled before it loses its place to one that waits.
+const STALL_GRACE: Duration = Duration::from_secs(2);
+
+/// All open connections.
+pub(crate) struct ConnectionTable {
+    max: usize,
+    keep_alive: Duration,
+    stall: Duration,
+    start: Instant,
+    open: Mutex<HashMap<u64, Arc<TrackedConnection>>>,
+    next_id: AtomicU64,
+    freed: Notify,
+    /// The connections that the server closed, by [`CloseReason`].
+    closed: [AtomicU64; 3],
+}
+
+/// One open connection, and what its client is doing.
+pub(crate) struct TrackedConnection {
+    id: u64,
+    start: Instant,
+    /// When bytes were last sent, or received for a request in progress, in milliseconds since
+    /// `start`. The bytes of a TLS handshake or of a request's head do not count: a client could
+    /// send them one by one to stay connected.
+    last_progress: AtomicU64,
+    /// The client has not taken the bytes that were written last.
+    unread: AtomicBool,
+    /// The client has not sent the bytes of a body that a request waits for.
+    body_awaited: AtomicBool,
+    /// The number of requests in progress.
+    requests: AtomicUsize,
+    must_close: AtomicBool,
+    close: Notify,
+}
+
+/// Counts a request in progress as long as it lives.
+pub(crate) struct RequestGuard(Arc<TrackedConnection>);
+
+/// Why the server closes a connection. The order is that of [`CLOSE_REASONS`].
+#[derive(Clone, Copy)]
+enum CloseReason {
+    Idle,
+    Stalled,
+    Room,
+}
+
+/// The words for [`CloseReason`] in the metrics.
+const CLOSE_REASONS: [&str; 3] = ["idle", "stalled", "room"];
+
+impl ConnectionTable {
+    /// Allows at most `max` connections, which may be idle for `keep_alive` and have a stalled
+    /// client for `stall`.
+    pub(crate) fn new(max: usize, keep_alive: Duration, stall: Duration) -> ConnectionTable {
+        ConnectionTable {
+            max,
+            keep_alive,
+            stall,
+            start: Instant::now(),
+            open: Mutex::default(),
+            next_id: AtomicU64::new(0),
+            freed: Notify::new(),
+            closed: Default::default(),
+        }
+    }
+
+    /// The number of open connections.
+    pub(crate) fn count(&self) -> usize {
+        self.open().len()
+    }
+
+    /// How long a connection may be idle.
+    pub(crate) fn keep_alive(&self) -> Duration {
+        self.keep_alive
+    }
+
+    /// The number of connections that the server closed, by cause.
+    pub(crate) fn closed_by_cause(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        CLOSE_REASONS.into_iter().zip(
+            self.closed
+                .iter()
+                .map(|count| count.load(Ordering::Relaxed)),
+        )
+    }
+
+    /// Adds a connection. If the table is full, closes the one that needs its place least and waits
+    /// for it.
+    pub(crate) async fn add(&self) -> Arc<TrackedConnection> {
+        loop {
+            // registered before the check, so that a place freed in between is not missed
+            let freed = self.freed.notified();
+            if let Some(connection) = self.try_add() {
+                return connection;
+            }
+            self.make_room();
+            let _ = tokio::time::timeout(Duration::from_millis(100), freed).await;
+        }
+    }
+
+    fn try_add(&self) -> Option<Arc<TrackedConnection>> {
+        let mut open = self.open();
+        if open.len() >= self.max {
+            return None;
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let connection = Arc::new(TrackedConnection {
+            id,
+            start: self.start,
+            last_progress: AtomicU64::new(millis_since(self.start)),
+            unread: AtomicBool::new(false),
+            body_awaited: AtomicBool::new(false),
+            requests: AtomicUsize::new(0),
+            must_close: AtomicBool::new(false),
+            close: Notify::new(),
+        });
+        open.insert(id, connection.clone());
+        Some(connection)
+    }
+
+    /// Removes a connection that has ended.
+    pub(crate) fn remove(&self, connection: &TrackedConnection) {
+        self.open().remove(&connection.id);
+        self.freed.notify_waiters();
+    }
+
+    /// Closes the connection that has been idle for longest, or else the one whose client has been
+    /// stalled for longest.
+    fn make_room(&self) {
+        let open = self.open();
+        let staying = || open.values().filter(|connection| !connection.must_close());
+        let longest_idle = staying()
+            .filter(|connection| connection.is_idle())
+            .min_by_key(|connection| (connection.last_progress(), connection.id));
+        if let Some(connection) = longest_idle.or_else(|| longest_stalled(staying())) {
+            self.close(connection, CloseReason::Room);
+        }
+    }
+
+    /// Closes the connection whose client has been stalled for longest, since a request waits for a
+    /// permit.
+    pub(crate) fn close_longest_stalled(&self) {
+        let open = self.open();
+        let staying = open.values().filter(|connection| !connection.must_close());
+        if let Some(connection) = longest_stalled(staying) {
+            self.close(connection, CloseReason::Room);
+        }
+    }
+
+    /// Closes connections that have been idle or stalled for too long, as long as the server runs.
+    pub(crate) async fn close_expired(&self) {
+        let interval = (self.keep_alive.min(self.stall) / 4)
+            .clamp(Duration::from_millis(50), Duration::from_secs(1));
+        loop {
+            tokio::time::sleep(interval).await;
+            for connection in self.open().values() {
+                if connection.must_close() {
+                    continue;
+                }
+                let without_progress = connection.without_progress();
+                if connection.is_unread() && without_progress >= self.stall {
+                    self.close(connection, CloseReason::Stalled);
+                } else if connection.is_idle() && without_progress >= self.keep_alive {
+                    self.close(connection, CloseReason::Idle);
+                }
+            }
+        }
+    }
+
+    fn close(&self, connection: &TrackedConnection, reason: CloseReason) {
+        self.closed[reason as usize].fetch_add(1, Ordering::Relaxed);
+        connection.must_close.store(true, Ordering::Release);
+        connection.close.notify_one();
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<TrackedConnection>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn longest_stalled<'a>(
+    connections: impl Iterator<Item = &'a Arc<TrackedConnection>>,
+) -> Option<&'a Arc<TrackedConnection>> {
+    connections
+        .filter(|connection| {
+            connection.waits_for_client() && connection.without_progress() >= STALL_GRACE
+        })
+        .min_by_key(|connection| connection.last_progress())
+}
+
+fn millis_since(start: Instant) -> u64 {
+    start.elapsed().as_millis() as u64
+}
+
+impl TrackedConnection {
+    /// Records that bytes were received.
+    pub(crate) fn received(&self) {
+        if self.requests.load(Ordering::Acquire) > 0 {
+            self.record_progress();
+        }
+        self.body_awaited.store(false, Ordering::Relaxed);
+    }
+
+    /// Records that the client took bytes.
+    pub(crate) fn sent(&self) {
+        self.record_progress();
+        self.unread.store(false, Ordering::Relaxed);
+    }
+
+    /// Records that the client takes no more bytes at the moment.
+    pub(crate) fn not_read(&self) {
+        self.unread.store(true, Ordering::Relaxed);
+    }
+
+    /// Records that a request waits for bytes of its body.
+    pub(crate) fn waits_for_body(&self) {
+        self.body_awaited.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts a request as in progress until the guard is dropped.
+    pub(crate) fn begin_request(self: &Arc<TrackedConnection>) -> RequestGuard {
+        self.requests.fetch_add(1, Ordering::AcqRel);
+        self.received();
+        RequestGuard(self.clone())
+    }
+
+    /// Waits until the connection must close.
+    pub(crate) async fn close_requested(&self) {
+        self.close.notified().await;
+    }
+
+    pub(crate) fn must_close(&self) -> bool {
+        self.must_close.load(Ordering::Acquire)
+    }
+
+    /// Whether the client has not taken what was written last.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.unread.load(Ordering::Relaxed)
+    }
+
+    fn waits_for_client(&self) -> bool {
+        self.is_unread() || self.body_awaited.load(Ordering::Relaxed)
+    }
+
+    fn is_idle(&self) -> bool {
+        // the last bytes of a response may still be in the system's buffers
+        self.requests.load(Ordering::Acquire) == 0 && !self.is_unread()
+    }
+
+    fn record_progress(&self) {
+        self.last_progress
+            .store(millis_since(self.start), Ordering::Relaxed);
+    }
+
+    fn last_progress(&self) -> u64 {
+        self.last_progress.load(Ordering::Relaxed)
+    }
+
+    fn without_progress(&self) -> Duration {
+        Duration::from_millis(millis_since(self.start).saturating_sub(self.last_progress()))
+    }
+}
+
+impl Drop for RequestGuard {
+    fn drop(&mut self) {
+        // the time of an idle connection counts from the end of its last response
+        self.0.received();
+        self.0.requests.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn long_ago(connection: &TrackedConnection, seconds: u64) {
+        connection.last_progress.store(
+            millis_since(connection.start).saturating_sub(seconds * 1000),
+            Ordering::Relaxed,
+        );
+    }
+
+    fn table(most: usize) -> ConnectionTable {
+        let mut table =
+            ConnectionTable::new(most, Duration::from_secs(100), Duration::from_secs(50));
+        table.start -= Duration::from_secs(1000);
+        table
+    }
+
+    #[tokio::test]
+    async fn bytes_outside_of_a_request_keep_no_connection_young() {
+        let table = table(2);
+        let (first, second) = (table.add().await, table.add().await);
+        long_ago(&first, 9);
+        long_ago(&second, 8);
+        first.received();
+        table.make_room();
+        assert!(
+            first.must_close() && !second.must_close(),
+            "a handshake or a head, byte by byte"
+        );
+        let busy = second.begin_request();
+        assert!(second.without_progress() < Duration::from_secs(8));
+        long_ago(&second, 8);
+        second.received();
+        assert!(second.without_progress() < Duration::from_secs(8));
+        drop(busy);
+    }
+
+    #[tokio::test]
+    async fn the_connection_that_is_idle_for_longest_goes_first_and_then_the_one_that_stands_still_for_longest()
+     {
+        let table = table(4);
+        let (older, newer) = (table.add().await, table.add().await);
+        let (reads, stalls) = (table.add().await, table.add().await);
+        let _busy = (reads.begin_request(), stalls.begin_request());
+        long_ago(&older, 9);
+        long_ago(&newer, 8);
+        stalls.not_read();
+        long_ago(&stalls, 9);
+        for (goes, stay) in [(&older, [&newer, &stalls]), (&newer, [&stalls, &reads])] {
+            table.make_room();
+            assert!(goes.must_close() && !stay.iter().any(|connection| connection.must_close()));
+        }
+        table.make_room();
+        assert!(stalls.must_close() && !reads.must_close());
+        table.make_room();
+        assert!(!reads.must_close(), "who reads stays, whoever waits");
+        table.remove(&older);
+        assert_eq!(
+            (table.count(), table.add().await.must_close(), table.count()),
+            (3, false, 4)
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! Limits the number of requests in progress.
+
+use super::connection_table::ConnectionTable;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep};
+
+/// How long a request waits for a permit before it is answered with 503.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a waiting request looks for a stalled one to close.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Counts the requests in progress: from the end of their head to the last byte of the response.
+pub(crate) struct RequestLimiter {
+    max: usize,
+    permits: Arc<Semaphore>,
+}
+
+/// Permission to be in progress; held by a request until its response has ended.
+pub(crate) struct RequestPermit {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl RequestLimiter {
+    /// Allows at most `max` requests at the same time.
+    pub(crate) fn new(max: usize) -> RequestLimiter {
+        RequestLimiter {
+            max,
+            permits: Arc::new(Semaphore::new(max)),
+        }
+    }
+
+    /// The number of requests in progress.
+    pub(crate) fn count(&self) -> usize {
+        self.max - self.permits.available_permits()
+    }
+
+    /// Waits for a permit, first come, first served. Meanwhile it closes connections whose clients
+    /// are stalled. Returns `None` if that takes too long.
+    pub(crate) async fn enter(&self, connections: &ConnectionTable) -> Option<RequestPermit> {
+        let deadline = Instant::now() + PATIENCE;
+        // pinned outside of the loop, so that the place in the semaphore's queue is kept
+        let permit = self.permits.clone().acquire_owned();
+        tokio::pin!(permit);
+        loop {
+            tokio::select! {
+                biased;
+                permit = &mut permit => {
+                    return permit.ok().map(|permit| RequestPermit { _permit: permit });
+                }
+                () = sleep(CHECK_INTERVAL) => connections.close_longest_stalled(),
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+        }
+    }
+}

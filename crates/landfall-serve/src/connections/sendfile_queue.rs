@@ -1,0 +1,121 @@
+//! Response bodies that the system sends from files (`sendfile`), without copying their bytes
+//! through the process.
+//!
+//! hyper knows only bodies of bytes. It is given placeholder bytes for each piece of a file; when
+//! they arrive at [`TrackedStream`](super::TrackedStream), it sends the file instead. This works
+//! because hyper passes the bytes of a body on unchanged and in order, as long as the stream
+//! supports vectored writes.
+
+use axum::body::Bytes;
+use landfall_content::FileRun;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::net::TcpStream;
+
+/// The placeholder bytes. They are recognized by their address and never read.
+static PLACEHOLDER: [u8; SendfileQueue::MAX_PIECE] = [0; SendfileQueue::MAX_PIECE];
+
+/// The runs of files that a connection must send, in order.
+#[derive(Clone, Default)]
+pub(crate) struct SendfileQueue(Arc<Mutex<VecDeque<FileRun>>>);
+
+impl SendfileQueue {
+    /// The maximum length of a piece in bytes.
+    pub(crate) const MAX_PIECE: usize = 1 << 20;
+
+    /// Queues `runs`, which have at most [`SendfileQueue::MAX_PIECE`] bytes together, and returns
+    /// the placeholder bytes for them.
+    pub(crate) fn placeholder(&self, runs: Vec<FileRun>) -> Bytes {
+        let length = runs.iter().map(|run| run.length).sum::<u64>() as usize;
+        self.runs().extend(runs);
+        Bytes::from_static(&PLACEHOLDER[..length])
+    }
+
+    /// Whether `bytes` are placeholder bytes.
+    pub(super) fn is_placeholder(bytes: &[u8]) -> bool {
+        !bytes.is_empty() && PLACEHOLDER.as_ptr_range().contains(&bytes.as_ptr())
+    }
+
+    /// Sends at most `max` bytes of the queued runs, as many as `stream` accepts now.
+    ///
+    /// Fails with `WouldBlock` if the stream accepts none, and with `UnexpectedEof` if a file ends
+    /// early.
+    pub(super) fn send(&self, stream: &TcpStream, max: usize) -> io::Result<usize> {
+        let mut runs = self.runs();
+        let mut sent = 0;
+        while sent < max {
+            let run = runs
+                .front_mut()
+                .ok_or_else(|| io::Error::other("no file is queued for these bytes"))?;
+            let count = run.length.min((max - sent) as u64) as usize;
+            match rustix::fs::sendfile(stream, &run.file, Some(&mut run.at), count) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(now) => {
+                    sent += now;
+                    run.length -= now as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if sent > 0 => break,
+                Err(error) => return Err(error.into()),
+            }
+            if run.length == 0 {
+                runs.pop_front();
+            }
+        }
+        Ok(sent)
+    }
+
+    fn runs(&self) -> MutexGuard<'_, VecDeque<FileRun>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn runs_are_sent_in_order_and_a_file_that_ends_early_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        std::fs::write(&path, b"abcdefghij").unwrap();
+        let file = Arc::new(File::open(&path).unwrap());
+        let run = |at, length| FileRun {
+            file: file.clone(),
+            at,
+            length,
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (stream, peer) = tokio::join!(
+            TcpStream::connect(listener.local_addr().unwrap()),
+            listener.accept()
+        );
+        let (stream, (mut peer, _)) = (stream.unwrap(), peer.unwrap());
+        let pieces = SendfileQueue::default();
+        let bytes = pieces.placeholder(vec![run(2, 3), run(7, 2)]);
+        assert!(
+            bytes.len() == 5
+                && SendfileQueue::is_placeholder(&bytes)
+                && SendfileQueue::is_placeholder(&bytes[4..])
+        );
+        assert!(
+            !SendfileQueue::is_placeholder(b"abc") && !SendfileQueue::is_placeholder(&bytes[5..])
+        );
+        stream.writable().await.unwrap();
+        assert_eq!(pieces.send(&stream, 4).unwrap(), 4);
+        assert_eq!(pieces.send(&stream, 1).unwrap(), 1);
+        let mut got = [0; 5];
+        peer.read_exact(&mut got).await.unwrap();
+        assert_eq!(&got, b"cdehi");
+        assert!(pieces.send(&stream, 1).is_err(), "nothing stands for more");
+        pieces.placeholder(vec![run(8, 5)]);
+        assert_eq!(pieces.send(&stream, 2).unwrap(), 2);
+        let ended = pieces.send(&stream, 3).unwrap_err().kind();
+        assert_eq!(ended, io::ErrorKind::UnexpectedEof);
+    }
+}

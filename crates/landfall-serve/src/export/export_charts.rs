@@ -1,0 +1,96 @@
+//! Exports charts as an HTTP repository: archives, provenance files, and the index.
+
+use super::ExportError;
+use super::export_files::write_all;
+use super::export_paths::{DEFAULT_MODE, ExportFile};
+use landfall_content::{BlobRead, write_file};
+use landfall_item::lockfile::Lock;
+use landfall_item::{ChartArchive, LockedChart, UrlFile, chart_index, clash, index_entry};
+use landfall_model::Descriptor;
+use landfall_model::report::{EntryKind, ItemStatus, Progress, RunReport};
+use std::path::{Path, PathBuf};
+
+/// Writes every chart of `lock` from `blobs` to `dir`: `<name>-<version>.tgz`, its `.prov`, and
+/// `index.yaml`. `dry_run` writes nothing.
+///
+/// # Errors
+/// Before anything is written: when two charts have the same name and version. Afterwards: when the
+/// index cannot be written. The failure of a single chart is in the report.
+pub fn export_charts(
+    lock: &Lock,
+    blobs: &dyn BlobRead,
+    dir: &Path,
+    dry_run: bool,
+    progress: &dyn Progress,
+) -> Result<RunReport, ExportError> {
+    let charts: Vec<ChartArchive> = lock
+        .charts
+        .iter()
+        .filter_map(LockedChart::archive)
+        .collect();
+    for chart in &charts {
+        if let Some(other) = clash(&charts, chart) {
+            return Err(ExportError::Collision {
+                path: chart.file(),
+                first: other.item.clone(),
+                second: chart.item.clone(),
+            });
+        }
+    }
+    let files: Vec<(String, &Descriptor)> = charts.iter().flat_map(ChartArchive::files).collect();
+    let exported = files
+        .iter()
+        .map(|(name, content)| chart_file(name, content))
+        .collect();
+    let mut report = write_all(exported, blobs, dir, dry_run, progress);
+    if dry_run || charts.is_empty() {
+        return Ok(report);
+    }
+    let mut entries = Vec::new();
+    for chart in &charts {
+        match index_entry(chart, blobs) {
+            Ok(entry) => entries.push((chart, entry)),
+            Err(why) => report_unindexed(&mut report, &chart.file(), &why),
+        }
+    }
+    let path = dir.join("index.yaml");
+    match write_file(&path, chart_index(entries).as_bytes()) {
+        Ok(()) => Ok(report),
+        Err(error) => Err(ExportError::Index {
+            path,
+            why: error.to_string(),
+        }),
+    }
+}
+
+fn chart_file<'a>(name: &'a str, content: &'a Descriptor) -> ExportFile<'a> {
+    let kind = if name.ends_with(".prov") {
+        EntryKind::Sidecar
+    } else {
+        EntryKind::Chart
+    };
+    let file = UrlFile {
+        kind,
+        name,
+        urls: Vec::new(),
+        digest: &content.digest,
+        size: content.size,
+        mode: None,
+        members: &[],
+    };
+    ExportFile {
+        file,
+        mode: DEFAULT_MODE,
+        paths: vec![PathBuf::from(name)],
+    }
+}
+
+/// Marks a chart that is not in the index as failed, unless it has failed already.
+fn report_unindexed(report: &mut RunReport, file: &str, why: &str) {
+    for item in &mut report.items {
+        if item.name == file && item.reason.is_none() {
+            item.status = ItemStatus::Failed;
+            item.reason = Some(format!("not in the index: {why}"));
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Exports plain files and packages.
+
+use super::ExportError;
+use super::export_paths::{ExportFile, export_paths};
+use super::unpack::unpack_members;
+use super::write_file::{check_file, write_file};
+use landfall_content::{BlobRead, ContentError, MemoryBlobs};
+use landfall_item::lockfile::Lock;
+use landfall_item::{GeneratedFile, ServedItem};
+use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
+use std::path::Path;
+
+/// Writes every plain file of `lock` from `blobs` to `dir`, at the paths of all its URLs, with its
+/// sidecars. Files with the right content are left alone. `dry_run` writes nothing.
+///
+/// # Errors
+/// Before anything is written: when a URL cannot be a path, or two URLs with different content have
+/// the same path. Later failures are in the report.
+pub fn export_files(
+    lock: &Lock,
+    blobs: &dyn BlobRead,
+    dir: &Path,
+    dry_run: bool,
+    progress: &dyn Progress,
+) -> Result<RunReport, ExportError> {
+    let files = export_paths(lock.items().flat_map(ServedItem::files))?;
+    Ok(write_all(files, blobs, dir, dry_run, progress))
+}
+
+/// Writes the package repositories of `system` (`apt:` or `yum:`) like [`export_files`]. `made` is
+/// generated metadata of the repositories, which replaces that of the bundle.
+///
+/// # Errors
+/// As [`export_files`].
+pub fn export_packages(
+    system: &str,
+    lock: &Lock,
+    made: &[GeneratedFile],
+    blobs: &dyn BlobRead,
+    dir: &Path,
+    dry_run: bool,
+    progress: &dyn Progress,
+) -> Result<RunReport, ExportError> {
+    let carried = lock
+        .packages
+        .iter()
+        .filter(|set| set.name.starts_with(system))
+        .flat_map(ServedItem::files);
+    // checked together: generated and carried files must not collide either
+    let files = export_paths(carried.chain(made.iter().map(GeneratedFile::form)))?;
+    let made_content = MemoryBlobs(
+        made.iter()
+            .map(|file| (file.digest.clone(), file.bytes.clone().into()))
+            .collect(),
+    );
+    let (made, carried): (Vec<_>, Vec<_>) = files
+        .into_iter()
+        .partition(|file| made_content.0.contains_key(file.file.digest));
+    let mut report = write_all(carried, blobs, dir, dry_run, progress);
+    let made_report = write_all(made, &made_content, dir, dry_run, progress);
+    report.bytes_transferred += made_report.bytes_transferred;
+    report.items.extend(made_report.items);
+    Ok(report)
+}
+
+/// Writes `files` and reports each.
+pub(super) fn write_all(
+    files: Vec<ExportFile<'_>>,
+    blobs: &dyn BlobRead,
+    dir: &Path,
+    dry_run: bool,
+    progress: &dyn Progress,
+) -> RunReport {
+    let bytes = files.iter().map(|item| item.file.size).sum();
+    progress.begin("export", files.len() as u64, bytes);
+    let mut report = RunReport::default();
+    for item in files {
+        let exported = if dry_run {
+            check_file(&item, blobs, dir).map(|status| (status, 0))
+        } else {
+            write_and_unpack(&item, blobs, dir)
+        };
+        let (status, reason) = match exported {
+            Ok((ItemStatus::Skipped, _)) => {
+                (ItemStatus::Skipped, Some("would be written".to_owned()))
+            }
+            Ok((status, bytes)) => {
+                report.bytes_transferred += bytes;
+                (status, None)
+            }
+            Err(ExportError::Content(error @ ContentError::Missing { .. })) => {
+                (ItemStatus::Missing, Some(error.to_string()))
+            }
+            Err(error) => (ItemStatus::Failed, Some(error.to_string())),
+        };
+        progress.bytes(item.file.size);
+        progress.item(item.file.name);
+        report.items.push(ReportItem {
+            kind: item.file.kind,
+            name: item.file.name.to_owned(),
+            digest: Some(item.file.digest.clone()),
+            bytes: Some(item.file.size),
+            packages: 0,
+            status,
+            reason,
+        });
+    }
+    progress.end();
+    report
+}
+
+/// Writes one file and extracts the members that the lock requests. Returns the bytes written.
+fn write_and_unpack(
+    item: &ExportFile<'_>,
+    blobs: &dyn BlobRead,
+    dir: &Path,
+) -> Result<(ItemStatus, u64), ExportError> {
+    let (status, written) = write_file(item, blobs, dir)?;
+    let unpacked = unpack_members(item, dir)?;
+    if unpacked > 0 {
+        return Ok((ItemStatus::Done, written + unpacked));
+    }
+    Ok((status, written))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{file, memory as memory_of};
+    use landfall_content::MemoryBlobs;
+    use landfall_item::LockedSidecar;
+    use landfall_model::Digest;
+    use landfall_model::report::SilentProgress;
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    fn lock() -> Lock {
+        let mut kubelet = file("https://dl.k8s.io:8443/v1/a%20b/kubelet?x=1", b"kubelet");
+        kubelet.also = vec!["https://mirror.example/kubelet".into()];
+        kubelet.mode = Some("0755".into());
+        let sum = "https://dl.k8s.io/v1/kubelet.sha256";
+        kubelet.sidecars = vec![LockedSidecar {
+            url: sum.into(),
+            digest: Digest::sha256(b"sum"),
+            size: 3,
+        }];
+        Lock {
+            version: 1,
+            files: vec![kubelet, file("https://h.example/", b"front")],
+            ..Lock::default()
+        }
+    }
+
+    fn memory() -> MemoryBlobs {
+        memory_of(&[b"kubelet", b"sum", b"front"])
+    }
+
+    fn statuses(report: &RunReport) -> Vec<ItemStatus> {
+        report.items.iter().map(|item| item.status).collect()
+    }
+
+    #[test]
+    fn files_stand_at_all_their_urls_and_a_second_run_leaves_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = |dry| export_files(&lock(), &memory(), dir.path(), dry, &SilentProgress).unwrap();
+        assert_eq!(statuses(&run(true)), [ItemStatus::Skipped; 3]);
+        let nothing = export_files(
+            &lock(),
+            &MemoryBlobs::default(),
+            dir.path(),
+            true,
+            &SilentProgress,
+        )
+        .unwrap();
+        assert_eq!(
+            statuses(&nothing),
+            [ItemStatus::Missing; 3],
+            "a dry run tells what is not there"
+        );
+        assert!(!dir.path().join("h.example").exists());
+        let report = run(false);
+        assert_eq!(
+            (statuses(&report), report.bytes_transferred),
+            (vec![ItemStatus::Done; 3], 7 + 3 + 5)
+        );
+        let kubelet = dir.path().join("dl.k8s.io:8443/v1/a b/kubelet");
+        assert_eq!(fs::read(&kubelet).unwrap(), b"kubelet");
+        assert_eq!(fs::metadata(&kubelet).unwrap().mode() & 0o7777, 0o755);
+        let other = fs::metadata(dir.path().join("mirror.example/kubelet")).unwrap();
+        assert_eq!(
+            other.ino(),
+            fs::metadata(&kubelet).unwrap().ino(),
+            "written once, linked"
+        );
+        assert_eq!(
+            fs::read(dir.path().join("dl.k8s.io/v1/kubelet.sha256")).unwrap(),
+            b"sum"
+        );
+        assert_eq!(
+            fs::read(dir.path().join("h.example/index.html")).unwrap(),
+            b"front"
+        );
+
+        for dry in [false, true] {
+            let report = run(dry);
+            assert_eq!(
+                (statuses(&report), report.bytes_transferred),
+                (vec![ItemStatus::Present; 3], 0)
+            );
+        }
+        fs::write(&kubelet, "kubeleX").unwrap();
+        assert_eq!(
+            statuses(&run(false)),
+            [ItemStatus::Done, ItemStatus::Present, ItemStatus::Present]
+        );
+        assert_eq!(fs::read(&kubelet).unwrap(), b"kubelet");
+    }
+
+    #[test]
+    fn nothing_leaves_the_folder() {
+        let one = |url: &str| Lock {
+            version: 1,
+            files: vec![file(url, b"front")],
+            ..Lock::default()
+        };
+        let dir = tempfile::tempdir().unwrap();
+        for url in [
+            "https://h/a/%2e%2e%2f%2e%2e/x",
+            "https://h/a%2f..%2fx",
+            "https://h/a%00b",
+            "no-url",
+        ] {
+            let result = export_files(&one(url), &memory(), dir.path(), false, &SilentProgress);
+            assert!(matches!(result, Err(ExportError::Path { .. })), "{url}");
+        }
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("h")).unwrap();
+        let report = export_files(
+            &one("https://h/x"),
+            &memory(),
+            dir.path(),
+            false,
+            &SilentProgress,
+        )
+        .unwrap();
+        assert_eq!(statuses(&report), [ItemStatus::Failed]);
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn members_of_an_archive_stand_beside_it_with_their_modes() {
+        let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
+            Vec::new(),
+            flate2::Compression::fast(),
+        ));
+        for (name, mode) in [("./bin/kubelet", 0o755), ("./README", 0o4644)] {
+            let mut header = tar::Header::new_gnu();
+            header.set_mode(mode);
+            header.set_size(7);
+            tar.append_data(&mut header, name, &b"content"[..]).unwrap();
+        }
+        let archive = tar.into_inner().unwrap().finish().unwrap();
+        let mut locked = file("https://h/node.tgz", &archive);
+        locked.unpack = vec!["bin/kubelet".into()];
+        let (dir, blobs) = (tempfile::tempdir().unwrap(), memory_of(&[&archive]));
+        let run = |locked: &landfall_item::LockedFile| {
+            let lock = Lock {
+                version: 1,
+                files: vec![locked.clone()],
+                ..Lock::default()
+            };
+            export_files(&lock, &blobs, dir.path(), false, &SilentProgress).unwrap()
+        };
+        assert_eq!(statuses(&run(&locked)), [ItemStatus::Done]);
+        let kubelet = dir.path().join("h/node.tgz.d/bin/kubelet");
+        assert_eq!(fs::read(&kubelet).unwrap(), b"content");
+        assert_eq!(fs::metadata(&kubelet).unwrap().mode() & 0o7777, 0o755);
+        assert!(
+            !dir.path().join("h/node.tgz.d/README").exists(),
+            "nobody asked for it"
+        );
+        assert_eq!(statuses(&run(&locked)), [ItemStatus::Present]);
+        fs::write(&kubelet, "contenX").unwrap();
+        assert_eq!(
+            statuses(&run(&locked)),
+            [ItemStatus::Done],
+            "what was changed is written again"
+        );
+        locked.unpack = vec!["bin/kubectl".into()];
+        let report = run(&locked);
+        assert_eq!(statuses(&report), [ItemStatus::Failed]);
+        assert!(
+            report.items[0]
+                .reason
+                .as_ref()
+                .unwrap()
+                .contains("no bin/kubectl"),
+            "{report:?}"
+        );
+    }
+
+    #[test]
+    fn two_contents_at_one_path_are_refused_before_anything_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = vec![
+            file("https://h/x?v=1", b"kubelet"),
+            file("https://h/x?v=2", b"front"),
+        ];
+        let lock = Lock {
+            version: 1,
+            files,
+            ..Lock::default()
+        };
+        let error = export_files(&lock, &memory(), dir.path(), false, &SilentProgress)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("v=1") && error.contains("v=2"), "{error}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_missing_or_damaged_is_said_and_the_rest_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut blobs = memory_of(&[b"front"]);
+        blobs
+            .0
+            .insert(Digest::sha256(b"kubelet"), b"kubelex"[..].into());
+        let report = export_files(&lock(), &blobs, dir.path(), false, &SilentProgress).unwrap();
+        assert_eq!(
+            statuses(&report),
+            [ItemStatus::Failed, ItemStatus::Missing, ItemStatus::Done]
+        );
+        assert!(!dir.path().join("mirror.example/kubelet").exists());
+    }
+}

@@ -1,0 +1,90 @@
+//! The paths of exported files, which are all checked before the first byte is written.
+
+use super::ExportError;
+use crate::catalog::UrlPath;
+use landfall_item::UrlFile;
+use landfall_model::Digest;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Permission bits of a file whose mode is not locked.
+pub(super) const DEFAULT_MODE: u32 = 0o644;
+
+/// A file with all paths at which it is written.
+pub(super) struct ExportFile<'a> {
+    pub(super) file: UrlFile<'a>,
+    /// Permission bits.
+    pub(super) mode: u32,
+    /// Paths below the folder.
+    pub(super) paths: Vec<PathBuf>,
+}
+
+/// Determines the paths of `files`. Fails if a URL cannot be a path, or if two URLs with different
+/// content have the same path.
+pub(super) fn export_paths<'f>(
+    files: impl Iterator<Item = UrlFile<'f>>,
+) -> Result<Vec<ExportFile<'f>>, ExportError> {
+    let mut exported = Vec::new();
+    let mut taken: BTreeMap<PathBuf, (String, &Digest)> = BTreeMap::new();
+    for file in files {
+        let mut paths = Vec::new();
+        for url in &file.urls {
+            let path = path_of_url(url)?;
+            match taken.insert(path.clone(), (url.to_string(), file.digest)) {
+                Some((first, digest)) if digest != file.digest => {
+                    return Err(ExportError::Collision {
+                        path: path.display().to_string(),
+                        first,
+                        second: url.to_string(),
+                    });
+                }
+                _ => paths.push(path),
+            }
+        }
+        exported.push(ExportFile {
+            mode: permission_bits(file.mode),
+            file,
+            paths,
+        });
+    }
+    Ok(exported)
+}
+
+/// The locked mode without set-user-ID, set-group-ID and sticky bits.
+fn permission_bits(locked: Option<&str>) -> u32 {
+    match locked.and_then(|mode| u32::from_str_radix(mode, 8).ok()) {
+        Some(mode) => mode & 0o777,
+        None => DEFAULT_MODE,
+    }
+}
+
+/// `<host>/<path>` of a URL, without its query, which a static web server ignores. A path that ends
+/// with a slash gets `index.html`.
+fn path_of_url(url: &str) -> Result<PathBuf, ExportError> {
+    let invalid = |why| ExportError::Path {
+        url: url.into(),
+        why,
+    };
+    let UrlPath { host, path, .. } =
+        UrlPath::parse(url).ok_or_else(|| invalid("it is not a URL with a host"))?;
+    if matches!(host.as_str(), "" | "." | "..") || host.contains('/') {
+        return Err(invalid("its host cannot be the name of a folder"));
+    }
+    let mut out = PathBuf::from(host);
+    for component in path.split('/').filter(|component| !component.is_empty()) {
+        // the path is percent-decoded, so `%2e%2e` and `%2f` are visible here
+        if matches!(component, "." | "..") {
+            return Err(invalid("its path contains . or .."));
+        }
+        if component.chars().any(|c| c.is_control() || c == '\u{fffd}') {
+            return Err(invalid(
+                "its path contains characters that are unsafe in file names",
+            ));
+        }
+        out.push(component);
+    }
+    if path.ends_with('/') {
+        out.push("index.html");
+    }
+    Ok(out)
+}

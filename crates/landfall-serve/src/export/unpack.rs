@@ -1,0 +1,129 @@
+//! Extracts the requested members of an exported archive to `<archive>.d/<member>`, with the mode
+//! bits that the archive gives them.
+
+use super::ExportError;
+use super::export_paths::ExportFile;
+use super::write_file::refuse_links;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// The bytes of an archive that are unpacked at most: a small archive may unpack to any size.
+const MAX_UNPACKED: u64 = 64 << 30;
+
+/// Extracts the members that the lock requests from the archive that was exported below `dir`.
+/// Members that are already there with the same content and mode are left alone. Returns the number
+/// of bytes written.
+pub(super) fn unpack_members(item: &ExportFile<'_>, dir: &Path) -> Result<u64, ExportError> {
+    let Some(below) = item.paths.first() else {
+        return Ok(0);
+    };
+    if item.file.members.is_empty() {
+        return Ok(0);
+    }
+    let failed = |why: String| ExportError::Archive {
+        url: item.file.name.into(),
+        why,
+    };
+    let unreadable = |error: io::Error| failed(error.to_string());
+    let mut folder = below.clone().into_os_string();
+    folder.push(".d");
+    let folder = PathBuf::from(folder);
+    let mut missing: BTreeSet<&str> = item.file.members.iter().map(String::as_str).collect();
+    let mut written = 0;
+    let mut archive = tar::Archive::new(open_archive(&dir.join(below)).map_err(unreadable)?);
+    for member in archive.entries().map_err(unreadable)? {
+        let mut member = member.map_err(unreadable)?;
+        let path = String::from_utf8_lossy(&member.path_bytes()).into_owned();
+        // names come from the lock, which has checked them: those of the archive are not trusted
+        let Some(name) = missing.take(path.trim_start_matches("./")) else {
+            continue;
+        };
+        if !member.header().entry_type().is_file() {
+            return Err(failed(format!("{name} is not a regular file")));
+        }
+        let mode = member.header().mode().map_err(unreadable)? & 0o777;
+        let target = folder.join(name);
+        refuse_links(dir, &target)?;
+        written += write_member(&mut member, &dir.join(target), mode)?;
+        if missing.is_empty() {
+            break;
+        }
+    }
+    match missing.first() {
+        None => Ok(written),
+        Some(name) => Err(failed(format!(
+            "it contains no {name}; `tar -t` lists its members"
+        ))),
+    }
+}
+
+/// Opens a tar archive that may be compressed with gzip or zstd, as its first bytes say.
+fn open_archive(path: &Path) -> io::Result<Box<dyn Read>> {
+    let mut reader = BufReader::new(fs::File::open(path)?);
+    let plain: Box<dyn Read> = match reader.fill_buf()? {
+        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::with_buffer(reader)?),
+        _ => Box::new(reader),
+    };
+    Ok(Box::new(plain.take(MAX_UNPACKED)))
+}
+
+/// Writes a member to `path`, unless it is already there. Returns the number of bytes written.
+fn write_member(member: &mut impl Read, path: &Path, mode: u32) -> Result<u64, ExportError> {
+    let failed = |source| ExportError::Write {
+        path: path.into(),
+        source,
+    };
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder).map_err(failed)?;
+    let mut temporary = NamedTempFile::new_in(folder).map_err(failed)?;
+    let size = io::copy(member, &mut temporary).map_err(failed)?;
+    temporary
+        .as_file()
+        .set_permissions(fs::Permissions::from_mode(mode))
+        .map_err(failed)?;
+    if is_up_to_date(temporary.as_file_mut(), path, size, mode).map_err(failed)? {
+        return Ok(0);
+    }
+    temporary.as_file().sync_all().map_err(failed)?;
+    temporary
+        .persist(path)
+        .map_err(|error| failed(error.error))?;
+    Ok(size)
+}
+
+/// Whether `path` is a regular file with this mode and the content of `file`.
+fn is_up_to_date(file: &mut fs::File, path: &Path, size: u64, mode: u32) -> io::Result<bool> {
+    let metadata = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        metadata => metadata?,
+    };
+    if !metadata.is_file()
+        || metadata.len() != size
+        || metadata.permissions().mode() & 0o7777 != mode
+    {
+        return Ok(false);
+    }
+    file.rewind()?;
+    have_same_content(BufReader::new(file), BufReader::new(fs::File::open(path)?))
+}
+
+fn have_same_content(mut a: impl BufRead, mut b: impl BufRead) -> io::Result<bool> {
+    loop {
+        let left = a.fill_buf()?;
+        let right = b.fill_buf()?;
+        let count = left.len().min(right.len());
+        if left[..count] != right[..count] {
+            return Ok(false);
+        }
+        if count == 0 {
+            return Ok(left.len() == right.len());
+        }
+        a.consume(count);
+        b.consume(count);
+    }
+}

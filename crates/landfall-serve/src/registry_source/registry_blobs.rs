@@ -1,0 +1,258 @@
+//! Blobs of a registry. A blob is read and hashed once before any byte of it is sent, and the hash
+//! of each MiB is kept. Later, each MiB is compared with its hash before it is sent. So no wrong
+//! byte is sent, and no disk is needed.
+
+use bytes::{Buf, Bytes};
+use futures_util::StreamExt;
+use landfall_content::registry::RegistrySession;
+use landfall_content::{BlobRead, ContentError, FileStamp, VerifiedRead};
+use landfall_http::{ByteStream, ErrorKind, HttpError};
+use landfall_model::{Descriptor, Digest, Hasher};
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::runtime::Handle;
+
+/// Size of a frame in bytes; the last one of a blob may be shorter.
+const FRAME: u64 = 1 << 20;
+/// The number of attempts to read a frame.
+const ATTEMPTS: u32 = 3;
+/// The number of [`RegistryBlobs`] that were created.
+static CREATED: AtomicU64 = AtomicU64::new(0);
+
+/// Where a blob or manifest is at the registry.
+#[derive(Debug, Clone)]
+pub(super) struct RegistryBlob {
+    pub(super) repository: Arc<str>,
+    pub(super) descriptor: Descriptor,
+    pub(super) is_manifest: bool,
+}
+
+/// The blobs of a registry.
+pub(super) struct RegistryBlobs {
+    session: Arc<RegistrySession>,
+    blobs: HashMap<Digest, RegistryBlob>,
+    /// The frame hashes of each blob that was read completely and has its digest.
+    frame_hashes: Mutex<HashMap<Digest, Arc<[Digest]>>>,
+    runtime: Handle,
+    /// Distinguishes these blobs from those that were found before a reload.
+    number: u64,
+}
+
+impl RegistryBlobs {
+    /// The `blobs` at the session's registry. They are read with the caller's runtime.
+    pub(super) fn new(
+        session: Arc<RegistrySession>,
+        blobs: HashMap<Digest, RegistryBlob>,
+    ) -> RegistryBlobs {
+        RegistryBlobs {
+            session,
+            blobs,
+            frame_hashes: Mutex::default(),
+            runtime: Handle::current(),
+            number: CREATED.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    fn frame_hashes(&self) -> MutexGuard<'_, HashMap<Digest, Arc<[Digest]>>> {
+        self.frame_hashes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the blob from this frame on.
+    fn frames(&self, digest: &Digest, frame: u64) -> Result<FrameReader, ContentError> {
+        let Some(blob) = self.blobs.get(digest) else {
+            return Err(ContentError::Missing {
+                digest: digest.clone(),
+            });
+        };
+        Ok(FrameReader {
+            session: self.session.clone(),
+            blob: blob.clone(),
+            runtime: self.runtime.clone(),
+            next: frame * FRAME,
+            open: None,
+        })
+    }
+}
+
+impl BlobRead for RegistryBlobs {
+    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
+        Ok(self.blobs.get(digest).map(|blob| blob.descriptor.size))
+    }
+
+    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
+        let mut reader = CheckedFrameReader {
+            frames: self.frames(digest, offset / FRAME)?,
+            hashes: self.frame_hashes().get(digest).cloned(),
+            frame: Vec::new(),
+            taken: 0,
+        };
+        reader.fill().map_err(|source| ContentError::Read {
+            digest: digest.clone(),
+            source,
+        })?;
+        reader.taken = reader.frame.len().min((offset % FRAME) as usize);
+        Ok(Box::new(reader))
+    }
+}
+
+impl VerifiedRead for RegistryBlobs {
+    /// There is no file to look at. After a reload the blobs have another number, so they are hashed
+    /// again.
+    fn file_stamps(&self, _digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
+        Ok(vec![FileStamp {
+            inode: self.number,
+            mtime: (0, 0),
+            size: 0,
+        }])
+    }
+
+    fn verify(&self, digest: &Digest) -> io::Result<bool> {
+        let mut frames = self.frames(digest, 0).map_err(io::Error::other)?;
+        let mut hasher = Hasher::new(digest.algorithm());
+        let mut hashes = Vec::new();
+        let mut frame = Vec::new();
+        while frames.read_frame(&mut frame)? {
+            hasher.update(&frame);
+            hashes.push(Digest::sha256(&frame));
+        }
+        let is_sound = hasher.finish() == *digest;
+        if is_sound {
+            self.frame_hashes().insert(digest.clone(), hashes.into());
+        }
+        Ok(is_sound)
+    }
+}
+
+/// Reads a blob of the registry frame by frame.
+struct FrameReader {
+    session: Arc<RegistrySession>,
+    blob: RegistryBlob,
+    runtime: Handle,
+    /// The offset of the next frame.
+    next: u64,
+    /// The response in progress, and the bytes of it that arrived but are not consumed yet.
+    open: Option<(ByteStream, Bytes)>,
+}
+
+impl FrameReader {
+    /// Replaces the content of `frame` with the next frame. Returns `false` at the end.
+    fn read_frame(&mut self, frame: &mut Vec<u8>) -> io::Result<bool> {
+        frame.clear();
+        let size = self.blob.descriptor.size;
+        let length = size.saturating_sub(self.next).min(FRAME) as usize;
+        let mut attempts = ATTEMPTS;
+        while frame.len() < length {
+            let runtime = self.runtime.clone();
+            if let Err(error) = runtime.block_on(self.read_more(frame, length)) {
+                // the next attempt continues after the bytes that arrived
+                self.open = None;
+                attempts -= 1;
+                if attempts == 0 {
+                    return Err(io::Error::other(error));
+                }
+            }
+        }
+        self.next += length as u64;
+        Ok(length > 0)
+    }
+
+    /// Appends the next bytes to `frame`, up to `length` bytes in all.
+    async fn read_more(&mut self, frame: &mut Vec<u8>, length: usize) -> Result<(), HttpError> {
+        let (mut stream, mut rest) = match self.open.take() {
+            Some(open) => open,
+            None => self.request(self.next + frame.len() as u64).await?,
+        };
+        if rest.is_empty() {
+            rest = match stream.next().await {
+                Some(piece) => piece?,
+                None => {
+                    return Err(HttpError::new(
+                        ErrorKind::Network,
+                        "the response ended too early",
+                    ));
+                }
+            };
+        }
+        frame.extend_from_slice(&rest.split_to(rest.len().min(length - frame.len())));
+        self.open = Some((stream, rest));
+        Ok(())
+    }
+
+    /// Requests the blob from `offset` on.
+    async fn request(&self, offset: u64) -> Result<(ByteStream, Bytes), HttpError> {
+        let RegistryBlob {
+            repository,
+            descriptor,
+            is_manifest,
+        } = &self.blob;
+        if *is_manifest {
+            let manifest = self.session.manifest_of(repository, descriptor).await?;
+            let mut bytes = manifest.bytes;
+            bytes.advance(bytes.len().min(offset as usize));
+            return Ok((futures_util::stream::empty().boxed(), bytes));
+        }
+        let (mut at, mut stream) = self.session.blob(repository, descriptor, offset).await?;
+        let mut rest = Bytes::new();
+        // a registry may ignore the range and send the blob from its beginning
+        while at < offset {
+            let Some(piece) = stream.next().await else {
+                break;
+            };
+            rest = piece?;
+            let skipped = rest.len().min((offset - at) as usize);
+            at += skipped as u64;
+            rest.advance(skipped);
+        }
+        Ok((stream, rest))
+    }
+}
+
+/// Hands out frames that have their hash.
+struct CheckedFrameReader {
+    frames: FrameReader,
+    /// `None` if the blob was never read completely: then nothing is compared.
+    hashes: Option<Arc<[Digest]>>,
+    frame: Vec<u8>,
+    /// The number of bytes of the frame that were handed out.
+    taken: usize,
+}
+
+impl CheckedFrameReader {
+    fn fill(&mut self) -> io::Result<()> {
+        let number = (self.frames.next / FRAME) as usize;
+        self.taken = 0;
+        if !self.frames.read_frame(&mut self.frame)? {
+            return Ok(());
+        }
+        let Some(hashes) = &self.hashes else {
+            return Ok(());
+        };
+        if hashes
+            .get(number)
+            .is_none_or(|hash| !hash.matches(&self.frame))
+        {
+            self.frame.clear();
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the registry sent other bytes than before",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Read for CheckedFrameReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.taken == self.frame.len() {
+            self.fill()?;
+        }
+        let count = buffer.len().min(self.frame.len() - self.taken);
+        buffer[..count].copy_from_slice(&self.frame[self.taken..self.taken + count]);
+        self.taken += count;
+        Ok(count)
+    }
+}

@@ -1,0 +1,214 @@
+//! Remembers which passwords matched their bcrypt hashes. bcrypt is slow on purpose, and a push
+//! makes hundreds of requests. No password is kept: only an HMAC of it, with a key of this process.
+
+use super::queue::SignInQueue;
+use ring::hmac;
+use ring::rand::SystemRandom;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// The number of wrong passwords that are remembered.
+const WRONG: usize = 4096;
+
+/// The HMAC of a user and a password.
+type PasswordKey = [u8; 32];
+
+/// The outcomes of earlier comparisons, and the comparisons in progress.
+pub(super) struct PasswordChecker {
+    secret: hmac::Key,
+    outcomes: Mutex<PasswordOutcomes>,
+    /// The number of bcrypt comparisons.
+    pub(super) compared: AtomicU64,
+}
+
+#[derive(Default)]
+struct PasswordOutcomes {
+    /// The password of each user who has signed in. Wrong passwords have a set of their own, so
+    /// that guessing cannot evict these.
+    right: HashMap<String, PasswordKey>,
+    wrong: HashSet<PasswordKey>,
+    /// The keys in `wrong`, oldest first.
+    wrong_in_order: VecDeque<PasswordKey>,
+    in_progress: HashMap<PasswordKey, watch::Receiver<Option<bool>>>,
+}
+
+/// Too many sign-ins are waiting.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooManySignIns;
+
+impl PasswordChecker {
+    /// A checker that remembers nothing yet. Fails if the system provides no random numbers.
+    pub(super) fn new() -> Result<Arc<PasswordChecker>, ring::error::Unspecified> {
+        let secret = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())?;
+        Ok(Arc::new(PasswordChecker {
+            secret,
+            outcomes: Mutex::default(),
+            compared: AtomicU64::new(0),
+        }))
+    }
+
+    /// Whether `password` matches `hash`, the bcrypt hash of `user` (or of another user if `user`
+    /// does not exist). A request for a comparison that is already in progress waits for it.
+    /// Fails if too many sign-ins wait in `queue`.
+    pub(super) async fn is_right(
+        self: &Arc<PasswordChecker>,
+        user: &str,
+        password: Vec<u8>,
+        hash: &str,
+        queue: &Arc<SignInQueue>,
+        address: IpAddr,
+    ) -> Result<bool, TooManySignIns> {
+        let key = self.key(user, &password);
+        let (mut outcome, _waiting) = {
+            let mut outcomes = self.outcomes();
+            if outcomes.right.get(user) == Some(&key) {
+                return Ok(true);
+            }
+            if outcomes.wrong.contains(&key) {
+                return Ok(false);
+            }
+            let sign_in = queue.join(address).ok_or(TooManySignIns)?;
+            match outcomes.in_progress.get(&key) {
+                // this request counts as waiting, too: each one holds a connection
+                Some(outcome) => (outcome.clone(), Some(sign_in)),
+                None => {
+                    let (sender, outcome) = watch::channel(None);
+                    outcomes.in_progress.insert(key, outcome.clone());
+                    let checker = self.clone();
+                    let user = user.to_owned();
+                    let hash = hash.to_owned();
+                    // a task of its own, so that a client which hangs up does not leave a bcrypt
+                    // comparison running that no limit counts
+                    tokio::spawn(async move {
+                        let turn = sign_in.turn().await;
+                        checker.compared.fetch_add(1, Ordering::Relaxed);
+                        let compare = move || bcrypt::verify(password, &hash).unwrap_or(false);
+                        let is_right = tokio::task::spawn_blocking(compare).await.unwrap_or(false);
+                        drop((turn, sign_in));
+                        checker.remember(user, key, is_right);
+                        let _ = sender.send(Some(is_right));
+                    });
+                    (outcome, None)
+                }
+            }
+        };
+        let outcome = outcome.wait_for(Option::is_some).await;
+        Ok(outcome.is_ok_and(|outcome| *outcome == Some(true)))
+    }
+
+    fn key(&self, user: &str, password: &[u8]) -> PasswordKey {
+        let mut context = hmac::Context::with_key(&self.secret);
+        // the length first, so that ("ab", "c") and ("a", "bc") have different keys
+        context.update(&(user.len() as u64).to_le_bytes());
+        context.update(user.as_bytes());
+        context.update(password);
+        let mut key = PasswordKey::default();
+        key.copy_from_slice(context.sign().as_ref());
+        key
+    }
+
+    fn remember(&self, user: String, key: PasswordKey, is_right: bool) {
+        let mut outcomes = self.outcomes();
+        outcomes.in_progress.remove(&key);
+        if is_right {
+            outcomes.right.insert(user, key);
+        } else if outcomes.wrong.insert(key) {
+            outcomes.wrong_in_order.push_back(key);
+            if outcomes.wrong_in_order.len() > WRONG
+                && let Some(oldest) = outcomes.wrong_in_order.pop_front()
+            {
+                outcomes.wrong.remove(&oldest);
+            }
+        }
+    }
+
+    fn outcomes(&self) -> MutexGuard<'_, PasswordOutcomes> {
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::future::join_all;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn hash(password: &str) -> String {
+        bcrypt::hash_with_salt(password, 4, *b"0123456789abcdef")
+            .unwrap()
+            .to_string()
+    }
+
+    async fn ask(
+        passwords: &Arc<PasswordChecker>,
+        queue: &Arc<SignInQueue>,
+        password: &str,
+    ) -> Result<bool, TooManySignIns> {
+        passwords
+            .is_right("anna", password.into(), &hash("secret"), queue, HERE)
+            .await
+    }
+
+    #[tokio::test]
+    async fn each_password_is_compared_once_right_or_wrong_however_many_ask_at_once() {
+        let (passwords, queue) = (
+            PasswordChecker::new().unwrap(),
+            Arc::new(SignInQueue::new(4096)),
+        );
+        for (password, is_right, compared) in [("secret", true, 1), ("wrong", false, 2)] {
+            for _ in 0..2 {
+                let asked = (0..50).map(|_| ask(&passwords, &queue, password));
+                assert!(
+                    join_all(asked)
+                        .await
+                        .iter()
+                        .all(|found| *found == Ok(is_right))
+                );
+                assert_eq!(
+                    passwords.compared.load(Ordering::Relaxed),
+                    compared,
+                    "{password}"
+                );
+            }
+        }
+        assert_eq!(queue.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn wrong_passwords_neither_drive_out_the_right_one_nor_grow_without_bound() {
+        let (passwords, queue) = (
+            PasswordChecker::new().unwrap(),
+            Arc::new(SignInQueue::new(4096)),
+        );
+        assert_eq!(ask(&passwords, &queue, "secret").await, Ok(true));
+        for number in 0..=WRONG {
+            let key = passwords.key("anna", number.to_string().as_bytes());
+            passwords.remember("anna".into(), key, false);
+        }
+        assert_eq!(ask(&passwords, &queue, "secret").await, Ok(true));
+        assert_eq!(passwords.compared.load(Ordering::Relaxed), 1);
+        let outcomes = passwords.outcomes();
+        assert_eq!(
+            (outcomes.wrong.len(), outcomes.wrong_in_order.len()),
+            (WRONG, WRONG)
+        );
+    }
+
+    #[tokio::test]
+    async fn who_has_signed_in_does_not_wait_for_others_and_too_many_others_are_sent_away() {
+        let (passwords, queue) = (
+            PasswordChecker::new().unwrap(),
+            Arc::new(SignInQueue::new(4096)),
+        );
+        assert_eq!(ask(&passwords, &queue, "secret").await, Ok(true));
+        let held: Vec<_> = std::iter::from_fn(|| queue.join(HERE)).collect();
+        assert_eq!(ask(&passwords, &queue, "other").await, Err(TooManySignIns));
+        assert_eq!(ask(&passwords, &queue, "secret").await, Ok(true));
+        drop(held);
+        assert_eq!(ask(&passwords, &queue, "other").await, Ok(false));
+    }
+}

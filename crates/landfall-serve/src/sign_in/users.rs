@@ -1,0 +1,292 @@
+//! Users and their rights: accounts from `htpasswd -B` files, authenticated by HTTP Basic.
+
+use super::password_checker::{PasswordChecker, TooManySignIns};
+use super::queue::SignInQueue;
+use crate::ServeError;
+use axum::http::HeaderValue;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use landfall_model::document::read_text_input;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What a user may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AccessRight {
+    /// Pull.
+    Read,
+    /// Pull, push and delete.
+    Push,
+}
+
+/// The user of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AuthenticatedUser {
+    /// The user name; `None` for an anonymous request.
+    pub(crate) user: Option<String>,
+    pub(crate) right: AccessRight,
+}
+
+/// The users of one or more password files.
+pub struct HtpasswdUsers {
+    accounts: BTreeMap<String, (AccessRight, String)>,
+    /// The right of requests without credentials.
+    anonymous: Option<AccessRight>,
+    passwords: Arc<PasswordChecker>,
+}
+
+impl HtpasswdUsers {
+    /// Reads files of `user:hash` lines; each file grants its right to all its users. Only bcrypt
+    /// hashes are accepted, as by other registries.
+    ///
+    /// # Errors
+    /// When a file cannot be read, contains no user, contains a user of another file, or contains a
+    /// hash that is not bcrypt.
+    pub fn load(
+        files: &[(&Path, AccessRight)],
+        anonymous: Option<AccessRight>,
+    ) -> Result<HtpasswdUsers, ServeError> {
+        let mut accounts: BTreeMap<String, (AccessRight, String)> = BTreeMap::new();
+        for &(path, right) in files {
+            let invalid = |why: String| ServeError::PasswordFile {
+                path: path.into(),
+                why,
+            };
+            let text = read_text_input(path).map_err(|error| invalid(error.to_string()))?;
+            for (user, hash) in parse_accounts(&text).map_err(invalid)? {
+                let other = accounts.insert(user.clone(), (right, hash));
+                if other.is_some_and(|(other, _)| other != right) {
+                    let why = format!("the user {user} is in another password file too");
+                    return Err(ServeError::PasswordFile {
+                        path: path.into(),
+                        why,
+                    });
+                }
+            }
+        }
+        Ok(HtpasswdUsers {
+            accounts,
+            anonymous,
+            passwords: PasswordChecker::new().map_err(|_| ServeError::Random)?,
+        })
+    }
+
+    /// The user that an `Authorization` header from `address` authenticates; `None` if it grants
+    /// no access. Fails if too many sign-ins wait in `queue`.
+    pub(crate) async fn authenticate(
+        &self,
+        header: Option<&HeaderValue>,
+        queue: &Arc<SignInQueue>,
+        address: IpAddr,
+    ) -> Result<Option<AuthenticatedUser>, TooManySignIns> {
+        let Some(header) = header else {
+            return Ok(self.anonymous_user());
+        };
+        let Some((user, password)) = parse_basic(header) else {
+            return Ok(None);
+        };
+        if user.is_empty() && password.is_empty() {
+            // some clients answer a challenge like this when they have no account
+            return Ok(self.anonymous_user());
+        }
+        let account = self.accounts.get(&user);
+        // a hash is computed for an unknown user too: otherwise the response time would tell which
+        // user names exist
+        let Some((_, hash)) = account.or_else(|| self.accounts.values().next()) else {
+            return Ok(None);
+        };
+        let is_right = self
+            .passwords
+            .is_right(&user, password, hash, queue, address)
+            .await?;
+        let Some(&(right, _)) = account.filter(|_| is_right) else {
+            return Ok(None);
+        };
+        Ok(Some(AuthenticatedUser {
+            user: Some(user),
+            right,
+        }))
+    }
+
+    /// The number of bcrypt comparisons so far.
+    pub(crate) fn passwords_compared(&self) -> u64 {
+        self.passwords.compared.load(Ordering::Relaxed)
+    }
+
+    fn anonymous_user(&self) -> Option<AuthenticatedUser> {
+        Some(AuthenticatedUser {
+            user: None,
+            right: self.anonymous?,
+        })
+    }
+}
+
+/// User name and bcrypt hash of each line.
+fn parse_accounts(text: &str) -> Result<Vec<(String, String)>, String> {
+    let mut accounts = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let Some((user, hash)) = line.split_once(':').filter(|(_, hash)| is_bcrypt(hash)) else {
+            return Err(format!(
+                "line {} has no bcrypt hash; create it with `htpasswd -B` (no other hash is accepted)",
+                index + 1
+            ));
+        };
+        accounts.push((user.to_owned(), hash.to_owned()));
+    }
+    if accounts.is_empty() {
+        return Err("it contains no user".into());
+    }
+    Ok(accounts)
+}
+
+fn is_bcrypt(hash: &str) -> bool {
+    ["$2y$", "$2a$", "$2b$"]
+        .iter()
+        .any(|prefix| hash.starts_with(prefix))
+}
+
+/// Parses `bytes` as a password file and as an `Authorization` header, for fuzzing.
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub fn fuzz(bytes: &[u8]) {
+    let _ = parse_accounts(&String::from_utf8_lossy(bytes));
+    let _ = HeaderValue::from_bytes(bytes)
+        .ok()
+        .and_then(|header| parse_basic(&header));
+}
+
+/// User name and password of `Basic <base64>`.
+fn parse_basic(header: &HeaderValue) -> Option<(String, Vec<u8>)> {
+    let (scheme, value) = header.to_str().ok()?.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let text = STANDARD.decode(value.trim()).ok()?;
+    let colon = text.iter().position(|&byte| byte == b':')?;
+    let user = String::from_utf8(text[..colon].to_vec()).ok()?;
+    Some((user, text[colon + 1..].to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `htpasswd -nbB -C 4 anna secret`
+    const ANNA: &str = "anna:$2b$04$";
+
+    fn users(
+        texts: &[(&str, AccessRight)],
+        anonymous: Option<AccessRight>,
+    ) -> Result<HtpasswdUsers, ServeError> {
+        let dir = tempfile::tempdir().unwrap();
+        let paths: Vec<_> = (0..texts.len())
+            .map(|at| dir.path().join(at.to_string()))
+            .collect();
+        paths
+            .iter()
+            .zip(texts)
+            .for_each(|(path, (text, _))| std::fs::write(path, text).unwrap());
+        let files: Vec<_> = paths
+            .iter()
+            .zip(texts)
+            .map(|(path, (_, right))| (path.as_path(), *right))
+            .collect();
+        HtpasswdUsers::load(&files, anonymous)
+    }
+
+    async fn authenticate(
+        users: &HtpasswdUsers,
+        header: Option<&HeaderValue>,
+    ) -> Option<AuthenticatedUser> {
+        let queue = Arc::new(SignInQueue::new(100));
+        users
+            .authenticate(header, &queue, IpAddr::from([127, 0, 0, 1]))
+            .await
+            .unwrap()
+    }
+
+    fn basic(text: &str) -> HeaderValue {
+        format!("Basic {}", STANDARD.encode(text)).parse().unwrap()
+    }
+
+    fn hash(password: &str) -> String {
+        bcrypt::hash_with_salt(password, 4, *b"0123456789abcdef")
+            .unwrap()
+            .to_string()
+    }
+
+    #[tokio::test]
+    async fn only_the_right_password_of_a_known_user_counts() {
+        let hash = hash("secret");
+        assert!(format!("anna:{hash}").starts_with(ANNA));
+        let users = users(
+            &[(&format!("# people\nanna:{hash}\n"), AccessRight::Push)],
+            None,
+        )
+        .unwrap();
+        for _ in 0..2 {
+            let anna = authenticate(&users, Some(&basic("anna:secret")))
+                .await
+                .unwrap();
+            assert_eq!(
+                anna,
+                AuthenticatedUser {
+                    user: Some("anna".into()),
+                    right: AccessRight::Push
+                }
+            );
+            for wrong in ["anna:secreT", "otto:secret", ":"] {
+                assert_eq!(authenticate(&users, Some(&basic(wrong))).await, None);
+            }
+            assert_eq!(
+                authenticate(&users, Some(&"Bearer x".parse().unwrap())).await,
+                None
+            );
+            assert_eq!(authenticate(&users, None).await, None);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_does_not_sign_in_may_read_where_that_is_said_and_a_wrong_password_may_not() {
+        let (pushers, readers) = (format!("anna:{}", hash("a")), format!("otto:{}", hash("o")));
+        let files = [
+            (&*pushers, AccessRight::Push),
+            (&*readers, AccessRight::Read),
+        ];
+        let users = users(&files, Some(AccessRight::Read)).unwrap();
+        let right = async |header: Option<HeaderValue>| {
+            Some(authenticate(&users, header.as_ref()).await?.right)
+        };
+        assert_eq!(right(None).await, Some(AccessRight::Read));
+        assert_eq!(right(Some(basic(":"))).await, Some(AccessRight::Read));
+        assert_eq!(right(Some(basic("anna:a"))).await, Some(AccessRight::Push));
+        assert_eq!(right(Some(basic("otto:o"))).await, Some(AccessRight::Read));
+        assert_eq!(right(Some(basic("otto:a"))).await, None);
+    }
+
+    #[test]
+    fn other_kinds_of_hashes_are_refused_with_the_fix() {
+        let of = |text: &str| users(&[(text, AccessRight::Push)], None);
+        let message = of("anna:$apr1$x$y\n").err().unwrap().to_string();
+        assert!(
+            message.contains("line 1") && message.contains("htpasswd -B"),
+            "{message}"
+        );
+        assert!(!message.contains("apr1"), "hashes are not shown: {message}");
+        assert!(of("").is_err());
+        let anna = format!("anna:{}", hash("a"));
+        let twice = users(
+            &[(&*anna, AccessRight::Push), (&*anna, AccessRight::Read)],
+            None,
+        )
+        .err()
+        .unwrap();
+        assert!(twice.to_string().contains("anna is in another"), "{twice}");
+    }
+}

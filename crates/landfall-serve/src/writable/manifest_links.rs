@@ -1,0 +1,95 @@
+//! What pushed manifests refer to: their blobs or child manifests, and their subjects.
+
+use super::store::WritableStore;
+use landfall_content::BlobRead;
+use landfall_model::Digest;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io;
+
+/// What one manifest refers to. It never changes, since a manifest never does.
+#[derive(Debug, Default)]
+pub(super) struct ManifestLinks {
+    /// Config and layers, or children; sorted, without duplicates.
+    pub(super) needs: Vec<Digest>,
+    pub(super) subject: Option<Digest>,
+}
+
+/// What each manifest of a repository refers to.
+pub(super) type RepositoryLinks = BTreeMap<Digest, ManifestLinks>;
+
+#[derive(Deserialize)]
+struct RawManifestLinks {
+    manifests: Option<Vec<DigestField>>,
+    config: Option<DigestField>,
+    layers: Option<Vec<DigestField>>,
+    subject: Option<DigestField>,
+}
+
+#[derive(Deserialize)]
+struct DigestField {
+    digest: Digest,
+}
+
+impl ManifestLinks {
+    fn parse(bytes: &[u8]) -> serde_json::Result<ManifestLinks> {
+        let raw: RawManifestLinks = serde_json::from_slice(bytes)?;
+        let mut needs: Vec<Digest> = [raw.manifests, raw.layers]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .chain(raw.config)
+            .map(|field| field.digest)
+            .collect();
+        needs.sort();
+        needs.dedup();
+        // the links of all manifests are in memory at once
+        needs.shrink_to_fit();
+        Ok(ManifestLinks {
+            needs,
+            subject: raw.subject.map(|field| field.digest),
+        })
+    }
+}
+
+impl WritableStore {
+    /// The links of the manifests that are in the repository now. Those in `known` are not read
+    /// again.
+    pub(super) fn links(
+        &self,
+        name: &str,
+        mut known: RepositoryLinks,
+    ) -> io::Result<RepositoryLinks> {
+        let mut links = RepositoryLinks::new();
+        for digest in self.manifests(name)? {
+            let of_manifest = match known.remove(&digest) {
+                Some(of_manifest) => of_manifest,
+                None => self.read_links(name, &digest)?,
+            };
+            links.insert(digest, of_manifest);
+        }
+        Ok(links)
+    }
+
+    /// Like [`WritableStore::links`], for all repositories by their names.
+    pub(super) fn all_links(
+        &self,
+        mut known: BTreeMap<String, RepositoryLinks>,
+    ) -> io::Result<BTreeMap<String, RepositoryLinks>> {
+        let mut all = BTreeMap::new();
+        for name in self.repositories()? {
+            let links = self.links(&name, known.remove(&name).unwrap_or_default())?;
+            all.insert(name, links);
+        }
+        Ok(all)
+    }
+
+    fn read_links(&self, name: &str, digest: &Digest) -> io::Result<ManifestLinks> {
+        let Some(descriptor) = self.manifest(name, digest)? else {
+            return Ok(ManifestLinks::default());
+        };
+        let bytes = self.blobs.read(&descriptor).map_err(io::Error::other)?;
+        ManifestLinks::parse(&bytes)
+            .map_err(|error| io::Error::other(format!("{name}@{digest}: {error}")))
+    }
+}

@@ -1,0 +1,128 @@
+//! The quota of the folder for pushes. An upload reserves bytes as they arrive, and releases them
+//! unless it is kept.
+
+use super::error::WritableStoreError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The bytes in the folder, including uploads in progress.
+pub(crate) struct Quota {
+    used: AtomicU64,
+    max: Option<u64>,
+}
+
+impl Quota {
+    pub(super) fn new(used: u64, max: Option<u64>) -> Quota {
+        Quota {
+            used: AtomicU64::new(used),
+            max,
+        }
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The maximum in bytes; `None` means no limit.
+    pub(crate) fn max(&self) -> Option<u64> {
+        self.max
+    }
+
+    /// Whether `bytes` more fit at the moment.
+    pub(crate) fn fits(&self, bytes: u64) -> bool {
+        self.max
+            .is_none_or(|max| self.used().saturating_add(bytes) <= max)
+    }
+
+    fn reserve(&self, bytes: u64) -> Result<(), WritableStoreError> {
+        let max = self.max.unwrap_or(u64::MAX);
+        // one atomic step: simultaneous uploads must not exceed the limit together
+        let reserved = self
+            .used
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
+                used.checked_add(bytes).filter(|after| *after <= max)
+            });
+        match reserved {
+            Ok(_) => Ok(()),
+            Err(used) => Err(WritableStoreError::Full { used, max }),
+        }
+    }
+
+    /// Releases bytes that were removed.
+    pub(super) fn release(&self, bytes: u64) {
+        let _ = self
+            .used
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
+                Some(used.saturating_sub(bytes))
+            });
+    }
+
+    /// The error for content that does not fit.
+    pub(crate) fn full_error(&self) -> WritableStoreError {
+        WritableStoreError::Full {
+            used: self.used(),
+            max: self.max.unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// The bytes that an upload has reserved. Dropping it releases them.
+pub(super) struct QuotaShare {
+    quota: Arc<Quota>,
+    bytes: u64,
+}
+
+impl QuotaShare {
+    /// An empty share.
+    pub(super) fn new(quota: Arc<Quota>) -> QuotaShare {
+        QuotaShare { quota, bytes: 0 }
+    }
+
+    /// Reserves `bytes` more.
+    pub(super) fn grow(&mut self, bytes: u64) -> Result<(), WritableStoreError> {
+        self.quota.reserve(bytes)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Releases `bytes` of the share.
+    pub(super) fn shrink(&mut self, bytes: u64) {
+        self.quota.release(bytes);
+        self.bytes -= bytes;
+    }
+
+    /// Keeps the reserved bytes in place of `replaced` bytes that were there before.
+    pub(super) fn keep(mut self, replaced: u64) {
+        self.bytes = 0;
+        self.quota.release(replaced);
+    }
+}
+
+impl Drop for QuotaShare {
+    fn drop(&mut self) {
+        self.quota.release(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_what_is_not_kept_is_given_back() {
+        let quota = Arc::new(Quota::new(10, Some(100)));
+        let mut share = QuotaShare::new(quota.clone());
+        share.grow(80).unwrap();
+        assert!(matches!(
+            share.grow(11),
+            Err(WritableStoreError::Full { used: 90, max: 100 })
+        ));
+        assert!(quota.fits(10) && !quota.fits(11));
+        drop(share);
+        assert_eq!(quota.used(), 10);
+        let mut share = QuotaShare::new(quota.clone());
+        share.grow(20).unwrap();
+        share.keep(5);
+        assert_eq!(quota.used(), 25);
+    }
+}
