@@ -4,7 +4,7 @@
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
-use landfall::{DestinationMap, Lock, ReferenceIndex, RewriteOptions, Syntax, rewrite};
+use landfall::{DestinationMap, Lock, ReferenceIndex, RewriteOptions, TextSyntax, rewrite};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", pointed_at("172.20.0.2:5000")?);
@@ -23,5 +23,11 @@ pub(crate) fn pointed_at(registry: &str) -> Result<String, Box<dyn std::error::E
     )?;
     let index = ReferenceIndex::new(&lock, &DestinationMap::to(registry.parse()?));
     let text = "image: quay.io/team/app:v1\n";
-    Ok(rewrite(text, Syntax::Document, &index, RewriteOptions::default()).text)
+    Ok(rewrite(
+        text,
+        TextSyntax::Document,
+        &index,
+        RewriteOptions::default(),
+    )
+    .text)
 }

@@ -65,7 +65,7 @@ pub use landfall_model::report::{
 };
 pub use landfall_model::sign::{AllowedSigners, PublicKey, Signer};
 pub use landfall_model::{DestinationMap, Digest, ImageRef, Limits, Shard, TargetRegistry, today};
-pub use landfall_rewrite::{Options as RewriteOptions, ReferenceIndex, Rewritten, Syntax, rewrite};
+pub use landfall_rewrite::{ReferenceIndex, RewriteOptions, RewriteResult, TextSyntax, rewrite};
 pub use lock::Locked;
 pub use pull::PullError;
 pub use push::{Omitted, Options as PushOptions, PushError, Pushed};
@@ -84,5 +84,7 @@ pub mod internals {
     pub use landfall_model::{
         Algorithm, Descriptor, assign_shards, media_type, transfer_cost, trim_index,
     };
-    pub use landfall_rewrite::{Content, Input, Meaning, ReadAs, inputs, read, scan};
+    pub use landfall_rewrite::{
+        InputContent, InputFile, ReadAs, ReferenceMeaning, inputs, read, scan,
+    };
 }

@@ -3,7 +3,7 @@
 use landfall_item::lockfile::Lock;
 use landfall_model::DestinationMap;
 use landfall_model::document::{MergeRules, documents as parsed, merge as merged, read};
-use landfall_rewrite::{Options, ReferenceIndex, Syntax, rewrite};
+use landfall_rewrite::{ReferenceIndex, RewriteOptions, TextSyntax, rewrite};
 use serde_yaml::Value;
 
 /// A lock of one image, and its references.
@@ -27,9 +27,9 @@ pub(super) fn yaml(bytes: &[u8]) {
     let _ = read::<Value>("fuzz.yaml", &text);
     let lock = Lock::parse("l", LOCK).unwrap();
     let index = ReferenceIndex::new(&lock, &DestinationMap::to("r.test:5000".parse().unwrap()));
-    for syntax in [Syntax::Document, Syntax::Text] {
-        let once = rewrite(&text, syntax, &index, Options::default()).text;
-        let again = rewrite(&once, syntax, &index, Options::default()).text;
+    for syntax in [TextSyntax::Document, TextSyntax::Text] {
+        let once = rewrite(&text, syntax, &index, RewriteOptions::default()).text;
+        let again = rewrite(&once, syntax, &index, RewriteOptions::default()).text;
         assert_eq!(again, once, "rewriting what is rewritten changes it");
     }
 }

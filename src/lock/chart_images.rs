@@ -3,10 +3,10 @@
 
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartImage, Discovery, FindImages, FoundImages, OpenReference};
-use landfall_model::document::Location;
+use landfall_model::document::SourceLocation;
 use landfall_model::{Digest, ImageRef, Limits};
-use landfall_rewrite::audit::{Coverage, FileFinding, Helm, Inventory, chart_images};
-use landfall_rewrite::{Chart, coalesce, values_of};
+use landfall_rewrite::audit::{FileFinding, HelmCommand, Inventory, LockCoverage, chart_images};
+use landfall_rewrite::{HelmChart, coalesce, values_of};
 use serde_yaml::Mapping;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,7 +21,7 @@ impl FindImages for ChartImages {
         digest: &Digest,
         how: &Discovery,
     ) -> Result<FoundImages, String> {
-        let chart = Chart::of_archive(&digest.short(12), archive, &self.0)
+        let chart = HelmChart::of_archive(&digest.short(12), archive, &self.0)
             .map_err(|error| error.to_string())?;
         let mut user = Mapping::new();
         for values in &how.values {
@@ -64,7 +64,7 @@ fn render(archive: &[u8], version: &str, how: &Discovery) -> Result<String, Stri
         .iter()
         .map(|file| file.path().to_path_buf())
         .collect();
-    let helm = Helm::find(std::env::var_os("PATH").as_deref(), &paths);
+    let helm = HelmCommand::find(std::env::var_os("PATH").as_deref(), &paths);
     let helm = helm
         .ok_or_else(|| format!("the manifest names helm {version}, and there is none on PATH"))?;
     let found = helm.version().map_err(|error| format!("helm: {error}"))?;
@@ -85,7 +85,7 @@ fn sorted(found: Vec<FileFinding>) -> FoundImages {
     for FileFinding { file, finding } in found {
         let at = match finding.path.is_empty() && finding.line == 1 && finding.column == 1 {
             true => file,
-            false => Location {
+            false => SourceLocation {
                 file,
                 line: finding.line,
                 column: finding.column,
@@ -101,7 +101,7 @@ fn sorted(found: Vec<FileFinding>) -> FoundImages {
             });
         };
         match finding.coverage {
-            Coverage::Missing {
+            LockCoverage::Missing {
                 name: Some(name), ..
             } => match name {
                 ImageRef {
@@ -115,9 +115,9 @@ fn sorted(found: Vec<FileFinding>) -> FoundImages {
                         .or_insert(ChartImage { name, at });
                 }
             },
-            Coverage::Undecided { why } | Coverage::Ambiguous { why, .. } => leave(why),
-            Coverage::Missing { why, .. } => leave(why),
-            Coverage::Held { .. } => {}
+            LockCoverage::Undecided { why } | LockCoverage::Ambiguous { why, .. } => leave(why),
+            LockCoverage::Missing { why, .. } => leave(why),
+            LockCoverage::Held { .. } => {}
         }
     }
     FoundImages {

@@ -6,7 +6,7 @@ use landfall_item::manifest::MergedManifest;
 use landfall_item::{
     ItemKind, RequestVisitor, ResolvableRequest, ResolveError, Resolver, UpstreamStatus, host_in,
 };
-use landfall_model::document::Location;
+use landfall_model::document::SourceLocation;
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ pub(super) struct Wish {
     /// Its own policy.
     pub(super) policy: Option<String>,
     /// The digest that it must have, and where it is written.
-    pub(super) demanded: Option<(Digest, Location)>,
+    pub(super) demanded: Option<(Digest, SourceLocation)>,
     /// The image, where it has a tag.
     pub(super) tagged: Option<ImageRef>,
 }

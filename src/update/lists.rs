@@ -5,7 +5,7 @@ use super::state::{Refusal, Run, failed, first_line, fresh};
 use landfall_item::ResolveError;
 use landfall_item::manifest::{FileOverrides, ManifestError, list_sources, text_of};
 use landfall_model::Digest;
-use landfall_model::document::Location;
+use landfall_model::document::SourceLocation;
 use landfall_model::report::EntryKind;
 
 impl Run<'_> {
@@ -50,7 +50,7 @@ impl Run<'_> {
                         .map(|wish| wish.name);
                     let digest = |text: &str| Digest::sha256(text.as_bytes()).to_string();
                     self.updated.moves.push(Move {
-                        at: Location {
+                        at: SourceLocation {
                             file: name.clone(),
                             line: 1,
                             column: 1,

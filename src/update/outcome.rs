@@ -4,7 +4,7 @@
 use super::asker::{Wish, wishes};
 use landfall_item::manifest::{FileOverrides, MergedManifest};
 use landfall_model::Digest;
-use landfall_model::document::Location;
+use landfall_model::document::SourceLocation;
 use landfall_model::report::{EntryKind, ItemStatus, Notice, NoticeKind, ReportItem};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ pub(crate) struct Move {
     pub(crate) name: String,
     /// Where it stands, as `file:line:column`.
     #[serde(serialize_with = "shown")]
-    pub(crate) at: Location,
+    pub(crate) at: SourceLocation,
     /// Its policy.
     pub(crate) policy: String,
     /// The version that stood there.
@@ -34,7 +34,7 @@ pub(crate) struct Move {
     pub(crate) held: Vec<Held>,
 }
 
-fn shown<S: Serializer>(at: &Location, serializer: S) -> Result<S::Ok, S::Error> {
+fn shown<S: Serializer>(at: &SourceLocation, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(at)
 }
 

@@ -321,7 +321,7 @@ fn names_at_the_destination_are_mapped_back() {
     assert_eq!(report["missing"][0]["name"], "docker.io/library/nginx:1.28");
     assert_eq!(
         report["missing"][1]["why"],
-        "nothing locked goes to this name"
+        "no locked image has this destination"
     );
     assert_eq!(report["missing"][1]["name"], Value::Null);
 }
@@ -336,7 +336,7 @@ fn losses_and_placeholders_are_told_apart() {
     assert_eq!(
         told(&report, "missing"),
         [
-            "3:10 quay.io/gone/b:v1 | it is a loss accepted until 2020-01-31: removed",
+            "3:10 quay.io/gone/b:v1 | the manifest accepts until 2020-01-31 that it is missing: removed",
             "4:10 quay.io/gone/c:v1 | the lock could not resolve it: 404",
         ]
     );
@@ -344,7 +344,7 @@ fn losses_and_placeholders_are_told_apart() {
     assert_eq!(undecided.len(), 5, "{undecided:?}");
     assert_eq!(
         undecided[0],
-        "2:10 quay.io/gone/a:v1 | it is a loss accepted until 9999-01-31: removed"
+        "2:10 quay.io/gone/a:v1 | the manifest accepts until 9999-01-31 that it is missing: removed"
     );
     assert!(undecided[1].contains("placeholder") && undecided[2].contains("placeholder"));
     assert!(undecided[3].contains("no image reference") && undecided[4].contains("any word"));
@@ -371,12 +371,12 @@ script: |
             format!(
                 "4:11 https://dl.k8s.io/release/v1.34.0/bin/linux/amd64/kubelet | the lock has {kubelet}"
             ),
-            "7:8 http://172.20.0.2:8080/files/example.com/tool | no locked file goes to this URL"
+            "7:8 http://172.20.0.2:8080/files/example.com/tool | no locked file has this URL at the file server"
                 .into(),
         ]
     );
     assert_eq!(report["missing"][1]["url"], "https://example.com/tool");
-    let head = "5:11 https://dl.k8s.io/release/ | the rest of this URL is put together elsewhere; 1 locked URLs begin so";
+    let head = "5:11 https://dl.k8s.io/release/ | the rest of this URL is a placeholder; 1 locked URLs have this beginning";
     assert_eq!(told(&report, "undecided"), [head]);
 }
 

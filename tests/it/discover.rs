@@ -48,7 +48,7 @@ images:
   - quay.io/x/a:1  # t/d.yaml:2
   - quay.io/x/default:v1  # t/c/values.yaml:1
   # - docker.io/library/nginx  # t/d.yaml:3; no tag: write a version or a digest
-  # - {{ .Values.image.repository }}  # t/c/templates/p.yaml:1; it is made of a placeholder; audit what comes out of it
+  # - {{ .Values.image.repository }}  # t/c/templates/p.yaml:1; it contains a placeholder; render it first, then audit the result
 ";
     assert_eq!(text, statically);
     let refused = place.json(2, &["discover", "t", "-f", "mine.yaml"]);
@@ -100,7 +100,7 @@ images:
     assert_eq!((code, text.as_str()), (Some(3), statically));
     assert!(
         told.contains(
-            "helm cannot render it, so that its defaults were read: Error: no repository"
+            "helm cannot render it, so its default values were read: Error: no repository"
         ),
         "{told}"
     );

@@ -137,7 +137,7 @@ fn only_the_image_keys_of_charts_and_subcharts() {
     assert_eq!(
         told("undecided"),
         [
-            "platform/charts/logs/values.yaml:4 audit-log.shipper.image.repository its chart is switched off by audit-log.enabled"
+            "platform/charts/logs/values.yaml:4 audit-log.shipper.image.repository its chart is disabled by audit-log.enabled"
         ]
     );
     let keys: Vec<&str> = report["keys"]
@@ -334,7 +334,7 @@ fn what_is_no_chart_is_refused() {
     for (chart, why) in [
         ("none", "cannot read none"),
         ("empty", "it has no Chart.yaml"),
-        ("escape.tgz", "it holds a file that is called"),
+        ("escape.tgz", "it contains a file with the unsafe name"),
         ("landfall.lock", "not a readable .tgz"),
         ("broken", "broken/values.yaml:2:1"),
         ("round", "nested deeper than 8"),

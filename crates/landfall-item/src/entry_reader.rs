@@ -1,6 +1,6 @@
 //! The context in which the entries of one manifest are read.
 
-use landfall_model::document::{Diagnostic, Node, SourceSpan, SourceText, Vars};
+use landfall_model::document::{Diagnostic, ManifestVars, SourceSpan, SourceText, YamlNode};
 use landfall_model::{Digest, DigestError, Platform, has_userinfo};
 use std::rc::Rc;
 use url::Url;
@@ -15,7 +15,7 @@ pub struct EntryReader<'a> {
     /// The manifest.
     pub text: &'a Rc<SourceText>,
     /// Its variables.
-    pub vars: Vars,
+    pub vars: ManifestVars,
     /// The platforms of its images, sorted; empty means all.
     pub platforms: Vec<Platform>,
     /// Whether the referrers of its images are carried.
@@ -24,7 +24,7 @@ pub struct EntryReader<'a> {
 
 impl EntryReader<'_> {
     /// The place of `node` in the manifest.
-    pub fn here(&self, node: &Node) -> SourceSpan {
+    pub fn here(&self, node: &YamlNode<'_>) -> SourceSpan {
         SourceSpan::new(self.text, node.span())
     }
 }

@@ -9,7 +9,7 @@ use super::locked_item::LockedItem;
 use super::lockfile::Lock;
 use super::manifest::VersionSource;
 use super::resolver::{ResolveError, Resolver};
-use landfall_model::document::{Location, Node, SourceSpan};
+use landfall_model::document::{SourceLocation, SourceSpan, YamlNode};
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef};
 use schemars::JsonSchema;
@@ -76,7 +76,7 @@ pub trait ManifestEntry: Clone + DeserializeOwned + fmt::Debug + JsonSchema {
     /// The first invalid value of the entry.
     fn expand(
         &self,
-        node: &Node,
+        node: &YamlNode<'_>,
         reader: &EntryReader<'_>,
     ) -> ManifestResult<Vec<(Self::Request, SourceSpan)>>;
 }
@@ -170,7 +170,7 @@ pub trait UpdatableRequest: ItemRequest {
     }
 
     /// The digest that the manifest demands, and where it is written.
-    fn demanded_digest(&self) -> Option<(&Digest, &Location)> {
+    fn demanded_digest(&self) -> Option<(&Digest, &SourceLocation)> {
         None
     }
 

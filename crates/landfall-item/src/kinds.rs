@@ -13,7 +13,7 @@ use super::item_kind::{ItemKind, ResolvableRequest};
 #[cfg(any(test, feature = "testkit"))]
 use super::note::{LockedNote, NoteRequest};
 use super::packages::{LockedPackageSet, PackageSetRequest};
-use landfall_model::document::{Location, SourceSpan};
+use landfall_model::document::{SourceLocation, SourceSpan};
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef};
 
@@ -113,7 +113,7 @@ pub struct RequestSummary<'a> {
     /// See [`UpdatableRequest::tagged_reference`](super::UpdatableRequest::tagged_reference).
     pub tagged_reference: Option<&'a ImageRef>,
     /// See [`UpdatableRequest::demanded_digest`](super::UpdatableRequest::demanded_digest).
-    pub demanded_digest: Option<(&'a Digest, &'a Location)>,
+    pub demanded_digest: Option<(&'a Digest, &'a SourceLocation)>,
 }
 
 impl<'a> RequestSummary<'a> {

@@ -8,7 +8,7 @@ use super::{
     ResolveOutcome, Resolver, ServedItem, UpdatableRequest, UrlFile,
 };
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
-use landfall_model::document::{Field, Node, SourceSpan};
+use landfall_model::document::{SourceSpan, TemplateField, YamlNode};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Destination, DestinationMap, Digest, ImageRef, media_type};
 use schemars::JsonSchema;
@@ -195,13 +195,13 @@ impl ManifestEntry for NoteEntry {
 
     fn expand(
         &self,
-        node: &Node,
+        node: &YamlNode<'_>,
         reader: &EntryReader<'_>,
     ) -> ManifestResult<Vec<(NoteRequest, SourceSpan)>> {
         let at = reader.here(node.get("name"));
         let fields = [
-            Field::new(&self.name, at.clone()),
-            Field::new(&self.text, reader.here(node.get("text"))),
+            TemplateField::new(&self.name, at.clone()),
+            TemplateField::new(&self.text, reader.here(node.get("text"))),
         ];
         let mut notes = Vec::new();
         for binding in reader.vars.bindings(&fields)? {

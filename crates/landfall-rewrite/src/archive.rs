@@ -1,48 +1,49 @@
-//! Rewrites Helm charts as archives (`.tgz`). The same content gives the same bytes; an archive in
-//! which nothing changes stays as it is.
+//! Rewrites Helm charts in archives (`.tgz`). The same content gives the same bytes; an archive in
+//! which nothing changes keeps its bytes.
 
-use super::error::ArchiveError;
+use super::error::ChartArchiveError;
 use super::gzip;
 use super::index::ReferenceIndex;
-use super::inputs::is_looked_at;
-use super::options::Options;
+use super::inputs::is_read_in_folder;
+use super::options::RewriteOptions;
 use super::pax;
-use super::scan::{Rewritten, rewrite};
-use super::syntax::Syntax;
+use super::scan::{RewriteResult, rewrite};
+use super::syntax::TextSyntax;
 use landfall_model::Limits;
 use landfall_model::document::{ArchiveBudget, TarForm};
 use std::io::Read;
 use std::path::Path;
 
-/// A rewritten archive.
+/// A rewritten archive of a chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Archived {
-    /// The new archive; the old one where nothing was changed.
+pub struct RewrittenChart {
+    /// The new archive; the old one if nothing changed.
     pub bytes: Vec<u8>,
-    /// Each text that was read.
-    pub members: Vec<Member>,
+    /// The texts that were read, changed or not.
+    pub members: Vec<RewrittenText>,
 }
 
-/// A text in an archive.
+/// A text and its rewritten form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// Its path in the archive; of a chart within a chart, after that chart's.
+pub struct RewrittenText {
+    /// The path of the text in the archive. In a chart within a chart, it follows the path of that
+    /// chart.
     pub path: String,
-    /// The text as it was.
+    /// The text before rewriting.
     pub old: String,
-    /// The result for it.
-    pub new: Rewritten,
+    /// The result of rewriting.
+    pub new: RewriteResult,
 }
 
 /// One header of a tar with the content that follows it.
-struct Raw {
+struct RawTarEntry {
     header: tar::Header,
     content: Vec<u8>,
-    /// The path, where the entry is a regular file.
+    /// The path, if the entry is a regular file.
     path: Option<String>,
 }
 
-impl Raw {
+impl RawTarEntry {
     fn set_content(&mut self, content: Vec<u8>) {
         self.header.set_size(content.len() as u64);
         self.header.set_cksum();
@@ -50,35 +51,37 @@ impl Raw {
     }
 }
 
-/// Rewrites the texts of the chart in `bytes`, and those of charts within it.
+/// Rewrites the texts of the chart in the archive `bytes`, and those of charts within it.
 ///
 /// # Errors
-/// When it is not a readable chart.
+/// If the archive is not a chart, cannot be read, or exceeds the limits.
 pub fn rewrite_chart(
     bytes: &[u8],
     index: &ReferenceIndex,
-    options: Options,
-) -> Result<Archived, ArchiveError> {
+    options: RewriteOptions,
+) -> Result<RewrittenChart, ChartArchiveError> {
     let limits = Limits::default();
-    chart(bytes, index, options, &mut ArchiveBudget::new(&limits), 0)
+    let mut budget = ArchiveBudget::new(&limits);
+    rewrite_nested(bytes, index, options, &mut budget, 0)
 }
 
-fn chart(
+/// Rewrites a chart that is nested in `depth` others and unpacks to at most `budget`.
+fn rewrite_nested(
     bytes: &[u8],
     index: &ReferenceIndex,
-    options: Options,
+    options: RewriteOptions,
     budget: &mut ArchiveBudget,
     depth: usize,
-) -> Result<Archived, ArchiveError> {
+) -> Result<RewrittenChart, ChartArchiveError> {
     let limits = Limits::DEFAULT;
     let mut entries = entries(bytes, budget)?;
-    let is_chart = |raw: &Raw| {
+    let is_chart = |raw: &RawTarEntry| {
         raw.path
             .as_ref()
             .is_some_and(|path| path.ends_with("/Chart.yaml"))
     };
     if !entries.iter().any(is_chart) {
-        return Err(ArchiveError::NoChart);
+        return Err(ChartArchiveError::NoChart);
     }
     let mut members = Vec::new();
     let mut changed = false;
@@ -89,18 +92,20 @@ fn chart(
             continue;
         };
         let new = if path.ends_with(".tgz") && depth < limits.embedded_depth {
-            let inner = match chart(&raw.content, index, options, budget, depth + 1) {
+            let inner = match rewrite_nested(&raw.content, index, options, budget, depth + 1) {
                 Ok(inner) => inner,
-                Err(source) if is_subchart(&path) && !matches!(source, ArchiveError::NoChart) => {
-                    return Err(ArchiveError::Inside {
+                Err(source)
+                    if is_subchart(&path) && !matches!(source, ChartArchiveError::NoChart) =>
+                {
+                    return Err(ChartArchiveError::Inside {
                         path,
                         source: source.into(),
                     });
                 }
-                // another archive that the chart has
+                // a file that happens to be an archive
                 Err(_) => continue,
             };
-            members.extend(inner.members.into_iter().map(|member| Member {
+            members.extend(inner.members.into_iter().map(|member| RewrittenText {
                 path: format!("{path}/{}", member.path),
                 ..member
             }));
@@ -109,18 +114,18 @@ fn chart(
             let Ok(old) = std::str::from_utf8(&raw.content) else {
                 continue;
             };
-            if !is_looked_at(Path::new(&path), old.as_bytes()) {
+            if !is_read_in_folder(Path::new(&path), old.as_bytes()) {
                 continue;
             }
             if old.len() > limits.chart_file_bytes {
-                return Err(ArchiveError::File {
+                return Err(ChartArchiveError::File {
                     path,
-                    most: limits.chart_file_bytes,
+                    limit: limits.chart_file_bytes,
                 });
             }
-            let new = rewrite(old, Syntax::of(Path::new(&path)), index, options);
+            let new = rewrite(old, TextSyntax::of(Path::new(&path)), index, options);
             let bytes = new.text.clone().into_bytes();
-            members.push(Member {
+            members.push(RewrittenText {
                 path,
                 old: old.to_owned(),
                 new,
@@ -130,7 +135,7 @@ fn chart(
         if new != raw.content {
             changed = true;
             raw.set_content(new);
-            // the headers that belong to it stand right before it
+            // its extended headers come directly before it
             let own = before
                 .iter_mut()
                 .rev()
@@ -145,17 +150,20 @@ fn chart(
     } else {
         bytes.to_vec()
     };
-    Ok(Archived { bytes, members })
+    Ok(RewrittenChart { bytes, members })
 }
 
-/// Whether Helm takes an archive in a chart for a chart, by its path.
+/// Whether Helm reads the archive at this path of a chart as a subchart.
 fn is_subchart(path: &str) -> bool {
     path.rsplit_once('/')
         .is_some_and(|(folder, name)| folder.ends_with("/charts") && !name.starts_with(['_', '.']))
 }
 
-/// Every header in order, those of long names and PAX records as entries of their own.
-fn entries(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<Vec<Raw>, ArchiveError> {
+/// Every header in order. Long names and PAX records are entries of their own.
+fn entries(
+    bytes: &[u8],
+    budget: &mut ArchiveBudget,
+) -> Result<Vec<RawTarEntry>, ChartArchiveError> {
     let mut found = Vec::new();
     let mut long: Option<String> = None;
     budget.members(bytes, TarForm::Headers, |entry| {
@@ -177,23 +185,24 @@ fn entries(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<Vec<Raw>, Archive
             path = kind.is_file().then(|| long.take().unwrap_or_else(own));
             long = None;
         }
-        found.push(Raw {
+        found.push(RawTarEntry {
             header,
             content,
             path,
         });
-        Ok::<(), ArchiveError>(())
+        Ok::<(), ChartArchiveError>(())
     })?;
     Ok(found)
 }
 
-/// Whether a header only says more about the next file.
+/// Whether a header only describes the next file.
 fn is_extension(header: &tar::Header) -> bool {
     let kind = header.entry_type();
     kind.is_pax_local_extensions() || kind.is_gnu_longname() || kind.is_gnu_longlink()
 }
 
-fn packed(entries: &[Raw]) -> Result<Vec<u8>, ArchiveError> {
+/// Packs the entries into a gzipped tar.
+fn packed(entries: &[RawTarEntry]) -> Result<Vec<u8>, ChartArchiveError> {
     let mut tar = Vec::new();
     for raw in entries {
         tar.extend_from_slice(raw.header.as_bytes());
@@ -201,10 +210,10 @@ fn packed(entries: &[Raw]) -> Result<Vec<u8>, ArchiveError> {
         tar.resize(tar.len().next_multiple_of(BLOCK), 0);
     }
     tar.resize(tar.len() + 2 * BLOCK, 0);
-    Ok(gzip::compress(&tar)?)
+    gzip::compress(&tar).map_err(ChartArchiveError::Compress)
 }
 
-/// The size of a tar's blocks, in bytes.
+/// The block size of tar, in bytes.
 const BLOCK: usize = 512;
 
 #[cfg(test)]
@@ -214,6 +223,7 @@ mod tests {
     use landfall_item::lockfile::Lock;
     use landfall_model::DestinationMap;
     use landfall_model::Digest;
+    use landfall_model::document::UnpackError;
     use std::io::Write;
 
     fn known() -> ReferenceIndex {
@@ -255,7 +265,7 @@ mod tests {
             ("c/README.md", b"quay.io/a/b:v1"),
             ("c/charts/s-1.tgz", &inner),
         ]);
-        let done = rewrite_chart(&outer, &known(), Options::default()).unwrap();
+        let done = rewrite_chart(&outer, &known(), RewriteOptions::default()).unwrap();
         let changed: Vec<&str> = done
             .members
             .iter()
@@ -282,10 +292,10 @@ mod tests {
             (0o640, 7)
         );
         assert_eq!(content("c/README.md").content, b"quay.io/a/b:v1");
-        let again = rewrite_chart(&done.bytes, &known(), Options::default()).unwrap();
+        let again = rewrite_chart(&done.bytes, &known(), RewriteOptions::default()).unwrap();
         assert_eq!(again.bytes, done.bytes);
         assert_eq!(
-            rewrite_chart(&outer, &known(), Options::default())
+            rewrite_chart(&outer, &known(), RewriteOptions::default())
                 .unwrap()
                 .bytes,
             done.bytes
@@ -312,7 +322,7 @@ mod tests {
             tar.append(&header, content).unwrap();
         }
         let chart = gzip::compress(&tar.into_inner().unwrap()).unwrap();
-        let done = rewrite_chart(&chart, &known(), Options::default()).unwrap();
+        let done = rewrite_chart(&chart, &known(), RewriteOptions::default()).unwrap();
         let unpacked = gzip::decompress(&done.bytes, 1 << 20).unwrap().unwrap();
         let mut archive = tar::Archive::new(&unpacked[..]);
         let mut found = Vec::new();
@@ -336,12 +346,12 @@ mod tests {
     fn what_is_no_chart_is_refused() {
         let plain = tgz(&[("a/values.yaml", b"x: quay.io/a/b:v1")]);
         assert!(matches!(
-            rewrite_chart(&plain, &known(), Options::default()),
-            Err(ArchiveError::NoChart)
+            rewrite_chart(&plain, &known(), RewriteOptions::default()),
+            Err(ChartArchiveError::NoChart)
         ));
         assert!(matches!(
-            rewrite_chart(b"no gzip", &known(), Options::default()),
-            Err(ArchiveError::Unreadable(_))
+            rewrite_chart(b"no gzip", &known(), RewriteOptions::default()),
+            Err(ChartArchiveError::Unpack(UnpackError::Read(_)))
         ));
         let small = Limits {
             archive_bytes: 100,

@@ -1,19 +1,20 @@
-//! Base64 as its author wrote it, so that changed content can be written the same way.
+//! Decodes base64, and encodes changed content in the style of the original.
 
 use base64::Engine as _;
 use base64::alphabet::{Alphabet, STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// How the author wrote base64.
+/// The style of a base64 text.
 pub(super) struct Base64Style {
     alphabet: &'static Alphabet,
     padded: bool,
-    /// The length of each line but the last, where there are several.
+    /// The length of each line but the last; `None` if there is only one line.
     width: Option<usize>,
 }
 
 impl Base64Style {
-    /// The style of `written`; `None` where that is not base64 whose lines can be restored.
+    /// The style of `written`. `None` if its lines have different lengths, so that they could not
+    /// be restored.
     pub(super) fn read(written: &str) -> Option<Base64Style> {
         let mut lines = written.split('\n').map(|line| line.trim_end_matches('\r'));
         let first = lines.next().filter(|line| !line.is_empty())?.len();

@@ -1,42 +1,47 @@
-//! Edits: byte ranges of a text and what replaces them.
+//! Edits of a text: byte ranges and their replacements.
 
 use std::ops::Range;
 
-/// A byte range to replace.
+/// The replacement of a byte range.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edit {
-    /// The bytes of the text.
+pub struct TextEdit {
+    /// The bytes that are replaced.
     pub span: Range<usize>,
-    /// What replaces them.
+    /// The new bytes.
     pub bytes: String,
 }
 
-impl Edit {
+impl TextEdit {
     /// Whether this edit is safe in a YAML scalar of any style: neither the old nor the new bytes
-    /// contain one that YAML gives a meaning.
+    /// contain characters that have a meaning in YAML.
     pub fn is_literal(&self, source: &str) -> bool {
-        let literal = |text: &str| {
-            let ends = [text.bytes().next(), text.bytes().next_back()];
-            ends.iter()
-                .all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
-                && text
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte))
-        };
-        literal(&source[self.span.clone()]) && literal(&self.bytes)
+        has_no_indicators(&source[self.span.clone()]) && has_no_indicators(&self.bytes)
     }
 
-    /// The same edit in a text in which this one begins at `start`.
-    pub fn shifted(self, start: usize) -> Edit {
-        Edit {
+    /// The same edit in a longer text, in which this text begins at `start`.
+    pub fn shifted(self, start: usize) -> TextEdit {
+        TextEdit {
             span: self.span.start + start..self.span.end + start,
             ..self
         }
     }
 }
 
-/// The range `part` of `text` with `edits` applied. They are sorted and lie within it.
-pub(crate) fn apply(edits: &[&Edit], text: &str, part: Range<usize>) -> String {
+/// Whether no character of `text` can have a meaning in YAML: a colon or dash has one only at an
+/// end or before a blank.
+fn has_no_indicators(text: &str) -> bool {
+    let ends = [text.bytes().next(), text.bytes().next_back()];
+    let is_plain_at_ends = ends
+        .iter()
+        .all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()));
+    is_plain_at_ends
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte))
+}
+
+/// Applies `edits` to the range `part` of `text`. They must be sorted and lie within the range.
+pub(crate) fn apply(edits: &[&TextEdit], text: &str, part: Range<usize>) -> String {
     let mut new = String::with_capacity(part.len() + 256);
     let mut done = part.start;
     for edit in edits {

@@ -1,111 +1,101 @@
-//! Why a file or an archive cannot be rewritten.
+//! Errors from rewriting files and archives.
 
-use landfall_model::document;
+use landfall_model::document::UnpackError;
 use std::path::PathBuf;
 
-/// Why a file cannot be rewritten.
+/// An error from rewriting a file. A message without a path is about the file that is rewritten.
 #[derive(Debug, thiserror::Error)]
 pub enum RewriteError {
     /// A path cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The path.
+        /// The file or folder.
         path: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A result cannot be written.
     #[error("cannot write {path}: {source}")]
     Write {
-        /// The path.
+        /// The file of the result.
         path: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// Two inputs would be written to one path.
     #[error(
-        "{first} and {second} would both be written to {place}; rewrite them into folders of their own"
+        "{first} and {second} would both be written to {output}; \
+         rewrite them into folders of their own"
     )]
     Clash {
-        /// One input.
+        /// The input that was listed first.
         first: PathBuf,
-        /// The other.
+        /// The input that was listed later.
         second: PathBuf,
         /// The path of both results.
-        place: PathBuf,
+        output: PathBuf,
     },
-    /// An input would be replaced by a result.
+    /// A result would overwrite an input.
     #[error(
-        "{path} is to be read, and would be overwritten by the result of {from}; name another folder, or use --in-place"
+        "the result of {from} would overwrite the input {path}; \
+         name another folder, or use --in-place"
     )]
     Overwrite {
         /// The input that would be lost.
         path: PathBuf,
-        /// The input whose result that would be.
+        /// The input whose result would overwrite it.
         from: PathBuf,
     },
-    /// A folder below the folder of results is a link.
-    #[error(
-        "{0} is a symbolic link, and results go to no other place than was named; remove it, or name another folder"
-    )]
+    /// A folder below the output folder is a symbolic link.
+    #[error("refusing to write through the symbolic link {0}; remove it, or name another folder")]
     Link(PathBuf),
     /// A path is a named pipe.
-    #[error("{0} is a pipe, no regular file; give what comes out of it by stdin: `- < {0}`")]
+    #[error("{0} is a pipe, not a regular file; pass its content by stdin: `- < {0}`")]
     Pipe(PathBuf),
-    /// A file was changed after it was read.
-    #[error("it was changed after it was read, and is left as it is now; run the command again")]
+    /// A file changed after it was read.
+    #[error("it changed after it was read, and was left unchanged; run the command again")]
     Changed,
     /// An archive is not a readable chart.
     #[error("{0}; left unchanged")]
-    Archive(#[from] ArchiveError),
+    Archive(#[from] ChartArchiveError),
     /// The bytes are not UTF-8.
     #[error("not UTF-8 text; left unchanged")]
     Encoding,
 }
 
-/// Why an archive cannot be rewritten.
+/// An error from rewriting the archive of a chart.
 #[derive(Debug, thiserror::Error)]
-pub enum ArchiveError {
-    /// It is not a gzipped tar.
-    #[error("not a gzipped tar: {0}")]
-    Unreadable(#[from] std::io::Error),
-    /// It is not one of Helm's.
+pub enum ChartArchiveError {
+    /// The archive cannot be read or is too large.
+    #[error(transparent)]
+    Unpack(#[from] UnpackError),
+    /// The new archive cannot be compressed.
+    #[error("cannot compress the archive: {0}")]
+    Compress(#[source] std::io::Error),
+    /// The archive is not a chart.
     #[error("not a chart: it has no Chart.yaml")]
     NoChart,
-    /// A chart in it is unreadable.
+    /// A chart within the archive cannot be rewritten.
     #[error("{path}: {source}")]
     Inside {
-        /// Its path in the archive.
+        /// The path of the inner chart in the archive.
         path: String,
-        /// Why.
-        source: Box<ArchiveError>,
+        /// The error of the inner chart.
+        source: Box<ChartArchiveError>,
     },
-    /// It unpacks to too much.
-    #[error(
-        "with the charts in it, it unpacks to more than {bytes} bytes or {members} files, which no chart does"
-    )]
-    Large {
-        /// The limit of bytes.
-        bytes: u64,
-        /// The limit of members.
-        members: usize,
-    },
-    /// A document in it is larger than is read.
-    #[error("{path} has more than {most} bytes, and Helm refuses such a file in a chart")]
+    /// A file in the archive is larger than Helm allows.
+    #[error("{path} has more than {limit} bytes, which Helm refuses in a chart")]
     File {
-        /// Its path in the archive.
+        /// The path of the file in the archive.
         path: String,
         /// The limit, in bytes.
-        most: usize,
+        limit: usize,
     },
 }
 
-impl From<document::ArchiveError> for ArchiveError {
-    fn from(error: document::ArchiveError) -> ArchiveError {
-        match error {
-            document::ArchiveError::Large(bytes, members) => ArchiveError::Large { bytes, members },
-            document::ArchiveError::Read(source) => ArchiveError::Unreadable(source),
-            other => ArchiveError::Unreadable(std::io::Error::other(other.to_string())),
-        }
+// what reads the entries of an archive fails with errors of the system
+impl From<std::io::Error> for ChartArchiveError {
+    fn from(source: std::io::Error) -> ChartArchiveError {
+        ChartArchiveError::Unpack(UnpackError::Read(source))
     }
 }

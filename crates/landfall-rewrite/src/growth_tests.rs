@@ -2,7 +2,7 @@
 
 use super::audit::{Inventory, audit};
 use super::tests::known;
-use super::{Options, Syntax, rewrite};
+use super::{RewriteOptions, TextSyntax, rewrite};
 use landfall_item::lockfile::Lock;
 use landfall_model::document::growth::assert_linear;
 use std::path::Path;
@@ -45,7 +45,12 @@ fn a_rewrite_is_linear() {
     for at in 0..texts(1).len() {
         assert_linear(150, |count| {
             let (what, text) = &texts(count)[at];
-            let done = rewrite(text, Syntax::Document, &index, Options::default());
+            let done = rewrite(
+                text,
+                TextSyntax::Document,
+                &index,
+                RewriteOptions::default(),
+            );
             assert!(*what == "urls" || !done.scan.found.is_empty(), "{what}");
         });
     }

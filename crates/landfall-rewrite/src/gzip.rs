@@ -1,10 +1,10 @@
-//! Gzip with reproducible output and bounded input.
+//! Gzip with reproducible output and limited input.
 
 use flate2::read::MultiGzDecoder;
 use flate2::{Compression, GzBuilder};
 use std::io::{self, Read, Write};
 
-/// `bytes` gzipped: the same result whenever and wherever it is done.
+/// Compresses `bytes`. The result does not depend on the time or the system.
 pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut writer = GzBuilder::new()
         .mtime(0)
@@ -14,7 +14,7 @@ pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     writer.finish()
 }
 
-/// What `bytes` unpack to; `None` where that is more than `most` bytes.
+/// Decompresses `bytes`. `None` if the result has more than `most` bytes.
 pub(crate) fn decompress(bytes: &[u8], most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
     MultiGzDecoder::new(bytes)

@@ -1,4 +1,4 @@
-//! Files to rewrite: found, read and written.
+//! Finds, reads and writes the files to rewrite.
 
 use super::error::RewriteError;
 use landfall_content::{ReplaceError, replace_file, write_file_like};
@@ -8,10 +8,10 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Endings of documents. A document that is not text is an error.
+/// Endings of documents. It is an error if a document is not text.
 const DOCUMENTS: [&str; 3] = ["yaml", "yml", "json"];
 /// Endings of other texts that are read in folders. Prose, source code and lists of images are not
-/// read.
+/// among them.
 const TEXTS: [&str; 24] = [
     "sh",
     "bash",
@@ -48,31 +48,32 @@ const NAMES: [&str; 6] = [
     ".env",
 ];
 /// First bytes of files without an ending that are read in folders.
-const SIGNS: [&str; 2] = ["#!", "#cloud-config"];
-/// Folders of version control.
+const FIRST_BYTES: [&str; 2] = ["#!", "#cloud-config"];
+/// Folders of version control systems, which are skipped.
 const VCS: [&str; 8] = [
     ".git", ".hg", ".svn", ".bzr", ".jj", ".pijul", "_darcs", "CVS",
 ];
 
-/// A file to read.
+/// A file to rewrite or audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Input {
-    /// Its path, beginning with what the user named.
+pub struct InputFile {
+    /// The path of the file, which begins with the path that the user named.
     pub path: PathBuf,
-    /// The path of its result below the folder of results: the path inside the named folder, or the
+    /// The path of its result below the output folder: the path inside the named folder, or the
     /// file name.
     pub relative: PathBuf,
-    /// Whether the user named it. A named file is read whatever it is.
+    /// Whether the user named the file itself. A named file is read whatever its ending is.
     pub named: bool,
 }
 
-impl Input {
-    /// Whether it is the archive of a chart, by its name.
+impl InputFile {
+    /// Whether the file is the archive of a chart, by its name.
     pub fn is_archive(&self) -> bool {
         ending(&self.path) == "tgz"
     }
 }
 
+/// The ending of the file name, in lower case.
 fn ending(path: &Path) -> String {
     path.extension()
         .unwrap_or_default()
@@ -85,46 +86,40 @@ pub(super) fn is_document(path: &Path) -> bool {
     DOCUMENTS.contains(&&*ending(path))
 }
 
-/// Whether to read a file of a folder or archive, by its name and its first bytes.
-pub(super) fn is_looked_at(path: &Path, content: &[u8]) -> bool {
-    let (name, ending) = (
-        path.file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .to_ascii_lowercase(),
-        ending(path),
-    );
+/// Whether to read a file in a folder or archive, by its name and its first bytes.
+pub(super) fn is_read_in_folder(path: &Path, content: &[u8]) -> bool {
+    let ending = ending(path);
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_ascii_lowercase();
     DOCUMENTS.contains(&&*ending)
         || TEXTS.contains(&&*ending)
         || NAMES.iter().any(|start| name.starts_with(start))
         || name == "notes.txt"
         || (ending.is_empty()
-            && SIGNS
+            && FIRST_BYTES
                 .iter()
                 .any(|sign| content.starts_with(sign.as_bytes())))
 }
 
-/// Every file that `paths` name. Folders are searched recursively, and the files of each are
-/// sorted; [`read`] decides which of them are read. Skipped are folders of version control, and
-/// `out`, the folder of results. A symbolic link in a folder is followed if it leads to a file in
-/// that folder.
+/// Lists every file that `paths` name. Folders are searched recursively, and the files of each are
+/// sorted; [`read`] decides which of them are read. Folders of version control systems and the
+/// output folder `out` are skipped. A symbolic link in a folder is followed if it leads to a file
+/// in that folder.
 ///
 /// # Errors
-/// When a path cannot be read; when a result in `out` would be written over another or over an
-/// input.
-pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<Input>, RewriteError> {
+/// If a path cannot be read, or if a result in `out` would overwrite another one or an input.
+pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<InputFile>, RewriteError> {
     let real_out = out.and_then(|path| path.canonicalize().ok());
     let mut found = Vec::new();
     for path in paths {
-        let at = |source| RewriteError::Read {
-            path: path.clone(),
-            source,
-        };
-        if fs::metadata(path).map_err(at)?.is_dir() {
-            fs::read_dir(path).map_err(at)?;
-            let root = path.canonicalize().map_err(at)?;
+        if fs::metadata(path).map_err(read_error(path))?.is_dir() {
+            fs::read_dir(path).map_err(read_error(path))?;
+            let root = path.canonicalize().map_err(read_error(path))?;
             walk(
-                &Folder {
+                &SearchedFolder {
                     named: path,
                     root: &root,
                     out: real_out.as_deref(),
@@ -135,9 +130,9 @@ pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<Input>, Rewri
         } else if is_pipe(path) {
             return Err(RewriteError::Pipe(path.clone()));
         } else {
-            open_input(path).map_err(at)?;
+            open_input(path).map_err(read_error(path))?;
             let relative = path.file_name().map_or_else(|| path.clone(), PathBuf::from);
-            found.push(Input {
+            found.push(InputFile {
                 path: path.clone(),
                 relative,
                 named: true,
@@ -152,68 +147,78 @@ pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<Input>, Rewri
     Ok(found)
 }
 
-fn refuse_overwriting(found: &[Input], out: &Path) -> Result<(), RewriteError> {
-    let real = |input: &Input| Some((input.path.canonicalize().ok()?, input.path.clone()));
-    let read: BTreeMap<PathBuf, PathBuf> = found.iter().filter_map(real).collect();
-    let mut places: BTreeMap<&Path, &Path> = BTreeMap::new();
+fn read_error(path: &Path) -> impl FnOnce(io::Error) -> RewriteError {
+    move |source| RewriteError::Read {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Fails if a result would overwrite an input or another result.
+fn refuse_overwriting(found: &[InputFile], out: &Path) -> Result<(), RewriteError> {
+    let read: BTreeMap<PathBuf, PathBuf> = found
+        .iter()
+        .filter_map(|input| Some((input.path.canonicalize().ok()?, input.path.clone())))
+        .collect();
+    let mut results: BTreeMap<&Path, &Path> = BTreeMap::new();
     for input in found {
-        let place = out.join(&input.relative);
-        if let Some(path) = place.canonicalize().ok().and_then(|place| read.get(&place)) {
+        let output = out.join(&input.relative);
+        if let Some(path) = output.canonicalize().ok().and_then(|path| read.get(&path)) {
             return Err(RewriteError::Overwrite {
                 path: path.clone(),
                 from: input.path.clone(),
             });
         }
-        if let Some(first) = places.insert(&input.relative, &input.path) {
+        if let Some(first) = results.insert(&input.relative, &input.path) {
             return Err(RewriteError::Clash {
                 first: first.into(),
                 second: input.path.clone(),
-                place,
+                output,
             });
         }
     }
     Ok(())
 }
 
-/// A named folder.
-struct Folder<'a> {
+/// A folder that the user named.
+struct SearchedFolder<'a> {
     named: &'a Path,
-    /// The same without links.
+    /// The canonical path of the same folder.
     root: &'a Path,
-    /// The folder of results, without links.
+    /// The canonical path of the output folder.
     out: Option<&'a Path>,
 }
 
-fn walk(folder: &Folder<'_>, dir: &Path, found: &mut Vec<Input>) -> Result<(), RewriteError> {
-    let at = |source| RewriteError::Read {
-        path: dir.into(),
-        source,
-    };
-    let entries: Result<Vec<fs::DirEntry>, io::Error> = fs::read_dir(dir).map_err(at)?.collect();
-    let mut entries = entries.map_err(at)?;
+fn walk(
+    folder: &SearchedFolder<'_>,
+    dir: &Path,
+    found: &mut Vec<InputFile>,
+) -> Result<(), RewriteError> {
+    let entries: Result<Vec<fs::DirEntry>, io::Error> =
+        fs::read_dir(dir).map_err(read_error(dir))?.collect();
+    let mut entries = entries.map_err(read_error(dir))?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        let (path, kind) = (entry.path(), entry.file_type().map_err(at)?);
+        let path = entry.path();
+        let kind = entry.file_type().map_err(read_error(dir))?;
         if kind.is_dir() {
-            let passed_over = VCS.iter().any(|name| entry.file_name() == *name)
+            let is_skipped = VCS.iter().any(|name| entry.file_name() == *name)
                 || folder
                     .out
                     .is_some_and(|out| path.canonicalize().is_ok_and(|path| path == out));
-            if !passed_over {
+            if !is_skipped {
                 walk(folder, &path, found)?;
             }
             continue;
         }
-        let inside = || {
-            path.canonicalize()
-                .is_ok_and(|path| path.starts_with(folder.root) && path.is_file())
-        };
-        if !is_leftover(&path) && (kind.is_file() || (kind.is_symlink() && inside())) {
+        // a link that leads out of the folder may lead to anything, such as a secret
+        let is_file = kind.is_file() || (kind.is_symlink() && leads_into(&path, folder.root));
+        if is_file && !is_leftover(&path) {
             let relative = path
                 .strip_prefix(folder.named)
                 .unwrap_or(&path)
                 .to_path_buf();
-            found.push(Input {
+            found.push(InputFile {
                 path,
                 relative,
                 named: false,
@@ -223,55 +228,57 @@ fn walk(folder: &Folder<'_>, dir: &Path, found: &mut Vec<Input>) -> Result<(), R
     Ok(())
 }
 
-/// The content of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
-    /// A text.
-    Text(String),
-    /// The archive of a chart.
-    Archive(Vec<u8>),
-    /// A binary, or a file in a folder that is not read.
-    Other,
+/// Whether the link `path` leads to a file in the folder `root`.
+fn leads_into(path: &Path, root: &Path) -> bool {
+    path.canonicalize()
+        .is_ok_and(|path| path.starts_with(root) && path.is_file())
 }
 
 /// The content of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InputContent {
+    /// A UTF-8 text.
+    Text(String),
+    /// The archive of a chart, still packed.
+    Archive(Vec<u8>),
+    /// A binary file, or a file in a folder that is not to be read.
+    Other,
+}
+
+/// Reads a file.
 ///
 /// # Errors
-/// When it cannot be read; when the user named it, or it has the name of a document, and it is not
-/// UTF-8.
-pub fn read(input: &Input) -> Result<Content, RewriteError> {
+/// If the file cannot be read, or if it is not UTF-8 and the user named it or it has the ending of
+/// a document.
+pub fn read(input: &InputFile) -> Result<InputContent, RewriteError> {
     let path = &input.path;
-    let at = |source| RewriteError::Read {
-        path: path.into(),
-        source,
-    };
     let archive = input.is_archive();
     let document = is_document(path);
     if !(input.named || archive || document) {
         let mut start = [0; 16];
         let len = open_input(path)
             .and_then(|mut file| file.read(&mut start))
-            .map_err(at)?;
-        if !is_looked_at(path, &start[..len]) {
-            return Ok(Content::Other);
+            .map_err(read_error(path))?;
+        if !is_read_in_folder(path, &start[..len]) {
+            return Ok(InputContent::Other);
         }
     }
-    let bytes = read_input(path).map_err(at)?;
+    let bytes = read_input(path).map_err(read_error(path))?;
     if archive {
-        return Ok(Content::Archive(bytes));
+        return Ok(InputContent::Archive(bytes));
     }
     match String::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => Ok(Content::Text(text)),
+        Ok(text) if !text.contains('\0') => Ok(InputContent::Text(text)),
         _ if input.named || document => Err(RewriteError::Encoding),
-        _ => Ok(Content::Other),
+        _ => Ok(InputContent::Other),
     }
 }
 
-/// Replaces the file at `path`, which had the content `old`, by `new`. Returns what it had and
-/// could not be kept.
+/// Replaces the content `old` of the file at `path` by `new`. Returns the attributes of the file
+/// that could not be kept.
 ///
 /// # Errors
-/// When the system refuses, or the file was changed after it was read.
+/// If the file cannot be written, or if it changed after it was read.
 pub fn write_in_place(path: &Path, old: &[u8], new: &[u8]) -> Result<Vec<String>, RewriteError> {
     replace_file(path, |now| now == old, new).map_err(|error| match error {
         ReplaceError::Io(source) => RewriteError::Write {
@@ -282,11 +289,11 @@ pub fn write_in_place(path: &Path, old: &[u8], new: &[u8]) -> Result<Vec<String>
     })
 }
 
-/// Writes `bytes`, the result of `input`, to its place below `out`. Folders are made.
+/// Writes `bytes`, the result of `input`, below the folder `out`. Missing folders are created.
 ///
 /// # Errors
-/// When the system refuses, or a folder below `out` is a symbolic link.
-pub fn write_to(out: &Path, input: &Input, bytes: &[u8]) -> Result<(), RewriteError> {
+/// If the file cannot be written, or if a folder below `out` is a symbolic link.
+pub fn write_to(out: &Path, input: &InputFile, bytes: &[u8]) -> Result<(), RewriteError> {
     let to = out.join(&input.relative);
     let below = to.ancestors().skip(1).take_while(|folder| *folder != out);
     if let Some(link) = below.into_iter().find(|folder| folder.is_symlink()) {

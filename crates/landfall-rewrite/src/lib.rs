@@ -1,18 +1,21 @@
 //! Finds references to locked items in texts, and rewrites them.
 //!
-//! Only references that the lock knows are changed; every byte outside them stays. The
-//! [`ReferenceIndex`] says what a written reference means. [`scan`] finds the references of a text,
-//! and [`rewrite`] changes those that are known: `walk` reads YAML and proves the result by reading
-//! it again, `text` reads words. Each shape of reference is a row of the table in `shapes`. A text
-//! within a value is scanned like any other; `source_map` maps edits of values to bytes of the
-//! text.
+//! Only references that the lock contains are changed; every byte outside them is kept. The
+//! [`ReferenceIndex`] resolves a written reference. [`scan`] finds the references of a text, and
+//! [`rewrite`] changes those that are known: `walk` reads YAML and proves the result by reading it
+//! again, `text` reads all other texts word by word. Each shape of reference is a row of the table
+//! in `shapes`. A text within a value is scanned like any other; `source_map` maps edits of values
+//! to bytes of the text.
 //!
-//! It imports `landfall-model`, `landfall-content` and `landfall-item`. Begin with `scanner.rs` and
-//! `shapes/mod.rs`.
+//! This crate imports `landfall-model`, `landfall-content` and `landfall-item`. Start reading at
+//! `scanner.rs` and `shapes/mod.rs`.
 
 #![cfg_attr(
     test,
-    allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is")
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests read their own YAML without limits"
+    )
 )]
 
 mod archive;
@@ -49,17 +52,17 @@ mod text;
 mod walk;
 mod yaml;
 
-pub use archive::{Member, rewrite_chart};
-pub use chart::{Chart, ChartError, coalesce, values_of};
-pub use error::{ArchiveError, RewriteError};
+pub use archive::{RewrittenText, rewrite_chart};
+pub use chart::{ChartError, HelmChart, coalesce, values_of};
+pub use error::{ChartArchiveError, RewriteError};
 pub use index::ReferenceIndex;
-pub use inputs::{Content, Input, inputs, read};
+pub use inputs::{InputContent, InputFile, inputs, read};
 pub use inputs::{write_in_place, write_to};
-pub use occurrence::Meaning;
 pub use occurrence::Occurrence;
-pub use options::Options;
-pub use role::Role;
-pub use scan::{Rewritten, rewrite, scan};
+pub use occurrence::ReferenceMeaning;
+pub use options::RewriteOptions;
+pub use role::ReferenceRole;
+pub use scan::{RewriteResult, rewrite, scan};
 pub use scan_result::ReadAs;
-pub use syntax::Syntax;
+pub use syntax::TextSyntax;
 pub use text::secrets as secret_values;

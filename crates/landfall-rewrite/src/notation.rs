@@ -1,22 +1,23 @@
-//! The notation of a reference: where its tag and digest begin, and how a replacement is written.
+//! Splits references into name and pin, and writes replacements.
 
-use super::index::Replacement;
-use landfall_model::Destination;
+use super::index::ReferenceReplacement;
 
-/// The reference `text` with `replacement` applied. Its tag and digest stay as they are written.
-pub(crate) fn replaced(text: &str, replacement: &Replacement) -> String {
+/// The reference `text` with `replacement` applied. A tag, and a digest unless it is replaced, are
+/// kept as written.
+pub(crate) fn replaced(text: &str, replacement: &ReferenceReplacement) -> String {
     let pin = pin(text);
-    let name = replacement.to.as_ref().map_or_else(
-        || text[..text.len() - pin.len()].to_owned(),
-        Destination::to_string,
-    );
-    match (&replacement.digest, pin.find('@')) {
-        (None, _) => format!("{name}{pin}"),
-        (Some(digest), at) => format!("{name}{}@{digest}", &pin[..at.unwrap_or(pin.len())]),
-    }
+    let name = match &replacement.to {
+        Some(to) => to.to_string(),
+        None => text[..text.len() - pin.len()].to_owned(),
+    };
+    let Some(digest) = &replacement.digest else {
+        return format!("{name}{pin}");
+    };
+    let tag = &pin[..pin.find('@').unwrap_or(pin.len())];
+    format!("{name}{tag}@{digest}")
 }
 
-/// What follows the repository in a reference: `:tag`, `@digest`, both or nothing.
+/// The part of a reference after its repository: `:tag`, `@digest`, both or nothing.
 pub(crate) fn pin(text: &str) -> &str {
     let last = text.rfind('/').map_or(0, |slash| slash + 1);
     let at = text[last..]

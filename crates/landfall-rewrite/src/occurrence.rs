@@ -1,110 +1,114 @@
-//! One occurrence of a reference in a text: where it stands, what it means, and the edits that
-//! rewrite it.
+//! References in a text: their position, what they mean, and the edits that rewrite them.
 
-use super::edit::Edit;
-use super::role::Role;
+use super::edit::TextEdit;
+use super::role::ReferenceRole;
 use landfall_model::ImageRef;
 
 /// One occurrence of a reference in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrence {
-    /// Line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// Column, in characters from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
-    /// Where the reference stands in the decoded content, if it is encoded: `base64, line 3, column
-    /// 8`.
+    /// The position in the decoded content, if the value is encoded: `base64, line 3, column 8`.
     pub inside: Option<String>,
-    /// The reference as written; the parts of a split one put together.
+    /// The reference as written. The parts of a split reference are joined.
     pub written: String,
-    /// What the place says about it.
-    pub role: Role,
-    /// What the lock says about it.
-    pub meaning: Meaning,
-    /// The offset of its first byte.
+    /// What its position says about the reference.
+    pub role: ReferenceRole,
+    /// What the lock says about the reference.
+    pub meaning: ReferenceMeaning,
+    /// The offset of its first byte in the text.
     pub at: usize,
-    /// The edits that rewrite it. Where one encoded value holds several references, the first has
-    /// the edit for all.
-    pub edits: Vec<Edit>,
+    /// The edits that rewrite it. If one encoded value contains several references, the first one
+    /// has the edit for all of them.
+    pub edits: Vec<TextEdit>,
 }
 
 /// What the lock says about a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Meaning {
-    /// It means a locked item.
+pub enum ReferenceMeaning {
+    /// It refers to a locked item and must be changed.
     Known {
-        /// The item's name, or its repository where the reference has no tag; of a URL with
-        /// placeholders, the part before the first of them.
+        /// The name of the item, or its repository if the reference has no tag. For a URL with
+        /// placeholders, the part before the first placeholder.
         item: String,
-        /// What it becomes.
+        /// The reference that replaces it.
         to: String,
-        /// The locked URLs that a URL with placeholders can become.
+        /// The locked URLs that match a URL with placeholders.
         reaches: Vec<String>,
     },
-    /// It is at its destination already.
+    /// It names the destination already.
     Settled {
-        /// The item that it means, where that is certain.
+        /// The item that it refers to, if that is certain.
         item: Option<String>,
     },
-    /// It concerns something locked, but must not be changed.
+    /// It concerns a locked item, but must not be changed.
     Left {
-        /// Why.
+        /// The reason, for messages.
         why: String,
     },
-    /// The lock has nothing like it.
+    /// The lock does not contain it.
     Unknown,
-    /// It stands where an image should and cannot be read as one.
+    /// Its position requires an image, but it is not an image reference.
     Undecided {
-        /// Why.
+        /// The reason, for messages.
         why: String,
     },
 }
 
-impl Meaning {
-    /// It must not be changed, because of `why`.
-    pub fn left(why: impl Into<String>) -> Meaning {
-        Meaning::Left { why: why.into() }
+impl ReferenceMeaning {
+    /// The meaning of a reference that must not be changed, with the reason `why`.
+    pub fn left(why: impl Into<String>) -> ReferenceMeaning {
+        ReferenceMeaning::Left { why: why.into() }
     }
 
-    /// The meaning of `text`, which stands where an image does and is not known to the lock.
-    pub fn of_unknown(text: &str) -> Option<Meaning> {
+    /// The meaning of `text`, whose position requires an image and which the lock does not contain.
+    /// `None` if it is empty.
+    pub fn of_unknown(text: &str) -> Option<ReferenceMeaning> {
         if text.is_empty() {
             return None;
         }
-        let placeholder = ["{{", "${", "$(", "__", "://"]
+        let has_placeholder = ["{{", "${", "$(", "__", "://"]
             .iter()
             .any(|sign| text.contains(sign));
-        Some(match text.parse::<ImageRef>() {
-            Ok(_) if !placeholder => Meaning::Unknown,
-            _ => Meaning::unreadable(),
-        })
+        if has_placeholder || text.parse::<ImageRef>().is_err() {
+            return Some(ReferenceMeaning::unreadable());
+        }
+        Some(ReferenceMeaning::Unknown)
     }
 
-    /// It stands where an image should and is not an image reference.
-    pub fn unreadable() -> Meaning {
-        Meaning::Undecided {
+    /// The meaning of a value whose position requires an image, and which is not a reference.
+    pub fn unreadable() -> ReferenceMeaning {
+        ReferenceMeaning::Undecided {
             why: "it cannot be read as an image reference".into(),
         }
     }
 }
 
 impl Occurrence {
-    /// An occurrence at the byte `at`, without edits; its line and column are counted later.
-    pub fn new(at: usize, written: impl Into<String>, role: Role, meaning: Meaning) -> Occurrence {
-        let (line, column, inside, edits) = (0, 0, None, Vec::new());
+    /// An occurrence at the byte `at`, without edits. The scan sets its line and column
+    /// later.
+    pub fn new(
+        at: usize,
+        written: impl Into<String>,
+        role: ReferenceRole,
+        meaning: ReferenceMeaning,
+    ) -> Occurrence {
         Occurrence {
-            line,
-            column,
-            inside,
+            line: 0,
+            column: 0,
+            inside: None,
             written: written.into(),
             role,
             meaning,
             at,
-            edits,
+            edits: Vec::new(),
         }
     }
 
-    /// The same, `by` bytes further on.
+    /// The same occurrence, `by` bytes later in the text.
     #[must_use]
     pub fn shifted(mut self, by: usize) -> Occurrence {
         self.at += by;
@@ -116,14 +120,14 @@ impl Occurrence {
         self
     }
 
-    /// Makes it one that must not be changed.
+    /// Turns it into a reference that must not be changed, with the reason `why`.
     pub fn leave(&mut self, why: impl Into<String>) {
-        self.meaning = Meaning::left(why);
+        self.meaning = ReferenceMeaning::left(why);
         self.edits.clear();
     }
 
-    /// `file:line:column`, and where in the decoded content, if it is encoded.
-    pub fn place(&self, file: &str) -> String {
+    /// `file:line:column`, and the position in the decoded content if the value is encoded.
+    pub fn position_in(&self, file: &str) -> String {
         let inside = self
             .inside
             .as_ref()
@@ -132,8 +136,8 @@ impl Occurrence {
         format!("{file}:{}:{}{inside}", self.line, self.column)
     }
 
-    /// Whether it is to be changed.
+    /// Whether a rewrite changes it.
     pub fn is_change(&self) -> bool {
-        matches!(self.meaning, Meaning::Known { .. })
+        matches!(self.meaning, ReferenceMeaning::Known { .. })
     }
 }

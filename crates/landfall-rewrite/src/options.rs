@@ -1,8 +1,8 @@
-//! What a rewrite changes besides names.
+//! The options of a rewrite.
 
-/// What a rewrite changes besides names.
+/// What a rewrite changes besides the names of known references.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct RewriteOptions {
     /// Rewrite references in comments too.
     pub comments: bool,
     /// Add the locked digest to references that have only a tag.

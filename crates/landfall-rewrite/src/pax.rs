@@ -1,6 +1,6 @@
-//! PAX records: what the header of a tar has no room for.
+//! PAX records: the extended headers of tar.
 
-/// The `path` of `records`, where they have one.
+/// The value of the record `path`.
 pub(super) fn path(records: &[u8]) -> Option<String> {
     let mut records = tar::PaxExtensions::new(records).filter_map(Result::ok);
     records
@@ -8,7 +8,7 @@ pub(super) fn path(records: &[u8]) -> Option<String> {
         .map(|record| String::from_utf8_lossy(record.value_bytes()).into())
 }
 
-/// `records` with another `size`, where they have one.
+/// The same records with another `size`, if they have one.
 pub(super) fn with_size(records: &[u8], size: usize) -> Vec<u8> {
     let mut new = Vec::with_capacity(records.len());
     for record in tar::PaxExtensions::new(records).filter_map(Result::ok) {
@@ -23,7 +23,7 @@ pub(super) fn with_size(records: &[u8], size: usize) -> Vec<u8> {
     new
 }
 
-/// Adds `<length> <key>=<value>`. The length counts its own digits, too.
+/// Adds `<length> <key>=<value>`. The length includes its own digits (POSIX.1-2017, pax).
 fn add(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     let rest = key.len() + value.len() + " =\n".len();
     let mut len = rest;

@@ -1,39 +1,40 @@
-//! The grammar of keys that name a part of a reference: `registry`, `repository`, `tag` and
-//! `digest`, also with a shared beginning (`imageRepository`, `imageTag`) and in other words
-//! (`hub`, `sha`).
+//! Recognizes keys that name a part of a reference: `registry`, `repository`, `tag` and `digest`,
+//! also with a common prefix (`imageRepository`, `imageTag`) or other names (`hub`, `sha`).
 
 use super::notation::pin;
-use super::yaml::{Document, Entry, Node};
+use super::yaml::{YamlDocument, YamlEntry, position_of};
 use landfall_model::has_host;
 use std::collections::BTreeMap;
 
-/// A part of a reference, by the end of its key.
+/// The part of a reference that a key names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
+pub(crate) enum PartKind {
     Registry,
     Repository,
     Tag,
     Digest,
 }
 
-const ENDINGS: [(&str, Part); 9] = [
-    // kustomize: what replaces the image that `name` says; before the `tag` that it ends in
-    ("newname", Part::Repository),
-    ("newtag", Part::Tag),
-    ("registry", Part::Registry),
-    ("repository", Part::Repository),
-    ("repo", Part::Repository),
-    ("tag", Part::Tag),
-    ("digest", Part::Digest),
-    ("sha", Part::Digest),
-    ("hub", Part::Registry),
+const ENDINGS: [(&str, PartKind); 9] = [
+    // of kustomize; `newtag` comes before `tag`, in which it ends
+    ("newname", PartKind::Repository),
+    ("newtag", PartKind::Tag),
+    ("registry", PartKind::Registry),
+    ("repository", PartKind::Repository),
+    ("repo", PartKind::Repository),
+    ("tag", PartKind::Tag),
+    ("digest", PartKind::Digest),
+    ("sha", PartKind::Digest),
+    ("hub", PartKind::Registry),
 ];
 
-/// The parts that stand in one mapping under keys with one beginning: where each is in the mapping.
-pub(crate) type Group = BTreeMap<Part, usize>;
+/// The parts of one reference: the position of each in its mapping. Their keys have the same
+/// prefix.
+pub(crate) type PartGroup = BTreeMap<PartKind, usize>;
 
-/// `imageTag` is (`image`, the tag), `tag` is (nothing, the tag), `vintag` is no part.
-pub(crate) fn part(key: &str) -> Option<(String, Part)> {
+/// The prefix and the part that a key names: `imageTag` is (`image`, the tag), `tag` is (empty, the
+/// tag), `vintag` is `None`.
+pub(crate) fn part(key: &str) -> Option<(String, PartKind)> {
     let last = key.bytes().next_back()?.to_ascii_lowercase();
     let ending = ENDINGS
         .iter()
@@ -52,124 +53,142 @@ pub(crate) fn part(key: &str) -> Option<(String, Part)> {
     })
 }
 
-/// Whether a value under the key of a registry is none, but a reference with a tag or digest.
+/// Whether the value of a registry key is not a registry, but a reference with a tag or digest.
 fn is_whole(text: &str) -> bool {
     text.contains('/') && !pin(text.trim()).is_empty()
 }
 
-/// The references in parts of a mapping that stands under `under`.
-pub(crate) fn groups(
-    entries: &[Entry<'_>],
+/// The split references of a mapping under the key `under`.
+pub(crate) fn part_groups(
+    entries: &[YamlEntry<'_>],
     under: Option<&str>,
-    document: &Document<'_>,
-) -> Vec<Group> {
-    let mut groups: BTreeMap<String, Group> = BTreeMap::new();
-    for (at, (key, value)) in entries.iter().enumerate() {
-        let Some(key) = key.scalar() else { continue };
-        let Some((stem, part)) = part(&key.value) else {
+    document: &YamlDocument<'_>,
+) -> Vec<PartGroup> {
+    let mut groups: BTreeMap<String, PartGroup> = BTreeMap::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let Some((stem, part)) = entry.key.scalar().and_then(|key| part(&key.value)) else {
             continue;
         };
-        let fits = |text: &str| part != Part::Registry || !is_whole(text);
-        if document.text(value).is_some_and(fits) {
+        let Some(text) = document.text(&entry.value) else {
+            continue;
+        };
+        if part != PartKind::Registry || !is_whole(text) {
             groups.entry(stem).or_default().entry(part).or_insert(at);
         }
     }
     if groups.is_empty() {
         return Vec::new();
     }
-    let find = |name: &str| {
-        let is_it = |key: &Node<'_>| key.scalar().is_some_and(|key| key.value == name);
-        entries
-            .iter()
-            .position(|(key, value)| is_it(key) && document.text(value).is_some())
-    };
-    // `image` beside a `registry` or `tag`, or an `imageTag`, is the repository
-    if let Some(at) = find("image") {
-        // `imageRegistry` and `tag` beside it are parts of the same
-        if let (true, Some(more)) = (groups.contains_key(""), groups.get("image").cloned())
-            && !more.contains_key(&Part::Repository)
-            && let Some(group) = groups.get_mut("")
+    // beside a `registry`, `tag` or `imageTag`, `image` is the repository
+    if let Some(at) = text_position(entries, "image", document) {
+        add_image(&mut groups, at);
+    }
+    if let Some(group) = groups.get_mut("") {
+        let has_registry = group.contains_key(&PartKind::Registry);
+        let has_tag = group.contains_key(&PartKind::Tag);
+        // so is `name`, beside a `registry` or under a key that is named after an image
+        let in_image = under.is_some_and(|key| key.to_ascii_lowercase().ends_with("image"));
+        if let Some(at) = text_position(entries, "name", document)
+            && (has_registry || (in_image && has_tag))
         {
-            more.into_iter()
-                .for_each(|(part, at)| _ = group.entry(part).or_insert(at));
-            groups.remove("image");
+            group.entry(PartKind::Repository).or_insert(at);
         }
-        let fits = |stem: &&str| {
-            groups
-                .get(*stem)
-                .is_some_and(|g| !g.contains_key(&Part::Repository))
-        };
-        if let Some(group) = ["", "image"]
-            .iter()
-            .find(|stem| fits(stem))
-            .and_then(|s| groups.get_mut(*s))
+        // beside `registry` and `image`, `version` is the tag (Calico)
+        if let Some(at) = text_position(entries, "version", document)
+            && has_registry
+            && group.contains_key(&PartKind::Repository)
+            && !group.contains_key(&PartKind::Digest)
         {
-            group.insert(Part::Repository, at);
+            group.entry(PartKind::Tag).or_insert(at);
         }
     }
-    // `name` beside a `registry` is it, too, and in what is named after an image
-    let in_image = under.is_some_and(|key| key.to_ascii_lowercase().ends_with("image"));
-    if let (Some(at), Some(group)) = (find("name"), groups.get_mut("")) {
-        let sure =
-            group.contains_key(&Part::Registry) || (in_image && group.contains_key(&Part::Tag));
-        if sure && !group.contains_key(&Part::Repository) {
-            group.insert(Part::Repository, at);
-        }
-    }
-    // `version` beside `registry` and `image` is the tag (Calico)
-    if let (Some(at), Some(group)) = (find("version"), groups.get_mut("")) {
-        let rest = [Part::Registry, Part::Repository]
-            .iter()
-            .all(|part| group.contains_key(part));
-        if rest && !group.contains_key(&Part::Tag) && !group.contains_key(&Part::Digest) {
-            group.insert(Part::Tag, at);
-        }
-    }
-    chart_forms(&mut groups, entries, document);
+    apply_chart_conventions(&mut groups, entries, document);
     groups.into_values().collect()
 }
 
-/// What charts make of the same keys.
-fn chart_forms(
-    groups: &mut BTreeMap<String, Group>,
-    entries: &[Entry<'_>],
-    document: &Document<'_>,
+/// Adds the entry `at`, whose key is `image`, as the repository of a group without one.
+fn add_image(groups: &mut BTreeMap<String, PartGroup>, at: usize) {
+    // `imageRegistry` and `tag` then belong to one reference
+    if groups.contains_key("")
+        && let Some(image) = groups.remove("image")
+    {
+        if image.contains_key(&PartKind::Repository) {
+            groups.insert("image".into(), image);
+        } else {
+            let group = groups.entry(String::new()).or_default();
+            for (part, at) in image {
+                group.entry(part).or_insert(at);
+            }
+        }
+    }
+    for stem in ["", "image"] {
+        if let Some(group) = groups.get_mut(stem)
+            && !group.contains_key(&PartKind::Repository)
+        {
+            group.insert(PartKind::Repository, at);
+            return;
+        }
+    }
+}
+
+/// The position of the entry `key`, if its value is a text.
+fn text_position(
+    entries: &[YamlEntry<'_>],
+    key: &str,
+    document: &YamlDocument<'_>,
+) -> Option<usize> {
+    entries
+        .iter()
+        .position(|entry| entry.key.is_text(key) && document.text(&entry.value).is_some())
+}
+
+/// Applies conventions of certain charts.
+fn apply_chart_conventions(
+    groups: &mut BTreeMap<String, PartGroup>,
+    entries: &[YamlEntry<'_>],
+    document: &YamlDocument<'_>,
 ) {
-    let find = |name: &str| {
-        let value = entries
-            .iter()
-            .position(|(key, _)| key.scalar().is_some_and(|key| key.value == name))?;
-        Some((value, document.text(&entries[value].1)?.trim()))
-    };
-    // a prefix that the images share, and the tag that they have (Strimzi)
+    // Strimzi: a prefix and a tag that all images share
     groups.remove(DEFAULT_IMAGE);
-    // the registry of those that have none (Kyverno)
+    // Kyverno: the registry of images without their own
     let default = groups
         .get("default")
-        .and_then(|group| group.get(&Part::Registry))
+        .and_then(|group| group.get(&PartKind::Registry))
         .copied();
     let Some(group) = groups.get_mut("") else {
         return;
     };
-    if let (Some(default), true) = (default, group.contains_key(&Part::Repository)) {
-        group.entry(Part::Registry).or_insert(default);
+    let Some(&repository) = group.get(&PartKind::Repository) else {
+        return;
+    };
+    if let Some(default) = default {
+        group.entry(PartKind::Registry).or_insert(default);
     }
-    // `repository` is all that stands before the name in `image` (NVIDIA's GPU operator)
-    if let (Some(&prefix), Some((name, text))) = (group.get(&Part::Repository), find("image"))
-        && !group.contains_key(&Part::Registry)
-        && is_prefix_of(document.text(&entries[prefix].1).unwrap_or_default(), text)
+    if group.contains_key(&PartKind::Registry) {
+        return;
+    }
+    // NVIDIA's GPU operator: `repository` is everything before the name in `image`
+    let Some(image) = position_of(entries, "image") else {
+        return;
+    };
+    let name = document.text(&entries[image].value).unwrap_or_default();
+    let prefix = document.text(&entries[repository].value);
+    if !is_prefix_of(prefix.unwrap_or_default(), name.trim()) {
+        return;
+    }
+    group.insert(PartKind::Registry, repository);
+    group.insert(PartKind::Repository, image);
+    if let Some(version) = position_of(entries, "version")
+        && document.text(&entries[version].value).is_some()
     {
-        group.extend([(Part::Registry, prefix), (Part::Repository, name)]);
-        if let Some((version, _)) = find("version") {
-            group.entry(Part::Tag).or_insert(version);
-        }
+        group.entry(PartKind::Tag).or_insert(version);
     }
 }
 
-/// The beginning of the keys with which Strimzi names a prefix of images, in lower case.
+/// The prefix of Strimzi's keys for the defaults of all images, in lower case.
 const DEFAULT_IMAGE: &str = "defaultimage";
 
-/// Whether `repository` and `image` of one mapping are the beginning and the end of a name.
+/// Whether `repository` and `image` of one mapping are the first and the last part of a name.
 pub(crate) fn is_prefix_of(repository: &str, image: &str) -> bool {
     has_host(&format!("{repository}/x")) && !image.is_empty() && !image.contains(['/', ':', '@'])
 }

@@ -55,7 +55,7 @@ fn behind_another_registry_a_name_is_not_that_of_docker_hub() {
 
 #[test]
 fn a_registry_beside_a_short_name_in_a_template_is_seen() {
-    let reason = "a registry stands beside it";
+    let reason = "it has a registry in another line";
     for (before, after) in [
         ("  registry: other.io\n", ""),
         ("", "  hub: {{ .x }}\n"),
@@ -116,14 +116,17 @@ fn what_holds_a_whole_reference_is_no_registry() {
 
 #[test]
 fn a_tag_that_cannot_be_read_leaves_a_short_name_too() {
-    stays("{image: nginx, tag: '{{ .x }}'}", "tag or digest is none");
+    stays(
+        "{image: nginx, tag: '{{ .x }}'}",
+        "tag or digest is not valid",
+    );
     stays(
         "{repository: nginx, tag: '{{ .x }}'}",
-        "tag or digest is none",
+        "tag or digest is not valid",
     );
     stays(
         "{registry: docker.io, image: nginx, tag: '{{ .x }}'}",
-        "tag or digest is none",
+        "tag or digest is not valid",
     );
 }
 

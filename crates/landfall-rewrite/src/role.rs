@@ -1,16 +1,16 @@
-//! The role of a reference: what the place where it stands says about it.
+//! The role of a reference: what its position says about it.
 
 use serde::Serialize;
 
-/// The role of a reference. It decides what a missing tag means.
+/// The role of a reference, which decides what a missing tag means.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// The `image` of a container or of an image volume: no tag means `latest`.
+pub enum ReferenceRole {
+    /// The `image` of a container or an image volume. Without a tag, it means `latest`.
     Container,
-    /// Another key that is named after an image.
+    /// The value of another key that is named after an image.
     Image,
-    /// A reference in parts; where it has no tag, the tag is set elsewhere.
+    /// A reference in parts. Without a tag, the tag is set elsewhere.
     Repository,
     /// The prefix that several references share, such as `global.imageRegistry`.
     Prefix,
@@ -21,13 +21,16 @@ pub enum Role {
     Text,
     /// A literal in the call of a template: `{{ image "a/b:1" }}`.
     Literal,
-    /// A URL.
+    /// The URL of a file.
     Url,
 }
 
-impl Role {
-    /// Whether what stands there is an image, whatever it looks like.
+impl ReferenceRole {
+    /// Whether the position requires an image, whatever the value looks like.
     pub fn is_image(self) -> bool {
-        matches!(self, Role::Container | Role::Image | Role::Repository)
+        matches!(
+            self,
+            ReferenceRole::Container | ReferenceRole::Image | ReferenceRole::Repository
+        )
     }
 }

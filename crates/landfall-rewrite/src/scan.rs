@@ -1,35 +1,40 @@
-//! The two verbs: scan a text for references, and rewrite those that are known.
+//! The two entry points: scan a text for references, and rewrite those that are known.
 
 use super::index::ReferenceIndex;
-use super::options::Options;
+use super::options::RewriteOptions;
 use super::scan_result::ScanResult;
-use super::scanner::Scanner;
-use super::settings::Settings;
+use super::scanner::ReferenceScanner;
+use super::settings::ScanSettings;
 use super::shapes::SHAPES;
-use super::syntax::Syntax;
+use super::syntax::TextSyntax;
 use super::walk;
 use landfall_model::Limits;
 
-/// A text after rewriting, and what was found in it.
+/// A rewritten text, and the references that were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rewritten {
-    /// The new text; the old one where nothing was changed.
+pub struct RewriteResult {
+    /// The new text; the old one if nothing changed.
     pub text: String,
-    /// The references in the old text that concern something locked.
+    /// The references in the old text that concern locked items.
     pub scan: ScanResult,
 }
 
-/// Every reference in `text`, known or not: what [`rewrite`] changes and leaves, and everything
-/// else that stands where an image does.
-pub fn scan(text: &str, syntax: Syntax, index: &ReferenceIndex) -> ScanResult {
-    run(text, syntax, index, Options::default(), true)
+/// Finds every reference in `text`, known or not: those that [`rewrite`] changes or leaves, and all
+/// other values in places where images are named.
+pub fn scan(text: &str, syntax: TextSyntax, index: &ReferenceIndex) -> ScanResult {
+    run(text, syntax, index, RewriteOptions::default(), true)
 }
 
-/// Rewrites every reference in `text` that is known. What cannot be changed without changing more
-/// is left.
-pub fn rewrite(text: &str, syntax: Syntax, index: &ReferenceIndex, options: Options) -> Rewritten {
+/// Rewrites every known reference in `text`. A reference that cannot be changed without changing
+/// more than that is left.
+pub fn rewrite(
+    text: &str,
+    syntax: TextSyntax,
+    index: &ReferenceIndex,
+    options: RewriteOptions,
+) -> RewriteResult {
     let scan = run(text, syntax, index, options, false);
-    Rewritten {
+    RewriteResult {
         text: scan.apply(text),
         scan,
     }
@@ -37,23 +42,23 @@ pub fn rewrite(text: &str, syntax: Syntax, index: &ReferenceIndex, options: Opti
 
 fn run(
     text: &str,
-    syntax: Syntax,
+    syntax: TextSyntax,
     index: &ReferenceIndex,
-    options: Options,
+    options: RewriteOptions,
     report_unknown: bool,
 ) -> ScanResult {
-    let settings = Settings {
+    let settings = ScanSettings {
         index,
         options,
         report_unknown,
         limits: Limits::default(),
     };
-    let scanner = Scanner {
+    let scanner = ReferenceScanner {
         settings,
         read_document: |scanner, text, depth| walk::read(scanner, SHAPES, text, depth),
     };
     scanner
         .scan(text, syntax, 0)
         .with_lines(text)
-        .without_literals()
+        .without_secret_literals()
 }

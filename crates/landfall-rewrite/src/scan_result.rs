@@ -1,6 +1,6 @@
-//! The result of a scan: the occurrences in a text and how the text was read.
+//! The result of a scan: the references in a text, and how the text was read.
 
-use super::edit::{self, Edit};
+use super::edit::{self, TextEdit};
 use super::occurrence::Occurrence;
 use landfall_model::document::LineIndex;
 use serde::Serialize;
@@ -12,25 +12,25 @@ use std::ops::Range;
 pub enum ReadAs {
     /// As YAML, which includes JSON.
     Yaml,
-    /// Word by word.
+    /// Word by word, as text.
     Text,
-    /// Not at all: it contains no word of the lock.
+    /// Not at all, because it contains no word of the lock.
     Nothing,
 }
 
-/// Everything that a scan found in a text, in the order of the text.
+/// The findings of a scan, in the order of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanResult {
-    /// The references.
+    /// The references that were found.
     pub found: Vec<Occurrence>,
     /// How the text was read.
     pub read_as: ReadAs,
-    /// The byte ranges of values in Secrets.
+    /// The byte ranges of values in Secrets, which must not be printed.
     pub secrets: Vec<Range<usize>>,
 }
 
 impl ScanResult {
-    /// The result for a text that holds nothing of the lock.
+    /// The result for a text that was not read.
     pub fn nothing() -> ScanResult {
         ScanResult {
             found: Vec::new(),
@@ -39,12 +39,12 @@ impl ScanResult {
         }
     }
 
-    /// All edits, in the order of the text.
-    pub fn edits(&self) -> Vec<&Edit> {
+    /// The edits of all references, in the order of the text.
+    pub fn edits(&self) -> Vec<&TextEdit> {
         sorted_edits(&self.found)
     }
 
-    /// Sorts the occurrences by offset, and counts their lines and columns in `text`.
+    /// Sorts the occurrences by offset, and sets their lines and columns in `text`.
     pub fn with_lines(mut self, text: &str) -> ScanResult {
         self.found.sort_by_key(|occurrence| occurrence.at);
         if !self.found.is_empty() {
@@ -56,9 +56,9 @@ impl ScanResult {
         self
     }
 
-    /// Of references in Secrets, leaves away what stands in a template's calls: a literal there may
-    /// be a password.
-    pub fn without_literals(mut self) -> ScanResult {
+    /// Truncates references in Secrets at the first template call, because a literal in the call
+    /// may be a password.
+    pub fn without_secret_literals(mut self) -> ScanResult {
         self.secrets.sort_by_key(|secret| secret.start);
         let mut secrets = self.secrets.iter().peekable();
         let mut end = 0;
@@ -66,7 +66,9 @@ impl ScanResult {
             while let Some(secret) = secrets.next_if(|secret| secret.start <= occurrence.at) {
                 end = end.max(secret.end);
             }
-            if let (true, Some(call)) = (occurrence.at < end, occurrence.written.find("{{")) {
+            if occurrence.at < end
+                && let Some(call) = occurrence.written.find("{{")
+            {
                 occurrence.written.truncate(call + 2);
                 occurrence.written.push('…');
             }
@@ -74,14 +76,14 @@ impl ScanResult {
         self
     }
 
-    /// `text` with all edits applied.
+    /// Applies all edits to `text`.
     pub fn apply(&self, text: &str) -> String {
         edit::apply(&self.edits(), text, 0..text.len())
     }
 }
 
-/// The edits of all of `found`, in the order of the text.
-pub(crate) fn sorted_edits(found: &[Occurrence]) -> Vec<&Edit> {
+/// The edits of all occurrences, in the order of the text.
+pub(crate) fn sorted_edits(found: &[Occurrence]) -> Vec<&TextEdit> {
     let mut edits: Vec<_> = found
         .iter()
         .flat_map(|occurrence| &occurrence.edits)

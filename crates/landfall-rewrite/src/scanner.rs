@@ -1,30 +1,31 @@
-//! The scanner: which reader a text gets, and how deep texts within texts are read.
+//! The scanner decides how a text is read, and how deeply texts within texts are read.
 
-use super::role::Role;
+use super::role::ReferenceRole;
 use super::scan_result::{ReadAs, ScanResult};
-use super::settings::Settings;
-use super::syntax::Syntax;
-use super::text::{self, Lines};
+use super::settings::ScanSettings;
+use super::syntax::TextSyntax;
+use super::text::{self, TextLines};
 
-/// Reads a document that is nested in so many texts; `None` where the text is not one.
-pub(crate) type ReadDocument = fn(&Scanner<'_>, &str, usize) -> Option<ScanResult>;
+/// Reads a document that is nested in this many texts. `None` if the text is not a document.
+pub(crate) type ReadDocument = fn(&ReferenceScanner<'_>, &str, usize) -> Option<ScanResult>;
 
 /// Scans texts, and the texts within their values.
 #[derive(Clone, Copy)]
-pub(crate) struct Scanner<'i> {
-    pub settings: Settings<'i>,
-    /// Reads documents. It calls the scanner again for texts within values.
+pub(crate) struct ReferenceScanner<'i> {
+    pub settings: ScanSettings<'i>,
+    /// Reads documents. A function pointer, because `walk` imports the scanner and calls it again
+    /// for texts within values.
     pub read_document: ReadDocument,
 }
 
-impl Scanner<'_> {
+impl ReferenceScanner<'_> {
     /// Scans `text`, which is nested in `depth` other texts. With the edits applied, it reads as
-    /// before except for them.
-    pub(crate) fn scan(&self, text: &str, syntax: Syntax, depth: usize) -> ScanResult {
+    /// before except for the changed references.
+    pub(crate) fn scan(&self, text: &str, syntax: TextSyntax, depth: usize) -> ScanResult {
         if !self.settings.may_report(text) {
             return ScanResult::nothing();
         }
-        if syntax == Syntax::Document
+        if syntax == TextSyntax::Document
             && depth < self.settings.limits.embedded_depth
             && let Some(result) = (self.read_document)(self, text, depth)
         {
@@ -32,32 +33,33 @@ impl Scanner<'_> {
         }
         let secrets = text::secrets(text);
         ScanResult {
-            found: text::scan(&self.settings, text, Lines::Many, Role::Text),
+            found: text::scan(&self.settings, text, TextLines::Many, ReferenceRole::Text),
             read_as: ReadAs::Text,
             secrets,
         }
     }
 
-    /// Scans the value of a scalar, nested `depth` deep: as a document where it is a `block` or
-    /// looks like one, else word by word. `role` is that of the value as a whole.
+    /// Scans the value of a scalar, which is nested in `depth` texts: as a document if it is a
+    /// block scalar (`block`) or looks like a document, else word by word. `role` is that of the
+    /// whole value.
     pub(crate) fn scan_value(
         &self,
         value: &str,
         block: bool,
-        role: Role,
+        role: ReferenceRole,
         depth: usize,
     ) -> ScanResult {
         let trimmed = value.trim();
-        // `{{ call }}` is no JSON
+        // `{{ call }}` is a template, not JSON
         let flow = trimmed.starts_with(['{', '[']) && !trimmed.starts_with("{{");
         if block || flow || trimmed.contains('\n') {
-            return self.scan(value, Syntax::Document, depth);
+            return self.scan(value, TextSyntax::Document, depth);
         }
-        // most are prose
+        // most values are prose, which need not be split into words
         if !self.settings.may_report(value) {
             return ScanResult::nothing();
         }
-        let found = text::scan(&self.settings, value, Lines::One, role);
+        let found = text::scan(&self.settings, value, TextLines::One, role);
         ScanResult {
             found,
             read_as: ReadAs::Text,

@@ -1,31 +1,37 @@
-//! A source map of a scalar: which bytes of the text each part of its value comes from, so that a
-//! part can be replaced in place, whatever quotes, folds and indentation surround it.
+//! Maps the value of a scalar to the bytes of the text that it was read from, so that a part of the
+//! value can be replaced in place, whatever quotes, folds and indentation surround it.
 
-use super::edit::Edit;
-use super::yaml::Scalar;
-use granit_parser::ScalarStyle;
+use super::edit::TextEdit;
+use super::yaml::{ScalarStyle, YamlScalar};
 use std::ops::Range;
 
-/// A part of a value, and the bytes that it is read from.
+/// A part of a value, and the bytes that it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Piece {
+struct SourcePiece {
     value: Range<usize>,
     source: Range<usize>,
+}
+
+impl SourcePiece {
+    /// Whether each byte of the value comes from one byte of the text.
+    fn is_verbatim(&self) -> bool {
+        self.value.len() == self.source.len()
+    }
 }
 
 /// The source map of one scalar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SourceMap {
-    /// In order. Parts of the value that lie between pieces are white space that was folded.
-    pieces: Vec<Piece>,
+    /// The pieces in order. Between them, the value has white space that was folded.
+    pieces: Vec<SourcePiece>,
     style: ScalarStyle,
-    /// What stands before each line but the first of a literal block.
+    /// The indentation of each line but the first of a literal block.
     indent: usize,
 }
 
 impl SourceMap {
-    /// How `scalar` of `source` is spelled; `None` where that cannot be made out.
-    pub(super) fn of(source: &str, scalar: &Scalar<'_>) -> Option<SourceMap> {
+    /// The map of `scalar` in `source`. `None` if its notation is not understood.
+    pub(super) fn of(source: &str, scalar: &YamlScalar<'_>) -> Option<SourceMap> {
         let span = match scalar.style {
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
                 scalar.span.start + 1..scalar.span.end.checked_sub(1)?
@@ -39,7 +45,7 @@ impl SourceMap {
             indent: 0,
         };
         if bytes == &*scalar.value {
-            source_map.pieces.push(Piece {
+            source_map.pieces.push(SourcePiece {
                 value: 0..bytes.len(),
                 source: span,
             });
@@ -63,13 +69,13 @@ impl SourceMap {
             {
                 (last.value.end, last.source.end) = (value.end, source.end);
             }
-            _ => self.pieces.push(Piece { value, source }),
+            _ => self.pieces.push(SourcePiece { value, source }),
         }
     }
 
-    /// Line by line: each is the value's, after the indentation.
+    /// Maps a literal block line by line: each line of the value follows the indentation.
     fn literal(&mut self, source: &str, value: &str, base: usize) -> Option<()> {
-        // blank lines at the beginning stand before the span
+        // the span begins after blank lines at the beginning
         let mut at = value.len() - value.trim_start_matches('\n').len();
         let mut from = 0;
         for line in value[at..].split_inclusive('\n') {
@@ -96,14 +102,15 @@ impl SourceMap {
         Some(())
     }
 
-    /// Word by word: the white space between them is folded.
+    /// Maps a folded block word by word: the white space between words is folded.
     fn words(&mut self, source: &str, value: &str, base: usize) -> Option<()> {
-        let (mut words, mut raws) = (spans(value), spans(source));
+        let mut words = spans(value);
+        let mut raws = spans(source);
         loop {
             match (words.next(), raws.next()) {
                 (None, None) => return Some(()),
                 (Some(word), Some(raw)) if value[word.clone()] == source[raw.clone()] => {
-                    self.pieces.push(Piece {
+                    self.pieces.push(SourcePiece {
                         value: word,
                         source: base + raw.start..base + raw.end,
                     });
@@ -113,9 +120,10 @@ impl SourceMap {
         }
     }
 
-    /// Character by character, with the escapes of quoted scalars and folded line breaks.
+    /// Maps a plain or quoted scalar character by character, with escapes and folded line breaks.
     fn flow(&mut self, source: &str, value: &str, base: usize) -> Option<()> {
-        let (mut from, mut at) = (0, 0);
+        let mut from = 0;
+        let mut at = 0;
         while from < source.len() {
             let rest = &source[from..];
             let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
@@ -126,7 +134,7 @@ impl SourceMap {
                 } else {
                     "\n".repeat(breaks - 1)
                 };
-                // after an escaped line break nothing is left of the others
+                // an escaped line break also removes the line breaks that follow it
                 at += if value[at..].starts_with(&folded) {
                     folded.len()
                 } else {
@@ -137,7 +145,7 @@ impl SourceMap {
             }
             if self.style == ScalarStyle::SingleQuoted && rest.starts_with("''") {
                 value[at..].starts_with('\'').then_some(())?;
-                self.pieces.push(Piece {
+                self.pieces.push(SourcePiece {
                     value: at..at + 1,
                     source: base + from..base + from + 2,
                 });
@@ -149,7 +157,7 @@ impl SourceMap {
                 let new: String = read.into_iter().collect();
                 value[at..].starts_with(&new).then_some(())?;
                 if !new.is_empty() {
-                    self.pieces.push(Piece {
+                    self.pieces.push(SourcePiece {
                         value: at..at + new.len(),
                         source: base + from..base + from + taken,
                     });
@@ -182,42 +190,41 @@ impl SourceMap {
         )
     }
 
-    /// The bytes that the part `range` of the value is read from, or why it has none of its own.
+    /// The bytes that the part `range` of the value was read from. An error is the reason why it has no
+    /// bytes of its own.
     fn bytes(&self, range: &Range<usize>) -> Result<Range<usize>, &'static str> {
-        let holds = |piece: &&Piece, at: usize| piece.value.start <= at && at < piece.value.end;
-        let find = |at: usize| {
-            let after = self.pieces.partition_point(|piece| piece.value.start <= at);
-            self.pieces
-                .get(after.checked_sub(1)?)
-                .filter(|piece| holds(piece, at))
-        };
-        let cut = "a part of an escape";
+        const CUT: &str = "a part of an escape";
         if range.is_empty() {
-            return self.offset(range.start).map(|at| at..at).ok_or(cut);
+            return self.offset(range.start).map(|at| at..at).ok_or(CUT);
         }
-        let (first, last) = (
-            find(range.start).ok_or(cut)?,
-            find(range.end - 1).ok_or(cut)?,
-        );
-        let verbatim = |piece: &Piece| piece.value.len() == piece.source.len();
+        let first = self.piece_at(range.start).ok_or(CUT)?;
+        let last = self.piece_at(range.end - 1).ok_or(CUT)?;
         let start = match range.start - first.value.start {
             0 => first.source.start,
-            into if verbatim(first) => first.source.start + into,
-            _ => return Err(cut),
+            into if first.is_verbatim() => first.source.start + into,
+            _ => return Err(CUT),
         };
         let end = match last.value.end - range.end {
             0 => last.source.end,
-            before if verbatim(last) => last.source.end - before,
-            _ => return Err(cut),
+            before if last.is_verbatim() => last.source.end - before,
+            _ => return Err(CUT),
         };
         Ok(start..end)
     }
 
-    /// The edit of `source` that makes `change` in the value; an error says why there is none. Line
-    /// breaks in the new text are those of a literal block.
-    pub(super) fn edit(&self, source: &str, change: &Edit) -> Result<Edit, &'static str> {
+    /// The piece that contains the byte `at` of the value.
+    fn piece_at(&self, at: usize) -> Option<&SourcePiece> {
+        let after = self.pieces.partition_point(|piece| piece.value.start <= at);
+        let piece = self.pieces.get(after.checked_sub(1)?)?;
+        piece.value.contains(&at).then_some(piece)
+    }
+
+    /// The edit of `source` that makes `change` in the value. An error is the reason why there is
+    /// none. A new text with line breaks is written as in a literal block.
+    pub(super) fn edit(&self, source: &str, change: &TextEdit) -> Result<TextEdit, &'static str> {
         let span = self.bytes(&change.span)?;
-        let (old, new) = (&source[span.clone()], &*change.bytes);
+        let old = &source[span.clone()];
+        let new = &*change.bytes;
         if old.contains('\n') && self.style != ScalarStyle::Literal {
             return Err("it is written over several lines");
         }
@@ -237,11 +244,11 @@ impl SourceMap {
             }
             _ => new.to_owned(),
         };
-        Ok(Edit { span, bytes })
+        Ok(TextEdit { span, bytes })
     }
 }
 
-/// The words of a text: what stands between white space.
+/// The words of a text, separated by white space.
 fn spans(text: &str) -> impl Iterator<Item = Range<usize>> {
     let start = text.as_ptr() as usize;
     text.split_ascii_whitespace().map(move |word| {
@@ -250,49 +257,47 @@ fn spans(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// What the escape at the beginning of `text` reads as, and how long it is (YAML 1.2.2, 5.7).
+/// The character that the escape at the beginning of `text` reads as, and the length of the escape
+/// (YAML 1.2.2, 5.7). An escaped line break reads as nothing.
 fn escape(text: &str) -> Option<(Option<char>, usize)> {
     let sign = text[1..].chars().next()?;
-    let hex = |digits: usize| {
-        let code = u32::from_str_radix(text.get(2..2 + digits)?, 16).ok()?;
-        // JSON has what lies beyond the first plane as two escapes
-        if digits == 4 && (0xd800..0xdc00).contains(&code) {
-            let low = u32::from_str_radix(
-                text.get(8..12).filter(|_| text[6..].starts_with("\\u"))?,
-                16,
-            )
-            .ok()?;
-            let code = 0x10000 + ((code - 0xd800) << 10) + low.checked_sub(0xdc00)?;
-            return Some((Some(char::from_u32(code)?), 12));
-        }
-        Some((Some(char::from_u32(code)?), 2 + digits))
-    };
-    let one = |read: char| Some((Some(read), 2));
-    match sign {
+    let read = match sign {
         '\r' | '\n' => {
             let rest = text[1..].trim_start_matches('\r').strip_prefix('\n')?;
-            Some((
-                None,
-                text.len() - rest.trim_start_matches([' ', '\t']).len(),
-            ))
+            let length = text.len() - rest.trim_start_matches([' ', '\t']).len();
+            return Some((None, length));
         }
-        'x' => hex(2),
-        'u' => hex(4),
-        'U' => hex(8),
-        '0' => one('\0'),
-        'a' => one('\u{7}'),
-        'b' => one('\u{8}'),
-        't' | '\t' => one('\t'),
-        'n' => one('\n'),
-        'v' => one('\u{b}'),
-        'f' => one('\u{c}'),
-        'r' => one('\r'),
-        'e' => one('\u{1b}'),
-        'N' => one('\u{85}'),
-        '_' => one('\u{a0}'),
-        'L' => one('\u{2028}'),
-        'P' => one('\u{2029}'),
-        ' ' | '"' | '/' | '\\' => one(sign),
-        _ => None,
+        'x' => return hex_escape(text, 2),
+        'u' => return hex_escape(text, 4),
+        'U' => return hex_escape(text, 8),
+        '0' => '\0',
+        'a' => '\u{7}',
+        'b' => '\u{8}',
+        't' | '\t' => '\t',
+        'n' => '\n',
+        'v' => '\u{b}',
+        'f' => '\u{c}',
+        'r' => '\r',
+        'e' => '\u{1b}',
+        'N' => '\u{85}',
+        '_' => '\u{a0}',
+        'L' => '\u{2028}',
+        'P' => '\u{2029}',
+        ' ' | '"' | '/' | '\\' => sign,
+        _ => return None,
+    };
+    Some((Some(read), 2))
+}
+
+/// The character and the length of the escape with this many hexadecimal digits.
+fn hex_escape(text: &str, digits: usize) -> Option<(Option<char>, usize)> {
+    let code = u32::from_str_radix(text.get(2..2 + digits)?, 16).ok()?;
+    // JSON writes characters beyond the first plane as a surrogate pair of escapes
+    if digits == 4 && (0xd800..0xdc00).contains(&code) {
+        let low = text.get(6..12)?.strip_prefix("\\u")?;
+        let low = u32::from_str_radix(low, 16).ok()?;
+        let code = 0x10000 + ((code - 0xd800) << 10) + low.checked_sub(0xdc00)?;
+        return Some((Some(char::from_u32(code)?), 12));
     }
+    Some((Some(char::from_u32(code)?), 2 + digits))
 }

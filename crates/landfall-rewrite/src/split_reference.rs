@@ -1,93 +1,94 @@
-//! A split reference: the parts that stand in one mapping, put together.
+//! Joins the parts of split references.
 
-use super::reference_parts::{Group, Part, groups, part};
-use super::yaml::{Document, Entry, Node, Scalar};
+use super::reference_parts::{PartGroup, PartKind, part, part_groups};
+use super::yaml::{YamlDocument, YamlEntry, YamlNode, YamlScalar, position_of};
 use landfall_model::ImageRef;
 
-/// A part of a split reference: where it stands, and its text without blanks around it.
-pub(crate) type Value<'s> = (&'s Node<'s>, &'s str);
+/// A part of a split reference.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartValue<'s> {
+    pub(crate) node: &'s YamlNode<'s>,
+    /// Its text without blanks around it.
+    pub(crate) text: &'s str,
+}
 
-/// A split reference put together.
+/// A split reference whose parts were joined.
 pub(crate) struct SplitReference<'s> {
-    pub(super) registry: Option<Value<'s>>,
-    pub(crate) repository: Value<'s>,
-    pub(super) tag: Option<Value<'s>>,
-    pub(super) digest: Option<Value<'s>>,
-    /// Where a digest can be added: an empty value between quotes.
-    pub(super) room: Option<&'s Scalar<'s>>,
+    pub(super) registry: Option<PartValue<'s>>,
+    pub(crate) repository: PartValue<'s>,
+    pub(super) tag: Option<PartValue<'s>>,
+    pub(super) digest: Option<PartValue<'s>>,
+    /// An empty quoted value to which a digest can be added.
+    pub(super) room: Option<&'s YamlScalar<'s>>,
     /// `registry/repository`, or the repository alone.
     pub(super) base: String,
     /// `base` with tag and digest.
     pub(crate) whole: String,
-    /// Whether another mapping is merged in and may supply a missing part.
+    /// Whether a merged mapping (`<<`) may supply a missing part.
     pub(super) merged: bool,
 }
 
 impl<'s> SplitReference<'s> {
-    /// Those in a mapping that stands under `under`, each with where its parts are in the mapping.
+    /// The split references in a mapping under the key `under`, each with the positions of its
+    /// parts.
     pub(crate) fn all(
-        entries: &'s [Entry<'s>],
+        entries: &'s [YamlEntry<'s>],
         under: Option<&str>,
-        document: &'s Document<'s>,
-    ) -> Vec<(Group, SplitReference<'s>)> {
-        let groups = groups(entries, under, document);
+        document: &'s YamlDocument<'s>,
+    ) -> Vec<(PartGroup, SplitReference<'s>)> {
+        let groups = part_groups(entries, under, document);
         if groups.is_empty() {
             return Vec::new();
         }
-        let merges = entries
-            .iter()
-            .any(|(key, _)| key.scalar().is_some_and(|key| key.value == "<<"));
-        let is_digest = |key: &Node<'_>| {
-            key.scalar()
-                .and_then(|key| part(&key.value))
-                .is_some_and(|(_, part)| part == Part::Digest)
-        };
-        let digests = entries
-            .iter()
-            .filter(|(key, _)| is_digest(key))
-            .filter_map(|(_, value)| value.scalar());
-        let room = digests
+        let merges = position_of(entries, "<<").is_some();
+        let room = entries.iter().find_map(empty_quoted_digest);
+        groups
             .into_iter()
-            .find(|scalar| scalar.value.is_empty() && scalar.span.len() == 2);
-        let one = |group: Group| {
-            let reference = SplitReference::new(entries, &group, document, merges, room)?;
-            Some((group, reference))
-        };
-        groups.into_iter().filter_map(one).collect()
+            .filter_map(|group| {
+                let reference = SplitReference::new(entries, &group, document, merges, room)?;
+                Some((group, reference))
+            })
+            .collect()
     }
 
-    /// `None` where the group has no repository.
+    /// Joins the parts of `group`. `None` if it has no repository.
     fn new(
-        entries: &'s [Entry<'s>],
-        group: &Group,
-        document: &'s Document<'s>,
+        entries: &'s [YamlEntry<'s>],
+        group: &PartGroup,
+        document: &'s YamlDocument<'s>,
         merges: bool,
-        room: Option<&'s Scalar<'s>>,
+        room: Option<&'s YamlScalar<'s>>,
     ) -> Option<SplitReference<'s>> {
-        let value = |part: Part| {
-            let node = &entries[*group.get(&part)?].1;
-            Some((node, document.text(node)?.trim()))
+        let value = |part: PartKind| {
+            let node = &entries[*group.get(&part)?].value;
+            let text = document.text(node)?.trim();
+            Some(PartValue { node, text })
         };
-        let (registry, repository) = (value(Part::Registry), value(Part::Repository)?);
-        let (mut tag, mut digest) = (value(Part::Tag), value(Part::Digest));
+        let registry = value(PartKind::Registry);
+        let repository = value(PartKind::Repository)?;
+        let mut tag = value(PartKind::Tag);
+        let mut digest = value(PartKind::Digest);
         let base = match registry {
-            Some((_, host)) => format!("{}/{}", host.trim_end_matches('/'), repository.1),
-            None => repository.1.to_owned(),
+            Some(host) => format!("{}/{}", host.text.trim_end_matches('/'), repository.text),
+            None => repository.text.to_owned(),
         };
-        let mut whole = base.clone();
+        // a pinned repository is a complete reference, to which nothing is appended
         if base
             .parse::<ImageRef>()
             .is_ok_and(|reference| reference.is_pinned())
         {
-            (tag, digest) = (None, None);
+            tag = None;
+            digest = None;
         }
-        whole.extend(tag.map(|(_, tag)| format!(":{tag}")));
-        whole.extend(digest.map(
-            |(_, digest)| match digest.len() == 64 && !digest.contains(':') {
-                true => format!("@sha256:{digest}"),
-                false => format!("@{digest}"),
-            },
-        ));
+        let mut whole = base.clone();
+        if let Some(tag) = tag {
+            whole += &format!(":{}", tag.text);
+        }
+        if let Some(PartValue { text: digest, .. }) = digest {
+            let is_bare_sha256 = digest.len() == 64 && !digest.contains(':');
+            let algorithm = if is_bare_sha256 { "sha256:" } else { "" };
+            whole += &format!("@{algorithm}{digest}");
+        }
         let merged = merges && (registry.is_none() || whole == base);
         Some(SplitReference {
             registry,
@@ -100,4 +101,12 @@ impl<'s> SplitReference<'s> {
             merged,
         })
     }
+}
+
+/// The value of an entry that has room for a digest: its key names one, and its value is `""`.
+fn empty_quoted_digest<'s>(entry: &'s YamlEntry<'s>) -> Option<&'s YamlScalar<'s>> {
+    let (_, part) = part(&entry.key.scalar()?.value)?;
+    let value = entry.value.scalar()?;
+    let is_empty = value.value.is_empty() && value.span.len() == 2;
+    (part == PartKind::Digest && is_empty).then_some(value)
 }

@@ -1,56 +1,59 @@
-//! References in parts whose repository gets a suffix: `repository`, `tag` and a digest for each
-//! suffix.
+//! Split references to whose repository a suffix is appended: `repository`, `tag` and one digest
+//! for each suffix.
 
-use super::yaml::{Document, Entry};
+use super::yaml::{YamlDocument, YamlEntry, position_of};
 
-/// What the keys of one mapping say about a repository that gets a suffix.
+/// A repository to which suffixes are appended, from the keys of one mapping.
 pub(crate) struct SuffixedReference<'s> {
-    /// The entry of the repository, and its text.
+    /// The position of the entry with the repository, and its text.
     pub(crate) repository: (usize, &'s str),
-    /// The entries that say so.
+    /// The positions of all entries that are parts of the references.
     pub(crate) parts: Vec<usize>,
-    pub(crate) references: Vec<Suffixed>,
+    pub(crate) references: Vec<SuffixedImage>,
 }
 
-/// One of the references.
-pub(crate) struct Suffixed {
-    /// `-generic`
+/// A reference with one of the suffixes.
+pub(crate) struct SuffixedImage {
+    /// The suffix with its separator, such as `-generic`.
     pub(crate) suffix: String,
     /// The reference with suffix, tag and digest.
     pub(crate) whole: String,
 }
 
 impl<'s> SuffixedReference<'s> {
-    /// `None` where the mapping is none.
+    /// Reads the entries of a mapping. `None` if they are not such a repository.
     pub(crate) fn of(
-        entries: &'s [Entry<'s>],
-        document: &'s Document<'s>,
+        entries: &'s [YamlEntry<'s>],
+        document: &'s YamlDocument<'s>,
     ) -> Option<SuffixedReference<'s>> {
-        let find = |name: &str| {
-            let at = entries
-                .iter()
-                .position(|(key, _)| key.scalar().is_some_and(|key| key.value == name))?;
-            Some((at, document.text(&entries[at].1)?.trim()))
-        };
-        let (repository, tag) = (find("repository")?, find("tag")?);
-        let digest = |(at, (key, value)): (usize, &'s Entry<'s>)| {
-            let name = key
-                .scalar()?
-                .value
-                .strip_suffix("Digest")
-                .filter(|name| !name.is_empty())?;
-            let digest = document.text(value).filter(|digest| digest.contains(':'))?;
-            let suffix = format!("-{name}");
-            let whole = format!("{}{suffix}:{}@{}", repository.1, tag.1, digest.trim());
-            Some((at, Suffixed { suffix, whole }))
-        };
-        let (mut parts, references): (Vec<usize>, Vec<Suffixed>) =
-            entries.iter().enumerate().filter_map(digest).unzip();
-        parts.extend([repository.0, tag.0]);
+        let repository_at = position_of(entries, "repository")?;
+        let repository = document.text(&entries[repository_at].value)?.trim();
+        let tag_at = position_of(entries, "tag")?;
+        let tag = document.text(&entries[tag_at].value)?.trim();
+        let mut parts = vec![repository_at, tag_at];
+        let mut references = Vec::new();
+        for (at, entry) in entries.iter().enumerate() {
+            if let Some((name, digest)) = suffix_digest(entry, document) {
+                let suffix = format!("-{name}");
+                let whole = format!("{repository}{suffix}:{tag}@{digest}");
+                references.push(SuffixedImage { suffix, whole });
+                parts.push(at);
+            }
+        }
         (!references.is_empty()).then_some(SuffixedReference {
-            repository,
+            repository: (repository_at, repository),
             parts,
             references,
         })
     }
+}
+
+/// The suffix and the digest of an entry such as `genericDigest: sha256:…`.
+fn suffix_digest<'s>(
+    entry: &'s YamlEntry<'s>,
+    document: &'s YamlDocument<'s>,
+) -> Option<(&'s str, &'s str)> {
+    let name = entry.key.scalar()?.value.strip_suffix("Digest")?;
+    let digest = document.text(&entry.value)?.trim();
+    (!name.is_empty() && digest.contains(':')).then_some((name, digest))
 }

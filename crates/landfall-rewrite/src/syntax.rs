@@ -1,17 +1,17 @@
-//! How a file is read, by its name: as a document or as words.
+//! Decides by the name of a file whether it is read as a document or word by word.
 
 use std::path::Path;
 
 /// How a text is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Syntax {
-    /// As YAML where it is YAML or JSON with a mapping or list in it; otherwise word by word.
+pub enum TextSyntax {
+    /// As YAML if it is YAML or JSON with a mapping or list in it, otherwise word by word.
     Document,
     /// Word by word: scripts, templates, TOML, INI, Dockerfiles.
     Text,
 }
 
-/// Endings of files that are not documents although some parse as YAML.
+/// Endings of files that are not documents, although some of them parse as YAML.
 const TEXTS: [&str; 18] = [
     "sh",
     "bash",
@@ -33,9 +33,9 @@ const TEXTS: [&str; 18] = [
     "dockerfile",
 ];
 
-impl Syntax {
+impl TextSyntax {
     /// The syntax of the file at `path`, by its name.
-    pub fn of(path: &Path) -> Syntax {
+    pub fn of(path: &Path) -> TextSyntax {
         let name = path
             .file_name()
             .unwrap_or_default()
@@ -46,6 +46,10 @@ impl Syntax {
             || ["dockerfile", "containerfile", "makefile", ".env"]
                 .iter()
                 .any(|start| name.starts_with(start));
-        if text { Syntax::Text } else { Syntax::Document }
+        if text {
+            TextSyntax::Text
+        } else {
+            TextSyntax::Document
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Shapes of YAML, each with what is made of it.
 
-use super::scanner::Scanner;
-use super::settings::Settings;
+use super::scanner::ReferenceScanner;
+use super::settings::ScanSettings;
 use super::shapes::SHAPES;
 use super::walk::read;
-use super::{Meaning, Options, ReferenceIndex, Syntax, gzip, rewrite};
+use super::{ReferenceIndex, ReferenceMeaning, RewriteOptions, TextSyntax, gzip, rewrite};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_item::lockfile::Lock;
@@ -29,18 +29,18 @@ pub(super) fn known() -> ReferenceIndex {
 
 /// The new text, and the reasons for what was left.
 fn run(source: &str) -> (String, Vec<String>) {
-    run_as(source, Syntax::Document)
+    run_as(source, TextSyntax::Document)
 }
 
 /// The same, read as `syntax`.
-pub(super) fn run_as(source: &str, syntax: Syntax) -> (String, Vec<String>) {
-    let result = rewrite(source, syntax, &known(), Options::default());
+pub(super) fn run_as(source: &str, syntax: TextSyntax) -> (String, Vec<String>) {
+    let result = rewrite(source, syntax, &known(), RewriteOptions::default());
     let left = result
         .scan
         .found
         .into_iter()
         .filter_map(|occurrence| match occurrence.meaning {
-            Meaning::Left { why } => Some(why),
+            ReferenceMeaning::Left { why } => Some(why),
             _ => None,
         });
     (result.text, left.collect())
@@ -209,7 +209,7 @@ fn split_references_that_cannot_be_decided_are_left() {
     stays("{repository: nginx}", "neither a host nor a tag");
     stays(
         "{repository: quay.io/a/b, tag: '{{ .Chart.AppVersion }}'}",
-        "tag or digest is none",
+        "tag or digest is not valid",
     );
     stays(
         "{registry: docker.io, repository: quay.io/a/b, tag: v1}",
@@ -246,13 +246,18 @@ fn at_site(names: &[&str], paths: &str, source: &str) -> (String, Vec<String>) {
         &Lock::parse("l", &lock).unwrap(),
         &landfall_model::config::destination_map("r:5".parse().unwrap(), Some(&site)),
     );
-    let result = rewrite(source, Syntax::Document, &known, Options::default());
+    let result = rewrite(
+        source,
+        TextSyntax::Document,
+        &known,
+        RewriteOptions::default(),
+    );
     let left = result
         .scan
         .found
         .into_iter()
         .filter_map(|occurrence| match occurrence.meaning {
-            Meaning::Left { why } => Some(why),
+            ReferenceMeaning::Left { why } => Some(why),
             _ => None,
         });
     (result.text, left.collect())
@@ -277,7 +282,7 @@ fn the_registry_of_a_cluster() {
     );
     let (same, why) = done("registry.k8s.io/pause: k/pause", &names);
     assert!(
-        same == text && why[0].contains("does not go to one place"),
+        same == text && why[0].contains("have different destinations"),
         "{why:?}"
     );
     // kubeadm asks a registry that is not its own for `coredns`, not for `coredns/coredns`
@@ -297,9 +302,9 @@ fn a_pin_is_the_locked_digest() {
     let pinned = |source: &str| {
         let first = rewrite(
             source,
-            Syntax::Document,
+            TextSyntax::Document,
             &known(),
-            Options {
+            RewriteOptions {
                 pin: true,
                 comments: false,
             },
@@ -307,9 +312,9 @@ fn a_pin_is_the_locked_digest() {
         .text;
         let again = rewrite(
             &first,
-            Syntax::Document,
+            TextSyntax::Document,
             &known(),
-            Options {
+            RewriteOptions {
                 pin: true,
                 comments: false,
             },
@@ -353,20 +358,20 @@ fn a_pin_is_the_locked_digest() {
 
 #[test]
 fn comments_where_they_are_asked_for() {
-    let all = Options {
+    let all = RewriteOptions {
         comments: true,
         pin: false,
     };
     let yaml = rewrite(
         "# quay.io/a/b:v1\na: 1 # nginx:1.27\nb: |\n  # nginx:1.27\n  x\n",
-        Syntax::Document,
+        TextSyntax::Document,
         &known(),
         all,
     );
     let expected = "# r:5/p/a/b:v1\na: 1 # r:5/p/library/nginx:1.27\nb: |\n  # r:5/p/library/nginx:1.27\n  x\n";
     assert_eq!(yaml.text, expected);
     assert_eq!(
-        rewrite("# quay.io/a/b:v1\nFROM x", Syntax::Text, &known(), all).text,
+        rewrite("# quay.io/a/b:v1\nFROM x", TextSyntax::Text, &known(), all).text,
         "# r:5/p/a/b:v1\nFROM x"
     );
 }
@@ -378,7 +383,15 @@ fn a_delivered_trimmed_index_has_its_digest_written() {
         Digest::sha256(b"trimmed"),
     );
     let known = known().with_replaced([(old.clone(), new.clone())]);
-    let done = |source: &str| rewrite(source, Syntax::Document, &known, Options::default()).text;
+    let done = |source: &str| {
+        rewrite(
+            source,
+            TextSyntax::Document,
+            &known,
+            RewriteOptions::default(),
+        )
+        .text
+    };
     assert_eq!(
         done(&format!("a: quay.io/a/b:v1@{old}")),
         format!("a: r:5/p/a/b:v1@{new}")
@@ -437,7 +450,12 @@ fn a_quoted_scalar_may_go_on_in_the_column_of_its_key() {
     }
     becomes("a: 'x\nquay.io/a/b:v1'\n", "a: 'x\nr:5/p/a/b:v1'\n");
     let secret = "kind: Secret\nx: 'a\nb' # c\nimage: nginx\n";
-    let result = rewrite(secret, Syntax::Document, &known(), Options::default());
+    let result = rewrite(
+        secret,
+        TextSyntax::Document,
+        &known(),
+        RewriteOptions::default(),
+    );
     assert!(
         result.scan.secrets.contains(&(0..secret.len())),
         "{result:?}"
@@ -482,9 +500,14 @@ fn each_document_of_a_stream_is_looked_at_where_something_may_stand() {
         "a: [\n---\nb: r:5/p/library/nginx:1.27\n",
     );
     let read_as = |text: &str| {
-        rewrite(text, Syntax::Document, &known(), Options::default())
-            .scan
-            .read_as
+        rewrite(
+            text,
+            TextSyntax::Document,
+            &known(),
+            RewriteOptions::default(),
+        )
+        .scan
+        .read_as
     };
     assert_eq!(read_as("a: 1\n---\nx nginx:1.27\n"), super::ReadAs::Yaml);
     assert_eq!(read_as("a\n---\nx nginx:1.27\n"), super::ReadAs::Text);
@@ -503,18 +526,18 @@ fn a_gzipped_text_is_read_up_to_the_limit() {
             unpacked_bytes,
             ..Limits::default()
         };
-        let settings = Settings {
+        let settings = ScanSettings {
             index: &index,
-            options: Options::default(),
+            options: RewriteOptions::default(),
             report_unknown: false,
             limits,
         };
-        let scanner = Scanner {
+        let scanner = ReferenceScanner {
             settings,
             read_document: |scanner, text, depth| read(scanner, SHAPES, text, depth),
         };
         let scan = scanner
-            .scan(&source, Syntax::Document, 0)
+            .scan(&source, TextSyntax::Document, 0)
             .with_lines(&source);
         let text = scan.apply(&source);
         let written = STANDARD

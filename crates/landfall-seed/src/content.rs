@@ -1,4 +1,4 @@
-//! What the images are made of: programs of this machine, or bytes that do not compress.
+//! The content of the images: programs of this machine, or bytes that do not compress.
 
 use anyhow::{Result, ensure};
 use oci_client::manifest::IMAGE_CONFIG_MEDIA_TYPE as OCI_CONFIG;
@@ -13,38 +13,39 @@ pub(crate) const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.ma
 pub(crate) const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 pub(crate) const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
 
-/// The media types of one family.
+/// The media types of OCI or of Docker.
 #[derive(Clone, Copy)]
-pub(crate) struct Family {
+pub(crate) struct MediaTypes {
     pub(crate) index: &'static str,
     pub(crate) manifest: &'static str,
     pub(crate) config: &'static str,
 }
 
-pub(crate) const OCI: Family = Family {
+pub(crate) const OCI: MediaTypes = MediaTypes {
     index: OCI_INDEX,
     manifest: OCI_MANIFEST,
     config: OCI_CONFIG,
 };
-pub(crate) const DOCKER: Family = Family {
+pub(crate) const DOCKER: MediaTypes = MediaTypes {
     index: DOCKER_LIST,
     manifest: DOCKER_MANIFEST,
     config: DOCKER_CONFIG,
 };
 
-/// A layer as it is stored, and the digest of the tar in it.
+/// A layer as the registry stores it.
 #[derive(Clone)]
-pub(crate) struct Layer {
+pub(crate) struct SeedLayer {
     pub(crate) bytes: Vec<u8>,
+    /// The digest of the uncompressed tar.
     pub(crate) diff_id: String,
     pub(crate) media_type: &'static str,
 }
 
-/// The programs of this machine, taken from in the order of their names.
-pub(crate) struct Programs(Vec<PathBuf>);
+/// The programs of this machine that were not used yet, the next one last.
+pub(crate) struct ProgramFiles(Vec<PathBuf>);
 
-impl Programs {
-    pub(crate) fn of_this_machine() -> Result<Programs> {
+impl ProgramFiles {
+    pub(crate) fn list() -> Result<ProgramFiles> {
         let mut paths: Vec<PathBuf> = Vec::new();
         for folder in ["/usr/bin", "/bin", "/usr/sbin"] {
             let Ok(entries) = std::fs::read_dir(folder) else {
@@ -52,20 +53,20 @@ impl Programs {
             };
             paths.extend(entries.flatten().map(|entry| entry.path()));
         }
-        let usable = |path: &PathBuf| {
+        paths.retain(|path| {
             std::fs::symlink_metadata(path)
                 .is_ok_and(|data| data.is_file() && (10_000..2_000_000).contains(&data.len()))
-        };
-        paths.retain(usable);
+        });
         paths.sort();
         paths.reverse();
         ensure!(!paths.is_empty(), "there are no programs in /usr/bin");
-        Ok(Programs(paths))
+        Ok(ProgramFiles(paths))
     }
 
-    /// The next files of `size` bytes together, or a few more; fewer where the machine has no more.
+    /// Removes and returns the next files, until they have `size` bytes or no file is left.
     pub(crate) fn take(&mut self, size: usize) -> Result<Vec<(PathBuf, Vec<u8>)>> {
-        let (mut files, mut total) = (Vec::new(), 0);
+        let mut files = Vec::new();
+        let mut total = 0;
         while total < size
             && let Some(path) = self.0.pop()
         {
@@ -79,8 +80,8 @@ impl Programs {
     }
 }
 
-/// A layer of these files: zstd for OCI, a plain tar for Docker.
-pub(crate) fn layer(files: &[(PathBuf, Vec<u8>)], family: Family) -> Result<Layer> {
+/// A layer with these files: compressed with zstd for OCI, a plain tar for Docker.
+pub(crate) fn layer(files: &[(PathBuf, Vec<u8>)], types: MediaTypes) -> Result<SeedLayer> {
     let mut tar = tar::Builder::new(Vec::new());
     for (path, content) in files {
         let mut header = tar::Header::new_gnu();
@@ -91,11 +92,12 @@ pub(crate) fn layer(files: &[(PathBuf, Vec<u8>)], family: Family) -> Result<Laye
     }
     let tar = tar.into_inner()?;
     let diff_id = sha256(&tar);
-    let (bytes, media_type) = match family.index {
-        OCI_INDEX => (zstd::encode_all(&tar[..], 1)?, OCI_LAYER),
-        _ => (tar, DOCKER_LAYER),
+    let (bytes, media_type) = if types.index == OCI_INDEX {
+        (zstd::encode_all(&tar[..], 1)?, OCI_LAYER)
+    } else {
+        (tar, DOCKER_LAYER)
     };
-    Ok(Layer {
+    Ok(SeedLayer {
         bytes,
         diff_id,
         media_type,

@@ -1,25 +1,26 @@
-//! Fills a registry with images made on the spot, and reads images back: the stand-in for the
-//! internet of `scripts/quickstart` and `scripts/bench`.
+//! Fills a registry with generated images, and reads images back. `scripts/quickstart` and
+//! `scripts/bench` use it in place of the internet.
 //!
 //! ```text
-//! seed put ADDRESS MANIFEST     every image that the manifest names, made of files of this machine;
+//! seed put ADDRESS MANIFEST     uploads every image of the manifest, made of files of this machine;
 //!                               quay.io/a/b:1 becomes ADDRESS/quay.io/a/b:1
-//! seed bench ADDRESS            40 images with shared bases and 940 MB of blobs that do not compress
-//! seed line ADDRESS             20 images with shared bases and 198 MB of blobs, for a long line
-//! seed small ADDRESS COUNT      COUNT one-platform images of some 100 kB on ten shared bases
-//! seed big ADDRESS MB           one image with a layer of so many MB
-//! seed large ADDRESS GB         20 images with one layer each, so many GB in all
-//! seed wan LISTEN TARGET MS MBIT   a proxy at LISTEN for TARGET: MS milliseconds late each way, MBIT/s a
-//!                               connection
-//! seed read REFERENCE           pulls everything under a reference and checks every digest
-//! seed upload ADDRESS DIR       the files of DIR, named by their SHA-256, as blobs: 8 connections,
-//!                               POST and PUT, nothing else; what a push costs at the least
-//! seed sparse FILE GB           a bundle of so many GB whose blobs are a hole
-//! seed scale [NAME=NUMBER]...   what a large fleet costs by 1 to 256 shards: a model, from measured costs
+//! seed bench ADDRESS            uploads 40 images with shared bases: 940 MB of incompressible blobs
+//! seed line ADDRESS             uploads 20 images with shared bases: 198 MB, for a slow network
+//! seed small ADDRESS COUNT      uploads COUNT one-platform images of 100 kB on ten shared bases
+//! seed big ADDRESS MB           uploads one image with a layer of MB megabytes
+//! seed large ADDRESS GB         uploads 20 images with one layer each, GB gigabytes in all
+//! seed wan LISTEN TARGET MS MBIT
+//!                               proxies TARGET at LISTEN: MS milliseconds of delay each way, and
+//!                               MBIT Mbit/s for each connection
+//! seed read REFERENCE           pulls everything under a reference and verifies every digest
+//! seed upload ADDRESS DIR       uploads the files of DIR, named by their SHA-256, as blobs: 8
+//!                               connections, POST and PUT, nothing else; the least that a push costs
+//! seed sparse FILE GB           writes a bundle of GB gigabytes whose blobs are a hole in the file
+//! seed scale [NAME=NUMBER]...   models what a large fleet costs with 1 to 256 shards
 //! ```
 //!
-//! It speaks plain http by the oci-client crate, and so is a second opinion on landfall's own
-//! client and server.
+//! It speaks plain HTTP with the oci-client crate, so that landfall's own client and server are
+//! tested against an independent implementation.
 #![allow(clippy::print_stdout)]
 #![allow(
     clippy::disallowed_methods,
@@ -34,8 +35,8 @@ mod wan;
 
 use anyhow::{Context, Result, bail, ensure};
 use content::{
-    DOCKER, DOCKER_LIST, DOCKER_MANIFEST, Family, Layer, OCI, OCI_INDEX, OCI_LAYER, OCI_MANIFEST,
-    Programs, layer, noise, sha256,
+    DOCKER, DOCKER_LIST, DOCKER_MANIFEST, MediaTypes, OCI, OCI_INDEX, OCI_LAYER, OCI_MANIFEST,
+    ProgramFiles, SeedLayer, layer, noise, sha256,
 };
 use oci_client::client::{Client, ClientConfig, ClientProtocol};
 use oci_client::secrets::RegistryAuth::Anonymous;
@@ -43,6 +44,7 @@ use oci_client::{Reference, RegistryOperation};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -67,33 +69,29 @@ async fn main() -> Result<()> {
         ["big", address, megabytes] => seed.big(address, megabytes.parse()?).await,
         ["large", address, gigabytes] => seed.large(address, gigabytes.parse()?).await,
         ["wan", listen, target, ms, mbit] => {
-            let (ms, mbit): (u64, f64) = (ms.parse()?, mbit.parse()?);
-            wan::wan(
-                listen,
-                target,
-                std::time::Duration::from_millis(ms),
-                mbit * 1e6 / 8.0,
-            )
-            .await
+            let delay = Duration::from_millis(ms.parse()?);
+            let bytes_per_second = mbit.parse::<f64>()? * 1e6 / 8.0;
+            wan::proxy(listen, target, delay, bytes_per_second).await
         }
         ["read", reference] => seed.read(reference).await,
         ["upload", address, dir] => upload::upload(address, Path::new(dir)).await,
         ["sparse", file, gigabytes] => {
-            sparse::sparse(Path::new(file), gigabytes.parse::<u64>()? * 1_000_000_000)
+            sparse::write_sparse(Path::new(file), gigabytes.parse::<u64>()? * 1_000_000_000)
         }
         ["scale", ref given @ ..] => scale::scale(given),
         _ => bail!(
-            "usage: seed put ADDRESS MANIFEST | bench ADDRESS | line ADDRESS | small ADDRESS COUNT | big ADDRESS MB | \
-             large ADDRESS GB | wan LISTEN TARGET MS MBIT | read REFERENCE | upload ADDRESS DIR | sparse FILE GB | \
-             scale [NAME=NUMBER]..."
+            "usage: seed put ADDRESS MANIFEST | bench ADDRESS | line ADDRESS | small ADDRESS COUNT | \
+             big ADDRESS MB | large ADDRESS GB | wan LISTEN TARGET MS MBIT | read REFERENCE | \
+             upload ADDRESS DIR | sparse FILE GB | scale [NAME=NUMBER]..."
         ),
     }
 }
 
 struct Seed {
     client: Client,
-    /// What has been sent, as `repository@digest`.
+    /// The uploaded blobs, as `repository@digest`.
     sent: BTreeSet<String>,
+    /// The size of all blobs that were uploaded or read.
     bytes: u64,
 }
 
@@ -103,7 +101,7 @@ impl Seed {
             std::fs::read_to_string(manifest).with_context(|| manifest.display().to_string())?;
         let document: Value = serde_yaml::from_str(&text)?;
         let images = document["images"].as_array().cloned().unwrap_or_default();
-        let mut programs = Programs::of_this_machine()?;
+        let mut programs = ProgramFiles::list()?;
         let base = programs.take(12 << 20)?;
         for (count, image) in images.iter().enumerate() {
             let name = image
@@ -111,10 +109,10 @@ impl Seed {
                 .or_else(|| image["ref"].as_str())
                 .context("an image has no name")?;
             let name: Reference = name.parse()?;
-            let place = format!("{address}/{}/{}", name.registry(), name.repository());
+            let repository = format!("{address}/{}/{}", name.registry(), name.repository());
             let tag = name.tag().unwrap_or("latest");
             // every third in Docker's format, whose layers are plain tars here
-            let family = if count % 3 == 2 { DOCKER } else { OCI };
+            let types = if count % 3 == 2 { DOCKER } else { OCI };
             let mut children = Vec::new();
             let own = programs.take(4 << 20)?;
             for architecture in ["amd64", "arm64"] {
@@ -123,15 +121,18 @@ impl Seed {
                     format!("linux/{architecture}\n").into_bytes(),
                 );
                 let layers = [
-                    layer(&base, family)?,
-                    layer(&own, family)?,
-                    layer(&[note], family)?,
+                    layer(&base, types)?,
+                    layer(&own, types)?,
+                    layer(&[note], types)?,
                 ];
-                children.push(self.image(&place, architecture, &layers, family).await?);
+                children.push(
+                    self.image(&repository, architecture, &layers, types)
+                        .await?,
+                );
             }
             let index =
-                json!({"schemaVersion": 2, "mediaType": family.index, "manifests": children});
-            self.manifest(&place, tag, family.index, &index).await?;
+                json!({"schemaVersion": 2, "mediaType": types.index, "manifests": children});
+            self.manifest(&repository, tag, types.index, &index).await?;
         }
         println!(
             "{} images, {} MB of blobs, from files of this machine",
@@ -154,8 +155,8 @@ impl Seed {
         .await
     }
 
-    /// For a long line: four bases of 20 MB; on each of them five images with layers of 4.5, 1 and
-    /// 0.4 MB of their own.
+    /// For a slow network: four bases of 20 MB; on each of them five images with layers of 4.5, 1
+    /// and 0.4 MB of their own.
     async fn line(&mut self, address: &str) -> Result<()> {
         self.bases(
             address,
@@ -181,7 +182,7 @@ impl Seed {
             let foundation = random(1000 + base, base_size)?;
             for image in 0..images {
                 let own = |part: u64| 10_000 + base * 1000 + image * 10 + part;
-                let place = format!("{address}/{name}/base-{base}/app-{image}");
+                let repository = format!("{address}/{name}/base-{base}/app-{image}");
                 let middle = [
                     foundation.clone(),
                     random(own(1), first)?,
@@ -191,13 +192,18 @@ impl Seed {
                 for (part, architecture) in [(3, "amd64"), (4, "arm64")] {
                     let top = random(own(part), of_platform)?;
                     children.push(
-                        self.image(&place, architecture, &[&middle[..], &[top]].concat(), OCI)
-                            .await?,
+                        self.image(
+                            &repository,
+                            architecture,
+                            &[&middle[..], &[top]].concat(),
+                            OCI,
+                        )
+                        .await?,
                     );
                 }
                 let index =
                     json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": children});
-                self.manifest(&place, "v1", OCI_INDEX, &index).await?;
+                self.manifest(&repository, "v1", OCI_INDEX, &index).await?;
             }
         }
         println!(
@@ -211,12 +217,12 @@ impl Seed {
     /// On ten bases of 100 kB, with a layer of 20 kB each.
     async fn small(&mut self, address: &str, count: u64) -> Result<()> {
         for image in 0..count {
-            let place = format!("{address}/small/base-{}/app-{image}", image % 10);
+            let repository = format!("{address}/small/base-{}/app-{image}", image % 10);
             let layers = [
                 random(2000 + image % 10, 100_000)?,
                 random(100_000 + image, 20_000)?,
             ];
-            self.tagged(&place, &layers).await?;
+            self.tagged(&repository, &layers).await?;
         }
         println!(
             "{count} images, {} MB of unique blobs",
@@ -235,11 +241,12 @@ impl Seed {
         Ok(())
     }
 
-    /// What is big is made fast: the layers are a short noise again and again, and no tars.
+    /// The layers repeat a short noise and are not tars: making gigabytes of noise would take
+    /// longer than what is measured.
     async fn large(&mut self, address: &str, gigabytes: usize) -> Result<()> {
         for image in 0..20 {
             let bytes = noise(1_000_000 + image, 1_000_000).repeat(50 * gigabytes);
-            let layer = Layer {
+            let layer = SeedLayer {
                 bytes,
                 diff_id: sha256(&image.to_le_bytes()),
                 media_type: OCI_LAYER,
@@ -251,59 +258,66 @@ impl Seed {
         Ok(())
     }
 
-    /// An image without an index at `place:v1`.
-    async fn tagged(&mut self, place: &str, layers: &[Layer]) -> Result<()> {
-        let image = self.manifest_of(place, "amd64", layers, OCI).await?;
-        self.manifest(place, "v1", OCI_MANIFEST, &image).await?;
+    /// An image without an index at `repository:v1`.
+    async fn tagged(&mut self, repository: &str, layers: &[SeedLayer]) -> Result<()> {
+        let image = self.manifest_of(repository, "amd64", layers, OCI).await?;
+        self.manifest(repository, "v1", OCI_MANIFEST, &image)
+            .await?;
         Ok(())
     }
 
-    /// Sends a one-platform image and gives its descriptor.
+    /// Uploads a one-platform image and returns its descriptor.
     async fn image(
         &mut self,
-        place: &str,
+        repository: &str,
         arch: &str,
-        layers: &[Layer],
-        family: Family,
+        layers: &[SeedLayer],
+        types: MediaTypes,
     ) -> Result<Value> {
-        let manifest = self.manifest_of(place, arch, layers, family).await?;
-        let mut descriptor = self.manifest(place, "", family.manifest, &manifest).await?;
+        let manifest = self.manifest_of(repository, arch, layers, types).await?;
+        let mut descriptor = self
+            .manifest(repository, "", types.manifest, &manifest)
+            .await?;
         descriptor["platform"] = json!({"architecture": arch, "os": "linux"});
         Ok(descriptor)
     }
 
-    /// Sends the blobs of a one-platform image and gives its manifest.
+    /// Uploads the blobs of a one-platform image and returns its manifest.
     async fn manifest_of(
         &mut self,
-        place: &str,
+        repository: &str,
         arch: &str,
-        layers: &[Layer],
-        family: Family,
+        layers: &[SeedLayer],
+        types: MediaTypes,
     ) -> Result<Value> {
+        let diff_ids: Vec<&String> = layers.iter().map(|layer| &layer.diff_id).collect();
         let config = json!({
             "created": "2024-01-02T03:04:05Z", "os": "linux", "architecture": arch,
             "config": {"Cmd": ["/bin/sh"]},
-            "rootfs": {"type": "layers", "diff_ids": layers.iter().map(|l| &l.diff_id).collect::<Vec<_>>()},
+            "rootfs": {"type": "layers", "diff_ids": diff_ids},
         });
         let config = serde_json::to_vec(&config)?;
-        let config = self.blob(place, family.config, &config).await?;
+        let config = self.blob(repository, types.config, &config).await?;
         let mut descriptors = Vec::new();
         for layer in layers {
-            descriptors.push(self.blob(place, layer.media_type, &layer.bytes).await?);
+            descriptors.push(
+                self.blob(repository, layer.media_type, &layer.bytes)
+                    .await?,
+            );
         }
         Ok(json!({
-            "schemaVersion": 2, "mediaType": family.manifest, "config": config, "layers": descriptors,
+            "schemaVersion": 2, "mediaType": types.manifest, "config": config, "layers": descriptors,
         }))
     }
 
-    async fn blob(&mut self, place: &str, media_type: &str, bytes: &[u8]) -> Result<Value> {
+    async fn blob(&mut self, repository: &str, media_type: &str, bytes: &[u8]) -> Result<Value> {
         let digest = sha256(bytes);
-        if self.sent.insert(format!("{place}@{digest}")) {
-            let reference: Reference = place.parse()?;
+        if self.sent.insert(format!("{repository}@{digest}")) {
+            let reference: Reference = repository.parse()?;
             self.client
                 .push_blob(&reference, bytes.to_vec(), &digest)
                 .await
-                .with_context(|| place.to_owned())?;
+                .with_context(|| repository.to_owned())?;
             if self.sent.insert(digest.clone()) {
                 self.bytes += bytes.len() as u64;
             }
@@ -314,7 +328,7 @@ impl Seed {
     /// Sends a manifest by `tag`, or by its digest where `tag` is empty.
     async fn manifest(
         &mut self,
-        place: &str,
+        repository: &str,
         tag: &str,
         media_type: &str,
         manifest: &Value,
@@ -322,9 +336,9 @@ impl Seed {
         let bytes = serde_json::to_vec(manifest)?;
         let digest = sha256(&bytes);
         let reference = if tag.is_empty() {
-            format!("{place}@{digest}")
+            format!("{repository}@{digest}")
         } else {
-            format!("{place}:{tag}")
+            format!("{repository}:{tag}")
         };
         let size = bytes.len();
         self.client
@@ -339,7 +353,8 @@ impl Seed {
         self.client
             .auth(&top, &Anonymous, RegistryOperation::Pull)
             .await?;
-        let (mut manifests, mut blobs) = (0, 0);
+        let mut manifests = 0;
+        let mut blobs = 0;
         let mut pending = vec![top.clone()];
         while let Some(next) = pending.pop() {
             let accepted = [OCI_INDEX, OCI_MANIFEST, DOCKER_LIST, DOCKER_MANIFEST];
@@ -349,7 +364,7 @@ impl Seed {
                 .await?;
             ensure!(
                 sha256(&bytes) == digest,
-                "{next}: the registry says {digest}, the bytes say otherwise"
+                "{next}: the content does not match the digest {digest} of the registry"
             );
             ensure!(
                 next.digest().is_none_or(|asked| asked == digest),
@@ -372,13 +387,16 @@ impl Seed {
                 let digest = blob["digest"].as_str().context("a blob without a digest")?;
                 let mut content = Vec::new();
                 self.client.pull_blob(&top, digest, &mut content).await?;
-                ensure!(sha256(&content) == digest, "{digest}: other bytes came");
+                ensure!(
+                    sha256(&content) == digest,
+                    "{digest}: the content does not match"
+                );
                 blobs += 1;
                 self.bytes += content.len() as u64;
             }
         }
         println!(
-            "{reference}: {manifests} manifests and {blobs} blobs, {} bytes, every digest right",
+            "{reference}: {manifests} manifests and {blobs} blobs, {} bytes, every digest verified",
             self.bytes
         );
         Ok(())
@@ -386,7 +404,7 @@ impl Seed {
 }
 
 /// A layer that does not compress.
-fn random(seed: u64, len: usize) -> Result<Layer> {
+fn random(seed: u64, len: usize) -> Result<SeedLayer> {
     layer(
         &[(PathBuf::from(format!("data/{seed}")), noise(seed, len))],
         OCI,

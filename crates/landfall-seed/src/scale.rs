@@ -1,11 +1,11 @@
-//! What a large fleet costs by one to 256 shards: a model of `landfall pull --shard I/N` that
-//! splits as landfall does, from costs that were measured elsewhere and are given as `NAME=NUMBER`.
+//! Models what a large fleet costs with one to 256 shards: `landfall pull --shard I/N`, split as
+//! landfall splits it, with measured costs that are given as `NAME=NUMBER`.
 
 use anyhow::{Context, Result, bail};
 use landfall_model::{assign_shards, transfer_cost};
 use std::collections::BTreeMap;
 
-/// What the model is told, with the value where nothing is given, and where that is from.
+/// The parameters of the model: the name, the default value, and where that is from.
 const PARAMETERS: &[(&str, f64, &str)] = &[
     ("images", 40_000.0, "images of the fleet"),
     ("terabytes", 100.0, "content of the fleet, each blob once"),
@@ -78,24 +78,23 @@ const GB_HOUR: f64 = 0.004_445;
 const PUTS: f64 = 0.005;
 const GETS: f64 = 0.0004;
 const GB_MONTH: f64 = 0.022;
-/// What a runner is given.
+/// The processors of a runner.
 const VCPUS: f64 = 2.0;
+/// The memory of a runner, in GB.
 const GB: f64 = 4.0;
 
-/// No layer is larger: registries take none above some 50 GB.
+/// The size of the largest layer, in bytes: registries refuse layers above some 50 GB.
 const LARGEST: f64 = 50e9;
-
-/// What was measured: so many runners took so many seconds.
-type Measured = Vec<(usize, f64)>;
 
 /// Prints the table. `given` has parameters as `NAME=NUMBER`, and `measured=N:SECONDS,…` to check
 /// the model by.
 pub(crate) fn scale(given: &[&str]) -> Result<()> {
-    let mut told: BTreeMap<&str, f64> = PARAMETERS
+    let mut parameters: BTreeMap<&str, f64> = PARAMETERS
         .iter()
         .map(|(name, value, _)| (*name, *value))
         .collect();
-    let mut measured: Measured = Vec::new();
+    // numbers of runners, and the seconds that they took
+    let mut measured: Vec<(usize, f64)> = Vec::new();
     for pair in given {
         let (name, value) = pair.split_once('=').context("write NAME=NUMBER")?;
         if name == "measured" {
@@ -105,19 +104,19 @@ pub(crate) fn scale(given: &[&str]) -> Result<()> {
                     .context("write measured=N:SECONDS,…")?;
                 measured.push((runners.parse()?, seconds.parse()?));
             }
-        } else if let Some(known) = told.get_mut(name) {
+        } else if let Some(known) = parameters.get_mut(name) {
             *known = value.parse().with_context(|| format!("{name}={value}"))?;
         } else {
             let names: Vec<&str> = PARAMETERS.iter().map(|(name, ..)| *name).collect();
             bail!("{name} is none of {}", names.join(", "));
         }
     }
-    let fleet = fleet(&told);
-    table(&told, &fleet);
+    let fleet = blob_sizes(&parameters);
+    table(&parameters, &fleet);
     if !measured.is_empty() {
         println!("\n| runners | measured, s | modelled, s | ratio |\n|---:|---:|---:|---:|");
         for (runners, seconds) in measured {
-            let modelled = run(&told, &fleet, runners).makespan;
+            let modelled = model_run(&parameters, &fleet, runners).makespan;
             println!(
                 "| {runners} | {seconds:.1} | {modelled:.1} | {:.2} |",
                 modelled / seconds
@@ -127,20 +126,20 @@ pub(crate) fn scale(given: &[&str]) -> Result<()> {
     println!("\n| told | value | |\n|---|---:|---|");
     PARAMETERS
         .iter()
-        .for_each(|(name, _, what)| println!("| `{name}` | {} | {what} |", told[name]));
+        .for_each(|(name, _, what)| println!("| `{name}` | {} | {what} |", parameters[name]));
     Ok(())
 }
 
-/// Sizes of all blobs: layers, then a config and a manifest an image.
-fn fleet(told: &BTreeMap<&str, f64>) -> Vec<u64> {
-    let images = told["images"] as usize;
+/// The sizes of all blobs: the layers, then a config and a manifest for each image.
+fn blob_sizes(parameters: &BTreeMap<&str, f64>) -> Vec<u64> {
+    let images = parameters["images"] as usize;
     let mut random = Random(17);
-    let mut layers: Vec<f64> = (0..(told["images"] * told["layers"]) as usize)
-        .map(|_| (told["sigma"] * random.normal()).exp())
+    let mut layers: Vec<f64> = (0..(parameters["images"] * parameters["layers"]) as usize)
+        .map(|_| (parameters["sigma"] * random.normal()).exp())
         .collect();
-    // scaled to the whole, and again after the largest were bounded
+    // bounding the largest layers lowers the total, so the scaling is repeated
     for _ in 0..20 {
-        let scale = told["terabytes"] * 1e12 / layers.iter().sum::<f64>();
+        let scale = parameters["terabytes"] * 1e12 / layers.iter().sum::<f64>();
         layers
             .iter_mut()
             .for_each(|size| *size = (*size * scale).min(LARGEST));
@@ -152,7 +151,7 @@ fn fleet(told: &BTreeMap<&str, f64>) -> Vec<u64> {
         .collect()
 }
 
-/// Numbers that look random and are the same in each run (splitmix64).
+/// Pseudo-random numbers that are the same in each run (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -169,26 +168,26 @@ impl Random {
     }
 }
 
-/// What a pull by so many runners comes to, times in seconds.
-struct Run {
+/// The cost of a pull by several runners, times in seconds.
+struct ModelledRun {
     makespan: f64,
-    /// That of runners that share to the byte, or of the largest blob alone.
+    /// The makespan if all runners had the same work, or that of the largest blob alone.
     ideal: f64,
-    /// Of all runners together.
+    /// The time of all runners together.
     busy: f64,
     requests: usize,
     puts: f64,
 }
 
-fn run(told: &BTreeMap<&str, f64>, fleet: &[u64], runners: usize) -> Run {
-    let share = (told["per_host"] / runners as f64).floor().max(1.0);
-    let connections = told["jobs"].min(told["hosts"] * share);
-    let width = (connections * told["connection"])
-        .min(told["runner"])
-        .min(told["store"])
+fn model_run(parameters: &BTreeMap<&str, f64>, fleet: &[u64], runners: usize) -> ModelledRun {
+    let share = (parameters["per_host"] / runners as f64).floor().max(1.0);
+    let connections = parameters["jobs"].min(parameters["hosts"] * share);
+    let width = (connections * parameters["connection"])
+        .min(parameters["runner"])
+        .min(parameters["store"])
         * 1e6;
-    let parts = |size: u64| (size as f64 / (told["part"] * 1e6)).ceil().max(1.0);
-    // a large upload is begun and ended too
+    let parts = |size: u64| (size as f64 / (parameters["part"] * 1e6)).ceil().max(1.0);
+    // a multipart upload has two more requests, which begin and complete it
     let puts = |size: u64| {
         if parts(size) > 1.0 {
             parts(size) + 2.0
@@ -196,9 +195,9 @@ fn run(told: &BTreeMap<&str, f64>, fleet: &[u64], runners: usize) -> Run {
             1.0
         }
     };
-    // idle connections help with what is large, so a runner is done when its work is
+    // idle connections help with large blobs, so all connections of a runner finish together
     let seconds = |size: u64| {
-        let waits = told["request_ms"] + told["store_ms"] * puts(size);
+        let waits = parameters["request_ms"] + parameters["store_ms"] * puts(size);
         size as f64 / width + waits / 1000.0 / connections
     };
     let mut loads = vec![0.0; runners];
@@ -212,23 +211,23 @@ fn run(told: &BTreeMap<&str, f64>, fleet: &[u64], runners: usize) -> Run {
         loads[shard - 1] += seconds(fleet[at]);
     }
     let all: f64 = loads.iter().sum();
-    let cores = told["shared_cores"];
+    let cores = parameters["shared_cores"];
     let at_cores = if cores > 0.0 {
-        told["request_cpu_ms"] / 1000.0 * fleet.len() as f64 / cores
+        parameters["request_cpu_ms"] / 1000.0 * fleet.len() as f64 / cores
     } else {
         0.0
     };
     let largest = fleet.iter().map(|size| seconds(*size)).fold(0.0, f64::max);
-    Run {
-        makespan: loads.iter().copied().fold(at_cores, f64::max) + told["start"],
-        ideal: (all / runners as f64).max(largest).max(at_cores) + told["start"],
-        busy: all + told["start"] * runners as f64,
+    ModelledRun {
+        makespan: loads.iter().copied().fold(at_cores, f64::max) + parameters["start"],
+        ideal: (all / runners as f64).max(largest).max(at_cores) + parameters["start"],
+        busy: all + parameters["start"] * runners as f64,
         requests: fleet.len(),
         puts: fleet.iter().map(|size| puts(*size)).sum(),
     }
 }
 
-fn table(told: &BTreeMap<&str, f64>, fleet: &[u64]) {
+fn table(parameters: &BTreeMap<&str, f64>, fleet: &[u64]) {
     let bytes: f64 = fleet.iter().map(|size| *size as f64).sum();
     println!(
         "{} blobs, {:.1} TB, the largest {:.1} GB.\n",
@@ -237,27 +236,29 @@ fn table(told: &BTreeMap<&str, f64>, fleet: &[u64]) {
         *fleet.iter().max().unwrap_or(&0) as f64 / 1e9
     );
     println!(
-        "| runners | hours | of the ideal | requests upstream | PUTs | memory of all, GB | runners, $ | PUTs, $ |"
+        "| runners | hours | of the ideal | requests upstream | PUTs | memory of all, GB \
+         | runners, $ | PUTs, $ |"
     );
     println!("|---:|---:|---:|---:|---:|---:|---:|---:|");
     for runners in [1, 2, 4, 8, 16, 32, 64, 128, 256] {
-        let run = run(told, fleet, runners);
+        let run = model_run(parameters, fleet, runners);
         println!(
             "| {runners} | {:.2} | {:.3} | {} | {:.0} | {:.2} | {:.2} | {:.2} |",
             run.makespan / 3600.0,
             run.makespan / run.ideal,
             run.requests,
             run.puts,
-            told["memory"] * runners as f64 / 1000.0,
+            parameters["memory"] * runners as f64 / 1000.0,
             run.busy / 3600.0 * (VCPUS * VCPU_HOUR + GB * GB_HOUR),
             run.puts / 1000.0 * PUTS,
         );
     }
-    let gets = bytes / (told["part"] * 1e6) + fleet.len() as f64;
+    let gets = bytes / (parameters["part"] * 1e6) + fleet.len() as f64;
     println!(
-        "\nBesides: {:.0} $ a month for what is stored; one that packs all of it reads for {:.1} hours, for {:.2} $ of GETs.",
+        "\nBesides: {:.0} $ a month for storage; one machine that packs all of it reads for {:.1} hours, \
+         for {:.2} $ of GETs.",
         bytes / 1e9 * GB_MONTH,
-        bytes / (told["pack"] * 1e6) / 3600.0,
+        bytes / (parameters["pack"] * 1e6) / 3600.0,
         gets / 1000.0 * GETS,
     );
 }

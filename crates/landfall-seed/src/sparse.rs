@@ -1,5 +1,6 @@
-//! A bundle of any size whose blobs take no room: they are a hole, and everything else is real. It
-//! is written by `docs/reference/bundle-format.md`, and shows what opening a large bundle costs.
+//! Writes a bundle of any size whose blobs take no disk space: they are a hole in the file, and
+//! everything else is real. It follows `docs/reference/bundle-format.md`, independently of the
+//! bundle crate, and shows what opening a large bundle costs.
 
 use crate::content::sha256;
 use anyhow::Result;
@@ -10,10 +11,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use xxhash_rust::xxh64::xxh64;
 
+/// The content of a frame, in bytes.
 const CHUNK: u64 = 1 << 20;
-/// The size of a blob, in bytes, while they are not too many.
+/// The size of a blob, in bytes, in a bundle of up to [`BLOBS`] blobs.
 const BLOB: u64 = 50 << 20;
-/// A bundle that would have more blobs has about so many, which are larger.
+/// The number of blobs from which on the blobs become larger instead of more.
 const BLOBS: u64 = 4096;
 /// A row of the frame table, in bytes.
 const ROW: usize = 40;
@@ -33,8 +35,8 @@ fn frame(content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Its length (section 2).
-fn stored(content: u64) -> u64 {
+/// The length of a frame with this much content (section 2).
+fn frame_length(content: u64) -> u64 {
     if content == 0 {
         0
     } else {
@@ -66,15 +68,23 @@ fn row(offset: u64, hash: &str) -> Vec<u8> {
     offset.to_le_bytes().into_iter().chain(hash).collect()
 }
 
-struct Writer {
+/// An entry of the contents index.
+struct BundleEntry<'a> {
+    name: &'a str,
+    media_type: &'a str,
+    digest: &'a str,
+    size: u64,
+}
+
+struct SparseWriter {
     file: std::fs::File,
     end: u64,
     /// The frame table of what was written so far.
     table: Vec<u8>,
 }
 
-impl Writer {
-    /// Writes a frame, and returns the SHA-256 of its bytes. There is none of no content.
+impl SparseWriter {
+    /// Writes a frame, and returns the SHA-256 of its bytes. Without content, no frame is written.
     fn put(&mut self, content: &[u8]) -> Result<Option<String>> {
         if content.is_empty() {
             return Ok(None);
@@ -98,7 +108,7 @@ impl Writer {
         Ok(hashes.into_iter().flatten().collect())
     }
 
-    /// An entry whose content is a hole: its frames' hashes are made up.
+    /// Skips the content of an entry. The hashes of its frames are made up.
     fn hole(&mut self, name: &str, size: u64) -> Result<()> {
         self.put(&header(name, size))?;
         for from in (0..size).step_by(CHUNK as usize) {
@@ -106,39 +116,40 @@ impl Writer {
                 self.end,
                 &sha256(format!("{name} {from}").as_bytes())[7..],
             ));
-            self.end += stored(CHUNK.min(size - from));
+            self.end += frame_length(CHUNK.min(size - from));
         }
         self.put(&padding(size))?;
         Ok(())
     }
 
-    /// An entry, as the contents index has it.
-    fn entry(
+    /// Writes an entry with `write`, and returns its record in the contents index.
+    fn indexed_entry(
         &mut self,
-        (name, kind, digest, size): (&str, &str, &str, u64),
-        write: impl FnOnce(&mut Writer) -> Result<()>,
+        entry: &BundleEntry<'_>,
+        write: impl FnOnce(&mut SparseWriter) -> Result<()>,
     ) -> Result<Value> {
-        let (offset, frame) = (self.end, self.table.len() / ROW);
+        let offset = self.end;
+        let frame = self.table.len() / ROW;
         write(self)?;
-        Ok(
-            json!({"name": name, "digest": digest, "size": size, "mediaType": kind, "form": "stored",
-            "offset": offset, "length": self.end - offset, "frame": frame}),
-        )
+        Ok(json!({
+            "name": entry.name, "digest": entry.digest, "size": entry.size,
+            "mediaType": entry.media_type, "form": "stored",
+            "offset": offset, "length": self.end - offset, "frame": frame,
+        }))
     }
 }
 
-/// Writes a bundle of about so many bytes.
-pub(super) fn sparse(path: &Path, bytes: u64) -> Result<()> {
+/// Writes a bundle of about `bytes` bytes.
+pub(super) fn write_sparse(path: &Path, bytes: u64) -> Result<()> {
     let blob = BLOB.max(bytes / BLOBS);
     let names: Vec<String> = (0..bytes.div_ceil(blob))
         .map(|n| format!("https://h.test/{n}.tar.gz"))
         .collect();
     let file = |name: &String| -> Result<LockedFile> {
-        let (name, digest, size) = (name.clone(), sha256(name.as_bytes()).parse()?, blob);
         Ok(LockedFile {
-            name,
-            digest,
-            size,
+            name: name.clone(),
+            digest: sha256(name.as_bytes()).parse()?,
+            size: blob,
             checksum: None,
             sidecars: vec![],
             also: vec![],
@@ -154,13 +165,13 @@ pub(super) fn sparse(path: &Path, bytes: u64) -> Result<()> {
         ..Lock::default()
     };
     let text = lock.to_text();
-    let mut out = Writer {
+    let mut out = SparseWriter {
         file: std::fs::File::create(path)?,
         end: 0,
         table: Vec::new(),
     };
     let mut entries = Vec::new();
-    for (name, kind, content) in [
+    for (name, media_type, content) in [
         (
             "oci-layout",
             "application/vnd.oci.layout.header.v1+json",
@@ -177,43 +188,50 @@ pub(super) fn sparse(path: &Path, bytes: u64) -> Result<()> {
             &text,
         ),
     ] {
-        let (digest, content) = (sha256(content.as_bytes()), content.as_bytes());
-        let about = (name, kind, digest.as_str(), content.len() as u64);
-        entries.push(out.entry(about, |out| out.tar_entry(name, content).map(drop))?);
+        let content = content.as_bytes();
+        let entry = BundleEntry {
+            name,
+            media_type,
+            digest: &sha256(content),
+            size: content.len() as u64,
+        };
+        entries.push(out.indexed_entry(&entry, |out| out.tar_entry(name, content).map(drop))?);
     }
     for file in &lock.files {
-        let (digest, name) = (file.digest.to_string(), file.digest.layout_path());
-        let about = (
-            name.as_str(),
-            "application/octet-stream",
-            digest.as_str(),
-            file.size,
-        );
-        entries.push(out.entry(about, |out| out.hole(&name, file.size))?);
+        let name = file.digest.layout_path();
+        let entry = BundleEntry {
+            name: &name,
+            media_type: "application/octet-stream",
+            digest: &file.digest.to_string(),
+            size: file.size,
+        };
+        entries.push(out.indexed_entry(&entry, |out| out.hole(&name, file.size))?);
     }
-    let (offset, table) = (out.end, std::mem::take(&mut out.table));
+    let offset = out.end;
+    let table = std::mem::take(&mut out.table);
     let hashes = out.tar_entry("landfall-frames", &table)?;
-    let index = json!({"version": 1, "landfall": env!("CARGO_PKG_VERSION"), "options": {"level": 3}, "requires": [],
-        "locks": [{"name": "landfall.lock", "fingerprint": lock.fingerprint()}], "partial": [],
-        "frames": {"offset": offset, "size": table.len(), "hashes": hashes}, "entries": entries});
+    let index = json!({
+        "version": 1, "landfall": env!("CARGO_PKG_VERSION"), "options": {"level": 3},
+        "requires": [], "locks": [{"name": "landfall.lock", "fingerprint": lock.fingerprint()}],
+        "partial": [], "frames": {"offset": offset, "size": table.len(), "hashes": hashes},
+        "entries": entries,
+    });
     let index = format!("{index}\n").into_bytes();
-    let offset = out.end + stored(512);
+    let offset = out.end + frame_length(512);
     out.tar_entry("landfall-contents.json", &index)?;
     let length: u64 = index
         .chunks(CHUNK as usize)
-        .map(|piece| stored(piece.len() as u64))
+        .map(|piece| frame_length(piece.len() as u64))
         .sum();
     let mut frames = vec![0; length as usize];
     std::fs::File::open(path)?.read_exact_at(&mut frames, offset)?;
     out.put(&[0; 1024])?;
-    let (frames, digest, none) = (
-        &sha256(&frames)[7..],
-        &sha256(&index)[7..],
-        &sha256(b"")[7..],
-    );
+    let frames = &sha256(&frames)[7..];
+    let digest = &sha256(&index)[7..];
+    let no_signatures = &sha256(b"")[7..];
     let text = format!(
-        "landfall bundle 1\noffset {offset:020}\nlength {length:020}\nframes {frames}\nsize   {:020}\nsha256 {digest}\n\
-         signed {:020}\nsigs   {none}\n",
+        "landfall bundle 1\noffset {offset:020}\nlength {length:020}\nframes {frames}\n\
+         size   {:020}\nsha256 {digest}\nsigned {:020}\nsigs   {no_signatures}\n",
         index.len(),
         0
     );

@@ -1,4 +1,5 @@
-//! The floor of a push: blobs by POST and PUT over 8 connections, without a question or a check.
+//! The lower bound of a push: uploads blobs by POST and PUT over 8 connections, without any other
+//! request or check.
 
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
@@ -12,13 +13,17 @@ pub(crate) async fn upload(address: &str, dir: &Path) -> Result<()> {
         let entry = entry?;
         files.push((entry.metadata()?.len(), entry.path()));
     }
-    files.sort(); // the biggest is taken first
-    let (count, bytes) = (files.len(), files.iter().map(|(size, _)| size).sum::<u64>());
+    // the largest is popped first, as a push does it
+    files.sort();
+    let count = files.len();
+    let bytes: u64 = files.iter().map(|(size, _)| size).sum();
     let files = Arc::new(Mutex::new(files));
     let client = reqwest::Client::builder().no_proxy().build()?;
     let mut tasks = Vec::new();
     for _ in 0..CONNECTIONS {
-        let (files, client, address) = (files.clone(), client.clone(), address.to_owned());
+        let files = files.clone();
+        let client = client.clone();
+        let address = address.to_owned();
         tasks.push(tokio::spawn(async move {
             loop {
                 let next = files.lock().ok().and_then(|mut files| files.pop());

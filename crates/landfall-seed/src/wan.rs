@@ -1,5 +1,5 @@
-//! A long line: a proxy that lets bytes through late, and not faster than so much a connection. A
-//! new connection costs a round trip first, as in TCP; slow start and losses are left out.
+//! Simulates a slow network: a proxy that delays all bytes and limits the rate of each connection.
+//! A new connection costs a round trip first, as in TCP; slow start and losses are not simulated.
 
 use anyhow::{Context, Result};
 use std::time::Duration;
@@ -8,15 +8,15 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// What is read at once, in bytes. The line runs on the processors of what is measured, and small
-/// pieces cost them more.
-const PIECE: usize = 64 << 10;
-/// Pieces on the line in one direction: a window of 1 MiB.
+/// The size of a read, in bytes. The proxy shares its processors with the programs that are
+/// measured, and smaller reads cost more processor time.
+const CHUNK: usize = 64 << 10;
+/// The number of chunks in flight in one direction: a window of 1 MiB.
 const WINDOW: usize = 16;
 
-/// Answers at `listen` for `target`, `delay` late each way, with `rate` bytes a second for each
-/// connection and direction.
-pub(crate) async fn wan(listen: &str, target: &str, delay: Duration, rate: f64) -> Result<()> {
+/// Forwards connections from `listen` to `target`, with `delay` each way and `rate` bytes a second
+/// for each connection and direction.
+pub(crate) async fn proxy(listen: &str, target: &str, delay: Duration, rate: f64) -> Result<()> {
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| listen.to_owned())?;
@@ -28,24 +28,28 @@ pub(crate) async fn wan(listen: &str, target: &str, delay: Duration, rate: f64) 
             let Ok(far) = TcpStream::connect(&target).await else {
                 return;
             };
-            let _ = (near.set_nodelay(true), far.set_nodelay(true));
-            let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+            let _ = near.set_nodelay(true);
+            let _ = far.set_nodelay(true);
+            let (near_in, near_out) = near.into_split();
+            let (far_in, far_out) = far.into_split();
             tokio::join!(
-                line(near_in, far_out, delay, rate),
-                line(far_in, near_out, delay, rate)
+                forward(near_in, far_out, delay, rate),
+                forward(far_in, near_out, delay, rate)
             );
         });
     }
 }
 
-async fn line(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration, rate: f64) {
+/// Forwards one direction of a connection until its end.
+async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration, rate: f64) {
     let (sender, mut receiver) = tokio::sync::mpsc::channel::<(Instant, Vec<u8>)>(WINDOW);
     let reading = async move {
-        // when the line has taken what was put on it
+        // the time at which the simulated link has sent all bytes so far
         let mut free = Instant::now();
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; CHUNK];
         while let Ok(count @ 1..) = from.read(&mut piece).await {
-            // timers are late by a millisecond or two: that is made good, an idle line is not
+            // timers fire a millisecond or two late, which must not lower the rate; the time of an
+            // idle link must not raise it
             free = free.max(Instant::now() - Duration::from_millis(5));
             free += Duration::from_secs_f64(count as f64 / rate);
             if sender

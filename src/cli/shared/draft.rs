@@ -7,7 +7,8 @@ use landfall_item::manifest::{DraftItem, DraftManifest, draft, platforms_line};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of};
 use landfall_model::{Platform, today};
 use landfall_rewrite::audit::{
-    Coverage, Helm, Install, Inventory, audit_text, discover, machine_installs, node_platforms,
+    HelmCommand, Inventory, LockCoverage, MachineInstall, audit_text, discover, machine_installs,
+    node_platforms,
 };
 use serde_json::json;
 use std::io::Read;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct DraftRequest<'a> {
     pub paths: &'a [PathBuf],
     /// Renders the charts, where there is one.
-    pub helm: Option<&'a Helm>,
+    pub helm: Option<&'a HelmCommand>,
     /// The platforms, where they are given; else those of the nodes that the manifests ask for.
     pub platforms: &'a [Platform],
     /// The manifest's `metadata.name`.
@@ -95,8 +96,8 @@ pub(crate) fn drafted(
     text += &packages_comment(&installs);
 
     let undecided = found.found.iter();
-    let undecided =
-        undecided.filter(|placed| matches!(placed.finding.coverage, Coverage::Undecided { .. }));
+    let undecided = undecided
+        .filter(|placed| matches!(placed.finding.coverage, LockCoverage::Undecided { .. }));
     let mut lines: Vec<String> = undecided
         .clone()
         .map(|placed| placed.line("undecided"))
@@ -146,7 +147,7 @@ pub(crate) fn drafted(
         ..RunReport::default()
     };
     let packages = installs.0.iter().filter_map(|(install, at)| match install {
-        Install::Package(by, name) => Some(json!({"manager": by, "name": name, "at": at})),
+        MachineInstall::Package(by, name) => Some(json!({"manager": by, "name": name, "at": at})),
         _ => None,
     });
     let members = [

@@ -2,7 +2,7 @@
 
 use landfall_item::manifest::{DraftEntry, DraftItem};
 use landfall_model::report::one_line;
-use landfall_rewrite::audit::{Coverage, FileFinding, Install, Installs};
+use landfall_rewrite::audit::{FileFinding, LockCoverage, MachineInstall, MachineInstalls};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -16,35 +16,35 @@ fn draft_entry(file_finding: &FileFinding) -> Option<DraftEntry> {
     let at = format!("{}:{}", file_finding.file, finding.line);
     let written = || finding.reference.clone();
     let what = match &finding.coverage {
-        Coverage::Held { .. } | Coverage::Ambiguous { .. } => return None,
-        Coverage::Missing {
+        LockCoverage::Held { .. } | LockCoverage::Ambiguous { .. } => return None,
+        LockCoverage::Missing {
             name: Some(name), ..
         } => DraftItem::Image(name.clone()),
-        Coverage::Missing { url: Some(url), .. } => DraftItem::Url(url.clone()),
-        Coverage::Missing { why, .. } | Coverage::Undecided { why }
+        LockCoverage::Missing { url: Some(url), .. } => DraftItem::Url(url.clone()),
+        LockCoverage::Missing { why, .. } | LockCoverage::Undecided { why }
             if finding.manager.is_some() =>
         {
             let help = "add it to `install` of an entry of `packages`, as install lines name no repository";
             DraftItem::Unclear(written(), format!("{why}; {help}"))
         }
-        Coverage::Missing { why, .. } => {
+        LockCoverage::Missing { why, .. } => {
             DraftItem::Unclear(written(), format!("{why}; write its name upstream"))
         }
-        Coverage::Undecided { why } => DraftItem::Unclear(written(), why.clone()),
+        LockCoverage::Undecided { why } => DraftItem::Unclear(written(), why.clone()),
     };
     Some(DraftEntry { what, at })
 }
 
 /// The entries of a draft for files that machines fetch.
-pub(crate) fn install_entries(installs: &Installs) -> Vec<DraftEntry> {
-    let wish = |(install, at): &(Install, String)| {
+pub(crate) fn install_entries(installs: &MachineInstalls) -> Vec<DraftEntry> {
+    let wish = |(install, at): &(MachineInstall, String)| {
         let what = match install {
-            Install::File(url) => DraftItem::Url(url.clone()),
-            Install::Unclear(url) => DraftItem::Unclear(
+            MachineInstall::File(url) => DraftItem::Url(url.clone()),
+            MachineInstall::Unclear(url) => DraftItem::Unclear(
                 url.clone(),
                 "a part of this URL stands elsewhere: write all of it under `files:`".into(),
             ),
-            Install::Package(..) | Install::OpenPackage(..) => return None,
+            MachineInstall::Package(..) | MachineInstall::OpenPackage(..) => return None,
         };
         Some(DraftEntry {
             what,
@@ -56,10 +56,10 @@ pub(crate) fn install_entries(installs: &Installs) -> Vec<DraftEntry> {
 
 /// The packages that machines install, as comments: their repositories are not known. Empty where
 /// there is none.
-pub(crate) fn packages_comment(installs: &Installs) -> String {
+pub(crate) fn packages_comment(installs: &MachineInstalls) -> String {
     let mut found: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for (install, at) in &installs.0 {
-        if let Install::Package(by, name) | Install::OpenPackage(by, name) = install {
+        if let MachineInstall::Package(by, name) | MachineInstall::OpenPackage(by, name) = install {
             found.entry((by, name)).or_default().push(at);
         }
     }
@@ -76,7 +76,7 @@ pub(crate) fn packages_comment(installs: &Installs) -> String {
         };
         let pin = match name.contains(['$', '`', '{']) {
             true => "; its name is put together elsewhere",
-            false if Install::has_version(by, name) => "",
+            false if MachineInstall::has_version(by, name) => "",
             false => "; no version",
         };
         let place = one_line(places.first().unwrap_or(&""));

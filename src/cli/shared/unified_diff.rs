@@ -3,7 +3,7 @@
 
 use crate::cli::shared::{Context, OutputMode};
 use landfall_model::report::escape_lines;
-use landfall_rewrite::Member;
+use landfall_rewrite::RewrittenText;
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -45,7 +45,7 @@ impl DiffReader {
 }
 
 /// A unified diff that `patch -p1` takes, but for masked values; empty where nothing differs.
-pub(crate) fn diff(member: &Member, reader: DiffReader) -> String {
+pub(crate) fn diff(member: &RewrittenText, reader: DiffReader) -> String {
     let (old, edits) = masked(member);
     let path = member.path.trim_start_matches("./").trim_start_matches('/');
     unified(path, &old, edits, reader)
@@ -160,7 +160,7 @@ fn lines(text: &str) -> usize {
 
 /// The old text with the values of Secrets masked, and the edits of that. A value that changes has
 /// another mask in the new one.
-fn masked(member: &Member) -> (Cow<'_, str>, Vec<TextEdit>) {
+fn masked(member: &RewrittenText) -> (Cow<'_, str>, Vec<TextEdit>) {
     let scan = &member.new.scan;
     let mut secrets = scan.secrets.clone();
     secrets.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));

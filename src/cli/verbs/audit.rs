@@ -13,7 +13,9 @@ use landfall_model::report::{
     EntryKind, ItemStatus, ReportItem, RunReport, TransferSide, count_of, one_line,
 };
 use landfall_model::{DestinationMap, TargetRegistry, today};
-use landfall_rewrite::audit::{Audited, Coverage, FileFinding, Inventory, audit_text, audit_tree};
+use landfall_rewrite::audit::{
+    AuditResult, FileFinding, Inventory, LockCoverage, audit_text, audit_tree,
+};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -85,7 +87,7 @@ impl AuditCommand {
         }
     }
 
-    fn read(&self, context: &Context, inventory: &Inventory<'_>) -> Result<Audited, CliError> {
+    fn read(&self, context: &Context, inventory: &Inventory<'_>) -> Result<AuditResult, CliError> {
         let is_stdin = |path: &&PathBuf| path.as_path() == Path::new("-");
         let paths: Vec<PathBuf> = self
             .paths
@@ -116,7 +118,7 @@ impl AuditCommand {
         context: &Context,
         lock: &Lock,
         mapping: &DestinationMap,
-        (audited, inventory): (&Audited, &Inventory<'_>),
+        (audited, inventory): (&AuditResult, &Inventory<'_>),
     ) -> Result<VerbOutcome, CliError> {
         let client = context.client()?;
         let asked = missing(lock, mapping, client.sessions(), self.blobs).await;
@@ -130,7 +132,7 @@ impl AuditCommand {
 
     fn outcome(
         &self,
-        audited: &Audited,
+        audited: &AuditResult,
         lacking: Option<&Missing>,
         inventory: &Inventory<'_>,
         report: RunReport,
@@ -226,10 +228,10 @@ fn other_registries(found: &[&FileFinding], inventory: &Inventory<'_>) -> Vec<(S
     counts.into_iter().collect()
 }
 
-fn write_missing(path: &Path, audited: &Audited) -> Result<(), CliError> {
+fn write_missing(path: &Path, audited: &AuditResult) -> Result<(), CliError> {
     let missing = audited.found.iter();
     let missing =
-        missing.filter(|placed| matches!(placed.finding.coverage, Coverage::Missing { .. }));
+        missing.filter(|placed| matches!(placed.finding.coverage, LockCoverage::Missing { .. }));
     let title = "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
     write_to(
         path,
@@ -238,13 +240,13 @@ fn write_missing(path: &Path, audited: &Audited) -> Result<(), CliError> {
 }
 
 /// What is held, missing and undecided.
-fn sorted(audited: &Audited) -> [Vec<&FileFinding>; 3] {
+fn sorted(audited: &AuditResult) -> [Vec<&FileFinding>; 3] {
     let mut sorted: [Vec<&FileFinding>; 3] = Default::default();
     for placed in &audited.found {
         sorted[match placed.finding.coverage {
-            Coverage::Held { .. } => 0,
-            Coverage::Missing { .. } => 1,
-            Coverage::Ambiguous { .. } | Coverage::Undecided { .. } => 2,
+            LockCoverage::Held { .. } => 0,
+            LockCoverage::Missing { .. } => 1,
+            LockCoverage::Ambiguous { .. } | LockCoverage::Undecided { .. } => 2,
         }]
         .push(placed);
     }
@@ -254,7 +256,7 @@ fn sorted(audited: &Audited) -> [Vec<&FileFinding>; 3] {
 /// One line for each reference that is told about, with its first place: a cluster runs many pods
 /// of one image.
 fn grouped(word: &str, found: &[&FileFinding]) -> Vec<String> {
-    let mut groups: BTreeMap<(&str, &Coverage), Vec<&FileFinding>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &LockCoverage), Vec<&FileFinding>> = BTreeMap::new();
     let mut order = Vec::new();
     for placed in found {
         let key = (placed.finding.reference.as_str(), &placed.finding.coverage);
@@ -280,7 +282,7 @@ fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<ReportItem> {
     let mut items: BTreeMap<(EntryKind, String, bool), ReportItem> = BTreeMap::new();
     for placed in held.iter().chain(missing) {
         let (name, reason) = match &placed.finding.coverage {
-            Coverage::Held { item } => (item.clone(), None),
+            LockCoverage::Held { item } => (item.clone(), None),
             _ => (
                 placed.finding.reference.clone(),
                 Some(placed.line("missing")),

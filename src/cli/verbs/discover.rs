@@ -5,7 +5,7 @@ use crate::cli::shared::output_file::write_result;
 use crate::cli::shared::{CliError, Context, VerbOutcome};
 use clap::Args;
 use landfall_model::Platform;
-use landfall_rewrite::audit::Helm;
+use landfall_rewrite::audit::HelmCommand;
 use std::path::PathBuf;
 
 /// Draft a manifest from Kubernetes manifests, charts and lists
@@ -41,7 +41,7 @@ impl DiscoverCommand {
         let helm = if self.no_helm {
             None
         } else {
-            Helm::find(std::env::var_os("PATH").as_deref(), &self.values)
+            HelmCommand::find(std::env::var_os("PATH").as_deref(), &self.values)
         };
         if helm.is_none() && !self.values.is_empty() {
             return Err(CliError::usage("--values needs helm, which is not on PATH"));

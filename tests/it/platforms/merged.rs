@@ -365,7 +365,7 @@ fn a_text_that_cannot_be_merged_is_refused_without_replace() {
     assert_eq!(place.read("mine.yaml"), old);
     for part in [
         "mine.yaml: content of it would be removed",
-        "stringData.values.yaml: it is no mapping of YAML",
+        "stringData.values.yaml: it is not a YAML mapping",
         "--replace",
         "--diff",
     ] {

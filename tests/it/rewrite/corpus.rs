@@ -2,8 +2,9 @@
 //! and any folder named by `LANDFALL_REWRITE_CORPUS`.
 
 use crate::support::library::{
-    Content, DestinationMap, Digest, ImageRef, Input, Lock, Meaning, ReadAs, ReferenceIndex,
-    RewriteOptions, Rewritten, Site, Syntax, destination_map, inputs, read, rewrite, scan,
+    DestinationMap, Digest, ImageRef, InputContent, InputFile, Lock, ReadAs, ReferenceIndex,
+    ReferenceMeaning, RewriteOptions, RewriteResult, Site, TextSyntax, destination_map, inputs,
+    read, rewrite, scan,
 };
 use crate::support::skip;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +45,7 @@ impl Corpus {
 }
 
 /// `text` rewritten, with what must hold for every text checked.
-fn checked(corpus: &Corpus, name: &str, kind: Syntax, text: &str) -> Rewritten {
+fn checked(corpus: &Corpus, name: &str, kind: TextSyntax, text: &str) -> RewriteResult {
     let there = |text: &str| rewrite(text, kind, &corpus.there, RewriteOptions::default());
     let first = there(text);
     let (mut old, mut new) = (0, 0);
@@ -88,7 +89,7 @@ fn every_shape_becomes_what_stands_beside_it() {
     for input in inputs(&[data().join("in")], None).unwrap() {
         let name = input.relative.display().to_string();
         let text = std::fs::read_to_string(&input.path).unwrap();
-        let kind = Syntax::of(&input.path);
+        let kind = TextSyntax::of(&input.path);
         let result = checked(&corpus, &name, kind, &text);
         let beside = |folder: &str| data().join(folder).join(&input.relative);
         let expected =
@@ -99,7 +100,7 @@ fn every_shape_becomes_what_stands_beside_it() {
             .found
             .iter()
             .filter_map(|finding| match &finding.meaning {
-                Meaning::Left { why } => Some(format!(
+                ReferenceMeaning::Left { why } => Some(format!(
                     "{}:{}: {}: {why}\n",
                     finding.line, finding.column, finding.written
                 )),
@@ -119,7 +120,7 @@ fn every_shape_becomes_what_stands_beside_it() {
 }
 
 /// A lock of two thirds of what `texts` have in image positions, and of the files they fetch.
-fn lock_of(texts: &[(String, Syntax, String)]) -> Lock {
+fn lock_of(texts: &[(String, TextSyntax, String)]) -> Lock {
     let nothing = Lock::parse("l", "version: 1\n").unwrap();
     let nothing = ReferenceIndex::new(
         &nothing,
@@ -223,9 +224,9 @@ fn a_folder_of_real_files_keeps_everything_but_its_references() {
     };
     let mut texts = Vec::new();
     for input in inputs(&[PathBuf::from(folder)], None).unwrap() {
-        let Input { path, relative, .. } = &input;
-        if let Ok(Content::Text(text)) = read(&input) {
-            texts.push((relative.display().to_string(), Syntax::of(path), text));
+        let InputFile { path, relative, .. } = &input;
+        if let Ok(InputContent::Text(text)) = read(&input) {
+            texts.push((relative.display().to_string(), TextSyntax::of(path), text));
         }
     }
     let lock = lock_of(&texts);
@@ -258,7 +259,7 @@ fn a_folder_of_real_files_keeps_everything_but_its_references() {
             .count();
         (changes, changed) = (changes + edits, changed + usize::from(edits > 0));
         for finding in &result.scan.found {
-            if let Meaning::Left { why } = &finding.meaning {
+            if let ReferenceMeaning::Left { why } = &finding.meaning {
                 let kind = why.split(['(', ':', ';']).next().unwrap_or_default();
                 let kind = kind
                     .split(" only as ")

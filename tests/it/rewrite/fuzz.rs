@@ -3,7 +3,7 @@
 //! `LANDFALL_FUZZ_SEED` makes it another one.
 
 use crate::support::library::{
-    Lock, ReferenceIndex, RewriteOptions, Site, Syntax, destination_map, inputs, rewrite, scan,
+    Lock, ReferenceIndex, RewriteOptions, Site, TextSyntax, destination_map, inputs, rewrite, scan,
 };
 use base64::Engine as _;
 use std::path::{Path, PathBuf};
@@ -143,7 +143,7 @@ impl Target {
     }
 
     /// Calls `make` on mutated texts, and checks what it makes of them.
-    fn run(&self, name: &str, kind: Syntax, make: impl Fn(&mut Random, String) -> String) {
+    fn run(&self, name: &str, kind: TextSyntax, make: impl Fn(&mut Random, String) -> String) {
         let seed = std::env::var("LANDFALL_FUZZ_SEED")
             .ok()
             .and_then(|seed| seed.parse().ok())
@@ -166,7 +166,7 @@ impl Target {
         );
     }
 
-    fn check(&self, name: &str, kind: Syntax, text: &str) -> usize {
+    fn check(&self, name: &str, kind: TextSyntax, text: &str) -> usize {
         for options in [
             RewriteOptions::default(),
             RewriteOptions {
@@ -205,19 +205,19 @@ impl Target {
 
 #[test]
 fn documents() {
-    Target::new().run("documents", Syntax::Document, |_, text| text);
+    Target::new().run("documents", TextSyntax::Document, |_, text| text);
 }
 
 #[test]
 fn words() {
-    Target::new().run("words", Syntax::Text, |_, text| text);
+    Target::new().run("words", TextSyntax::Text, |_, text| text);
 }
 
 #[test]
 fn texts_within_texts() {
     Target::new().run(
         "texts within texts",
-        Syntax::Document,
+        TextSyntax::Document,
         |random, mut text| {
             for _ in 0..=random.below(3) {
                 text = match random.below(5) {

@@ -3,13 +3,13 @@
 use super::{IMAGES, SITE, digest, lock};
 use crate::support::library;
 use crate::support::library::{
-    Lock, ReferenceIndex, RewriteOptions, Rewritten, Site, Syntax, destination_map,
+    Lock, ReferenceIndex, RewriteOptions, RewriteResult, Site, TextSyntax, destination_map,
 };
 use proptest::prelude::*;
 use std::path::Path;
 
-fn rewrite(text: &str, known: &ReferenceIndex) -> Rewritten {
-    library::rewrite(text, Syntax::Document, known, RewriteOptions::default())
+fn rewrite(text: &str, known: &ReferenceIndex) -> RewriteResult {
+    library::rewrite(text, TextSyntax::Document, known, RewriteOptions::default())
 }
 
 /// What is known on the way to the site, and on the way back.
@@ -139,8 +139,12 @@ fn stream(canonical: bool) -> impl Strategy<Value = String> {
 }
 
 /// Both engines.
-fn kinds() -> impl Strategy<Value = Syntax> {
-    proptest::sample::select(vec![Syntax::Document, Syntax::Document, Syntax::Text])
+fn kinds() -> impl Strategy<Value = TextSyntax> {
+    proptest::sample::select(vec![
+        TextSyntax::Document,
+        TextSyntax::Document,
+        TextSyntax::Text,
+    ])
 }
 
 /// Every scalar of every document, as an independent parser reads it.

@@ -23,13 +23,10 @@ fn no_input_is_overwritten_by_the_result_of_another() {
         &["d", "d/c", "-o", "d"],
     ] {
         let said = err(&place.run(args, 2));
-        assert!(
-            said.contains("is to be read, and would be overwritten"),
-            "{said}"
-        );
+        assert!(said.contains("would overwrite the input"), "{said}");
     }
     symlink("../b/c", place.path("d/a")).unwrap();
-    assert!(err(&place.run(&["a", "b/c", "-o", "d"], 2)).contains("b/c is to be read"));
+    assert!(err(&place.run(&["a", "b/c", "-o", "d"], 2)).contains("the input b/c"));
     for name in ["a", "b/a", "b/c"] {
         assert_eq!(place.read(name), IMAGE);
     }
@@ -161,7 +158,7 @@ fn a_pipe_that_nobody_writes_to_is_refused() {
         rustix::fs::Mode::from_raw_mode(0o600),
     )
     .unwrap();
-    assert!(err(&place.run(&["t/pipe.yaml", "--check"], 2)).contains("no regular file"));
+    assert!(err(&place.run(&["t/pipe.yaml", "--check"], 2)).contains("not a regular file"));
     place.run(&["t", "--check"], 4);
     // what editors and file managers leave is none of ours
     fs::write(place.path("t/._x.yaml"), b"\0\x05\x16\x07\xff").unwrap();
@@ -220,7 +217,7 @@ fn a_broken_chart_in_a_folder_is_told_as_audit_tells_it() {
     tar("t/c.tgz", "c");
     let said = err(&place.run(&["t", "-o", "out"], 3));
     assert!(
-        said.contains("t/c.tgz: c/charts/sub.tgz: not a gzipped tar"),
+        said.contains("t/c.tgz: c/charts/sub.tgz: not a readable .tgz"),
         "{said}"
     );
     fs::remove_file(place.path("c/charts/sub.tgz")).unwrap();

@@ -18,7 +18,7 @@ use crate::{
     UpstreamStatus, UrlFile,
 };
 use landfall_content::{BlobRead, LockEntry};
-use landfall_model::document::{ChartVersions, Location, Node, SourceSpan};
+use landfall_model::document::{ChartVersions, SourceLocation, SourceSpan, YamlNode};
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Destination, DestinationMap, Digest, ImageRef, Manifest, host_component};
@@ -212,7 +212,7 @@ impl ManifestEntry for ChartEntry {
 
     fn expand(
         &self,
-        node: &Node,
+        node: &YamlNode<'_>,
         reader: &EntryReader<'_>,
     ) -> ManifestResult<Vec<(ChartRequest, SourceSpan)>> {
         manifest_entry::read(self, node, reader)
@@ -369,7 +369,7 @@ impl UpdatableRequest for ChartRequest {
         }))
     }
 
-    fn demanded_digest(&self) -> Option<(&Digest, &Location)> {
+    fn demanded_digest(&self) -> Option<(&Digest, &SourceLocation)> {
         Some((self.pin.as_ref()?, &self.at))
     }
 

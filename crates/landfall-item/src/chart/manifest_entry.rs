@@ -6,7 +6,7 @@ use crate::entry_reader::{EntryReader, ManifestResult, digest_of};
 use crate::image::{platforms, tag_of};
 use crate::policy::check_policy;
 use crate::{EntryPathStep, MovableVersion};
-use landfall_model::document::{Field, Node, SourceSpan, read_input};
+use landfall_model::document::{SourceSpan, TemplateField, YamlNode, read_input};
 use landfall_model::sign::OpenPgpKeys;
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -115,7 +115,7 @@ impl<'de> Deserialize<'de> for ChartEntry {
 /// The charts that `entry` asks for, one for each combination of its variables.
 pub(super) fn read(
     entry: &ChartEntry,
-    node: &Node,
+    node: &YamlNode<'_>,
     reader: &EntryReader<'_>,
 ) -> ManifestResult<Vec<(ChartRequest, SourceSpan)>> {
     let short;
@@ -158,9 +158,12 @@ pub(super) fn read(
         ("kubernetes", &full.kubernetes),
         ("helm", &full.helm),
     ];
-    let mut fields: Vec<Field<'_>> = Vec::new();
+    let mut fields: Vec<TemplateField<'_>> = Vec::new();
     for (key, text) in texts {
-        fields.extend(text.as_ref().map(|text| Field::new(text, place(key))));
+        fields.extend(
+            text.as_ref()
+                .map(|text| TemplateField::new(text, place(key))),
+        );
     }
     let discover = discovery(full, node, reader)?;
     let mut charts = Vec::new();
@@ -278,7 +281,7 @@ pub(super) fn name_of(text: &str, span: &SourceSpan) -> ManifestResult<ChartName
 /// How the images of the chart are found; `None` where they are not.
 fn discovery(
     full: &FullChart,
-    node: &Node,
+    node: &YamlNode<'_>,
     reader: &EntryReader<'_>,
 ) -> ManifestResult<Option<Discovery>> {
     let Some(Discover::Discover) = full.images else {

@@ -2,7 +2,7 @@
 //! contain.
 
 use landfall_model::Limits;
-use landfall_model::document::{self, ArchiveBudget, Files};
+use landfall_model::document::{self, ArchiveBudget, UnpackedFiles};
 use serde::Deserialize;
 use serde_yaml::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +42,10 @@ struct Dependencies {
 ///
 /// # Errors
 /// What is wrong with the archive.
-pub(super) fn files_of(archive: &[u8], budget: &mut ArchiveBudget) -> Result<Files, String> {
+pub(super) fn files_of(
+    archive: &[u8],
+    budget: &mut ArchiveBudget,
+) -> Result<UnpackedFiles, String> {
     let files =
         document::unpack(archive, budget).map_err(|error| format!("its archive: {error}"))?;
     let below =
@@ -63,7 +66,7 @@ pub(super) fn plain(value: &Value) -> Option<String> {
 ///
 /// # Errors
 /// When it does not say it.
-pub(super) fn chart_yaml(files: &Files) -> Result<ChartYaml, String> {
+pub(super) fn chart_yaml(files: &UnpackedFiles) -> Result<ChartYaml, String> {
     let content = files
         .get("Chart.yaml")
         .ok_or("its archive holds no Chart.yaml")?;
@@ -83,7 +86,7 @@ fn read<T: serde::de::DeserializeOwned>(name: &str, content: &[u8]) -> Result<T,
 /// # Errors
 /// What cannot be read.
 pub(super) fn lacking(
-    files: Files,
+    files: UnpackedFiles,
     budget: &mut ArchiveBudget,
     limits: &Limits,
 ) -> Result<Vec<Dependency>, String> {
@@ -107,7 +110,7 @@ struct Search<'s> {
 
 impl Search<'_> {
     /// Collects what the chart of these files lacks. Returns its name.
-    fn collect(&mut self, files: Files, depth: usize) -> Result<String, String> {
+    fn collect(&mut self, files: UnpackedFiles, depth: usize) -> Result<String, String> {
         let Limits {
             chart_depth,
             charts_inside,
@@ -164,13 +167,13 @@ impl Search<'_> {
 
 /// A chart in another one.
 enum Subchart {
-    Folder(Files),
+    Folder(UnpackedFiles),
     Archive(Vec<u8>),
 }
 
 /// Each chart in `charts/`.
-fn subcharts(files: Files) -> Vec<Subchart> {
-    let mut folders = BTreeMap::<String, Files>::new();
+fn subcharts(files: UnpackedFiles) -> Vec<Subchart> {
+    let mut folders = BTreeMap::<String, UnpackedFiles>::new();
     let mut all = Vec::new();
     for (name, content) in files {
         let Some(below) = name
@@ -202,7 +205,7 @@ fn subcharts(files: Files) -> Vec<Subchart> {
 mod tests {
     use super::*;
 
-    fn files(of: &[(&str, &str)]) -> Files {
+    fn files(of: &[(&str, &str)]) -> UnpackedFiles {
         of.iter()
             .map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()))
             .collect()

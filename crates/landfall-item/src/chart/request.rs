@@ -2,7 +2,7 @@
 
 use super::name::ChartName;
 use crate::field_conflict::{FieldConflict, join};
-use landfall_model::document::Location;
+use landfall_model::document::SourceLocation;
 use landfall_model::sign::OpenPgpKeys;
 use landfall_model::{Digest, Platform};
 use std::fmt;
@@ -26,7 +26,7 @@ pub struct ChartRequest {
     /// Whether the referrers of these images are carried.
     pub referrers: bool,
     /// Where it is written.
-    pub at: Location,
+    pub at: SourceLocation,
     /// Which charts name it; `None` if the manifest does.
     pub named_by: Option<Box<DependencyOrigin>>,
 }

@@ -13,7 +13,7 @@ use crate::{
     ResolveOutcome, Resolver, ServedItem, UpdatableRequest, UpstreamStatus, UrlFile,
 };
 use landfall_content::LockEntry;
-use landfall_model::document::{Location, Node, SourceSpan};
+use landfall_model::document::{SourceLocation, SourceSpan, YamlNode};
 use landfall_model::report::EntryKind;
 use landfall_model::{Destination, DestinationMap, Digest};
 use std::borrow::Cow;
@@ -155,7 +155,7 @@ impl ManifestEntry for FileEntry {
 
     fn expand(
         &self,
-        node: &Node,
+        node: &YamlNode<'_>,
         reader: &EntryReader<'_>,
     ) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
         manifest_entry::read(self, node, reader)
@@ -225,7 +225,7 @@ impl ResolvableRequest for FileRequest {
 }
 
 impl UpdatableRequest for FileRequest {
-    fn demanded_digest(&self) -> Option<(&Digest, &Location)> {
+    fn demanded_digest(&self) -> Option<(&Digest, &SourceLocation)> {
         match &self.checksum {
             Some(Checksum::Digest(digest)) => Some((digest, &self.at)),
             _ => None,

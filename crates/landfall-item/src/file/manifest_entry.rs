@@ -2,7 +2,7 @@
 
 use super::request::{Checksum, FileRequest};
 use crate::entry_reader::{EntryReader, ManifestResult, digest_of, without_account};
-use landfall_model::document::{Field, Node, OWN_URL, SourceSpan, read_input};
+use landfall_model::document::{OWN_URL, SourceSpan, TemplateField, YamlNode, read_input};
 use landfall_model::sign::FileKey;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,40 +41,40 @@ pub struct FileEntry {
 /// The files that `entry` asks for, one for each combination of its variables.
 pub(super) fn read(
     entry: &FileEntry,
-    node: &Node,
+    node: &YamlNode<'_>,
     reader: &EntryReader<'_>,
 ) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
     let at = reader.here(node.get("url"));
     let checksum_at = reader.here(node.get("checksum"));
     let mode_at = reader.here(node.get("mode"));
     let also_at = |index: usize| reader.here(node.get("also").item(index));
-    let mut fields = vec![Field::new(&entry.url, at.clone())];
+    let mut fields = vec![TemplateField::new(&entry.url, at.clone())];
     let checksum = entry.checksum.as_ref();
-    fields.extend(checksum.map(|text| Field {
+    fields.extend(checksum.map(|text| TemplateField {
         takes_url: true,
-        ..Field::new(text, checksum_at.clone())
+        ..TemplateField::new(text, checksum_at.clone())
     }));
     fields.extend(
         entry
             .mode
             .as_ref()
-            .map(|text| Field::new(text, mode_at.clone())),
+            .map(|text| TemplateField::new(text, mode_at.clone())),
     );
     fields.extend(
         entry
             .also
             .iter()
             .enumerate()
-            .map(|(index, text)| Field::new(text, also_at(index))),
+            .map(|(index, text)| TemplateField::new(text, also_at(index))),
     );
     let list_at = |key: &'static str, index: usize| reader.here(node.get(key).item(index));
     let signatures = entry.signatures.iter().enumerate();
-    fields.extend(signatures.map(|(index, text)| Field {
+    fields.extend(signatures.map(|(index, text)| TemplateField {
         takes_url: true,
-        ..Field::new(text, list_at("signatures", index))
+        ..TemplateField::new(text, list_at("signatures", index))
     }));
     let members = entry.unpack.iter().enumerate();
-    fields.extend(members.map(|(index, text)| Field::new(text, list_at("unpack", index))));
+    fields.extend(members.map(|(index, text)| TemplateField::new(text, list_at("unpack", index))));
     let key = entry
         .key
         .as_ref()

@@ -2,7 +2,7 @@
 
 use crate::field_conflict::{FieldConflict, join};
 use landfall_model::Digest;
-use landfall_model::document::Location;
+use landfall_model::document::SourceLocation;
 use landfall_model::sign::FileKey;
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct FileRequest {
     /// Members of the archive that an export writes.
     pub unpack: Vec<String>,
     /// Where it is written.
-    pub at: Location,
+    pub at: SourceLocation,
 }
 
 /// The checksum of a file, shown as in a lock.

@@ -14,7 +14,7 @@ use crate::{
     UpstreamStatus,
 };
 use landfall_content::{BlobRead, LockEntry};
-use landfall_model::document::{Location, Node, SourceSpan};
+use landfall_model::document::{SourceLocation, SourceSpan, YamlNode};
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{
@@ -185,7 +185,7 @@ impl ManifestEntry for ImageEntry {
 
     fn expand(
         &self,
-        node: &Node,
+        node: &YamlNode<'_>,
         reader: &EntryReader<'_>,
     ) -> ManifestResult<Vec<(ImageRequest, SourceSpan)>> {
         manifest_entry::read(self, node, reader)
@@ -310,7 +310,7 @@ impl UpdatableRequest for ImageRequest {
         Some(&self.name).filter(|name| name.tag.is_some())
     }
 
-    fn demanded_digest(&self) -> Option<(&Digest, &Location)> {
+    fn demanded_digest(&self) -> Option<(&Digest, &SourceLocation)> {
         Some((self.pin.as_ref()?, &self.at))
     }
 

@@ -3,7 +3,7 @@
 use super::request::ImageRequest;
 use crate::entry_reader::{EntryReader, ManifestResult, digest_of};
 use crate::policy::check_policy;
-use landfall_model::document::{Field, Node, SourceSpan};
+use landfall_model::document::{SourceSpan, TemplateField, YamlNode};
 use landfall_model::{Digest, ImageRef, Platform, ReferenceError};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -75,7 +75,7 @@ impl<'de> Deserialize<'de> for ImageEntry {
 /// The images that `entry` asks for, one for each combination of its variables.
 pub(super) fn read(
     entry: &ImageEntry,
-    node: &Node,
+    node: &YamlNode<'_>,
     reader: &EntryReader<'_>,
 ) -> ManifestResult<Vec<(ImageRequest, SourceSpan)>> {
     let short;
@@ -96,19 +96,19 @@ pub(super) fn read(
     let digest_at = reader.here(node.get("digest"));
     let update_at = reader.here(node.get("update"));
     let platform_at = |index: usize| reader.here(node.get("platforms").item(index));
-    let mut fields = vec![Field::new(&full.r#ref, at.clone())];
+    let mut fields = vec![TemplateField::new(&full.r#ref, at.clone())];
     fields.extend(
         full.digest
             .as_ref()
-            .map(|text| Field::new(text, digest_at.clone())),
+            .map(|text| TemplateField::new(text, digest_at.clone())),
     );
     fields.extend(
         full.update
             .as_ref()
-            .map(|text| Field::new(text, update_at.clone())),
+            .map(|text| TemplateField::new(text, update_at.clone())),
     );
     let texts = full.platforms.iter().flatten().enumerate();
-    fields.extend(texts.map(|(index, text)| Field::new(text, platform_at(index))));
+    fields.extend(texts.map(|(index, text)| TemplateField::new(text, platform_at(index))));
     let mut images = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
         let digest = full

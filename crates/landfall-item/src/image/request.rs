@@ -1,7 +1,7 @@
 //! An image as a manifest asks for it.
 
 use crate::field_conflict::{FieldConflict, join};
-use landfall_model::document::Location;
+use landfall_model::document::SourceLocation;
 use landfall_model::{Digest, ImageRef, Platform};
 
 /// A wanted image.
@@ -18,7 +18,7 @@ pub struct ImageRequest {
     /// Whether its referrers are looked up and carried.
     pub referrers: bool,
     /// Where it is written.
-    pub at: Location,
+    pub at: SourceLocation,
 }
 
 impl ImageRequest {

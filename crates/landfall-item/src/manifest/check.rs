@@ -11,7 +11,9 @@ use crate::{
     EntryReader, ItemKind, LockedChart, LockedFile, LockedImage, LockedPackageSet, ManifestEntry,
     ManifestResult, listed, locked_name, parse_exclusion, platforms,
 };
-use landfall_model::document::{At, Field, Node, SourceSpan, SourceText, Vars};
+use landfall_model::document::{
+    ManifestVars, SourceSpan, SourceText, TemplateField, VarPart, YamlNode,
+};
 use landfall_model::{Platform, is_dns_name};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -27,15 +29,15 @@ pub(super) fn check(
     lists: &[(ListFormat, Rc<SourceText>)],
     faults: &mut Faults,
 ) -> ManifestResult<ExpandedManifest> {
-    let here = |node: &Node| SourceSpan::new(text, node.span());
+    let here = |node: &YamlNode<'_>| SourceSpan::new(text, node.span());
     let root = &text.root;
-    let vars = Vars::check(&document.vars, |name, at| {
+    let vars = ManifestVars::check(&document.vars, |name, at| {
         let vars = root.get("vars");
         let span = match at {
-            At::Key => vars.key_span(name).unwrap_or(vars.span()),
-            At::Value => vars.get(name).get("value").span(),
-            At::Item(index) => vars.get(name).get("value").item(index).span(),
-            At::Policy => vars.get(name).get("update").span(),
+            VarPart::Key => vars.key_span(name).unwrap_or(vars.span()),
+            VarPart::Value => vars.get(name).get("value").span(),
+            VarPart::Item(index) => vars.get(name).get("value").item(index).span(),
+            VarPart::Policy => vars.get(name).get("update").span(),
         };
         SourceSpan::new(text, span)
     })?;
@@ -91,7 +93,10 @@ fn list_source(
     list: &SourceText,
     reader: &EntryReader<'_>,
 ) -> ManifestResult<ListSource> {
-    match &reader.vars.bindings(&[Field::new(from, at.clone())])?[..] {
+    match &reader
+        .vars
+        .bindings(&[TemplateField::new(from, at.clone())])?[..]
+    {
         [binding] => {
             let url = binding.fill(from);
             if !url.contains("://") {
@@ -120,7 +125,7 @@ pub(super) fn plain_list(
     let mut items = ExpandedManifest::default();
     let reader = EntryReader {
         text: list,
-        vars: Vars::default(),
+        vars: ManifestVars::default(),
         platforms,
         referrers: true,
     };
@@ -184,14 +189,14 @@ impl Checker<'_> {
     fn missing(
         &self,
         entry: &Missing,
-        node: &Node,
+        node: &YamlNode<'_>,
         items: &mut ExpandedManifest,
     ) -> ManifestResult<()> {
         let (at, until_at) = (self.0.here(node.get("ref")), self.0.here(node.get("until")));
         let fields = [
-            Field::new(&entry.r#ref, at.clone()),
-            Field::new(&entry.reason, self.0.here(node.get("reason"))),
-            Field::new(&entry.until, until_at.clone()),
+            TemplateField::new(&entry.r#ref, at.clone()),
+            TemplateField::new(&entry.reason, self.0.here(node.get("reason"))),
+            TemplateField::new(&entry.until, until_at.clone()),
         ];
         self.not_blank(
             &entry.reason,
@@ -229,7 +234,11 @@ impl Checker<'_> {
         span: SourceSpan,
         items: &mut ExpandedManifest,
     ) -> ManifestResult<()> {
-        for binding in self.0.vars.bindings(&[Field::new(entry, span.clone())])? {
+        for binding in self
+            .0
+            .vars
+            .bindings(&[TemplateField::new(entry, span.clone())])?
+        {
             let value = parse_exclusion(&binding.fill(entry), &span)?;
             items.exclude.push(Located::new(value, span.clone()));
         }
@@ -239,7 +248,7 @@ impl Checker<'_> {
     fn endpoint(
         &self,
         entry: &EndpointEntry,
-        node: &Node,
+        node: &YamlNode<'_>,
         items: &mut ExpandedManifest,
     ) -> ManifestResult<()> {
         let at = self.0.here(node.get("host"));
@@ -253,8 +262,8 @@ impl Checker<'_> {
             return Err(self.0.here(node.get("port")).fault("0 is no port", help));
         }
         let fields = [
-            Field::new(&entry.host, at.clone()),
-            Field::new(&entry.why, self.0.here(node.get("why"))),
+            TemplateField::new(&entry.host, at.clone()),
+            TemplateField::new(&entry.why, self.0.here(node.get("why"))),
         ];
         let from = self.roles(&entry.from, node.get("from"))?;
         for binding in self.0.vars.bindings(&fields)? {
@@ -278,7 +287,7 @@ impl Checker<'_> {
     }
 
     /// The roles that need an endpoint, sorted, each once.
-    fn roles(&self, written: &[String], node: &Node) -> ManifestResult<Vec<String>> {
+    fn roles(&self, written: &[String], node: &YamlNode<'_>) -> ManifestResult<Vec<String>> {
         for (index, role) in written.iter().enumerate() {
             let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             if role.is_empty() || !role.chars().all(good) {
@@ -295,7 +304,7 @@ impl Checker<'_> {
         Ok(roles.into_iter().cloned().collect())
     }
 
-    fn not_blank(&self, text: &str, node: &Node, help: &str) -> ManifestResult<()> {
+    fn not_blank(&self, text: &str, node: &YamlNode<'_>, help: &str) -> ManifestResult<()> {
         match text.trim().is_empty() {
             true => Err(self.0.here(node).fault("this is empty", Some(help.into()))),
             false => Ok(()),

@@ -8,7 +8,8 @@ use crate::{
     PackageSetRequest, UpdatableEntry, UpdatableRequest, tag_of,
 };
 use landfall_model::document::{
-    ChartVersions, Location, MovingVar, Node, SourceSpan, VersionsFrom, read_text_input, yaml,
+    ChartVersions, MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode, anchored_scalar,
+    read_text_input, yaml,
 };
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef, UpdatePolicy};
@@ -27,7 +28,7 @@ pub struct UpdatableVersion {
     /// The manifest.
     pub file: PathBuf,
     /// Where it stands there.
-    pub at: Location,
+    pub at: SourceLocation,
     /// What it may move to.
     pub policy: UpdatePolicy,
     /// The same as it is written.
@@ -286,7 +287,7 @@ fn package_with_variable(manifest: &ParsedManifest, variable: &str) -> Option<Ve
 }
 
 /// The line and column of `node`.
-fn position(manifest: &ParsedManifest, node: &Node) -> (usize, usize) {
+fn position(manifest: &ParsedManifest, node: &YamlNode<'_>) -> (usize, usize) {
     let location = SourceSpan::new(&manifest.text, node.span()).location();
     (location.line, location.column)
 }
@@ -364,7 +365,7 @@ impl UpdatableVersion {
 }
 
 impl VersionLocation {
-    fn node<'a>(&self, root: &'a Node) -> &'a Node {
+    fn node<'a>(&self, root: &'a YamlNode<'a>) -> &'a YamlNode<'a> {
         match self {
             VersionLocation::Var(name, index) => {
                 let value = root.get("vars").get(name).get("value");
@@ -381,16 +382,16 @@ impl VersionLocation {
     }
 
     /// Where the bytes of the text are: those of the anchor, where an alias stands there.
-    fn bytes(&self, body: &str, root: &Node) -> Range<usize> {
+    fn bytes(&self, body: &str, root: &YamlNode<'_>) -> Range<usize> {
         let span = self.node(root).span();
         match body.get(span.clone()) {
-            Some(text) if text.starts_with('*') => Node::anchored(body, &span).unwrap_or(span),
+            Some(text) if text.starts_with('*') => anchored_scalar(body, &span).unwrap_or(span),
             _ => span,
         }
     }
 
     /// The same as a place for people.
-    fn place(&self, read: &ParsedManifest) -> Location {
+    fn place(&self, read: &ParsedManifest) -> SourceLocation {
         SourceSpan::new(&read.text, self.bytes(&read.text.text, &read.text.root)).location()
     }
 
@@ -421,7 +422,7 @@ const NOT_PLAIN: &str = "it is written with escapes, or part of what an alias re
 /// Why that cannot be done by changing the version's bytes alone.
 pub fn set_version(text: &str, slot: &UpdatableVersion, new: &str) -> Result<String, String> {
     let (mark, body) = without_mark(text);
-    let root = Node::parse(body).ok_or("the manifest cannot be read any more")?;
+    let root = YamlNode::parse(body).ok_or("the manifest cannot be read any more")?;
     let span = slot.key.bytes(body, &root);
     // an anchor may stand before it
     let at = body[span.clone()].rfind(&slot.text).ok_or(NOT_PLAIN)? + span.start;
@@ -447,9 +448,14 @@ pub fn set_version(text: &str, slot: &UpdatableVersion, new: &str) -> Result<Str
 ///
 /// # Errors
 /// Why that cannot be done.
-pub fn set_digest(text: &str, at: &Location, old: &Digest, new: &Digest) -> Result<String, String> {
+pub fn set_digest(
+    text: &str,
+    at: &SourceLocation,
+    old: &Digest,
+    new: &Digest,
+) -> Result<String, String> {
     let (mark, body) = without_mark(text);
-    let root = Node::parse(body).ok_or("the manifest cannot be read any more")?;
+    let root = YamlNode::parse(body).ok_or("the manifest cannot be read any more")?;
     let source = landfall_model::document::SourceText::yaml(at.file.clone(), body.to_owned());
     let sections = ["images", "charts"]
         .into_iter()
@@ -458,7 +464,7 @@ pub fn set_digest(text: &str, at: &Location, old: &Digest, new: &Digest) -> Resu
         let section = root.get(section);
         (0..section.count()).map(|index| section.item(index))
     });
-    let is_there = |entry: &&Node| {
+    let is_there = |entry: &&YamlNode<'_>| {
         let item = if entry.key_span("repo").is_some() {
             entry.get("repo")
         } else {

@@ -4,7 +4,7 @@ use super::request::MachineBase;
 use crate::entry_reader::{EntryReader, ManifestResult, without_account};
 use crate::file::is_file_url;
 use crate::{EntryPathStep, MovableVersion};
-use landfall_model::document::{Node, SourceSpan, read_input};
+use landfall_model::document::{SourceSpan, YamlNode, read_input};
 use landfall_model::sign::OpenPgpKeys;
 use landfall_model::{PolicyError, UpdatePolicy};
 use schemars::JsonSchema;
@@ -48,8 +48,8 @@ impl<T> OneOrMore<T> {
 /// What machines have, as `written` at `node` says; `base` reads one of them.
 pub(super) fn bases_of<T>(
     written: Option<&OneOrMore<T>>,
-    node: &Node,
-    base: impl Fn(&T, &Node) -> ManifestResult<MachineBase>,
+    node: &YamlNode<'_>,
+    base: impl Fn(&T, &YamlNode<'_>) -> ManifestResult<MachineBase>,
 ) -> ManifestResult<Vec<MachineBase>> {
     match written {
         None => Ok(Vec::new()),

@@ -18,7 +18,7 @@ use crate::{
     UpdatableRequest, UrlFile,
 };
 use landfall_content::{BlobRead, LockEntry};
-use landfall_model::document::{Node, SourceSpan};
+use landfall_model::document::{SourceSpan, YamlNode};
 use landfall_model::report::{EntryKind, one_line};
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Destination, DestinationMap, Digest};
@@ -258,7 +258,7 @@ impl ManifestEntry for PackageEntry {
 
     fn expand(
         &self,
-        node: &Node,
+        node: &YamlNode<'_>,
         reader: &EntryReader<'_>,
     ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
         manifest_entry::read(self, node, reader)

@@ -11,7 +11,7 @@ use super::request::{
 use super::yum_entry::{self, YumEntry, read_yum};
 use crate::MovableVersion;
 use crate::entry_reader::{EntryReader, ManifestResult};
-use landfall_model::document::{Field, Node, SourceSpan};
+use landfall_model::document::{SourceSpan, TemplateField, YamlNode};
 use landfall_packages::apt::{is_request, is_target, pinned, target_language, target_names};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -137,7 +137,7 @@ pub struct ListedBase {
 /// What `entry` asks for, once for each combination of its variables.
 pub(super) fn read(
     entry: &PackageEntry,
-    node: &Node,
+    node: &YamlNode<'_>,
     reader: &EntryReader<'_>,
 ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
     match (&entry.apt, &entry.yum) {
@@ -189,12 +189,12 @@ struct Place<'e> {
     codename: Option<&'e String>,
     components: &'e [String],
     key: &'e str,
-    node: &'e Node,
+    node: &'e YamlNode<'e>,
 }
 
 fn read_apt(
     entry: &AptEntry,
-    node: &Node,
+    node: &YamlNode<'_>,
     reader: &EntryReader<'_>,
 ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
     let at = reader.here(node);
@@ -215,18 +215,24 @@ fn read_apt(
     }
     let mut fields = Vec::new();
     for place in &places {
-        fields.push(Field::new(place.url, reader.here(place.node.get("url"))));
-        fields.push(Field::new(place.key, reader.here(place.node.get("key"))));
+        fields.push(TemplateField::new(
+            place.url,
+            reader.here(place.node.get("url")),
+        ));
+        fields.push(TemplateField::new(
+            place.key,
+            reader.here(place.node.get("key")),
+        ));
         fields.extend(
             place
                 .codename
-                .map(|text| Field::new(text, reader.here(place.node.get("codename")))),
+                .map(|text| TemplateField::new(text, reader.here(place.node.get("codename")))),
         );
         for (key, texts) in [("suite", place.suites), ("components", place.components)] {
             fields.extend(
                 texts
                     .iter()
-                    .map(|text| Field::new(text, reader.here(place.node.get(key)))),
+                    .map(|text| TemplateField::new(text, reader.here(place.node.get(key)))),
             );
         }
     }
@@ -235,20 +241,20 @@ fn read_apt(
             .install
             .iter()
             .enumerate()
-            .map(|(index, text)| Field::new(text, install_at(index))),
+            .map(|(index, text)| TemplateField::new(text, install_at(index))),
     );
     let architectures_at = reader.here(node.get("architectures"));
     fields.extend(
         entry
             .architectures
             .iter()
-            .map(|text| Field::new(text, architectures_at.clone())),
+            .map(|text| TemplateField::new(text, architectures_at.clone())),
     );
     fields.extend(
         entry
             .name
             .iter()
-            .map(|text| Field::new(text, reader.here(node.get("name")))),
+            .map(|text| TemplateField::new(text, reader.here(node.get("name")))),
     );
     let bases = bases(entry, node, reader)?;
     let targets = targets(entry, &reader.here(node.get("targets")))?;
@@ -329,7 +335,7 @@ fn read_apt(
 
 fn places<'e>(
     entry: &'e AptEntry,
-    node: &'e Node,
+    node: &'e YamlNode<'e>,
     reader: &EntryReader<'_>,
 ) -> ManifestResult<Vec<Place<'e>>> {
     let short = (&entry.url, &entry.suite, &entry.key);
@@ -443,7 +449,7 @@ fn targets(entry: &AptEntry, at: &SourceSpan) -> ManifestResult<Vec<String>> {
 
 fn bases(
     entry: &AptEntry,
-    node: &Node,
+    node: &YamlNode<'_>,
     reader: &EntryReader<'_>,
 ) -> ManifestResult<Vec<MachineBase>> {
     bases_of(

@@ -2,7 +2,7 @@
 
 use crate::field_conflict::FieldConflict;
 use landfall_model::Digest;
-use landfall_model::document::Location;
+use landfall_model::document::SourceLocation;
 use landfall_model::sign::OpenPgpKeys;
 use landfall_packages::apt;
 use landfall_packages::yum::Pin;
@@ -31,7 +31,7 @@ pub struct PackageSetRequest {
     /// says.
     pub bases: Vec<MachineBase>,
     /// Where it is written.
-    pub at: Location,
+    pub at: SourceLocation,
 }
 
 /// A suite of a repository.

@@ -9,7 +9,7 @@ use super::request::{
 };
 use crate::MovableVersion;
 use crate::entry_reader::{EntryReader, ManifestResult};
-use landfall_model::document::{Binding, Field, Node, SourceSpan};
+use landfall_model::document::{SourceSpan, TemplateField, VarBinding, YamlNode};
 use landfall_packages::yum::{Architectures, Pin, Pool, read_base};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -116,13 +116,13 @@ struct Place<'e> {
     key: &'e str,
     metalink: Option<&'e str>,
     mirrorlist: Option<&'e str>,
-    node: &'e Node,
+    node: &'e YamlNode<'e>,
 }
 
 /// What `entry` asks for, once for each combination of its variables.
 pub(super) fn read_yum(
     entry: &YumEntry,
-    node: &Node,
+    node: &YamlNode<'_>,
     reader: &EntryReader<'_>,
 ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
     let at = reader.here(node);
@@ -144,13 +144,21 @@ pub(super) fn read_yum(
     let architectures_at = reader.here(node.get("architectures"));
     let mut fields = Vec::new();
     for place in &places {
-        fields.push(Field::new(place.url, reader.here(place.node.get("url"))));
-        fields.push(Field::new(place.key, reader.here(place.node.get("key"))));
+        fields.push(TemplateField::new(
+            place.url,
+            reader.here(place.node.get("url")),
+        ));
+        fields.push(TemplateField::new(
+            place.key,
+            reader.here(place.node.get("key")),
+        ));
         for (key, text) in [
             ("metalink", place.metalink),
             ("mirrorlist", place.mirrorlist),
         ] {
-            fields.extend(text.map(|text| Field::new(text, reader.here(place.node.get(key)))));
+            fields.extend(
+                text.map(|text| TemplateField::new(text, reader.here(place.node.get(key)))),
+            );
         }
     }
     fields.extend(
@@ -158,19 +166,19 @@ pub(super) fn read_yum(
             .install
             .iter()
             .enumerate()
-            .map(|(index, text)| Field::new(text, install_at(index))),
+            .map(|(index, text)| TemplateField::new(text, install_at(index))),
     );
     fields.extend(
         entry
             .architectures
             .iter()
-            .map(|text| Field::new(text, architectures_at.clone())),
+            .map(|text| TemplateField::new(text, architectures_at.clone())),
     );
     fields.extend(
         entry
             .name
             .iter()
-            .map(|text| Field::new(text, reader.here(node.get("name")))),
+            .map(|text| TemplateField::new(text, reader.here(node.get("name")))),
     );
     let bases = bases(entry, node, reader)?;
     let mut all = Vec::new();
@@ -244,7 +252,7 @@ pub(super) fn read_yum(
 /// What names the mirrors of `place`.
 fn mirrors(
     place: &Place<'_>,
-    binding: &Binding,
+    binding: &VarBinding,
     reader: &EntryReader<'_>,
 ) -> ManifestResult<Option<MirrorsRequest>> {
     let at = |key| reader.here(place.node.get(key));
@@ -290,7 +298,7 @@ fn refused(text: &str) -> Option<&'static str> {
 
 fn places<'e>(
     entry: &'e YumEntry,
-    node: &'e Node,
+    node: &'e YamlNode<'e>,
     reader: &EntryReader<'_>,
 ) -> ManifestResult<Vec<Place<'e>>> {
     let help = "write `url` and `key`; or `sources`, each with them";
@@ -331,7 +339,7 @@ fn places<'e>(
 
 fn bases(
     entry: &YumEntry,
-    node: &Node,
+    node: &YamlNode<'_>,
     reader: &EntryReader<'_>,
 ) -> ManifestResult<Vec<MachineBase>> {
     bases_of(

@@ -2,7 +2,7 @@
 //! itself.
 
 use super::platforms::RequiredNames;
-use crate::document::{Diagnostic, Node};
+use crate::document::{Diagnostic, YamlNode};
 use crate::is_dns_name;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub(super) fn check(
     file: &str,
     text: &str,
 ) -> Result<(), Box<Diagnostic>> {
-    let root = Node::parse(text).unwrap_or_default();
+    let root = YamlNode::parse(text).unwrap_or_default();
     for (index, entry) in names.iter().enumerate() {
         let node = root.get("names").item(index);
         let place = |key: &str, at: usize| match entry {

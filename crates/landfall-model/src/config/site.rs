@@ -235,7 +235,7 @@ upstreams:
             .unwrap_err()
             .to_string();
         assert!(
-            told.starts_with("site.yaml:5:34: error: `proxy.noProxy.installation` holds"),
+            told.starts_with("site.yaml:5:34: error: `proxy.noProxy.installation` contains"),
             "{told}"
         );
         assert!(

@@ -1,6 +1,6 @@
 //! A cluster configuration of TKG, read back into a site.
 
-use crate::document::{self, Diagnostic, Node};
+use crate::document::{self, Diagnostic, YamlNode};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_yaml::{Mapping, Value};
@@ -91,7 +91,7 @@ fn check_lines(file: &str, text: &str, variables: &Mapping) -> Result<(), Box<Di
     let Some(name) = PLACED.iter().find(is_bad) else {
         return Ok(());
     };
-    let span = Node::parse(text).unwrap_or_default().get(name).span();
+    let span = YamlNode::parse(text).unwrap_or_default().get(name).span();
     Err(Box::new(Diagnostic {
         file: file.into(),
         text: text.into(),

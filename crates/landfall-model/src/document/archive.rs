@@ -1,15 +1,13 @@
-//! The files of a `.tgz`, read into memory. Nothing is ever extracted to disk.
+//! Reads the files of a `.tgz` into memory. Nothing is ever extracted to disk.
 //!
-//! Charts come from anywhere, so an archive may be hostile. The threats, and the defence against
-//! each:
+//! Charts come from anywhere, so an archive may be hostile. The threats and the defences:
 //!
-//! - **Bombs.** The unpacked size and the number of members are bounded ([`ArchiveBudget`]),
-//!   headers included. Archives in an archive share its budget.
-//! - **Names** that lead elsewhere, or hold control characters. Names are labels only; still,
-//!   absolute ones and `..` are refused.
-//! - **Links and devices.** They have no content here, and are skipped.
-//! - **Two members of one name**: one tool would read the first, another the last. They are
-//!   refused.
+//! - **Decompression bombs.** The unpacked size and the number of members are limited
+//!   ([`ArchiveBudget`]), headers included. Archives within an archive share its budget.
+//! - **Path traversal** and control characters in names. Names are only labels here; still,
+//!   absolute names and `..` are refused.
+//! - **Links and devices** have no content here, and are skipped.
+//! - **Two members with one name**: one tool reads the first, another the last. They are refused.
 
 use crate::Limits;
 use flate2::read::MultiGzDecoder;
@@ -18,62 +16,63 @@ use std::io::{self, Read};
 use std::path::{Component, Path};
 
 /// Files by their path in an archive or folder, with `/` between components.
-pub type Files = BTreeMap<String, Vec<u8>>;
+pub type UnpackedFiles = BTreeMap<String, Vec<u8>>;
 
-/// Why an archive cannot be read.
+/// An error from unpacking an archive. Messages are about the archive ("it").
 #[derive(Debug, thiserror::Error)]
-pub enum ArchiveError {
-    /// It is not a gzip or a tar, or it is cut short.
+pub enum UnpackError {
+    /// It is not a gzipped tar, or it is truncated.
     #[error("not a readable .tgz: {0}")]
     Read(#[from] io::Error),
-    /// It is larger than the limits allow.
+    /// It exceeds the limits: of bytes, or of files.
     #[error(
         "with the archives in it, it unpacks to more than {0} bytes, or to more than {1} files"
     )]
     Large(u64, usize),
-    /// A name that leads out of the archive.
-    #[error("it holds a file that is called '{0}'")]
+    /// The name of a file is absolute, leads out of the archive or has control characters.
+    #[error("it contains a file with the unsafe name '{0}'")]
     Name(String),
     /// Two files have one name.
-    #[error("it holds '{0}' twice")]
+    #[error("it contains '{0}' twice")]
     Twice(String),
 }
 
-/// What an archive, with all archives in it, may still unpack to.
+/// How much an archive, with all archives in it, may still unpack to.
 #[derive(Debug, Clone)]
 pub struct ArchiveBudget {
     bytes: u64,
     members: usize,
-    /// Both before anything was unpacked, for messages.
-    most: (u64, usize),
+    /// The initial `bytes`, for messages.
+    max_bytes: u64,
+    /// The initial `members`, for messages.
+    max_members: usize,
 }
 
 impl ArchiveBudget {
     /// The budget of one archive from outside.
     pub fn new(limits: &Limits) -> ArchiveBudget {
-        let most = (limits.archive_bytes, limits.archive_files);
         ArchiveBudget {
-            bytes: most.0,
-            members: most.1,
-            most,
+            bytes: limits.archive_bytes,
+            members: limits.archive_files,
+            max_bytes: limits.archive_bytes,
+            max_members: limits.archive_files,
         }
     }
 
-    /// Takes `bytes` that are held beside what is unpacked, such as a copy of it.
+    /// Takes `bytes` that are held in memory beside the unpacked ones, such as a copy.
     ///
     /// # Errors
-    /// When fewer are left.
-    pub fn take(&mut self, bytes: u64) -> Result<(), ArchiveError> {
+    /// If fewer bytes are left.
+    pub fn take(&mut self, bytes: u64) -> Result<(), UnpackError> {
         self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| self.large())?;
         Ok(())
     }
 
-    /// Calls `each` for the members of the gzip-compressed tar `bytes`, headers that belong to
-    /// others too if `raw` makes entries of them.
+    /// Calls `each` for the entries of the gzipped tar `bytes`; `form` says which there are.
     ///
     /// # Errors
-    /// When it is not such an archive, or unpacks to more than is left; and where `each` fails.
-    pub fn members<E: From<ArchiveError> + From<io::Error>>(
+    /// If `bytes` are not such an archive or unpack to more than is left, and if `each` fails.
+    pub fn members<E: From<UnpackError> + From<io::Error>>(
         &mut self,
         bytes: &[u8],
         form: TarForm,
@@ -81,70 +80,73 @@ impl ArchiveBudget {
     ) -> Result<(), E> {
         // one byte more than is allowed: an end at the bound would look like a truncated archive
         let mut source = MultiGzDecoder::new(bytes).take(self.bytes + 1);
-        let (mut seen, most) = (0, self.members);
-        let mut read = || {
+        let max = self.members;
+        let mut seen = 0;
+        let mut read = || -> Result<(), E> {
             for entry in tar::Archive::new(&mut source)
                 .entries()?
                 .raw(form == TarForm::Headers)
             {
                 seen += 1;
-                if seen > most {
-                    break;
+                if seen > max {
+                    return Ok(());
                 }
                 each(&mut entry?)?;
             }
+            // the gzip, which has the checksum, continues after the end of the tar
+            io::copy(&mut source, &mut io::sink())?;
             Ok(())
         };
-        // the end of the tar is not that of the gzip, which has the checksum
-        let outcome: Result<(), E> = read();
-        let outcome = outcome.and_then(|()| Ok(io::copy(&mut source, &mut io::sink()).map(drop)?));
-        let (used, is_over) = (self.bytes + 1 - source.limit(), source.limit() == 0);
-        // what could not be read has been unpacked all the same
+        let outcome = read();
+        let is_exceeded = source.limit() == 0;
+        // the part before an error was unpacked all the same
+        let used = self.bytes + 1 - source.limit();
         self.bytes = self.bytes.saturating_sub(used);
         self.members = self.members.saturating_sub(seen);
-        if is_over || seen > most {
+        if is_exceeded || seen > max {
             return Err(self.large().into());
         }
         outcome
     }
 
-    fn large(&self) -> ArchiveError {
-        ArchiveError::Large(self.most.0, self.most.1)
+    fn large(&self) -> UnpackError {
+        UnpackError::Large(self.max_bytes, self.max_members)
     }
 }
 
-/// Which entries of a tar are shown.
+/// Which entries of a tar are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TarForm {
-    /// Members, with the names that their extended headers give them.
+    /// The members, with the names from their extended headers.
     Members,
-    /// Every header as an entry of its own.
+    /// Every header, extended ones included, as an entry of its own.
     Headers,
 }
 
-/// The regular files of the gzip-compressed tar `bytes`, which are taken from `budget`.
+/// Returns the regular files of the gzipped tar `bytes`, and takes their size from `budget`.
 ///
 /// # Errors
-/// When it is not such an archive, exceeds the budget, or has names that no honest archive has.
-pub fn unpack(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<Files, ArchiveError> {
-    let mut files = Files::new();
+/// If `bytes` are not such an archive or exceed the budget, and if a name is unsafe or repeated.
+pub fn unpack(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<UnpackedFiles, UnpackError> {
+    let mut files = UnpackedFiles::new();
     budget.members(bytes, TarForm::Members, |entry| {
         if !entry.header().entry_type().is_file() {
             return Ok(());
         }
-        let name = name_of(&entry.path_bytes())?;
+        let name = safe_name(&entry.path_bytes())?;
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;
         match files.insert(name.clone(), content) {
             None => Ok(()),
-            Some(_) => Err(ArchiveError::Twice(name)),
+            Some(_) => Err(UnpackError::Twice(name)),
         }
     })?;
     Ok(files)
 }
 
-fn name_of(bytes: &[u8]) -> Result<String, ArchiveError> {
-    let bad = || ArchiveError::Name(String::from_utf8_lossy(bytes).escape_default().to_string());
+/// The name of a member, without `.` components.
+fn safe_name(bytes: &[u8]) -> Result<String, UnpackError> {
+    let bad = || UnpackError::Name(String::from_utf8_lossy(bytes).escape_default().to_string());
     let text = std::str::from_utf8(bytes).map_err(|_| bad())?;
     if text.contains(char::is_control) {
         return Err(bad());
@@ -157,10 +159,11 @@ fn name_of(bytes: &[u8]) -> Result<String, ArchiveError> {
             _ => return Err(bad()),
         }
     }
-    match parts.is_empty() || text.contains(['\\', '\0']) {
-        true => Err(bad()),
-        false => Ok(parts.join("/")),
+    // Windows tools take a backslash for a separator
+    if parts.is_empty() || text.contains('\\') {
+        return Err(bad());
     }
+    Ok(parts.join("/"))
 }
 
 #[cfg(test)]
@@ -168,10 +171,10 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// A member: name, type, content.
-    type Member<'a> = (&'a str, u8, &'a [u8]);
+    /// The name, type and content of a member.
+    type TarMember<'a> = (&'a str, u8, &'a [u8]);
 
-    fn tgz(members: &[Member<'_>]) -> Vec<u8> {
+    fn tgz(members: &[TarMember<'_>]) -> Vec<u8> {
         let mut tar = Vec::new();
         for (name, kind, content) in members {
             let mut header = tar::Header::new_gnu();
@@ -189,7 +192,7 @@ mod tests {
         gzip.finish().unwrap()
     }
 
-    fn names(members: &[Member<'_>]) -> Result<Vec<String>, String> {
+    fn names(members: &[TarMember<'_>]) -> Result<Vec<String>, String> {
         let files = unpack(&tgz(members), &mut ArchiveBudget::new(&Limits::default()));
         files
             .map(|files| files.into_keys().collect())
@@ -213,7 +216,7 @@ mod tests {
             assert!(
                 names(&[(bad, b'0', b"x")])
                     .unwrap_err()
-                    .contains("is called"),
+                    .contains("unsafe name"),
                 "{bad}"
             );
         }
@@ -235,23 +238,23 @@ mod tests {
         let error = |bytes: &[u8]| unpack(bytes, &mut ArchiveBudget::new(&limits)).unwrap_err();
         assert!(matches!(
             error(&tgz(&[("a", b'0', &big)])),
-            ArchiveError::Large(..)
+            UnpackError::Large(..)
         ));
         // also in a member that is not a file, such as an extended header
         assert!(matches!(
             error(&tgz(&[("a", b'x', &big), ("b", b'0', b"")])),
-            ArchiveError::Large(..)
+            UnpackError::Large(..)
         ));
-        let many: Vec<Member<'_>> = ["a", "b", "c", "d"]
+        let many: Vec<TarMember<'_>> = ["a", "b", "c", "d"]
             .map(|name| (name, b'0', &b""[..]))
             .to_vec();
-        assert!(matches!(error(&tgz(&many)), ArchiveError::Large(..)));
+        assert!(matches!(error(&tgz(&many)), UnpackError::Large(..)));
         let whole = tgz(&[("a", b'0', b"some text")]);
         assert!(matches!(
             error(&whole[..whole.len() - 12]),
-            ArchiveError::Read(_)
+            UnpackError::Read(_)
         ));
-        assert!(matches!(error(b"plain text"), ArchiveError::Read(_)));
+        assert!(matches!(error(b"plain text"), UnpackError::Read(_)));
     }
 
     #[test]
@@ -262,10 +265,7 @@ mod tests {
             ..Limits::default()
         };
         let large = |budget: &mut ArchiveBudget, bytes: &[u8]| {
-            matches!(
-                unpack(bytes, budget),
-                Err(ArchiveError::Large(1_048_576, 5))
-            )
+            matches!(unpack(bytes, budget), Err(UnpackError::Large(1_048_576, 5)))
         };
         let third = tgz(&[("a", b'0', &vec![0; 400 << 10])]);
         let mut budget = ArchiveBudget::new(&limits);

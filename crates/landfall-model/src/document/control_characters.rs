@@ -1,85 +1,108 @@
 //! Finds control characters in the texts of a YAML document. YAML can write any of them (`"a\nb"`),
-//! and most formats that landfall writes texts into know lines: a line feed would begin another
+//! and most formats that landfall writes texts into have lines: a line feed would begin another
 //! line of a systemd unit, a script or a log.
 
 use super::diagnostic::Diagnostic;
-use granit_parser::{Event, Parser, options};
+use super::yaml_tree::{YamlNode, YamlScalar};
 
-/// A mapping or list that is still open: the key or number that it is at, and whether the next
-/// scalar is a key.
-struct Open {
-    at: String,
-    is_mapping: bool,
-    is_key_next: bool,
+/// An error for every key and every scalar in the first document of `text` that contains a control
+/// character or a line separator. Texts under the keys `prose` may have several lines.
+///
+/// Returns nothing if `text` is not YAML: the typed reading reports that.
+pub fn control_characters(file: &str, text: &str, prose: &[&str]) -> Vec<Diagnostic> {
+    let mut check = ControlCharacterCheck {
+        file,
+        text,
+        prose,
+        path: Vec::new(),
+        faults: Vec::new(),
+    };
+    if let Some(root) = YamlNode::parse(text) {
+        check.node(&root);
+    }
+    check.faults
 }
 
-/// An error for every key and every text in the first document of `text` that holds a control
-/// character or a separator of lines. Of keys that are called as in `prose`, texts may have several
-/// lines.
-pub fn control_characters(file: &str, text: &str, prose: &[&str]) -> Vec<Diagnostic> {
-    let (mut open, mut found): (Vec<Open>, Vec<Diagnostic>) = (Vec::new(), Vec::new());
-    for event in Parser::new_from_str_with_options(text, options! { emit_comments: false }) {
-        // what is not YAML is told by whoever reads it
-        let Ok((event, span)) = event else { break };
-        let Some(span) = span.byte_range() else { break };
-        match event {
-            Event::SequenceStart(..) | Event::MappingStart(..) => {
-                let is_mapping = matches!(event, Event::MappingStart(..));
-                open.push(Open {
-                    at: String::new(),
-                    is_mapping,
-                    is_key_next: is_mapping,
-                });
-                continue;
+/// The state of a check.
+struct ControlCharacterCheck<'a> {
+    file: &'a str,
+    text: &'a str,
+    prose: &'a [&'a str],
+    /// The keys that lead to the current value, without control characters.
+    path: Vec<String>,
+    faults: Vec<Diagnostic>,
+}
+
+impl ControlCharacterCheck<'_> {
+    fn node(&mut self, node: &YamlNode<'_>) {
+        match node {
+            YamlNode::Scalar(scalar) => self.value(scalar),
+            YamlNode::Sequence(sequence) => {
+                sequence.items.iter().for_each(|item| self.node(item));
             }
-            Event::SequenceEnd | Event::MappingEnd => drop(open.pop()),
-            Event::Scalar(value, ..) => {
-                let is_key = open.last().is_some_and(|parent| parent.is_key_next);
-                let names: Vec<&str> = open
-                    .iter()
-                    .map(|parent| parent.at.as_str())
-                    .filter(|at| !at.is_empty())
-                    .collect();
-                let is_prose = !is_key && names.last().is_some_and(|name| prose.contains(name));
-                let is_bad = |c: &char| {
-                    (c.is_control() && !(is_prose && *c == '\n'))
-                        || matches!(c, '\u{2028}' | '\u{2029}')
-                };
-                if let Some(bad) = value.chars().find(is_bad) {
-                    let what = match (is_key, names.join(".")) {
-                        (true, _) => "this key".to_owned(),
-                        (false, name) if name.is_empty() => "this text".to_owned(),
-                        (false, name) => format!("`{name}`"),
+            YamlNode::Mapping(mapping) => {
+                for entry in &mapping.entries {
+                    let Some(key) = entry.key.scalar() else {
+                        self.node(&entry.key);
+                        self.node(&entry.value);
+                        continue;
                     };
-                    let message = format!("{what} holds a control character, {}", name_of(bad));
-                    let help = Some("write a text of one line, without control characters".into());
-                    found.push(Diagnostic {
-                        file: file.into(),
-                        text: text.into(),
-                        span,
-                        message,
-                        help,
-                    });
-                }
-                if let Some(parent) = open.last_mut().filter(|parent| parent.is_key_next) {
-                    parent.at = value.chars().filter(|c| !c.is_control()).collect();
-                    parent.is_key_next = false;
-                    continue;
+                    self.scalar(key, false, || "this key".to_owned());
+                    let name = key.value.chars().filter(|c| !c.is_control()).collect();
+                    self.path.push(name);
+                    self.node(&entry.value);
+                    self.path.pop();
                 }
             }
-            Event::DocumentEnd => break,
-            event if event.is_node() => {}
-            _ => continue,
-        }
-        if let Some(parent) = open.last_mut().filter(|parent| parent.is_mapping) {
-            // a mapping or an alias may be a key too
-            parent.is_key_next = !parent.is_key_next;
+            YamlNode::Alias(_) => {}
         }
     }
-    found
+
+    fn value(&mut self, scalar: &YamlScalar<'_>) {
+        let names: Vec<&str> = self
+            .path
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !name.is_empty())
+            .collect();
+        let is_prose = names.last().is_some_and(|name| self.prose.contains(name));
+        let path = names.join(".");
+        self.scalar(scalar, is_prose, || {
+            if path.is_empty() {
+                "this text".to_owned()
+            } else {
+                format!("`{path}`")
+            }
+        });
+    }
+
+    fn scalar(
+        &mut self,
+        scalar: &YamlScalar<'_>,
+        is_prose: bool,
+        subject: impl FnOnce() -> String,
+    ) {
+        let is_forbidden = |c: &char| {
+            (c.is_control() && !(is_prose && *c == '\n')) || matches!(c, '\u{2028}' | '\u{2029}')
+        };
+        let Some(found) = scalar.value.chars().find(is_forbidden) else {
+            return;
+        };
+        self.faults.push(Diagnostic {
+            file: self.file.into(),
+            text: self.text.into(),
+            span: scalar.span.clone(),
+            message: format!(
+                "{} contains a control character, {}",
+                subject(),
+                character_name(found)
+            ),
+            help: Some("write a text of one line, without control characters".into()),
+        });
+    }
 }
 
-fn name_of(c: char) -> String {
+fn character_name(c: char) -> String {
     let code = u32::from(c);
     match c {
         '\n' => format!("a line feed (U+{code:04X})"),
@@ -94,7 +117,7 @@ fn name_of(c: char) -> String {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<String> {
+    fn faults_of(text: &str) -> Vec<String> {
         let found = control_characters("s.yaml", text, &["why"]);
         found
             .iter()
@@ -107,15 +130,15 @@ mod tests {
         let text = "a: fine\nproxy:\n  noProxy: {installation: [\"x\", \"y\\nz\"]}\n  http: \"h\\u001b\"\n\"b\\tc\": 1\n\
                     list:\n- why: |\n    two\n    lines\n  name: |\n    one\n- \"\\u2028\"\n- why: \"a\\rb\"\nlast: \"\\x7f\"\n";
         assert_eq!(
-            told(text),
+            faults_of(text),
             [
-                "3 `proxy.noProxy.installation` holds a control character, a line feed (U+000A)",
-                "4 `proxy.http` holds a control character, an escape (U+001B)",
-                "5 this key holds a control character, a tab (U+0009)",
-                "11 `list.name` holds a control character, a line feed (U+000A)",
-                "12 `list` holds a control character, U+2028",
-                "13 `list.why` holds a control character, a carriage return (U+000D)",
-                "14 `last` holds a control character, U+007F",
+                "3 `proxy.noProxy.installation` contains a control character, a line feed (U+000A)",
+                "4 `proxy.http` contains a control character, an escape (U+001B)",
+                "5 this key contains a control character, a tab (U+0009)",
+                "11 `list.name` contains a control character, a line feed (U+000A)",
+                "12 `list` contains a control character, U+2028",
+                "13 `list.why` contains a control character, a carriage return (U+000D)",
+                "14 `last` contains a control character, U+007F",
             ]
         );
     }
@@ -123,9 +146,11 @@ mod tests {
     #[test]
     fn texts_that_are_folded_are_of_one_line() {
         assert!(
-            told("a: >-\n  folded\n  text\nb: plain\n  text\nc: \"quoted\n  text\"\nd: käse 🧀\n")
-                .is_empty()
+            faults_of(
+                "a: >-\n  folded\n  text\nb: plain\n  text\nc: \"quoted\n  text\"\nd: käse 🧀\n"
+            )
+            .is_empty()
         );
-        assert!(told("a: [x\n").is_empty());
+        assert!(faults_of("a: [x\n").is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! An error in an input file, and how it is shown: place, line, fix.
+//! Errors in input files, displayed with their position, the line and the fix.
 
 use super::line_index::LineIndex;
 use crate::report::one_line;
@@ -6,24 +6,23 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
 
-/// An error in an input file. A command that ends with exit 2 shows its place, its line and the
-/// fix.
+/// An error in an input file. Commands exit with 2 and print its position, the line and the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The file as the user named it.
     pub file: String,
-    /// The whole text of the file.
+    /// The content of the file.
     pub text: String,
     /// The byte range of the error in `text`.
     pub span: Range<usize>,
-    /// What is wrong.
+    /// What is wrong, as one sentence without a full stop.
     pub message: String,
-    /// What to write instead.
+    /// What to write instead, if that is known.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// Line and column of the error, both counted from 1, the column in characters.
+    /// The line and column of the error, both counted from 1, the column in characters.
     pub fn line_column(&self) -> (usize, usize) {
         LineIndex::new(&*self.text).line_column(self.span.start)
     }
@@ -32,17 +31,17 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (line, column) = self.line_column();
-        let masked = Masked::new(&self.text);
-        let start = masked.moved(self.span.start);
-        // a list or mapping is shown by its first line
+        let masked = MaskedText::new(&self.text);
+        let start = masked.offset(self.span.start);
+        // of a list or mapping, only the first line is displayed
         let first_line = masked.text[start..]
             .find(['\r', '\n'])
             .map_or(masked.text.len(), |at| start + at);
-        let end = masked.moved(self.span.end).clamp(start, first_line);
+        let end = masked.offset(self.span.end).clamp(start, first_line);
         let snippet = Snippet::source(&masked.text)
             .path(None::<String>)
             .annotation(AnnotationKind::Primary.span(start..end));
-        let message = one_line(&Masked::new(&self.message).text);
+        let message = one_line(&MaskedText::new(&self.message).text);
         let mut group = Level::ERROR.primary_title(&message).element(snippet);
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(help));
@@ -58,9 +57,9 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// A text with the user names and passwords of its URLs masked: an error near one must not print
-/// it.
-struct Masked {
+/// A text with the user names and passwords of its URLs masked, so that an error near one does not
+/// print it.
+struct MaskedText {
     text: String,
     /// The byte ranges of the original that are masked.
     cuts: Vec<Range<usize>>,
@@ -68,9 +67,9 @@ struct Masked {
 
 const MASK: &str = "***";
 
-impl Masked {
-    fn new(text: &str) -> Masked {
-        let mut masked = Masked {
+impl MaskedText {
+    fn new(text: &str) -> MaskedText {
+        let mut masked = MaskedText {
             text: String::with_capacity(text.len()),
             cuts: Vec::new(),
         };
@@ -92,13 +91,13 @@ impl Masked {
         masked
     }
 
-    /// The position of the original's byte `at` in the masked text.
-    fn moved(&self, at: usize) -> usize {
-        let mut moved = at;
+    /// The offset in the masked text of the byte `at` of the original.
+    fn offset(&self, at: usize) -> usize {
+        let mut offset = at;
         for cut in self.cuts.iter().take_while(|cut| cut.start < at) {
-            moved = moved - (at.min(cut.end) - cut.start) + MASK.len();
+            offset = offset - (at.min(cut.end) - cut.start) + MASK.len();
         }
-        (0..=moved.min(self.text.len()))
+        (0..=offset.min(self.text.len()))
             .rev()
             .find(|&at| self.text.is_char_boundary(at))
             .unwrap_or(0)
@@ -112,19 +111,18 @@ mod tests {
     fn shown(text: &str, word: &str) -> String {
         let start = text.find(word).unwrap();
         let span = start..start + word.len();
-        let (message, help) = ("it is wrong".into(), Some("write it right".into()));
         Diagnostic {
             file: "m.yaml".into(),
             text: text.into(),
             span,
-            message,
-            help,
+            message: "it is wrong".into(),
+            help: Some("write it right".into()),
         }
         .to_string()
     }
 
     #[test]
-    fn place_line_and_mend_are_shown() {
+    fn position_line_and_fix_are_displayed() {
         let expected = "\
 m.yaml:2:5: error: it is wrong
   |

@@ -1,15 +1,16 @@
-//! Errors of serde and libyaml in words for people: one sentence, one place, one fix.
+//! Translates errors of serde and libyaml for users: one sentence, one position, one fix.
 
-use super::{Diagnostic, Node, nearest};
+use super::yaml_tree::YamlNode;
+use super::{Diagnostic, nearest};
 
-/// The message for a single value where several may stand.
+/// The message for a single value where a list is expected.
 const NO_LIST: &str = "this should be a list";
 
 /// The [`Diagnostic`] for an `error` from reading `text`.
 pub(super) fn explain(
     file: &str,
     text: &str,
-    root: Option<&Node>,
+    root: Option<&YamlNode<'_>>,
     error: &serde_yaml::Error,
 ) -> Diagnostic {
     let start = error.location().map_or(0, |at| at.index().min(text.len()));
@@ -23,7 +24,7 @@ pub(super) fn explain(
             let word = text[start..].find(|c: char| c.is_whitespace() || c == ':');
             start..word.map_or(text.len(), |length| start + length)
         });
-    let (message, mut help) = humanised(&error.to_string());
+    let (message, mut help) = message_and_help(&error.to_string());
     let written = &text[span.clone()];
     if message == NO_LIST && !written.is_empty() && !written.contains(['\n', ':', '{']) {
         help = Some(format!("write `[{written}]`"));
@@ -37,9 +38,9 @@ pub(super) fn explain(
     }
 }
 
-/// Message and fix.
-fn humanised(message: &str) -> (String, Option<String>) {
-    let message = without_place(without_path(message));
+/// The message and the fix for an error of serde.
+fn message_and_help(message: &str) -> (String, Option<String>) {
+    let message = without_position(without_path(message));
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     if let Some((_, known)) = message.split_once(", expected ") {
         let choices: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
@@ -51,7 +52,7 @@ fn humanised(message: &str) -> (String, Option<String>) {
         }
         if message.starts_with("unknown variant") {
             return (
-                format!("`{}` is not known here", quoted[0]),
+                format!("`{}` is not allowed here", quoted[0]),
                 choice(quoted[0], &choices),
             );
         }
@@ -64,33 +65,37 @@ fn humanised(message: &str) -> (String, Option<String>) {
     }
     if let Some(wanted) = message
         .split_once(", expected ")
-        .map(|(_, wanted)| words(wanted))
+        .map(|(_, wanted)| type_in_words(wanted))
         && (message.starts_with("invalid type") || message.starts_with("invalid value"))
     {
         return (format!("this should be {wanted}"), None);
     }
     if message.starts_with("data did not match any variant") {
-        return ("this has not the shape that is needed here".into(), None);
+        return (
+            "this has none of the structures that are allowed here".into(),
+            None,
+        );
     }
     if message.contains("more than one document") {
         return (
-            "the file holds more than one YAML document".into(),
-            Some("write one document a file".into()),
+            "the file contains more than one YAML document".into(),
+            Some("write one document per file".into()),
         );
     }
     (message, None)
 }
 
+/// The fix for a word that is not one of `known`.
 fn choice(word: &str, known: &[&str]) -> Option<String> {
     match nearest(word, known.iter().copied()) {
         Some(name) => Some(format!("did you mean `{name}`?")),
         None if known.is_empty() => None,
-        None => Some(format!("known here: {}", known.join(", "))),
+        None => Some(format!("allowed here: {}", known.join(", "))),
     }
 }
 
-/// The names of Rust's types in words.
-fn words(wanted: &str) -> String {
+/// Names of Rust types in words.
+fn type_in_words(wanted: &str) -> String {
     match wanted {
         "a sequence" => "a list".into(),
         "a map" => "a mapping of keys and values".into(),
@@ -104,7 +109,7 @@ fn words(wanted: &str) -> String {
     }
 }
 
-/// `images[0].ref: what` -> `what`: the line that is shown tells the place.
+/// `images[0].ref: message` -> `message`: the displayed line has the position.
 fn without_path(message: &str) -> &str {
     match message.split_once(": ") {
         Some((path, what))
@@ -117,8 +122,9 @@ fn without_path(message: &str) -> &str {
     }
 }
 
-/// `what at line 3 column 1, while … at line 2 column 1` -> `what, while … that begins in line 2`.
-fn without_place(message: &str) -> String {
+/// `message at line 3 column 1, while … at line 2 column 1` ->
+/// `message, while … that begins in line 2`.
+fn without_position(message: &str) -> String {
     let Some((what, rest)) = message.split_once(" at line ") else {
         return message.into();
     };
@@ -185,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_that_do_not_fit_are_told_in_one_sentence() {
+    fn values_of_the_wrong_type_are_explained_in_one_sentence() {
         let known = "did you mean `platforms`?";
         assert_eq!(
             fault("images:\n- platfroms: []\n"),
@@ -193,7 +199,7 @@ mod tests {
         );
         assert_eq!(
             fault("\u{feff}# ééé\r\nimages:\r\n- platforms: []\r\n  zzz: 1\r\n"),
-            "4:3 \"zzz\": unknown key `zzz`; known here: platforms, digest"
+            "4:3 \"zzz\": unknown key `zzz`; allowed here: platforms, digest"
         );
         assert_eq!(
             fault("images:\n- digest: x\n"),
@@ -213,20 +219,20 @@ mod tests {
         );
         assert_eq!(
             fault("images: []\nkind: Manifset\n"),
-            "2:7 \"Manifset\": `Manifset` is not known here; did you mean `Manifest`?"
+            "2:7 \"Manifset\": `Manifset` is not allowed here; did you mean `Manifest`?"
         );
         assert_eq!(
             fault("images: []\nimages: []\n"),
-            "2:1 \"images\": the key `images` stands twice in this mapping; keep one of the two"
+            "2:1 \"images\": the key `images` is repeated in this mapping; keep one of the two"
         );
         assert_eq!(
             fault("images: []\nupstreams: {a: 1, b: 2, a: 1}\n"),
-            "2:25 \"a\": the key `a` stands twice in this mapping; keep one of the two"
+            "2:25 \"a\": the key `a` is repeated in this mapping; keep one of the two"
         );
     }
 
     #[test]
-    fn what_is_no_yaml_is_told_without_a_second_place() {
+    fn a_syntax_error_is_explained_without_a_second_position() {
         assert_eq!(
             fault("images:\n\t- a\n"),
             "2:1 \"\": found character that cannot start any token, while scanning for the next token"
@@ -235,6 +241,6 @@ mod tests {
             fault("images: [\"a\n"),
             "2:1 \"\": found unexpected end of stream, while scanning a quoted scalar that begins in line 1"
         );
-        assert!(fault("images: []\n---\nimages: []\n").contains("one document a file"));
+        assert!(fault("images: []\n---\nimages: []\n").contains("one document per file"));
     }
 }

@@ -1,5 +1,5 @@
-//! Files that people and documents name: which are none of a folder's documents, and how they are
-//! opened.
+//! Opens input files that users and documents name, and tells which files of a folder are not
+//! documents.
 
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -7,17 +7,16 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Paths that the shell or the caller opened already, and the empty device.
+/// Paths of files that the caller opened already, and the empty device.
 const OPENED: [&str; 4] = ["/dev/fd", "/dev/stdin", "/proc/self/fd", "/dev/null"];
 
-/// Whether a file is Emacs's lock on another (`.#m.yaml`) or what macOS keeps beside it
-/// (`._m.yaml`), by its name.
+/// Whether a file is a lock of Emacs (`.#m.yaml`) or metadata of macOS (`._m.yaml`), by its name.
 pub fn is_leftover(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     [".#", "._"].iter().any(|start| name.starts_with(start))
 }
 
-/// Whether it takes for ever to open what is at `path`, because nobody may ever write to it.
+/// Whether `path` is a named pipe, which may block forever when it is opened.
 pub fn is_pipe(path: &Path) -> bool {
     !is_opened(path)
         && path
@@ -29,17 +28,17 @@ fn is_opened(path: &Path) -> bool {
     OPENED.iter().any(|opened| path.starts_with(opened))
 }
 
-/// Opens the file at `path`, which somebody named, for reading. Named pipes, sockets and devices
-/// are refused: to open or read them may take forever.
+/// Opens an input file for reading. Named pipes, sockets and devices are refused, because opening
+/// or reading them may block forever.
 ///
 /// # Errors
-/// When the system refuses, or it is such a file.
+/// If the file cannot be opened, or is one of these.
 pub fn open_input(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     if is_opened(path) {
         return File::open(path);
     }
-    // a pipe that nobody writes to is opened at once by this flag; to other files it means nothing
+    // without this flag, opening a pipe waits for a writer; it does not affect regular files
     let file = File::options()
         .read(true)
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
@@ -52,20 +51,20 @@ pub fn open_input(path: impl AsRef<Path>) -> io::Result<File> {
     }
 }
 
-/// The content of the file at `path`, which somebody named.
+/// Reads an input file.
 ///
 /// # Errors
-/// As [`open_input`].
+/// Like [`open_input`], and if reading fails.
 pub fn read_input(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_input(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The text in the file at `path`, which somebody named.
+/// Reads an input file as text.
 ///
 /// # Errors
-/// As [`open_input`], and when it is not UTF-8.
+/// Like [`read_input`], and if the content is not UTF-8.
 pub fn read_text_input(path: impl AsRef<Path>) -> io::Result<String> {
     let mut text = String::new();
     open_input(path)?.read_to_string(&mut text)?;
@@ -80,11 +79,9 @@ mod tests {
     #[test]
     fn what_may_be_read_forever_is_refused_without_waiting() {
         let dir = tempfile::tempdir().unwrap();
-        let (pipe, link, file) = (
-            dir.path().join("pipe"),
-            dir.path().join("link"),
-            dir.path().join("file"),
-        );
+        let pipe = dir.path().join("pipe");
+        let link = dir.path().join("link");
+        let file = dir.path().join("file");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
         std::os::unix::fs::symlink(&pipe, &link).unwrap();
         std::fs::write(&file, "text").unwrap();

@@ -1,23 +1,25 @@
-//! Line and column of an offset in a text, in the same time wherever it is.
+//! Line and column of an offset in a text, in constant time.
 
 use std::borrow::Cow;
 use std::ops::Deref;
 
-/// A text with an index of its lines and characters.
+/// A text with an index of its lines and characters, so that a message for each of a million values
+/// does not count from the start.
 #[derive(Debug)]
 pub struct LineIndex<'t> {
     text: Cow<'t, str>,
     /// The offset of the first byte of each line.
     starts: Vec<usize>,
-    /// How many characters begin before each block: a whole file may be one line.
+    /// The number of characters before each block. A whole file may be one line, so that an index
+    /// of lines alone would not be enough.
     blocks: Vec<usize>,
 }
 
-/// How many bytes are counted again for each look-up.
+/// The size of a block, in bytes: the most that is counted again for each look-up.
 const BLOCK: usize = 1 << 10;
 
 impl<'t> LineIndex<'t> {
-    /// The lines of `text`.
+    /// Indexes `text`.
     pub fn new(text: impl Into<Cow<'t, str>>) -> LineIndex<'t> {
         let text = text.into();
         let starts = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1);
@@ -49,7 +51,7 @@ impl<'t> LineIndex<'t> {
         (line, self.before(at) - self.before(start) - marks + 1)
     }
 
-    /// How many characters begin before the byte `at`.
+    /// The number of characters that begin before the byte `at`.
     fn before(&self, at: usize) -> usize {
         let block = (at / BLOCK).min(self.blocks.len().saturating_sub(1));
         let counted = self.blocks.get(block).copied().unwrap_or_default();
@@ -65,7 +67,7 @@ impl Deref for LineIndex<'_> {
     }
 }
 
-/// How many characters of UTF-8 begin in `bytes`.
+/// The number of UTF-8 characters that begin in `bytes`: continuation bytes are not counted.
 fn characters(bytes: &[u8]) -> usize {
     bytes
         .iter()

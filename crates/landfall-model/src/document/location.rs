@@ -1,19 +1,19 @@
-//! A place in an input file: file, line and column.
+//! Positions in input files, for messages.
 
 use std::fmt;
 
-/// A place in an input file.
+/// A position in an input file; displayed as `file:line:column`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Location {
+pub struct SourceLocation {
     /// The file as the user named it.
     pub file: String,
-    /// Line, counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// Column in characters, counted from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
 }
 
-impl fmt::Display for Location {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }

@@ -1,5 +1,5 @@
-//! Documents that people write: typed reading of YAML, with errors that name the place and the fix;
-//! archives.
+//! Documents that people write: typed reading of YAML, with errors that name the position and the
+//! fix; trees of YAML with positions (`yaml_tree`); merges into YAML text; archives.
 
 mod archive;
 mod control_characters;
@@ -16,22 +16,24 @@ mod nearest;
 mod read;
 mod read_all;
 mod source_text;
-mod spans;
 mod vars;
 pub mod yaml;
 mod yaml_tree;
 
-pub use archive::{ArchiveBudget, ArchiveError, Files, TarForm, unpack};
+pub use archive::{ArchiveBudget, TarForm, UnpackError, UnpackedFiles, unpack};
 pub use control_characters::control_characters;
 pub use diagnostic::Diagnostic;
 pub use file_kinds::{is_leftover, is_pipe, open_input, read_input, read_text_input};
 pub use line_index::LineIndex;
-pub use location::Location;
+pub use location::SourceLocation;
 pub use merge::{DecodedText, MergeError, MergeRules, documents, merge};
 pub use moving_var::{ChartVersions, MovingVar, VersionsFrom};
 pub use nearest::nearest;
 pub use read::read;
 pub use read_all::{ReadAll, read_all};
 pub use source_text::{SourceSpan, SourceText};
-pub use spans::Node;
-pub use vars::{At, Binding, Field, OWN_URL, Vars};
+pub use vars::{ManifestVars, OWN_URL, TemplateField, VarBinding, VarPart};
+pub use yaml_tree::{
+    NotYaml, ScalarStyle, YamlAlias, YamlDocument, YamlDocuments, YamlEntry, YamlMapping, YamlNode,
+    YamlScalar, YamlSequence, anchored_scalar, comment_spans,
+};

@@ -12,9 +12,10 @@ pub struct MovingVar {
     /// One value, or a list of values. Numbers need quotes.
     #[schemars(with = "OneOrMany")]
     pub value: Value,
-    /// What it may move to: `patch`, `minor`, a range as in `~1.9`, a pattern, or `never`.
+    /// The versions that it may move to: `patch`, `minor`, a range such as `~1.9`, a pattern, or
+    /// `never`.
     pub update: String,
-    /// Where its versions come from; the tags of the first image whose tag it is, where left out.
+    /// Where its versions are listed. By default, the tags of the first image that uses it as tag.
     #[serde(default)]
     pub from: Option<VersionsFrom>,
 }
@@ -28,14 +29,13 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
-/// Where versions come from.
+/// A list of versions.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum VersionsFrom {
-    /// The URL of a text with a version in each line, or a repository of images, whose tags they
-    /// are.
+    /// The URL of a text with one version a line, or an image repository with versions as tags.
     Text(String),
-    /// A JSON document, and the path to its versions, as in `[].tag_name`.
+    /// A JSON document, and the path to its versions, such as `[].tag_name`.
     Json(JsonVersions),
     /// The index of a chart repository.
     Chart(ChartVersions),
@@ -45,7 +45,7 @@ pub enum VersionsFrom {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JsonVersions {
-    /// Its URL.
+    /// The URL of the document.
     pub url: String,
     /// Keys with dots between them, `[]` for every element of a list, `[0]` for one, `{}` for the
     /// keys of an object.

@@ -1,51 +1,56 @@
 //! Typed reading of one YAML document.
 
-use super::{Diagnostic, Node, explain, yaml};
+use super::yaml_tree::YamlNode;
+use super::{Diagnostic, explain, yaml};
 use crate::Limits;
 use serde::de::DeserializeOwned;
+use std::ops::Range;
+
+/// The end of the message about a key that a mapping has twice.
+pub(super) const REPEATED_KEY: &str = "is repeated in this mapping";
 
 /// Reads one YAML document into `T`.
 ///
 /// # Errors
-/// A [`Diagnostic`] with the place, when the document is not YAML, has a key twice, does not fit
-/// `T`, or holds more than [`yaml`] allows.
+/// A [`Diagnostic`] with the position, if the document is not YAML, has a key twice, does not fit
+/// `T`, or exceeds the limits of [`yaml`].
 pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagnostic>> {
-    if let Some(at) = too_deep(text) {
-        let depth = Limits::DEFAULT.yaml_depth;
-        let message =
-            format!("this is nested deeper than {depth}, which no document of landfall's is");
-        let span = at..at + 1;
-        return Err(Box::new(Diagnostic {
-            file: file.into(),
-            text: text.into(),
-            span,
-            message,
-            help: None,
-        }));
-    }
-    let checked = yaml::check(text);
-    let root = checked.is_ok().then(|| Node::parse(text)).flatten();
-    // maps would take the last of two equal keys without a word
-    if let Some((key, span)) = root.as_ref().and_then(Node::repeated_key) {
-        let message = format!("the key `{key}` stands twice in this mapping");
-        let help = Some("keep one of the two".into());
-        return Err(Box::new(Diagnostic {
+    let fault = |span: Range<usize>, message: String, help: Option<String>| {
+        Box::new(Diagnostic {
             file: file.into(),
             text: text.into(),
             span,
             message,
             help,
-        }));
+        })
+    };
+    if let Some(at) = too_deep(text) {
+        let depth = Limits::DEFAULT.yaml_depth;
+        let message = format!("this is nested deeper than {depth} levels");
+        return Err(fault(at..at + 1, message, None));
+    }
+    let checked = yaml::check(text);
+    let root = if checked.is_ok() {
+        YamlNode::parse(text)
+    } else {
+        None
+    };
+    // a map would silently keep the last of two values with one key
+    if let Some((key, span)) = root.as_ref().and_then(YamlNode::repeated_key) {
+        let message = format!("the key `{key}` {REPEATED_KEY}");
+        return Err(fault(span, message, Some("keep one of the two".into())));
     }
     let read = checked.and_then(|()| yaml::from_checked(text));
     read.map_err(|error| Box::new(explain::explain(file, text, root.as_ref(), &error)))
 }
 
-/// The place where brackets, or runs of `- - -` on one line, are nested too deeply. Brackets inside
-/// of texts count too: no document of landfall has that many unbalanced ones.
+/// The byte at which brackets, or runs of `- - -` on one line, are nested too deeply: parsers take
+/// quadratic time for those. Brackets inside scalars count too, because no real document has that
+/// many without their closing brackets.
 fn too_deep(text: &str) -> Option<usize> {
-    let most = Limits::DEFAULT.yaml_depth;
-    let (mut depth, mut dashes) = (0usize, 0usize);
+    let max_depth = Limits::DEFAULT.yaml_depth;
+    let mut depth = 0usize;
+    let mut dashes = 0usize;
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             b'[' | b'{' => depth += 1,
@@ -54,7 +59,7 @@ fn too_deep(text: &str) -> Option<usize> {
             b' ' => {}
             _ => dashes = 0,
         }
-        if depth > most || dashes > 8 * most {
+        if depth > max_depth || dashes > 8 * max_depth {
             return Some(at);
         }
     }

@@ -1,42 +1,43 @@
-//! Typed reading of one YAML document that goes on after a fault, so that all of them are told at
-//! once.
+//! Typed reading of one YAML document that continues after an error, so that all errors of a file
+//! are reported at once.
 
-use super::yaml_tree::{Kind, Member, Tree, trees};
+use super::yaml_tree::{YamlEntry, YamlNode, document_roots};
 use super::{Diagnostic, SourceText, read};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// After how many faults the reading ends.
-const MOST: usize = 20;
+/// The number of errors after which reading ends.
+const MAX_FAULTS: usize = 20;
 
-/// A key whose value all other values depend on: without it, each use of a variable would be a
-/// fault.
-const NEEDED: &str = "vars";
+/// The section that all others depend on: if it were skipped, each use of a variable would be
+/// reported as an error.
+const VARIABLES: &str = "vars";
 
-/// A document, as far as it can be read, and what is wrong with it.
+/// A document, as far as it can be read, and its errors.
 pub struct ReadAll<T> {
-    /// The document without what is wrong; `None` if too much is.
+    /// The document without the parts that have errors; `None` if too many have.
     pub value: Option<T>,
-    /// The text with the places of the values in `value`.
+    /// The text, with the tree of the values in `value`.
     pub text: Rc<SourceText>,
-    /// The faults.
+    /// The errors in the order in which they were found.
     pub faults: Vec<Diagnostic>,
 }
 
-/// Reads the document of `text` into `T`. What does not fit is left out: of an unknown or repeated
-/// key that entry alone, else the item of a list, or the section. It is blanked, so that every
-/// other byte keeps its place.
+/// Reads the document `text` into `T`. Skips the smallest part that contains an error: an unknown
+/// or repeated key with its value, an item of a list, or a section.
 pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
     let original: &str = &text.text;
-    let (mut left, mut faults) = (original.to_owned(), Vec::<Diagnostic>::new());
+    // skipped parts are blanked, so that every other byte keeps its position
+    let mut remaining = original.to_owned();
+    let mut faults = Vec::<Diagnostic>::new();
     loop {
-        let fault = match read::<T>(&text.file, &left) {
+        let fault = match read::<T>(&text.file, &remaining) {
             Ok(value) => {
                 let text = if faults.is_empty() {
                     text.clone()
                 } else {
-                    text.with_places_of(&left)
+                    text.with_tree_of(&remaining)
                 };
                 return ReadAll {
                     value: Some(value),
@@ -46,23 +47,25 @@ pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
             }
             Err(fault) => *fault,
         };
-        let root = trees(&left).and_then(|trees| trees.into_iter().next());
-        let cut = root
-            .and_then(|root| to_cut(&root, &left, &fault))
-            .filter(|cut| !left[cut.clone()].trim().is_empty());
-        // what only shows because something was left out before is no fault of its own
-        let follows = original.get(fault.span.clone()) != left.get(fault.span.clone())
-            || cut
+        let roots = document_roots(&remaining).unwrap_or_default();
+        let skipped = roots
+            .first()
+            .and_then(|root| faulty_part(root, &remaining, &fault))
+            .filter(|part| !remaining[part.clone()].trim().is_empty());
+        // an error that only appears because a part was skipped before is not reported
+        let is_in_skipped = original.get(fault.span.clone()) != remaining.get(fault.span.clone());
+        let follows = is_in_skipped
+            || skipped
                 .as_ref()
-                .is_some_and(|cut| is_misspelt(&faults, cut, &fault));
+                .is_some_and(|part| is_misspelt(&faults, part, &fault));
         if !follows {
             faults.push(Diagnostic {
                 text: original.to_owned(),
                 ..fault
             });
         }
-        match cut.filter(|_| faults.len() < MOST) {
-            Some(cut) => blank(&mut left, cut),
+        match skipped.filter(|_| faults.len() < MAX_FAULTS) {
+            Some(part) => blank(&mut remaining, part),
             None => {
                 return ReadAll {
                     value: None,
@@ -74,89 +77,89 @@ pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
     }
 }
 
-/// Whether `fault` is a missing key of the item at `cut`, in which it stands misspelt.
-fn is_misspelt(faults: &[Diagnostic], cut: &Range<usize>, fault: &Diagnostic) -> bool {
+/// Whether `fault` is a missing key of the item at `part`, and an earlier error says that the item
+/// has this key misspelt.
+fn is_misspelt(faults: &[Diagnostic], part: &Range<usize>, fault: &Diagnostic) -> bool {
     let key = fault
         .message
         .strip_prefix("the key `")
         .and_then(|rest| rest.strip_suffix("` is missing here"));
     let meant = key.map(|key| format!("did you mean `{key}`?"));
     faults.iter().any(|earlier| {
-        cut.contains(&earlier.span.start) && earlier.help.is_some() && earlier.help == meant
+        part.contains(&earlier.span.start) && earlier.help.is_some() && earlier.help == meant
     })
 }
 
-/// The bytes that are left out because of `fault`.
-fn to_cut(root: &Tree, text: &str, fault: &Diagnostic) -> Option<Range<usize>> {
+/// The bytes to skip because of `fault`.
+fn faulty_part(root: &YamlNode<'_>, text: &str, fault: &Diagnostic) -> Option<Range<usize>> {
     let at = fault.span.start;
     let is_key = fault.message.starts_with("unknown key")
-        || fault.message.contains("` stands twice in this mapping");
-    if is_key && let Some((member, flow)) = member_at(root, at) {
-        return Some(with_comma(
-            text,
-            member.at.start..member.value.end().max(member.at.end),
-            flow,
-        ));
+        || fault.message.ends_with(super::read::REPEATED_KEY);
+    if is_key && let Some((entry, flow)) = entry_at(root, at) {
+        let key = entry.key.span();
+        let end = entry.content_end(text).max(key.end);
+        return Some(with_comma(text, key.start..end, flow));
     }
-    let Kind::Mapping { flow, members } = &root.kind else {
+    let YamlNode::Mapping(mapping) = root else {
         return None;
     };
-    let section = members
+    let section = mapping
+        .entries
         .iter()
-        .find(|member| (member.at.start..=member.value.end()).contains(&at))?;
-    if let Kind::List { flow, items } = &section.value.kind
-        && let Some(item) = items
+        .find(|section| (section.key.span().start..=section.content_end(text)).contains(&at))?;
+    if let YamlNode::Sequence(sequence) = &section.value
+        && let Some(item) = sequence
+            .items
             .iter()
-            .find(|item| (item.span.start..=item.end()).contains(&at))
+            .find(|item| (item.extent(text).start..=item.content_end(text)).contains(&at))
     {
-        if *flow {
-            return Some(with_comma(text, item.span.start..item.end(), true));
+        let start = item.extent(text).start;
+        let end = item.content_end(text);
+        if sequence.flow {
+            return Some(with_comma(text, start..end, true));
         }
-        let dash = text[..item.span.start]
+        let dash = text[..start]
             .rfind('-')
-            .filter(|dash| text[dash + 1..item.span.start].trim().is_empty());
-        return Some(dash.unwrap_or(item.span.start)..item.end());
+            .filter(|dash| text[dash + 1..start].trim().is_empty());
+        return Some(dash.unwrap_or(start)..end);
     }
-    (section.key != NEEDED).then(|| with_comma(text, section.at.start..section.value.end(), *flow))
+    if section.key.is_text(VARIABLES) {
+        return None;
+    }
+    let part = section.key.span().start..section.content_end(text);
+    Some(with_comma(text, part, mapping.flow))
 }
 
 /// The entry whose key begins at `at`, and whether its mapping is in flow notation.
-fn member_at(root: &Tree, at: usize) -> Option<(&Member, bool)> {
-    let mut trees = vec![root];
-    while let Some(tree) = trees.pop() {
-        match &tree.kind {
-            Kind::Mapping { flow, members } => {
-                if let Some(member) = members.iter().find(|member| member.at.start == at) {
-                    return Some((member, *flow));
-                }
-                trees.extend(members.iter().map(|member| &member.value));
-            }
-            Kind::List { items, .. } => trees.extend(items),
-            Kind::Scalar | Kind::Alias => {}
-        }
-    }
-    None
+fn entry_at<'n>(root: &'n YamlNode<'n>, at: usize) -> Option<(&'n YamlEntry<'n>, bool)> {
+    root.descendants().find_map(|node| {
+        let YamlNode::Mapping(mapping) = node else {
+            return None;
+        };
+        let mut entries = mapping.entries.iter();
+        let entry = entries.find(|entry| entry.key.span().start == at)?;
+        Some((entry, mapping.flow))
+    })
 }
 
-/// The range with the comma behind it, in flow notation.
+/// The range including the comma after it, in flow notation.
 fn with_comma(text: &str, range: Range<usize>, flow: bool) -> Range<usize> {
     let rest = text[range.end..].trim_start();
-    match flow && rest.starts_with(',') {
-        true => range.start..text.len() - rest.len() + 1,
-        false => range,
+    if flow && rest.starts_with(',') {
+        range.start..text.len() - rest.len() + 1
+    } else {
+        range
     }
 }
 
-/// Puts blanks in place of all but line ends.
+/// Replaces all bytes but line ends by blanks.
 fn blank(text: &mut String, range: Range<usize>) {
     let blanks: String = text[range.clone()]
         .bytes()
-        .map(|byte| {
-            if matches!(byte, b'\n' | b'\r') {
-                char::from(byte)
-            } else {
-                ' '
-            }
+        .map(|byte| match byte {
+            b'\n' => '\n',
+            b'\r' => '\r',
+            _ => ' ',
         })
         .collect();
     text.replace_range(range, &blanks);
@@ -187,7 +190,7 @@ mod tests {
 
     /// The names and sizes that are read, the places of the names, and the faults with their
     /// places.
-    fn told(text: &str) -> (Option<String>, Vec<String>) {
+    fn names_and_faults(text: &str) -> (Option<String>, Vec<String>) {
         let source = SourceText::yaml("x.yaml".into(), text.into());
         let all = read_all::<Sample>(&source);
         let faults = all.faults.iter().map(|fault| {
@@ -210,7 +213,7 @@ mod tests {
     fn an_unknown_key_hides_nothing_behind_it() {
         let text = "itms: [1]\nitems:\n- {zzz: é, name: a, size: 1}\n- name: b\n  yyy: |\n    c\n    d\n  size: 2\n\
                     - xxx: 1\n  name: c\n";
-        let (read, faults) = told(text);
+        let (read, faults) = names_and_faults(text);
         assert_eq!(read.as_deref(), Some("a=1 b=2 c=0"));
         assert_eq!(
             faults,
@@ -226,18 +229,18 @@ mod tests {
     #[test]
     fn what_has_another_shape_is_left_out_with_its_item() {
         let text = "items: [{name: a, size: x}, {name: b}, c, {name: d, name: e}]\n";
-        let (read, faults) = told(text);
+        let (read, faults) = names_and_faults(text);
         assert_eq!(read.as_deref(), Some("b=0 d=0"));
         let expected = [
-            "1:53 the key `name` stands twice in this mapping",
+            "1:53 the key `name` is repeated in this mapping",
             "1:25 this should be a whole number",
             "1:40 this should be a mapping of keys and values",
         ];
         assert_eq!(faults, expected);
         // a section that is no list, and the last item of one
-        assert_eq!(told("items: x\n").0.as_deref(), Some(""));
+        assert_eq!(names_and_faults("items: x\n").0.as_deref(), Some(""));
         assert_eq!(
-            told("items:\n- size: 1\n").1,
+            names_and_faults("items:\n- size: 1\n").1,
             ["2:3 the key `name` is missing here"]
         );
     }
@@ -245,21 +248,21 @@ mod tests {
     #[test]
     fn what_follows_from_a_fault_is_no_second_one() {
         assert_eq!(
-            told("items:\n- nmae: a\n- name: b\n").1,
+            names_and_faults("items:\n- nmae: a\n- name: b\n").1,
             ["2:3 unknown key `nmae`"]
         );
         assert_eq!(
-            told("items:\n- {nmae: a, size: 1}\n").1,
+            names_and_faults("items:\n- {nmae: a, size: 1}\n").1,
             ["2:4 unknown key `nmae`"]
         );
         assert_eq!(
-            told("items:\n- {nmae: a, size: 1}\n- {name: b}\n")
+            names_and_faults("items:\n- {nmae: a, size: 1}\n- {name: b}\n")
                 .0
                 .as_deref(),
             Some("b=0")
         );
         // without variables nothing can be checked
-        let (read, faults) = told("vars: 1\nitems: [{size: x}]\n");
+        let (read, faults) = names_and_faults("vars: 1\nitems: [{size: x}]\n");
         assert_eq!((read, faults.len()), (None, 1));
     }
 
@@ -268,9 +271,9 @@ mod tests {
         let text = (0..60)
             .map(|key| format!("key{key}: 1\n"))
             .collect::<String>();
-        let (read, faults) = told(&text);
-        assert_eq!((read, faults.len()), (None, MOST));
-        assert_eq!(told("items: [").1.len(), 1);
-        assert_eq!(told("- 1\n").0, None);
+        let (read, faults) = names_and_faults(&text);
+        assert_eq!((read, faults.len()), (None, MAX_FAULTS));
+        assert_eq!(names_and_faults("items: [").1.len(), 1);
+        assert_eq!(names_and_faults("- 1\n").0, None);
     }
 }

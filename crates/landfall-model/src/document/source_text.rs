@@ -1,24 +1,25 @@
-//! Input files with the places of their values, and errors that point at a place.
+//! Input files with the positions of their values, and errors that point at them.
 
 use super::diagnostic::Diagnostic;
 use super::line_index::LineIndex;
-use super::location::Location;
-use super::spans::Node;
+use super::location::SourceLocation;
+use super::yaml_tree::YamlNode;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// An input file with the places of its values.
+/// An input file and the tree of its values.
 #[derive(Debug)]
 pub struct SourceText {
     /// The file as the user named it.
     pub file: String,
-    /// Its content.
+    /// The content of the file.
     pub text: LineIndex<'static>,
-    /// The places of the values; one empty node where the file is not YAML.
-    pub root: Node,
+    /// The tree of the values. One empty node if the file is not YAML, so that every look-up in it
+    /// leads to the beginning of the file.
+    pub root: YamlNode<'static>,
 }
 
-/// A place in a [`SourceText`].
+/// A range of bytes in a [`SourceText`], to which messages point.
 #[derive(Debug, Clone)]
 pub struct SourceSpan {
     text: Rc<SourceText>,
@@ -26,9 +27,9 @@ pub struct SourceSpan {
 }
 
 impl SourceText {
-    /// A YAML file.
+    /// A YAML file, or what should be one.
     pub fn yaml(file: String, text: String) -> Rc<SourceText> {
-        let root = Node::parse(&text).unwrap_or_default();
+        let root = owned_tree(&text);
         Rc::new(SourceText {
             file,
             text: LineIndex::new(text),
@@ -36,14 +37,12 @@ impl SourceText {
         })
     }
 
-    /// The same file with the places of the values in `left`, which has blanks where `self` has
-    /// values that do not count.
-    pub(super) fn with_places_of(&self, left: &str) -> Rc<SourceText> {
-        let root = Node::parse(left).unwrap_or_default();
+    /// The same file with the tree of `remaining`, in which values with errors are blanked.
+    pub(super) fn with_tree_of(&self, remaining: &str) -> Rc<SourceText> {
         Rc::new(SourceText {
             file: self.file.clone(),
             text: LineIndex::new(self.text.to_string()),
-            root,
+            root: owned_tree(remaining),
         })
     }
 
@@ -52,9 +51,13 @@ impl SourceText {
         Rc::new(SourceText {
             file,
             text: LineIndex::new(text),
-            root: Node::default(),
+            root: YamlNode::default(),
         })
     }
+}
+
+fn owned_tree(text: &str) -> YamlNode<'static> {
+    YamlNode::parse(text).unwrap_or_default().into_owned()
 }
 
 impl SourceSpan {
@@ -66,7 +69,7 @@ impl SourceSpan {
         }
     }
 
-    /// The part of the place where `part` is written; the whole place if it is not found.
+    /// The first occurrence of `part` within this span; the whole span if there is none.
     #[must_use]
     pub fn narrowed(&self, part: &str) -> SourceSpan {
         let at = self.written().find(part).map(|at| self.range.start + at);
@@ -77,7 +80,7 @@ impl SourceSpan {
         }
     }
 
-    /// The text at this place.
+    /// The text of this span.
     pub fn written(&self) -> &str {
         self.text.text.get(self.range.clone()).unwrap_or_default()
     }
@@ -87,17 +90,17 @@ impl SourceSpan {
         Rc::ptr_eq(&self.text, &other.text)
     }
 
-    /// Its start, for people.
-    pub fn location(&self) -> Location {
+    /// The file, line and column of its start.
+    pub fn location(&self) -> SourceLocation {
         let (line, column) = self.text.text.line_column(self.range.start);
-        Location {
+        SourceLocation {
             file: self.text.file.clone(),
             line,
             column,
         }
     }
 
-    /// An error at this place, with what to write instead.
+    /// An error about this span; `help` says what to write instead.
     pub fn fault(&self, message: impl Into<String>, help: Option<String>) -> Box<Diagnostic> {
         Box::new(Diagnostic {
             file: self.text.file.clone(),

@@ -1,4 +1,4 @@
-//! Variables of a manifest: checked, and combined into one binding for each item.
+//! Checks the variables of a manifest, and combines them into one binding for each item.
 
 use super::diagnostic::Diagnostic;
 use super::moving_var::MovingVar;
@@ -8,27 +8,27 @@ use crate::{Limits, UpdatePolicy};
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 
-/// The name that stands for an item's own URL in its `checksum`.
+/// The variable in a `checksum` that stands for the item's own URL.
 pub const OWN_URL: &str = "url";
 
-/// The variables of one file.
+/// The variables of one file, each with its values.
 #[derive(Debug, Default)]
-pub struct Vars(BTreeMap<String, Vec<String>>);
+pub struct ManifestVars(BTreeMap<String, Vec<String>>);
 
 /// A field of an item that may use variables.
-pub struct Field<'a> {
-    /// Its text.
+pub struct TemplateField<'a> {
+    /// The text of the field.
     pub text: &'a str,
-    /// Its place.
+    /// Where the field is written, for messages.
     pub at: SourceSpan,
-    /// Whether it may use `${url}`.
+    /// Whether the field may use `${url}`.
     pub takes_url: bool,
 }
 
-impl<'a> Field<'a> {
-    /// A field in which `${url}` may not stand.
-    pub fn new(text: &'a str, at: SourceSpan) -> Field<'a> {
-        Field {
+impl<'a> TemplateField<'a> {
+    /// A field that may not use `${url}`.
+    pub fn new(text: &'a str, at: SourceSpan) -> TemplateField<'a> {
+        TemplateField {
             text,
             at,
             takes_url: false,
@@ -38,82 +38,82 @@ impl<'a> Field<'a> {
 
 /// One value for each variable that an item uses.
 #[derive(Debug, Clone, Default)]
-pub struct Binding(BTreeMap<String, String>);
+pub struct VarBinding(BTreeMap<String, String>);
 
-impl Binding {
+impl VarBinding {
     /// This binding with `name` bound to `value`.
     #[must_use]
-    pub fn with(&self, name: &str, value: &str) -> Binding {
+    pub fn with(&self, name: &str, value: &str) -> VarBinding {
         let mut values = self.0.clone();
         values.insert(name.into(), value.into());
-        Binding(values)
+        VarBinding(values)
     }
 
-    /// `template` with the values filled in.
+    /// Fills the values into `template`.
     pub fn fill(&self, template: &str) -> String {
         let mut out = String::with_capacity(template.len());
         for piece in pieces(template) {
             match piece {
-                Piece::Plain(text) => out.push_str(text),
-                Piece::Variable(name) => out.push_str(self.0.get(name).map_or("", String::as_str)),
-                Piece::Open(rest) => out.push_str(rest),
+                TemplatePiece::Plain(text) | TemplatePiece::Unclosed(text) => out.push_str(text),
+                TemplatePiece::Variable(name) => {
+                    out.push_str(self.0.get(name).map_or("", String::as_str));
+                }
             }
         }
         out
     }
 }
 
-enum Piece<'a> {
+/// A piece of a template.
+enum TemplatePiece<'a> {
     Plain(&'a str),
+    /// The name in `${name}`.
     Variable(&'a str),
-    /// A `${` without its `}`.
-    Open(&'a str),
+    /// The rest of the template, from a `${` without its `}` on.
+    Unclosed(&'a str),
 }
 
-fn pieces(template: &str) -> Vec<Piece<'_>> {
+fn pieces(template: &str) -> Vec<TemplatePiece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("${") {
-        pieces.push(Piece::Plain(before));
+        pieces.push(TemplatePiece::Plain(before));
         match after.split_once('}') {
             Some((name, behind)) => {
-                pieces.push(Piece::Variable(name));
+                pieces.push(TemplatePiece::Variable(name));
                 rest = behind;
             }
             None => {
-                pieces.push(Piece::Open(&rest[before.len()..]));
+                pieces.push(TemplatePiece::Unclosed(&rest[before.len()..]));
                 rest = "";
             }
         }
     }
-    pieces.push(Piece::Plain(rest));
+    pieces.push(TemplatePiece::Plain(rest));
     pieces
 }
 
-impl Vars {
-    /// Checks the variables. `span` returns the place of a key, of its value, or of the nth item of
-    /// the value.
+impl ManifestVars {
+    /// Checks the variables `vars`. `span` returns where a part of one is written.
     ///
     /// # Errors
-    /// Values that no variable may have, each with its place.
+    /// If a name or value is not allowed.
     pub fn check(
         vars: &BTreeMap<String, Value>,
-        span: impl Fn(&str, At) -> SourceSpan,
-    ) -> Result<Vars, Box<Diagnostic>> {
+        span: impl Fn(&str, VarPart) -> SourceSpan,
+    ) -> Result<ManifestVars, Box<Diagnostic>> {
         let mut checked = BTreeMap::new();
         for (name, value) in vars {
             let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             if name.is_empty() || !name.chars().all(good) {
                 let help = Some("use letters, digits, `_` and `-`".into());
-                return Err(
-                    span(name, At::Key).fault(format!("`{name}` is no name for a variable"), help)
-                );
+                let message = format!("`{name}` is not a valid name of a variable");
+                return Err(span(name, VarPart::Key).fault(message, help));
             }
             if name == OWN_URL {
                 let help = Some("give it another name".into());
-                let message =
-                    "`${url}` stands for a file's own URL in `checksum`; it cannot be set";
-                return Err(span(name, At::Key).fault(message, help));
+                let message = "`${url}` is a file's own URL in `checksum`, and cannot be set";
+                return Err(span(name, VarPart::Key).fault(message, help));
             }
             let moving = match value {
                 Value::Mapping(_) => Some(moving(name, value, &span)?),
@@ -122,51 +122,54 @@ impl Vars {
             let values = match moving.as_ref().map_or(value, |moving| &moving.value) {
                 Value::Sequence(values) => {
                     if values.is_empty() {
-                        let help = Some("give it a value, or take out what uses it".into());
+                        let help = Some("add a value, or remove the items that use it".into());
                         let message =
-                            format!("the variable `{name}` has no value, so nothing would be made");
-                        return Err(span(name, At::Value).fault(message, help));
+                            format!("the variable `{name}` has no values, so it makes no items");
+                        return Err(span(name, VarPart::Value).fault(message, help));
                     }
                     let mut texts: Vec<String> = Vec::new();
                     for (index, value) in values.iter().enumerate() {
-                        let at = span(name, At::Item(index));
+                        let at = span(name, VarPart::Item(index));
                         let text = scalar(name, value, &at)?;
                         if texts.contains(&text) {
                             let help = Some("keep one of the two".into());
                             return Err(
-                                at.fault(format!("`{text}` stands in `{name}` twice"), help)
+                                at.fault(format!("`{name}` has the value `{text}` twice"), help)
                             );
                         }
                         texts.push(text);
                     }
                     texts
                 }
-                value => vec![scalar(name, value, &span(name, At::Value))?],
+                value => vec![scalar(name, value, &span(name, VarPart::Value))?],
             };
             checked.insert(name.clone(), values);
         }
-        Ok(Vars(checked))
+        Ok(ManifestVars(checked))
     }
 
-    /// One binding for each combination of the values of the variables that `fields` use.
+    /// Returns one binding for each combination of the values of the variables that `fields` use.
     ///
     /// # Errors
-    /// A variable without a value, and fields that need different values of one.
-    pub fn bindings(&self, fields: &[Field]) -> Result<Vec<Binding>, Box<Diagnostic>> {
-        let mut bindings = vec![Binding::default()];
+    /// If a variable is not defined, a `${` is not closed, or there are too many combinations.
+    pub fn bindings(
+        &self,
+        fields: &[TemplateField<'_>],
+    ) -> Result<Vec<VarBinding>, Box<Diagnostic>> {
+        let mut bindings = vec![VarBinding::default()];
         for field in fields {
             for piece in pieces(field.text) {
                 let name = match piece {
-                    Piece::Plain(_) => continue,
-                    Piece::Open(rest) => {
+                    TemplatePiece::Plain(_) => continue,
+                    TemplatePiece::Unclosed(rest) => {
                         let help = Some("write `${name}`".into());
                         return Err(field
                             .at
                             .narrowed(rest)
-                            .fault("a `${` without its `}`", help));
+                            .fault("a `${` without a closing `}`", help));
                     }
-                    Piece::Variable(OWN_URL) if field.takes_url => continue,
-                    Piece::Variable(name) => name,
+                    TemplatePiece::Variable(OWN_URL) if field.takes_url => continue,
+                    TemplatePiece::Variable(name) => name,
                 };
                 let Some((name, values)) = self.0.get_key_value(name) else {
                     return Err(self.unknown(name, &field.at.narrowed(&format!("${{{name}}}"))));
@@ -178,11 +181,10 @@ impl Vars {
                     let help = Some("split it into several entries".into());
                     return Err(field.at.fault("this entry makes too many items", help));
                 }
-                let with = |binding: &Binding, value| binding.with(name, value);
-                bindings = bindings
+                let combined = bindings
                     .iter()
-                    .flat_map(|binding| values.iter().map(move |value| with(binding, value)))
-                    .collect();
+                    .flat_map(|binding| values.iter().map(|value| binding.with(name, value)));
+                bindings = combined.collect();
             }
         }
         Ok(bindings)
@@ -190,93 +192,93 @@ impl Vars {
 
     fn unknown(&self, name: &str, at: &SourceSpan) -> Box<Diagnostic> {
         let help = match nearest(name, self.0.keys().map(String::as_str)) {
-            _ if name == OWN_URL => "`${url}` can stand in `checksum` only".into(),
+            _ if name == OWN_URL => "`${url}` is only available in `checksum`".into(),
             Some(near) => format!("did you mean `${{{near}}}`?"),
             None => format!("set it in this file, as in `vars: {{{name}: …}}`"),
         };
-        at.fault(format!("the variable `{name}` is not known"), Some(help))
+        at.fault(format!("the variable `{name}` is not defined"), Some(help))
     }
 }
 
-/// A place in `vars`.
+/// A part of a variable in `vars`.
 #[derive(Debug, Clone, Copy)]
-pub enum At {
-    /// The name of a variable.
+pub enum VarPart {
+    /// The name of the variable.
     Key,
-    /// Its value.
+    /// The value of the variable.
     Value,
-    /// The nth of its values.
+    /// One of several values, by its index.
     Item(usize),
-    /// Its update policy.
+    /// The update policy of the variable.
     Policy,
 }
 
-/// A variable with an update policy.
+/// Reads a variable with an update policy.
 fn moving(
     name: &str,
     value: &Value,
-    span: impl Fn(&str, At) -> SourceSpan,
+    span: impl Fn(&str, VarPart) -> SourceSpan,
 ) -> Result<MovingVar, Box<Diagnostic>> {
-    let help = || {
-        Some(format!(
-            "write `{name}: value`, `{name}: [one, two]`, or `{name}: {{value: …, update: patch, from: …}}`"
-        ))
-    };
+    let help = Some(format!(
+        "write `{name}: value`, `{name}: [one, two]`, or \
+         `{name}: {{value: …, update: patch, from: …}}`"
+    ));
     if value.get("value").is_none() {
         let message =
-            "a variable is a text or a list of texts, or has these as `value` beside a policy";
-        return Err(span(name, At::Value).fault(message, help()));
+            "a variable is a text, a list of texts, or a mapping with `value` and a policy";
+        return Err(span(name, VarPart::Value).fault(message, help));
     }
     let moving: MovingVar = serde_yaml::from_value(value.clone()).map_err(|error| {
-        span(name, At::Policy).fault(
-            format!("the variable `{name}` cannot be read: {error}"),
-            help(),
-        )
+        span(name, VarPart::Policy)
+            .fault(format!("the variable `{name}` is not valid: {error}"), help)
     })?;
     if moving
         .from
         .iter()
         .any(|from| format!("{from:?}").contains("${"))
     {
-        let help = Some("write the source out".into());
-        return Err(span(name, At::Policy)
-            .fault("the source of versions cannot have variables in it", help));
+        let help = Some("write the source without variables".into());
+        return Err(
+            span(name, VarPart::Policy).fault("the source of versions cannot use variables", help)
+        );
     }
     match moving.update.parse() {
         Ok(UpdatePolicy::Digest) => {
-            let help = Some("give this policy to the image".into());
-            Err(span(name, At::Policy).fault("a variable has no digest", help))
+            let help = Some("set this policy on the image".into());
+            Err(span(name, VarPart::Policy).fault("a variable has no digest", help))
         }
         Ok(_) => Ok(moving),
         Err(error) => {
-            Err(span(name, At::Policy).fault(error.to_string(), Some(error.help().into())))
+            Err(span(name, VarPart::Policy).fault(error.to_string(), Some(error.help().into())))
         }
     }
 }
 
+/// The text of one value of a variable.
 fn scalar(name: &str, value: &Value, at: &SourceSpan) -> Result<String, Box<Diagnostic>> {
     match value {
         Value::String(text) if text.contains("${") => {
-            let help = Some("write the value out".into());
-            Err(at.fault("a variable cannot be made of other variables", help))
+            let help = Some("write the value without variables".into());
+            Err(at.fault("a variable cannot use other variables", help))
         }
         Value::String(text) if text.is_empty() => Err(at.fault(
             format!("the variable `{name}` is empty"),
-            Some("give it a value".into()),
+            Some("add a value".into()),
         )),
         Value::String(text) => Ok(text.clone()),
         Value::Null => Err(at.fault(
             format!("the variable `{name}` has no value"),
-            Some("give it a value".into()),
+            Some("add a value".into()),
         )),
         Value::Number(_) | Value::Bool(_) => {
             let written = at.written();
             let what = if matches!(value, Value::Number(_)) {
                 "a number"
             } else {
-                "a truth value"
+                "a boolean"
             };
-            let message = format!("YAML reads `{written}` as {what}, and so may change it");
+            let message =
+                format!("YAML reads `{written}` as {what}, which may change how it is written");
             Err(at.fault(message, Some(format!("quote it: \"{written}\""))))
         }
         Value::Sequence(_) | Value::Mapping(_) | Value::Tagged(_) => {

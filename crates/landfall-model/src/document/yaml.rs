@@ -1,9 +1,10 @@
-//! The entrance for YAML: every text that becomes values is read here.
+//! Reads YAML into values. All YAML of landfall is read here, because the limits are enforced here.
 //!
-//! Aliases repeat what is written once: a list of a thousand aliases of a list of a thousand values
-//! has a million, and no byte count of the text shows it. So a text is counted before it is read:
-//! by the same parser, which visits each value and each alias without keeping anything, and stops
-//! at the limit. `clippy.toml` forbids the functions of the parser elsewhere.
+//! Aliases repeat a value: a list of a thousand aliases of a list of a thousand values has a
+//! million values, and the size of the text does not show it. Therefore the values of a text are
+//! counted before it is read: by the same parser, which visits each value and each alias without
+//! keeping them, and stops at the limit. `clippy.toml` forbids the parser's own functions
+//! elsewhere.
 
 use crate::Limits;
 use serde::de::{
@@ -13,12 +14,12 @@ use serde::de::{
 use serde_yaml::Error;
 use std::fmt;
 
-/// What a YAML text, or all YAML texts of one input, may still hold.
+/// How much a YAML text, or all YAML texts of one input, may still contain.
 #[derive(Debug, Clone, Copy)]
 pub struct YamlBudget {
-    /// Values; each alias counts as all that it stands for.
+    /// The number of values. An alias counts as all values that it stands for.
     nodes: usize,
-    /// Bytes of the scalars that aliases repeat, beyond the bytes of the text.
+    /// The bytes of scalars that aliases repeat, beyond the bytes of the text.
     alias_bytes: usize,
 }
 
@@ -31,10 +32,10 @@ impl Default for YamlBudget {
     }
 }
 
-/// Reads the one document in `text`.
+/// Reads the only document in `text`.
 ///
 /// # Errors
-/// When it is not YAML, does not fit `T`, or holds more than the limits allow.
+/// If the text is not YAML, does not fit `T`, or exceeds the limits.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     check(text)?;
     from_checked(text)
@@ -43,26 +44,23 @@ pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
 /// Like [`from_str`], for bytes.
 ///
 /// # Errors
-/// As [`from_str`], and when the bytes are not UTF-8.
+/// Like [`from_str`], and if the bytes are not UTF-8.
 pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     from_str(std::str::from_utf8(bytes).map_err(Error::custom)?)
 }
 
 /// Like [`from_str`], for a text that [`check`] accepted.
-///
-/// # Errors
-/// When it is not YAML, or does not fit `T`.
 pub(super) fn from_checked<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    #[expect(clippy::disallowed_methods, reason = "the text is counted")]
+    #[expect(clippy::disallowed_methods, reason = "the values were counted")]
     serde_yaml::from_str(text)
 }
 
-/// The documents of the stream `text`, read one after the other. An error is the last item.
+/// Reads the documents of the stream `text` one after the other. An error is the last item.
 pub fn documents<T: DeserializeOwned>(text: &str) -> impl Iterator<Item = Result<T, Error>> {
     each_document(text, check(text))
 }
 
-/// Like [`documents`], for one of several texts that share a budget.
+/// Like [`documents`], for one of several texts that share `budget`.
 pub fn documents_within<'t, T: DeserializeOwned>(
     text: &'t str,
     budget: &mut YamlBudget,
@@ -70,55 +68,54 @@ pub fn documents_within<'t, T: DeserializeOwned>(
     each_document(text, budget.charge(text))
 }
 
-/// The documents of a text that was `checked`.
+/// The documents of a text with the outcome `checked` of its check.
 fn each_document<T: DeserializeOwned>(
     text: &str,
     checked: Result<(), Error>,
 ) -> impl Iterator<Item = Result<T, Error>> {
-    let refused = checked.err();
-    let each = refused.is_none().then(|| stream(text).map(T::deserialize));
-    let mut all = refused
-        .map(Err)
-        .into_iter()
-        .chain(each.into_iter().flatten());
+    let mut error = checked.err();
+    let mut documents = stream(text);
     let mut is_over = false;
-    // behind a fault the parser would report the same fault without end
+    // after an error, the parser would report the same error without end
     std::iter::from_fn(move || {
-        all.next()
-            .filter(|_| !is_over)
-            .inspect(|item| is_over = item.is_err())
+        if is_over {
+            return None;
+        }
+        let item = match error.take() {
+            Some(error) => Err(error),
+            None => T::deserialize(documents.next()?),
+        };
+        is_over = item.is_err();
+        Some(item)
     })
 }
 
-/// Checks that `text` does not hold more than one text may.
+/// Checks that `text` does not exceed the limits.
 ///
 /// # Errors
-/// When it does, with the position of the value that is too many; and when a text with aliases is
+/// If it does, with the position of the first value over the limit, and if a text with aliases is
 /// not YAML.
 pub fn check(text: &str) -> Result<(), Error> {
-    let most = Limits::DEFAULT.yaml_nodes;
-    // a value needs a sign of its own, and one sign begins three at most: a list or mapping, a key
-    // and a value
-    if !has_aliases(text) && 3 * signs(text) < most && !may_be_deep(text) {
+    let max = Limits::DEFAULT.yaml_nodes;
+    // each value needs an indicator, and one indicator begins at most three values: a collection, a
+    // key and its value
+    if !has_aliases(text) && 3 * indicators(text) < max && !may_be_deep(text) {
         return Ok(());
     }
     YamlBudget::default().charge(text)
 }
 
-/// Whether parsers that keep what is written, without what aliases repeat, stay within bounds for
-/// `text`.
+/// Whether a tree of `text`, in which aliases are leaves, stays within the limits.
 pub(super) fn is_bounded(text: &str) -> bool {
-    signs(text) <= Limits::DEFAULT.yaml_nodes
+    indicators(text) <= Limits::DEFAULT.yaml_nodes
 }
 
 impl YamlBudget {
-    /// Takes all that `text` holds from this.
+    /// Takes the values of `text` from this budget.
     fn charge(&mut self, text: &str) -> Result<(), Error> {
-        let most = Limits::DEFAULT.yaml_nodes;
-        if signs(text) > most {
-            return Err(Error::custom(format_args!(
-                "it has more than {most} values"
-            )));
+        let max = Limits::DEFAULT.yaml_nodes;
+        if indicators(text) > max {
+            return Err(Error::custom(format_args!("it has more than {max} values")));
         }
         if may_be_deep(text) && !is_shallow(text) {
             let depth = Limits::DEFAULT.yaml_depth;
@@ -126,7 +123,7 @@ impl YamlBudget {
                 "it is not YAML, or nested deeper than {depth}"
             )));
         }
-        let mut counter = Counter {
+        let mut counter = ValueCounter {
             nodes: self.nodes,
             bytes: text.len() + self.alias_bytes,
         };
@@ -140,28 +137,32 @@ impl YamlBudget {
 }
 
 fn stream(text: &str) -> serde_yaml::Deserializer<'_> {
-    #[expect(clippy::disallowed_methods, reason = "to count the text, or counted")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "counts the values, or they were counted"
+    )]
     serde_yaml::Deserializer::from_str(text)
 }
 
-/// Whether `text` may have an alias, and the anchor that it needs.
+/// Whether `text` may have an alias and the anchor that it needs.
 fn has_aliases(text: &str) -> bool {
     text.contains('*') && text.contains('&')
 }
 
-/// The number of signs in `text` that may begin a value. Those in comments and texts count too.
-fn signs(text: &str) -> usize {
+/// The number of indicators in `text` that may begin a value. Those in comments and scalars count
+/// too.
+fn indicators(text: &str) -> usize {
     let bytes = text.as_bytes();
-    let is_sign = |at: usize| match bytes[at] {
+    let is_indicator = |at: usize| match bytes[at] {
         b',' | b'[' | b'{' | b':' => true,
         b'-' | b'?' => bytes.get(at + 1).is_none_or(u8::is_ascii_whitespace),
         _ => false,
     };
-    (0..bytes.len()).filter(|at| is_sign(*at)).count()
+    (0..bytes.len()).filter(|at| is_indicator(*at)).count()
 }
 
-/// Whether brackets in `text` may be nested deeper than the limit: those in comments and texts
-/// count too. The parser takes quadratic time for deep ones.
+/// Whether brackets in `text` may be nested deeper than the limit, for which the parser takes
+/// quadratic time. Those in comments and scalars count too.
 fn may_be_deep(text: &str) -> bool {
     let mut depth = 0usize;
     text.bytes().any(|byte| {
@@ -174,8 +175,8 @@ fn may_be_deep(text: &str) -> bool {
     })
 }
 
-/// Whether `text` is YAML that is not nested deeper than the limit, by a parser that has such a
-/// limit.
+/// Whether `text` is YAML that is not nested deeper than the limit. The parser of the trees
+/// decides, because it takes linear time.
 fn is_shallow(text: &str) -> bool {
     use granit_parser::{Event, Parser, options};
     let mut depth = 0usize;
@@ -190,43 +191,40 @@ fn is_shallow(text: &str) -> bool {
     })
 }
 
-/// Visits values, and keeps nothing but what is left of a budget.
-struct Counter {
+/// Visits values and counts down what is left of a budget.
+struct ValueCounter {
     nodes: usize,
     bytes: usize,
 }
 
-impl Counter {
+impl ValueCounter {
     fn take<E: serde::de::Error>(&mut self, bytes: usize) -> Result<(), E> {
-        match (self.nodes.checked_sub(1), self.bytes.checked_sub(bytes)) {
-            (Some(nodes), Some(bytes)) => {
-                (self.nodes, self.bytes) = (nodes, bytes);
-                Ok(())
-            }
-            (None, _) => {
-                let most = Limits::DEFAULT.yaml_nodes;
-                Err(E::custom(format_args!(
-                    "with what its aliases repeat it has more than {most} values"
-                )))
-            }
-            (_, None) => {
-                let most = Limits::DEFAULT.yaml_alias_bytes;
-                Err(E::custom(format_args!(
-                    "its aliases repeat more than {most} bytes of text"
-                )))
-            }
-        }
+        let Some(nodes) = self.nodes.checked_sub(1) else {
+            let max = Limits::DEFAULT.yaml_nodes;
+            return Err(E::custom(format_args!(
+                "with what its aliases repeat it has more than {max} values"
+            )));
+        };
+        let Some(bytes) = self.bytes.checked_sub(bytes) else {
+            let max = Limits::DEFAULT.yaml_alias_bytes;
+            return Err(E::custom(format_args!(
+                "its aliases repeat more than {max} bytes of text"
+            )));
+        };
+        self.nodes = nodes;
+        self.bytes = bytes;
+        Ok(())
     }
 }
 
-impl<'de> DeserializeSeed<'de> for &mut Counter {
+impl<'de> DeserializeSeed<'de> for &mut ValueCounter {
     type Value = ();
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
         from.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for &mut Counter {
+impl<'de> Visitor<'de> for &mut ValueCounter {
     type Value = ();
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any value")

@@ -6,10 +6,13 @@
 
 use crate::error::RenderError;
 use landfall_rewrite::audit::{
-    Coverage, FileFinding, Finding, Inventory, audit, audit_text, dotted, fill_template_defaults,
-    in_chart,
+    AuditFinding, FileFinding, Inventory, LockCoverage, audit, audit_text, dotted,
+    fill_template_defaults, in_chart,
 };
-use landfall_rewrite::{Chart, Meaning, Options, Role, Syntax, coalesce, rewrite, values_of};
+use landfall_rewrite::{
+    HelmChart, ReferenceMeaning, ReferenceRole, RewriteOptions, TextSyntax, coalesce, rewrite,
+    values_of,
+};
 use serde::Serialize;
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
@@ -48,7 +51,7 @@ pub(super) struct Key {
 /// # Errors
 /// When two charts need different values under one key.
 pub(super) fn overlay(
-    charts: &[Chart],
+    charts: &[HelmChart],
     user: &Mapping,
     inventory: &Inventory<'_>,
     registry: &str,
@@ -84,7 +87,7 @@ pub(super) fn overlay(
 }
 
 fn overlay_of(
-    chart: &Chart,
+    chart: &HelmChart,
     user: &Mapping,
     inventory: &Inventory<'_>,
     registry: &str,
@@ -107,9 +110,9 @@ fn overlay_of(
     let old_text = serde_yaml::to_string(&old).map_err(fault)?;
     let rewritten = rewrite(
         &old_text,
-        Syntax::Document,
+        TextSyntax::Document,
         inventory.index(),
-        Options::default(),
+        RewriteOptions::default(),
     );
     let mut new = values_of(&chart.name, &rewritten.text)?;
     if new != old {
@@ -147,16 +150,18 @@ fn overlay_of(
     let prefixes = found
         .iter()
         .filter_map(|one| match (&one.meaning, one.role) {
-            (Meaning::Known { item, .. }, Role::Prefix) => Some(item),
+            (ReferenceMeaning::Known { item, .. }, ReferenceRole::Prefix) => Some(item),
             _ => None,
         });
     let prefixes: Vec<&String> = prefixes.collect();
     overlay
         .held
         .extend(prefixes.iter().flat_map(|prefix| inventory.below(prefix)));
-    let left = |finding: &Finding| {
+    let left = |finding: &AuditFinding| {
         found.iter().find_map(|one| match &one.meaning {
-            Meaning::Left { why } if (one.line, one.column) == (finding.line, finding.column) => {
+            ReferenceMeaning::Left { why }
+                if (one.line, one.column) == (finding.line, finding.column) =>
+            {
                 Some(why.clone())
             }
             _ => None,
@@ -165,10 +170,10 @@ fn overlay_of(
     for finding in audit(Path::new("values.yaml"), &text, inventory) {
         let left = left(&finding);
         let mut placed = in_chart(chart, &values, finding);
-        if let (Coverage::Held { .. } | Coverage::Ambiguous { .. }, Some(why)) =
+        if let (LockCoverage::Held { .. } | LockCoverage::Ambiguous { .. }, Some(why)) =
             (&placed.finding.coverage, left)
         {
-            placed.finding.coverage = Coverage::Undecided { why };
+            placed.finding.coverage = LockCoverage::Undecided { why };
         }
         overlay.add(placed, &prefixes);
     }
@@ -184,8 +189,8 @@ impl Overlay {
             self.held.contains(&whole)
         };
         match &placed.finding.coverage {
-            Coverage::Held { item } if prefixes.contains(&item) => {}
-            Coverage::Held { item } => self.held.push(item.clone()),
+            LockCoverage::Held { item } if prefixes.contains(&item) => {}
+            LockCoverage::Held { item } => self.held.push(item.clone()),
             // a URL of a file is nothing that a chart's images are made of
             _ if placed.finding.reference.contains("://") => {}
             _ if prefixes.iter().any(below) => {}
@@ -196,7 +201,7 @@ impl Overlay {
 
 /// Bitnami's charts refuse to be rendered with images of another registry, unless the values allow
 /// it: allows it in the charts that know this key and have images in the overlay.
-fn allow_other_registries(chart: &Chart, old: &Mapping, new: &mut Mapping) {
+fn allow_other_registries(chart: &HelmChart, old: &Mapping, new: &mut Mapping) {
     const KEY: [&str; 3] = ["global", "security", "allowInsecureImages"];
     let changes = old != new;
     for chart in &chart.subcharts {
@@ -215,7 +220,7 @@ fn allow_other_registries(chart: &Chart, old: &Mapping, new: &mut Mapping) {
 
 /// What the templates and files of a chart and its subcharts name themselves, so that no value
 /// changes it.
-fn in_templates(chart: &Chart, inventory: &Inventory<'_>) -> Vec<FileFinding> {
+fn in_templates(chart: &HelmChart, inventory: &Inventory<'_>) -> Vec<FileFinding> {
     let is_template = |file: &str| {
         ["/templates/", "/files/"]
             .iter()
@@ -236,14 +241,14 @@ fn written_there(mut placed: FileFinding) -> Option<FileFinding> {
         return None;
     }
     match &finding.coverage {
-        Coverage::Held { .. } | Coverage::Ambiguous { .. } => {
+        LockCoverage::Held { .. } | LockCoverage::Ambiguous { .. } => {
             let why = "it is written in a template, and no value changes it; rewrite what `helm template` prints";
-            finding.coverage = Coverage::Undecided { why: why.into() };
+            finding.coverage = LockCoverage::Undecided { why: why.into() };
             Some(placed)
         }
-        Coverage::Missing { .. } => Some(placed),
+        LockCoverage::Missing { .. } => Some(placed),
         // what the values say of it is told
-        Coverage::Undecided { .. } => None,
+        LockCoverage::Undecided { .. } => None,
     }
 }
 

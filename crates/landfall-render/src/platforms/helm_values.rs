@@ -8,8 +8,8 @@ use crate::request::Request;
 use landfall_model::Limits;
 use landfall_model::document::read_text_input;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, one_line};
-use landfall_rewrite::audit::{Coverage, FileFinding, Inventory};
-use landfall_rewrite::{Chart, coalesce, values_of};
+use landfall_rewrite::audit::{FileFinding, Inventory, LockCoverage};
+use landfall_rewrite::{HelmChart, coalesce, values_of};
 use serde_json::json;
 use serde_yaml::Mapping;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ impl Platform for HelmValues {
     }
 
     fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let load = |path: &PathBuf| Chart::load(path, request.limits);
+        let load = |path: &PathBuf| HelmChart::load(path, request.limits);
         let charts = request
             .paths("charts")
             .iter()
@@ -84,7 +84,7 @@ fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, RenderErro
 }
 
 /// The overlay as a file.
-fn document(charts: &[Chart], overlay: &Overlay, to: &str) -> Result<String, RenderError> {
+fn document(charts: &[HelmChart], overlay: &Overlay, to: &str) -> Result<String, RenderError> {
     let names: Vec<String> = charts
         .iter()
         .map(|chart| {
@@ -110,7 +110,7 @@ fn rendered(text: String, overlay: &Overlay) -> Rendered {
     let (missing, undecided): (Vec<&FileFinding>, Vec<&FileFinding>) = overlay
         .open
         .iter()
-        .partition(|open| matches!(open.finding.coverage, Coverage::Missing { .. }));
+        .partition(|open| matches!(open.finding.coverage, LockCoverage::Missing { .. }));
     let changes = overlay
         .keys
         .iter()

@@ -1,53 +1,55 @@
-//! Candidates: values that name an image, or may.
+//! Values that name an image, certainly or possibly.
 
-use super::finding::{Coverage, Finding};
+use super::finding::{AuditFinding, LockCoverage};
 use super::inventory::Inventory;
 use crate::text::{SCHEMES, reference_at};
 use landfall_model::document::LineIndex;
 use landfall_model::{ImageRef, Limits, has_host};
 
-/// A value that names an image, or may.
+/// A value that names an image, certainly or possibly.
 #[derive(Debug)]
-pub(super) struct Candidate {
-    /// The offset of its first byte.
+pub(super) struct ImageCandidate {
+    /// The offset of its first byte in the text.
     pub(super) at: usize,
     pub(super) path: Vec<String>,
     pub(super) written: String,
-    /// It is an image beyond doubt: by where it stands, or by how it looks.
+    /// Whether it is certainly an image, by its position or by its form.
     pub(super) sure: bool,
-    /// Without a tag it means `latest`.
+    /// Whether it means `latest` without a tag.
     pub(super) in_container: bool,
-    /// It is a chart.
+    /// Whether it is a chart.
     pub(super) is_chart: bool,
-    /// Why it is not to be looked up.
+    /// The reason why it cannot be looked up, if there is one.
     pub(super) why_not: Option<String>,
 }
 
-/// Why what is made of a placeholder is not looked up.
-pub(super) const MADE: &str = "it is made of a placeholder; audit what comes out of it";
+/// The reason why a value with a placeholder is not looked up.
+pub(super) const HAS_PLACEHOLDER: &str =
+    "it contains a placeholder; render it first, then audit the result";
 
-/// What stands in place of a value that is made elsewhere.
+/// Beginnings of placeholders.
 const PLACEHOLDERS: [&str; 5] = ["{{", "${", "$(", "__", "<<"];
 
-impl Candidate {
-    /// The images of the list `text`; `None` where it is none.
-    pub(super) fn of_list(text: &str) -> Option<Vec<Candidate>> {
-        let one = |(at, word)| Candidate::new(at, Vec::new(), word, true, false);
+impl ImageCandidate {
+    /// The images of the list `text`. `None` if it is not a list of images.
+    pub(super) fn of_list(text: &str) -> Option<Vec<ImageCandidate>> {
+        let one = |(at, word)| ImageCandidate::new(at, Vec::new(), word, true, false);
         Some(list(text)?.into_iter().filter_map(one).collect())
     }
 
-    /// What `written`, which stands at the byte `at`, names: one image; those of a list; or the
-    /// literals in the call of a template.
+    /// The images that `written`, at the byte `at`, names: one image, the images of a list, or the
+    /// literals in a template call.
     pub(super) fn all(
         at: usize,
         path: &[String],
         written: &str,
         sure: bool,
         in_container: bool,
-    ) -> Vec<Candidate> {
-        let several = |words: Vec<(usize, &str)>| -> Vec<Candidate> {
-            let one =
-                |(start, word)| Candidate::new(at + start, path.to_vec(), word, true, in_container);
+    ) -> Vec<ImageCandidate> {
+        let several = |words: Vec<(usize, &str)>| -> Vec<ImageCandidate> {
+            let one = |(start, word)| {
+                ImageCandidate::new(at + start, path.to_vec(), word, true, in_container)
+            };
             words.into_iter().filter_map(one).collect()
         };
         if written.contains("{{") {
@@ -58,19 +60,19 @@ impl Candidate {
         } else if let Some(words) = list(written) {
             return several(words);
         }
-        Candidate::new(at, path.to_vec(), written, sure, in_container)
+        ImageCandidate::new(at, path.to_vec(), written, sure, in_container)
             .into_iter()
             .collect()
     }
 
-    /// `None` where the value is surely no image.
+    /// `None` if the value is certainly not an image.
     fn new(
         at: usize,
         path: Vec<String>,
         written: &str,
         sure: bool,
         in_container: bool,
-    ) -> Option<Candidate> {
+    ) -> Option<ImageCandidate> {
         let scheme = SCHEMES
             .iter()
             .find_map(|scheme| Some((scheme, written.strip_prefix(scheme)?)));
@@ -79,8 +81,9 @@ impl Candidate {
             (at + written.len() - rest.len(), rest)
         });
         let candidate = |written: &str, sure, why_not: Option<&str>| {
-            let (written, why_not) = (written.to_owned(), why_not.map(str::to_owned));
-            Some(Candidate {
+            let written = written.to_owned();
+            let why_not = why_not.map(str::to_owned);
+            Some(ImageCandidate {
                 at,
                 path,
                 written,
@@ -92,7 +95,7 @@ impl Candidate {
         };
         let most = Limits::default().reference_bytes;
         if PLACEHOLDERS.iter().any(|mark| written.contains(mark)) || written.starts_with('$') {
-            return candidate(reference_at(written, most), sure, Some(MADE));
+            return candidate(reference_at(written, most), sure, Some(HAS_PLACEHOLDER));
         }
         match written.parse::<ImageRef>() {
             Ok(reference) => candidate(
@@ -109,19 +112,20 @@ impl Candidate {
         }
     }
 
-    pub(super) fn decide(self, inventory: &Inventory<'_>, lines: &LineIndex<'_>) -> Finding {
+    /// Looks the candidate up in the lock.
+    pub(super) fn decide(self, inventory: &Inventory<'_>, lines: &LineIndex<'_>) -> AuditFinding {
         let coverage = match (self.why_not, self.written.parse::<ImageRef>()) {
-            (Some(why), _) => Coverage::Undecided { why },
-            (None, Err(error)) => Coverage::Undecided {
+            (Some(why), _) => LockCoverage::Undecided { why },
+            (None, Err(error)) => LockCoverage::Undecided {
                 why: error.to_string(),
             },
             (None, Ok(reference)) => match inventory.decide(&reference, self.in_container) {
-                Coverage::Missing { .. } if !self.sure => Coverage::Undecided {
-                    why: "it has neither a host nor a tag, so it may be any word".into(),
+                LockCoverage::Missing { .. } if !self.sure => LockCoverage::Undecided {
+                    why: "it has neither a host nor a tag, so it may not be an image".into(),
                 },
-                Coverage::Missing { why, .. } if self.is_chart => {
-                    let why = format!("{why}; it is a chart, to be named under `charts`");
-                    Coverage::Missing {
+                LockCoverage::Missing { why, .. } if self.is_chart => {
+                    let why = format!("{why}; it is a chart, so add it to `charts`");
+                    LockCoverage::Missing {
                         name: None,
                         url: None,
                         why,
@@ -133,7 +137,7 @@ impl Candidate {
             },
         };
         let (line, column) = lines.line_column(self.at);
-        Finding {
+        AuditFinding {
             line,
             column,
             path: self.path,
@@ -144,30 +148,30 @@ impl Candidate {
     }
 }
 
-/// `coverage` of `reference`, unless what is `written` names neither a host nor a tag: then it may
-/// be the held item.
+/// The `coverage` of `reference`. If it is held although it is `written` with neither a host nor a
+/// tag, it is ambiguous.
 pub(super) fn unless_ambiguous(
-    coverage: Coverage,
+    coverage: LockCoverage,
     written: &str,
     reference: &ImageRef,
-) -> Coverage {
+) -> LockCoverage {
     let item = match coverage {
-        Coverage::Held { item } if !reference.is_pinned() && !has_host(written) => item,
+        LockCoverage::Held { item } if !reference.is_pinned() && !has_host(written) => item,
         coverage => return coverage,
     };
     let why = format!(
-        "the lock has {item}, but this names neither a host nor a tag: `landfall rewrite` leaves it, and a pod would pull \
-         it from {}; write the host or the tag",
+        "the lock has {item}, but this names neither a host nor a tag: `landfall rewrite` leaves it, \
+         and a pod would pull it from {}; write the host or the tag",
         reference.registry
     );
-    Coverage::Ambiguous { item, why }
+    LockCoverage::Ambiguous { item, why }
 }
 
-/// The quoted literals of `text` that are pinned references with a path, each with its offset.
+/// The quoted literals of `text` that are pinned references with a path, with their offsets.
 fn literals(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut start = 0;
-    // each quote ends a piece; the piece is a literal if one stands before it, too
+    // each quote ends a piece, which is a literal if a quote also precedes it
     for (at, quote) in text.match_indices(['"', '\'', '`']) {
         let piece = &text[start..at];
         let is_open = text[..start].ends_with(quote);
@@ -179,14 +183,14 @@ fn literals(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Whether `text` is a list of references, or one with its host.
+/// Whether `text` is a list of references, or one reference with a host.
 pub(super) fn is_list(text: &str) -> bool {
     list(text).is_some() || (has_host(text) && is_pinned(text))
 }
 
-/// The references of a list: words apart by blanks, lines or commas, each perhaps with a name
-/// before it (`4.2.0=REF`). `None` where `text` is one word, or one of its words is no pinned
-/// reference.
+/// The references of a list, with their offsets: words separated by blanks, lines or commas, each
+/// optionally with a name (`4.2.0=REF`). `None` if `text` is one word without a name, or if a word
+/// is not a pinned reference.
 fn list(text: &str) -> Option<Vec<(usize, &str)>> {
     let mut found = Vec::new();
     let mut at = 0;

@@ -1,29 +1,29 @@
-//! The images of a chart: what it says of them itself, its values as they count, its templates and
-//! CRDs as texts; or what helm renders of it.
+//! Finds the images of a chart: in its annotations, its effective values, and its templates and
+//! CRDs as texts; or in the output of `helm template`.
 
-use super::candidate::MADE;
-use super::finding::{Coverage, FileFinding, Finding};
+use super::candidate::HAS_PLACEHOLDER;
+use super::finding::{AuditFinding, FileFinding, LockCoverage};
 use super::inventory::Inventory;
-use super::made_of::{Sources, is_of_image};
+use super::reference_sources::{ReferenceSources, is_of_image};
 use super::template_defaults::fill_template_defaults;
 use super::text::audit;
 use super::tree::{audit_text, in_chart};
-use crate::chart::{Chart, Installed};
+use crate::chart::{ChartTemplate, HelmChart};
 use crate::text::reference_at;
 use landfall_model::{ImageRef, Limits, has_host};
 use serde_yaml::Mapping;
 use std::path::Path;
 
-/// Folders of a chart whose documents are for whoever works on it.
+/// Folders of a chart that are not installed: tests and documentation for its developers.
 const NOT_INSTALLED: [&str; 5] = ["/ci/", "/tests/", "/examples/", "/docs/", "/hack/"];
 
-/// What `chart` names with the values `user`. `rendered` is what helm makes of it: then its values
-/// and templates are not read, as they are in that.
+/// Finds the images of `chart` with the values `user`. If `rendered`, the output of `helm
+/// template`, is given, it is read instead of the values and templates.
 ///
 /// # Errors
-/// When its values cannot be written as YAML.
+/// If the values cannot be written as YAML.
 pub fn chart_images(
-    mut chart: Chart,
+    mut chart: HelmChart,
     user: &Mapping,
     rendered: Option<&str>,
     inventory: &Inventory<'_>,
@@ -32,12 +32,12 @@ pub fn chart_images(
     let mut values = chart.effective(user);
     let mut found: Vec<FileFinding> = Vec::new();
     let name = chart.name.clone();
-    for (file, image) in chart.said_images(&values) {
+    for (file, image) in chart.listed_images(&values) {
         found.extend(
             audit_text(&file, &format!("image: {image}\n"), inventory)
                 .into_iter()
                 .map(|placed| {
-                    let finding = Finding {
+                    let finding = AuditFinding {
                         line: 1,
                         column: 1,
                         path: Vec::new(),
@@ -53,23 +53,23 @@ pub fn chart_images(
             rendered,
             inventory,
         ));
-        return Ok(images_alone(found));
+        return Ok(without_urls(found));
     }
     fill_template_defaults(&chart, &mut values, inventory);
     let text = serde_yaml::to_string(&values)?;
     let mut named: Vec<Vec<String>> = Vec::new();
     for finding in audit(Path::new("values.yaml"), &text, inventory) {
         named.push(finding.path.clone());
-        // what is switched off is not installed
-        if chart.off(&finding.path, &values).is_none() {
+        // a disabled subchart is not installed
+        if chart.disabled_by(&finding.path, &values).is_none() {
             found.push(in_chart(&chart, &values, finding));
         }
     }
-    let templates = chart.installed(&values);
+    let templates = chart.templates(&values);
     let helpers = chart.helpers().into_iter().map(|(_, text)| &**text);
-    let sources = Sources::new(&values, named, &templates, helpers);
+    let sources = ReferenceSources::new(&values, named, &templates, helpers);
     for template in &templates {
-        let Installed { file, text, .. } = template;
+        let ChartTemplate { file, text, .. } = template;
         if NOT_INSTALLED
             .iter()
             .any(|folder| file.contains(folder) && !file.contains("/templates/"))
@@ -84,12 +84,12 @@ pub fn chart_images(
             .chain(audit_text(file, text, inventory));
         found.extend(of_text.filter(|placed| !sources.decide(&placed.finding, template)));
     }
-    Ok(images_alone(found))
+    Ok(without_urls(found))
 }
 
-/// The images behind a flag or a variable of the environment that speaks of an image, in a
-/// template, which may be no YAML: `--sidecar-image=quay.io/x/y:v1`. Full names, and what is made
-/// of placeholders.
+/// Finds the values of flags and environment variables that are named after an image, in a
+/// template, which may not be YAML: `--sidecar-image=quay.io/x/y:v1`. Only full names and values
+/// with placeholders are reported.
 fn of_flags(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
     let ends = |c: char| c.is_whitespace() || "\"'`,[]{}()".contains(c);
     let mut found = Vec::new();
@@ -118,56 +118,55 @@ fn of_flags(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFindin
         for value in values {
             let made = reference_at(value, Limits::default().reference_bytes);
             let word = value.split(ends).next().unwrap_or_default();
-            match made.contains("{{") {
-                true => found.push(placed(
-                    file,
-                    (at, line),
-                    made,
-                    Coverage::Undecided { why: MADE.into() },
-                )),
-                false => found.extend(full_name(file, (at, line), word, inventory)),
+            let source = TextLine { file, at, line };
+            if made.contains("{{") {
+                let why = HAS_PLACEHOLDER.into();
+                found.push(source.finding(made, LockCoverage::Undecided { why }));
+            } else {
+                found.extend(source.full_name(word, inventory));
             }
         }
     }
     found
 }
 
-fn placed(file: &str, (at, line): (usize, &str), value: &str, coverage: Coverage) -> FileFinding {
-    let column = line.find(value).unwrap_or_default() + 1;
-    let finding = Finding {
-        line: at + 1,
-        column,
-        path: Vec::new(),
-        manager: None,
-        reference: value.to_owned(),
-        coverage,
-    };
-    FileFinding {
-        file: file.to_owned(),
-        finding,
+/// A line of a file.
+struct TextLine<'t> {
+    file: &'t str,
+    /// The index of the line, counted from 0.
+    at: usize,
+    line: &'t str,
+}
+
+impl TextLine<'_> {
+    /// The finding for `value`, a part of this line.
+    fn finding(&self, value: &str, coverage: LockCoverage) -> FileFinding {
+        let finding = AuditFinding {
+            line: self.at + 1,
+            column: self.line.find(value).unwrap_or_default() + 1,
+            path: Vec::new(),
+            manager: None,
+            reference: value.to_owned(),
+            coverage,
+        };
+        FileFinding {
+            file: self.file.to_owned(),
+            finding,
+        }
+    }
+
+    /// The finding for `value`, a part of this line, if it is the full name of an image.
+    fn full_name(&self, value: &str, inventory: &Inventory<'_>) -> Option<FileFinding> {
+        let image = value.parse::<ImageRef>().ok()?;
+        if !image.is_pinned() || !has_host(value) {
+            return None;
+        }
+        Some(self.finding(value, inventory.decide(&image, false)))
     }
 }
 
-/// The finding for `value`, which stands in this line, where it is the full name of an image.
-fn full_name(
-    file: &str,
-    (at, line): (usize, &str),
-    value: &str,
-    inventory: &Inventory<'_>,
-) -> Option<FileFinding> {
-    let image = value
-        .parse::<ImageRef>()
-        .ok()
-        .filter(|image| image.is_pinned() && has_host(value))?;
-    Some(placed(
-        file,
-        (at, line),
-        value,
-        inventory.decide(&image, false),
-    ))
-}
-
-/// The defaults in a schema that are full names of images: who makes such an object gets them.
+/// Finds the defaults in a schema that are full names of images: objects of this kind have them
+/// unless they set another one.
 fn of_schema(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
     let mut found = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -175,13 +174,13 @@ fn of_schema(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFindi
             continue;
         };
         let value = value.trim().trim_matches(['"', '\'']);
-        found.extend(full_name(file, (at, line), value, inventory));
+        found.extend(TextLine { file, at, line }.full_name(value, inventory));
     }
     found
 }
 
-/// Without URLs, which are no images.
-fn images_alone(found: Vec<FileFinding>) -> Vec<FileFinding> {
+/// Removes the findings that are URLs.
+fn without_urls(found: Vec<FileFinding>) -> Vec<FileFinding> {
     found
         .into_iter()
         .filter(|placed| !placed.finding.reference.contains("://"))

@@ -1,6 +1,6 @@
-//! Images of Dockerfiles.
+//! Finds the images of Dockerfiles.
 
-use super::candidate::Candidate;
+use super::candidate::ImageCandidate;
 use crate::text::{ImageWord, images};
 use std::path::Path;
 
@@ -11,15 +11,16 @@ pub(super) fn is_dockerfile(name: &Path) -> bool {
         .and_then(|name| name.to_str())
         .unwrap_or_default()
         .to_ascii_lowercase();
-    let is = |word: &str| {
-        name == word || name.starts_with(&format!("{word}.")) || name.ends_with(&format!(".{word}"))
-    };
-    is("dockerfile") || is("containerfile")
+    ["dockerfile", "containerfile"].iter().any(|word| {
+        name == *word
+            || name.starts_with(&format!("{word}."))
+            || name.ends_with(&format!(".{word}"))
+    })
 }
 
-/// Images of a Dockerfile, at the words that name them.
-pub(super) fn candidates(text: &str) -> Vec<Candidate> {
+/// The images of a Dockerfile, at the words that name them.
+pub(super) fn candidates(text: &str) -> Vec<ImageCandidate> {
     let candidates =
-        |word: &ImageWord| Candidate::all(word.span.start, &[], &word.name, true, true);
+        |word: &ImageWord| ImageCandidate::all(word.span.start, &[], &word.name, true, true);
     images(text).iter().flat_map(candidates).collect()
 }

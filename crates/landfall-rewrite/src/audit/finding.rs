@@ -1,45 +1,45 @@
-//! Findings of an audit: a reference or URL, its place, and whether the lock covers it.
+//! Findings of an audit: a reference or URL, its position, and whether the lock contains it.
 
 use landfall_model::ImageRef;
 use serde::Serialize;
 
-/// What a text names at one place.
+/// An image, URL or package that a text names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// Line, from 1.
+pub struct AuditFinding {
+    /// The line, counted from 1.
     pub line: usize,
-    /// Column, in characters from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
-    /// The keys that lead there, `[n]` for items of lists. Empty where the text is not a document.
+    /// The keys that lead to the value, `[n]` for list items. Empty if the text is not a document.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         serialize_with = "serialize_path"
     )]
     pub path: Vec<String>,
-    /// The package manager, where it is a package.
+    /// The package manager, if it is a package.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<&'static str>,
-    /// The reference or URL as written; the parts of a split one put together.
+    /// The reference or URL as written. The parts of a split reference are joined.
     pub reference: String,
-    /// What the lock says about it.
+    /// Whether the lock contains it.
     #[serde(flatten)]
-    pub coverage: Coverage,
+    pub coverage: LockCoverage,
 }
 
-/// A [`Finding`] and its file.
+/// An [`AuditFinding`] and its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileFinding {
-    /// The file; of an archive, its path and the path inside.
+    /// The path of the file; in an archive, the path of the archive and the path inside.
     pub file: String,
-    /// What was found there.
+    /// The finding in this file.
     #[serde(flatten)]
-    pub finding: Finding,
+    pub finding: AuditFinding,
 }
 
 impl FileFinding {
-    /// One line for people: place, `word`, reference, why.
+    /// Formats one line of a report: position, `word`, reference and reason.
     pub fn line(&self, word: &str) -> String {
-        let Finding {
+        let AuditFinding {
             line,
             column,
             path,
@@ -48,10 +48,10 @@ impl FileFinding {
             coverage,
         } = &self.finding;
         let why = match coverage {
-            Coverage::Missing { why, .. }
-            | Coverage::Ambiguous { why, .. }
-            | Coverage::Undecided { why } => why,
-            Coverage::Held { item } => item,
+            LockCoverage::Missing { why, .. }
+            | LockCoverage::Ambiguous { why, .. }
+            | LockCoverage::Undecided { why } => why,
+            LockCoverage::Held { item } => item,
         };
         let path = if path.is_empty() {
             String::new()
@@ -66,14 +66,14 @@ impl FileFinding {
     }
 }
 
-impl Coverage {
-    /// Whether a node may pull it from the internet although the lock has its repository.
+impl LockCoverage {
+    /// Whether a node may pull it from the internet, although the lock contains the repository.
     pub fn is_ambiguous(&self) -> bool {
-        matches!(self, Coverage::Ambiguous { .. })
+        matches!(self, LockCoverage::Ambiguous { .. })
     }
 }
 
-/// A path of keys as `helm --set` takes it.
+/// Formats a path of keys as `helm --set` reads it.
 pub fn dotted(path: &[String]) -> String {
     path.iter()
         .enumerate()
@@ -88,39 +88,39 @@ fn serialize_path<S: serde::Serializer>(path: &[String], serializer: S) -> Resul
     serializer.serialize_str(&dotted(path))
 }
 
-/// What a lock says about a reference or URL.
+/// Whether a lock contains a reference, URL or package.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
-pub enum Coverage {
-    /// It is this locked item.
+pub enum LockCoverage {
+    /// The lock contains it.
     Held {
-        /// Its name in the lock.
+        /// The name of the item in the lock.
         item: String,
     },
-    /// It is not in the lock.
+    /// The lock does not contain it.
     Missing {
-        /// The image that would have to be carried, with its own host; `None` for a URL, and where
-        /// the site's name for it could stand for anything.
+        /// The image to add, with its upstream host. `None` for a URL, and if several upstream
+        /// names have this name at the site.
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<ImageRef>,
-        /// The file that would have to be carried.
+        /// The URL of the file to add.
         #[serde(skip_serializing_if = "Option::is_none")]
         url: Option<String>,
-        /// Why.
+        /// The reason, for messages.
         why: String,
     },
-    /// The lock has this repository, but the reference names neither a host nor a tag: it is left
-    /// as it is by a rewrite, and a node pulls what it becomes from its default registry.
+    /// The lock contains the repository, but the reference names neither a host nor a tag: a
+    /// rewrite leaves it, and a node pulls the image from its default registry.
     #[serde(rename = "undecided")]
     Ambiguous {
-        /// The locked item.
+        /// The name of the locked item.
         item: String,
-        /// Why, and what to write.
+        /// The reason, and the fix.
         why: String,
     },
-    /// It cannot be decided whether it names something, or what.
+    /// It cannot be decided whether it names an image, or which one.
     Undecided {
-        /// Why.
+        /// The reason, for messages.
         why: String,
     },
 }

@@ -1,71 +1,72 @@
-//! Renders charts with a helm that is on this machine.
+//! Renders charts with the helm of this machine.
 
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A helm and the values to give it.
+/// A helm program and its arguments.
 #[derive(Debug, Clone)]
-pub struct Helm {
-    /// The program.
+pub struct HelmCommand {
+    /// The path of the program.
     pub program: PathBuf,
     values: Vec<PathBuf>,
-    /// The version of Kubernetes to render for; helm's own by default.
+    /// The version of Kubernetes to render for; helm has a default.
     kubernetes: Option<String>,
 }
 
-/// Why helm cannot render a chart.
+/// An error from running helm.
 #[derive(Debug, thiserror::Error)]
 pub enum HelmError {
-    /// It cannot be run.
+    /// The program cannot be run.
     #[error(transparent)]
     Run(io::Error),
-    /// It failed; its own words.
+    /// It failed with this message.
     #[error("{0}")]
     Failed(String),
-    /// It wrote something else than text.
+    /// Its output is not text.
     #[error("its output is not UTF-8")]
     Encoding,
 }
 
-impl Helm {
-    /// The first `helm` in the folders of `path`, the value of PATH.
-    pub fn find(path: Option<&OsStr>, values: &[PathBuf]) -> Option<Helm> {
+impl HelmCommand {
+    /// Finds the first `helm` in the folders of `path`, the value of PATH. It will render with the
+    /// files `values`.
+    pub fn find(path: Option<&OsStr>, values: &[PathBuf]) -> Option<HelmCommand> {
         let folders = std::env::split_paths(path?);
         let program = folders
             .map(|folder| folder.join("helm"))
             .find(|program| program.is_file())?;
-        Some(Helm {
+        Some(HelmCommand {
             program,
             values: values.to_vec(),
             kubernetes: None,
         })
     }
 
-    /// The same for a version of Kubernetes.
+    /// Renders for this version of Kubernetes.
     #[must_use]
-    pub fn for_kubernetes(self, version: Option<&str>) -> Helm {
-        Helm {
+    pub fn for_kubernetes(self, version: Option<&str>) -> HelmCommand {
+        HelmCommand {
             kubernetes: version.map(str::to_owned),
             ..self
         }
     }
 
-    /// Its version, without a `v`.
+    /// Returns the version of helm, without a `v`.
     ///
     /// # Errors
-    /// When it does not tell.
+    /// If helm cannot be run or fails.
     pub fn version(&self) -> Result<String, HelmError> {
         let mut command = Command::new(&self.program);
         let text = output(command.args(["version", "--template", "{{.Version}}"]))?;
         Ok(text.trim().trim_start_matches('v').to_owned())
     }
 
-    /// The output of `helm template` for a chart.
+    /// Returns the output of `helm template` for a chart.
     ///
     /// # Errors
-    /// Helm's own words.
+    /// If helm cannot be run or fails.
     pub fn template(&self, chart: &Path) -> Result<String, HelmError> {
         let mut command = Command::new(&self.program);
         command

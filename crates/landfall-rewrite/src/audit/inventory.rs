@@ -1,9 +1,9 @@
-//! What a lock holds, by any name: upstream, by an alias, or at its destination.
+//! Finds the items of a lock by any name: upstream, by an alias, or at a destination.
 
-use super::finding::Coverage;
+use super::finding::LockCoverage;
 use super::well_known;
 use crate::index::{
-    Found, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, reference_names,
+    LockedName, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, reference_names,
 };
 use landfall_item::LockedPackageSet;
 use landfall_item::lockfile::Lock;
@@ -12,49 +12,47 @@ use landfall_model::{Digest, ImageRef, has_host};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a lock holds, by every name that an item has.
+/// The items of a lock by all their names.
 #[derive(Debug)]
 pub struct Inventory<'a> {
     index: ReferenceIndex,
     images: Vec<ReferencedItem<'a>>,
-    /// Images by `registry/repository`, upstream.
+    /// The images by their upstream `registry/repository`.
     upstream: BTreeMap<String, Vec<ReferencedItem<'a>>>,
-    /// Images by `registry/repository` of their destinations.
+    /// The images by the `registry/repository` of their destinations.
     there: BTreeMap<String, Vec<ReferencedItem<'a>>>,
-    /// URLs, each with the name of its item.
+    /// The locked URLs, each with the name of its item.
     urls: Vec<(Cow<'a, str>, &'a str)>,
-    /// `registry[/prefix]` of the destinations, with a slash at the end.
+    /// The `registry[/prefix]` of the destinations, with a trailing slash.
     target: Option<String>,
-    /// Base URL of the site's file server, with a slash at the end.
+    /// The base URL of the site's file server, with a trailing slash.
     files: Option<String>,
-    /// Names that the lock has without a digest, and why; `true` where the loss is accepted today.
+    /// The names that the lock has without a digest, each with the reason and whether the manifest
+    /// accepts today that it is missing.
     lost: BTreeMap<String, (String, bool)>,
-    /// Hosts of registries that the lock has something from.
+    /// The hosts of the locked images.
     hosts: BTreeSet<&'a str>,
-    /// The sets of packages of the lock. `None` if the packages that scripts install are not
-    /// audited.
+    /// The package sets of the lock, if packages that scripts install are looked up too.
     packages: Option<&'a [LockedPackageSet]>,
-    /// Whether references are looked for everywhere, or only where images and URLs are named.
+    /// Whether references are searched everywhere, or only where images and URLs are named.
     pub(super) is_thorough: bool,
 }
 
 impl<'a> Inventory<'a> {
-    /// What `lock` holds on the day `today` (`YYYY-MM-DD`), with the destinations of `mapping` and
-    /// the base URL of the site's file server.
+    /// The items of `lock` on the day `today` (`YYYY-MM-DD`), with their destinations by `mapping`
+    /// and the base URL `files` of the site's file server.
     pub fn new(
         lock: &'a Lock,
         mapping: Option<&DestinationMap>,
         files: Option<&str>,
         today: &str,
     ) -> Inventory<'a> {
-        // where there is no site, nothing has the name of a destination
-        let nowhere = || {
-            DestinationMap::to(TargetRegistry {
-                registry: "site.invalid".into(),
-                prefix: String::new(),
-            })
-        };
-        let index = ReferenceIndex::new(lock, &mapping.cloned().unwrap_or_else(nowhere));
+        // without a site, no name is that of a destination
+        let nowhere = DestinationMap::to(TargetRegistry {
+            registry: "site.invalid".into(),
+            prefix: String::new(),
+        });
+        let index = ReferenceIndex::new(lock, mapping.unwrap_or(&nowhere));
         let lost = losses(lock).map(|(name, cause)| match cause {
             LossCause::Unresolved(cause) => (
                 name,
@@ -63,7 +61,7 @@ impl<'a> Inventory<'a> {
             LossCause::Accepted { reason, until } => (
                 name,
                 (
-                    format!("it is a loss accepted until {until}: {reason}"),
+                    format!("the manifest accepts until {until} that it is missing: {reason}"),
                     today <= until,
                 ),
             ),
@@ -83,15 +81,15 @@ impl<'a> Inventory<'a> {
         };
         for found in names(lock) {
             match found {
-                Found::Reference(image) => inventory.add(image, mapping),
-                Found::Url { url, item } => inventory.urls.push((url, item)),
+                LockedName::Reference(image) => inventory.add(image, mapping),
+                LockedName::Url { url, item } => inventory.urls.push((url, item)),
             }
         }
         inventory
     }
 
-    /// The same for a count beside a rewrite, which has looked at all other words by itself:
-    /// encoded texts are not read.
+    /// For an audit beside a rewrite, which reports all other words itself: encoded texts are not
+    /// read.
     #[must_use]
     pub fn beside_rewrite(self) -> Inventory<'a> {
         Inventory {
@@ -100,7 +98,7 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// The same, which knows the packages of `lock` too.
+    /// Looks up the packages of `lock`, too.
     #[must_use]
     pub fn with_packages(self, lock: &'a Lock) -> Inventory<'a> {
         Inventory {
@@ -109,12 +107,12 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// Whether packages are looked for.
+    /// Whether packages are looked up.
     pub(super) fn has_packages(&self) -> bool {
         self.packages.is_some()
     }
 
-    /// The sets of packages of the lock.
+    /// The package sets of the lock.
     pub(super) fn packages(&self) -> impl Iterator<Item = &'a LockedPackageSet> {
         self.packages.iter().copied().flatten()
     }
@@ -137,7 +135,7 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// The index of the same lock, for scans and rewriting.
+    /// The index of the same lock, for scans and rewrites.
     pub fn index(&self) -> &ReferenceIndex {
         &self.index
     }
@@ -147,16 +145,14 @@ impl<'a> Inventory<'a> {
         &self.urls
     }
 
-    /// Whether `written` is a full name with a tag or digest, at a host that is a registry beyond
-    /// doubt.
+    /// Whether `written` is a full name with a tag or digest, and its host is certainly a registry.
     pub(super) fn is_full_name(&self, written: &str) -> bool {
         let full =
             |reference: ImageRef| reference.is_pinned() && self.is_registry(&reference.registry);
         has_host(written) && written.parse::<ImageRef>().is_ok_and(full)
     }
 
-    /// Whether `host` is a registry beyond doubt: the lock or the site has something there, or it
-    /// is widely known.
+    /// Whether `host` is certainly a registry: the lock or the site uses it, or it is widely known.
     fn is_registry(&self, host: &str) -> bool {
         let target = self
             .target
@@ -165,9 +161,9 @@ impl<'a> Inventory<'a> {
         self.hosts.contains(host) || target == Some(host) || well_known::is_registry(host)
     }
 
-    /// Whether the lock holds `reference`. Without tag and digest it means `latest` in a container,
-    /// and elsewhere a repository whose tag is set in another place.
-    pub(crate) fn decide(&self, reference: &ImageRef, in_container: bool) -> Coverage {
+    /// Whether the lock contains `reference`. Without tag and digest, it means `latest` in a
+    /// container, and elsewhere a repository whose tag is set by another value.
+    pub(crate) fn decide(&self, reference: &ImageRef, in_container: bool) -> LockCoverage {
         let name = reference.name();
         let names: Vec<String> = reference_names(reference).collect();
         let upstream = names
@@ -189,7 +185,7 @@ impl<'a> Inventory<'a> {
             (None, None) => true,
         });
         if let Some(image) = hit {
-            return Coverage::Held {
+            return LockCoverage::Held {
                 item: image.name().to_string(),
             };
         }
@@ -199,30 +195,35 @@ impl<'a> Inventory<'a> {
             (None, None) => name.clone(),
         });
         if let Some((why, accepted)) = full.find_map(|full| self.lost.get(&full)) {
-            return match accepted {
-                true => Coverage::Undecided { why: why.clone() },
-                false => Coverage::Missing {
-                    name: Some(reference.clone()),
-                    url: None,
-                    why: why.clone(),
-                },
+            let why = why.clone();
+            if *accepted {
+                return LockCoverage::Undecided { why };
+            }
+            return LockCoverage::Missing {
+                name: Some(reference.clone()),
+                url: None,
+                why,
             };
         }
         if let Some(why) = well_known::why_impossible(reference).filter(|_| images.is_empty()) {
-            return Coverage::Undecided { why: why.into() };
+            return LockCoverage::Undecided { why: why.into() };
         }
-        let (name, why) = (
-            self.source_of(reference, &images),
-            self.why(reference, &images, tag),
-        );
-        Coverage::Missing {
-            name,
+        LockCoverage::Missing {
+            name: self.source_of(reference, &images),
             url: None,
-            why,
+            why: self.reason_missing(reference, &images, tag),
         }
     }
 
-    /// The locked tags of the repository that `base` names, upstream or at its destination.
+    /// Whether the lock contains the image `written`, which is not in a container.
+    pub(super) fn has_image(&self, written: &str) -> bool {
+        let Ok(reference) = written.parse::<ImageRef>() else {
+            return false;
+        };
+        matches!(self.decide(&reference, false), LockCoverage::Held { .. })
+    }
+
+    /// The locked tags of the repository `base`, upstream or at a destination.
     pub(super) fn tags(&self, base: &str) -> Vec<&'a str> {
         let Ok(reference) = base.parse::<ImageRef>() else {
             return Vec::new();
@@ -237,19 +238,15 @@ impl<'a> Inventory<'a> {
             .collect()
     }
 
-    /// The reference of the locked chart `chart` in this version, whatever its repository is.
+    /// The reference of the locked chart `chart` in this version, in any repository.
     pub(super) fn chart_named(&self, chart: &str, version: &str) -> Option<String> {
         let tag = version.replace('+', "_");
-        let is_it = |image: &&ReferencedItem<'_>| {
-            let repository = &image.name().repository;
-            repository.rsplit('/').next() == Some(chart)
-                && image.destination_tag() == tag
-                && image.is_chart()
-        };
-        self.images
-            .iter()
-            .find(is_it)
-            .map(|image| image.name().to_string())
+        let mut charts = self.images.iter().filter(|image| image.is_chart());
+        let found = charts.find(|image| {
+            let name = image.name().repository.rsplit('/').next();
+            name == Some(chart) && image.destination_tag() == tag
+        });
+        found.map(|image| image.name().to_string())
     }
 
     /// The locked images whose names begin with `prefix` and a slash.
@@ -259,10 +256,10 @@ impl<'a> Inventory<'a> {
         names.filter(|name| name.starts_with(&start)).collect()
     }
 
-    /// What would have to be carried for a name that is not held: the name itself, or the source of
-    /// what is at this destination, where there is one such.
+    /// The image to add for a missing `reference`: the reference itself or, for a destination, its
+    /// only upstream name.
     fn source_of(&self, reference: &ImageRef, images: &[ReferencedItem<'_>]) -> Option<ImageRef> {
-        if !self.is_there(reference) {
+        if !self.is_at_site(reference) {
             return Some(reference.clone());
         }
         let sources: BTreeSet<String> = images.iter().map(|image| image.name().name()).collect();
@@ -277,15 +274,17 @@ impl<'a> Inventory<'a> {
         })
     }
 
-    /// Whether it stands under the site's destination.
-    fn is_there(&self, reference: &ImageRef) -> bool {
+    /// Whether `reference` is below the site's registry.
+    fn is_at_site(&self, reference: &ImageRef) -> bool {
         self.target
             .as_ref()
             .is_some_and(|target| reference.name().starts_with(target))
             && !self.upstream.contains_key(&reference.name())
     }
 
-    fn why(
+    /// The reason why `reference`, read with `tag`, is missing. `images` are those of its
+    /// repository.
+    fn reason_missing(
         &self,
         reference: &ImageRef,
         images: &[ReferencedItem<'_>],
@@ -293,7 +292,9 @@ impl<'a> Inventory<'a> {
     ) -> String {
         let locked = listed(images.iter().map(|image| (image.name(), image.digest())));
         match (&reference.digest, images.is_empty()) {
-            (_, true) if self.is_there(reference) => "nothing locked goes to this name".into(),
+            (_, true) if self.is_at_site(reference) => {
+                "no locked image has this destination".into()
+            }
             (_, true) => "not in the lock".into(),
             (Some(digest), false) => match images
                 .iter()
@@ -316,9 +317,8 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// `REGISTRY[/PREFIX]` of `reference`, if it is the name that a locked image has at another
-    /// registry than the one that this inventory knows. Documents that were rewritten before hold
-    /// such names.
+    /// The `REGISTRY[/PREFIX]` of `reference`, if it is the name of a locked image at another
+    /// registry than the site's. Documents that were rewritten for another site contain such names.
     pub fn other_target(&self, reference: &str) -> Option<String> {
         let reference = has_host(reference)
             .then(|| reference.parse::<ImageRef>().ok())
@@ -345,8 +345,8 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// The upstream URL, with any scheme, of a URL at the site's file server:
-    /// `<base>/<host>/<path>`.
+    /// The upstream URL, whose scheme is a guess, of the URL `<base>/<host>/<path>` at the site's
+    /// file server.
     pub(super) fn file_at_site(&self, url: &str) -> Option<String> {
         Some(format!(
             "https://{}",
@@ -354,8 +354,8 @@ impl<'a> Inventory<'a> {
         ))
     }
 
-    /// The name of the locked image with this config: some container runtimes report its digest
-    /// instead of that of a manifest.
+    /// The name of the locked image with this config. Some container runtimes report its digest
+    /// instead of that of the manifest.
     pub(super) fn with_config(&self, config: &Digest) -> Option<&'a ImageRef> {
         self.images
             .iter()

@@ -1,23 +1,24 @@
-//! Tables of the images that a node has, as `ctr images ls`, `crictl images` and `docker images`
-//! print them.
+//! Reads tables of the images on a node, the output of `ctr images ls`, `crictl images` and
+//! `docker images`.
 
-use super::candidate::Candidate;
+use super::candidate::ImageCandidate;
 use landfall_model::Digest;
 
-/// The columns that a table must have; the first is the first of its head.
+/// The first columns of each table.
 const CTR: [&str; 3] = ["REF", "TYPE", "DIGEST"];
 const CRICTL: [&str; 2] = ["IMAGE", "TAG"];
 const DOCKER: [&str; 2] = ["REPOSITORY", "TAG"];
 
-/// The images of such a table, each by its name, with its digest where the table has that. `None`
-/// where `text` is none.
-pub(super) fn candidates(text: &str) -> Option<Vec<Candidate>> {
+/// The images of a table, with their digests if the table has them. `None` if `text` is not such a
+/// table.
+pub(super) fn candidates(text: &str) -> Option<Vec<ImageCandidate>> {
     let head: Vec<&str> = text.lines().next()?.split_whitespace().collect();
-    let begins = |columns: &[&str]| head.starts_with(columns);
-    let row: fn(&[&str], Option<usize>) -> Option<Row> = match () {
-        () if begins(&CTR) => ctr,
-        () if begins(&CRICTL) || begins(&DOCKER) => by_columns,
-        () => return None,
+    let read_row: fn(&[&str], Option<usize>) -> Option<NodeListRow> = if head.starts_with(&CTR) {
+        ctr_row
+    } else if head.starts_with(&CRICTL) || head.starts_with(&DOCKER) {
+        row_by_columns
+    } else {
+        return None;
     };
     let digest_at = head.iter().position(|column| *column == "DIGEST");
     let mut found = Vec::new();
@@ -26,11 +27,11 @@ pub(super) fn candidates(text: &str) -> Option<Vec<Candidate>> {
         let start = at;
         at += line.len();
         let cells: Vec<&str> = line.split_whitespace().collect();
-        match row(&cells, digest_at).filter(|_| start > 0) {
-            Some(Row::Image(written)) => {
-                found.extend(Candidate::all(start, &[], &written, true, true))
+        match read_row(&cells, digest_at).filter(|_| start > 0) {
+            Some(NodeListRow::Image(written)) => {
+                found.extend(ImageCandidate::all(start, &[], &written, true, true))
             }
-            Some(Row::Nameless(shown)) => found.push(Candidate {
+            Some(NodeListRow::Nameless(shown)) => found.push(ImageCandidate {
                 at: start,
                 path: Vec::new(),
                 written: shown,
@@ -45,15 +46,17 @@ pub(super) fn candidates(text: &str) -> Option<Vec<Candidate>> {
     Some(found)
 }
 
-enum Row {
+/// A row of a table.
+enum NodeListRow {
     Image(String),
-    /// What is shown of it: no registry is asked for that.
+    /// An image without tag and digest, by its name in the table. No registry could be asked for
+    /// it.
     Nameless(String),
 }
 
-/// `REF TYPE DIGEST …`. A reference that is a digest alone is another name of an image that stands
-/// there too.
-fn ctr(cells: &[&str], _: Option<usize>) -> Option<Row> {
+/// Reads `REF TYPE DIGEST …`. A row whose reference is only a digest repeats an image of another
+/// row.
+fn ctr_row(cells: &[&str], _: Option<usize>) -> Option<NodeListRow> {
     let [reference, _, digest, ..] = cells else {
         return None;
     };
@@ -61,24 +64,24 @@ fn ctr(cells: &[&str], _: Option<usize>) -> Option<Row> {
         return None;
     }
     let is_pinned = reference.contains('@') || digest.parse::<Digest>().is_err();
-    Some(Row::Image(if is_pinned {
+    Some(NodeListRow::Image(if is_pinned {
         (*reference).to_owned()
     } else {
         format!("{reference}@{digest}")
     }))
 }
 
-/// `IMAGE TAG [DIGEST] …`. crictl shortens the digest, and docker shows all of it.
-fn by_columns(cells: &[&str], digest_at: Option<usize>) -> Option<Row> {
+/// Reads `IMAGE TAG [DIGEST] …`. crictl prints a part of the digest, docker all of it.
+fn row_by_columns(cells: &[&str], digest_at: Option<usize>) -> Option<NodeListRow> {
     let [name, tag, ..] = cells else { return None };
     let digest = digest_at
         .and_then(|at| cells.get(at))
         .filter(|digest| digest.parse::<Digest>().is_ok());
     Some(match (*tag, digest) {
-        ("<none>", None) => Row::Nameless((*name).to_owned()),
-        ("<none>", Some(digest)) => Row::Image(format!("{name}@{digest}")),
-        (tag, Some(digest)) => Row::Image(format!("{name}:{tag}@{digest}")),
-        (tag, None) => Row::Image(format!("{name}:{tag}")),
+        ("<none>", None) => NodeListRow::Nameless((*name).to_owned()),
+        ("<none>", Some(digest)) => NodeListRow::Image(format!("{name}@{digest}")),
+        (tag, Some(digest)) => NodeListRow::Image(format!("{name}:{tag}@{digest}")),
+        (tag, None) => NodeListRow::Image(format!("{name}:{tag}")),
     })
 }
 

@@ -1,27 +1,27 @@
-//! The platforms of the nodes that manifests ask for, by node selectors and affinities.
+//! Finds the platforms of the nodes that manifests require by node selectors and affinities.
 
 use crate::error::RewriteError;
-use crate::inputs::{Content, inputs, read};
-use crate::yaml::{self, Entry, Node};
+use crate::inputs::{InputContent, inputs, read};
+use crate::yaml::{self, YamlEntry, YamlMapping, YamlNode, YamlSequence};
 use landfall_model::Platform;
 use landfall_model::document::LineIndex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The end of the label in each of its names.
+/// The common end of the names of the label.
 const LABEL: &str = "kubernetes.io/arch";
 const ARCHITECTURE: [&str; 2] = ["kubernetes.io/arch", "beta.kubernetes.io/arch"];
 const SYSTEM: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
 
-/// The platforms that `paths` ask for, each with the places that do (`file:line`). What cannot be
-/// read asks for none.
+/// Returns the platforms that the files at `paths` require, each with its positions (`file:line`).
+/// Files that cannot be read are skipped.
 ///
 /// # Errors
-/// When a path cannot be read.
+/// If a path cannot be listed.
 pub fn node_platforms(paths: &[PathBuf]) -> Result<BTreeMap<Platform, Vec<String>>, RewriteError> {
     let mut found: BTreeMap<Platform, Vec<String>> = BTreeMap::new();
     for input in inputs(paths, None)? {
-        let Ok(Content::Text(text)) = read(&input) else {
+        let Ok(InputContent::Text(text)) = read(&input) else {
             continue;
         };
         for (platform, line) in of_text(&text) {
@@ -34,7 +34,7 @@ pub fn node_platforms(paths: &[PathBuf]) -> Result<BTreeMap<Platform, Vec<String
     Ok(found)
 }
 
-/// The platforms that a text asks for, with their lines.
+/// The platforms that a text requires, with their lines.
 fn of_text(text: &str) -> Vec<(Platform, usize)> {
     if !text.contains(LABEL) {
         return Vec::new();
@@ -58,35 +58,40 @@ fn platform(system: &str, architecture: &str) -> Option<Platform> {
     format!("{system}/{architecture}").parse().ok()
 }
 
-fn walk(node: &Node<'_>, found: &mut Vec<(String, String, usize)>) {
+fn walk(node: &YamlNode<'_>, found: &mut Vec<(String, String, usize)>) {
     match node {
-        Node::Sequence(items, _) => items.iter().for_each(|item| walk(item, found)),
-        Node::Mapping(entries, _) => {
-            found.extend(selected(entries));
-            entries.iter().for_each(|(_, value)| walk(value, found));
+        YamlNode::Sequence(YamlSequence { items, .. }) => {
+            items.iter().for_each(|item| walk(item, found))
         }
-        Node::Scalar(_) | Node::Alias(..) => {}
+        YamlNode::Mapping(YamlMapping { entries, .. }) => {
+            found.extend(selected(entries));
+            entries.iter().for_each(|entry| walk(&entry.value, found));
+        }
+        YamlNode::Scalar(_) | YamlNode::Alias(_) => {}
     }
 }
 
-/// System, architecture and offset of what the entries of one mapping ask for: `LABEL: amd64` of a
-/// selector, or `{key: LABEL, operator: In, values: [amd64]}` of an affinity.
-fn selected(entries: &[Entry<'_>]) -> Vec<(String, String, usize)> {
-    let scalar = |node: &Node<'_>| {
+/// The systems and architectures that the entries of one mapping require, with their offsets:
+/// `LABEL: amd64` of a selector, or `{key: LABEL, operator: In, values: [amd64]}` of an affinity.
+fn selected(entries: &[YamlEntry<'_>]) -> Vec<(String, String, usize)> {
+    let scalar = |node: &YamlNode<'_>| {
         let scalar = node.scalar()?;
         Some((scalar.text()?.to_owned(), scalar.span.start))
     };
     let system = SYSTEM
         .iter()
-        .find_map(|name| yaml::text(entries, name))
+        .find_map(|name| yaml::text_of(entries, name))
         .unwrap_or("linux");
-    let is_expression = yaml::text(entries, "key").is_some_and(|key| ARCHITECTURE.contains(&key))
-        && yaml::text(entries, "operator") == Some("In");
+    let is_expression = yaml::text_of(entries, "key")
+        .is_some_and(|key| ARCHITECTURE.contains(&key))
+        && yaml::text_of(entries, "operator") == Some("In");
     let values = entries
         .iter()
-        .flat_map(|(key, value)| match (scalar(key), value) {
+        .flat_map(|YamlEntry { key, value }| match (scalar(key), value) {
             (Some((key, _)), value) if ARCHITECTURE.contains(&key.as_str()) => vec![value],
-            (Some((key, _)), Node::Sequence(items, _)) if is_expression && key == "values" => {
+            (Some((key, _)), YamlNode::Sequence(YamlSequence { items, .. }))
+                if is_expression && key == "values" =>
+            {
                 items.iter().collect()
             }
             _ => Vec::new(),
@@ -97,7 +102,7 @@ fn selected(entries: &[Entry<'_>]) -> Vec<(String, String, usize)> {
         .collect()
 }
 
-/// The lines `LABEL: amd64` of what is no YAML by itself.
+/// Reads the lines `LABEL: amd64` of a text that is not YAML.
 fn of_template(text: &str) -> Vec<(Platform, usize)> {
     let bare = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
     let line = |(at, line): (usize, &str)| {

@@ -1,16 +1,16 @@
-//! Packages that scripts, Dockerfiles, cloud-init and units install, beside the sets of packages of
-//! a lock.
+//! Looks up the packages that scripts, Dockerfiles, cloud-init and units install in the package
+//! sets of a lock.
 
-use super::finding::{Coverage, FileFinding, Finding};
+use super::finding::{AuditFinding, FileFinding, LockCoverage};
 use super::inventory::Inventory;
-use super::machine::{Install, packages_in};
+use super::machine::{MachineInstall, packages_in};
 use landfall_item::PackageAvailability;
 use std::path::Path;
 
-/// Package managers whose packages can be carried.
+/// Package managers whose packages can be in a lock.
 const MANAGERS: [&str; 2] = ["apt", "yum"];
 
-/// The packages that `text`, the content of `file`, installs.
+/// Finds the packages that `text`, the content of `file`, installs.
 pub(super) fn findings(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
     if !inventory.has_packages() {
         return Vec::new();
@@ -19,21 +19,22 @@ pub(super) fn findings(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec
     for placed in packages_in(Path::new(file), text) {
         let file = placed.file(file);
         let (by, word, coverage) = match placed.install {
-            Install::Package(by, word) => {
+            MachineInstall::Package(by, word) => {
                 let coverage = inventory.decide_package(by, &word);
                 (by, word, coverage)
             }
-            Install::OpenPackage(by, word) => {
-                let why = "it is put together elsewhere".into();
-                (by, word, Coverage::Undecided { why })
+            MachineInstall::OpenPackage(by, word) => {
+                let why = "it contains a placeholder".into();
+                (by, word, LockCoverage::Undecided { why })
             }
-            Install::File(_) | Install::Unclear(_) => continue,
+            MachineInstall::File(_) | MachineInstall::Unclear(_) => continue,
         };
         if !MANAGERS.contains(&by) {
             continue;
         }
-        let (line, column) = (placed.line, placed.column);
-        let finding = Finding {
+        let line = placed.line;
+        let column = placed.column;
+        let finding = AuditFinding {
             line,
             column,
             path: Vec::new(),
@@ -47,22 +48,21 @@ pub(super) fn findings(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec
 }
 
 impl Inventory<'_> {
-    /// Whether the lock has what a package manager `by` installs as `word`.
-    fn decide_package(&self, by: &str, word: &str) -> Coverage {
+    /// Whether the lock contains the package that the package manager `by` installs as `word`.
+    fn decide_package(&self, by: &str, word: &str) -> LockCoverage {
         let answers = self
             .packages()
             .filter_map(|set| Some((&set.name, set.availability(by, word)?)));
         let answers: Vec<_> = answers.collect();
         if answers.is_empty() {
-            let why =
-                format!("the lock has no packages of {by}, so nothing says where they come from");
-            return Coverage::Undecided { why };
+            let why = format!("the lock has no packages of {by}, so their source is not known");
+            return LockCoverage::Undecided { why };
         }
         if let Some((name, _)) = answers
             .iter()
             .find(|(_, answer)| *answer == PackageAvailability::Carried)
         {
-            return Coverage::Held {
+            return LockCoverage::Held {
                 item: (*name).clone(),
             };
         }
@@ -70,8 +70,8 @@ impl Inventory<'_> {
             .iter()
             .find(|(_, answer)| *answer == PackageAvailability::Expected)
         {
-            return Coverage::Undecided {
-                why: format!("no source of {name} has it: the machines must have it"),
+            return LockCoverage::Undecided {
+                why: format!("no repository of {name} has it: the machines must have it already"),
             };
         }
         let others = answers.iter().filter_map(|(name, answer)| match answer {
@@ -79,14 +79,13 @@ impl Inventory<'_> {
             _ => None,
         });
         let others: Vec<String> = others.collect();
-        let why = match others.is_empty() {
-            true => {
-                let sets: Vec<&str> = answers.iter().map(|(name, _)| name.as_str()).collect();
-                format!("not in {}", sets.join(", "))
-            }
-            false => others.join("; "),
+        let why = if others.is_empty() {
+            let sets: Vec<&str> = answers.iter().map(|(name, _)| name.as_str()).collect();
+            format!("not in {}", sets.join(", "))
+        } else {
+            others.join("; ")
         };
-        Coverage::Missing {
+        LockCoverage::Missing {
             name: None,
             url: None,
             why,

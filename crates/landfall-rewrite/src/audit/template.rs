@@ -1,10 +1,10 @@
-//! Texts that are not YAML by themselves, read by their `image:` and `image =` lines: templates,
-//! TOML.
+//! Finds the images of texts that are not YAML, such as templates and TOML, by their lines `image:`
+//! and `image =`.
 
-use super::candidate::{Candidate, is_list};
+use super::candidate::{ImageCandidate, is_list};
 
-/// The images of `image: REF` and `image = "REF"` lines of a text that is not YAML by itself.
-pub(super) fn candidates(text: &str) -> Vec<Candidate> {
+/// The images in the lines `image: REF` and `image = "REF"` of a text that is not YAML.
+pub(super) fn candidates(text: &str) -> Vec<ImageCandidate> {
     let mut found = Vec::new();
     let mut end = 0;
     for line in text.split_inclusive('\n') {
@@ -28,15 +28,15 @@ pub(super) fn candidates(text: &str) -> Vec<Candidate> {
                 .trim_end_matches(','),
         };
         let at = start + line.find(value).unwrap_or_default();
-        // a script may assign anything
+        // a script may assign any text to such a variable
         if !value.is_empty() && (!assigned || is_list(value)) {
-            found.extend(Candidate::all(at, &[], value, false, key == "image"));
+            found.extend(ImageCandidate::all(at, &[], value, false, key == "image"));
         }
     }
     found
 }
 
-/// Key and value of a line whose key ends in `image`, and whether `=` stands between them.
+/// The key and value of a line whose key ends in `image`, and whether they are separated by `=`.
 fn entry(line: &str) -> Option<(&str, &str, bool)> {
     let line = line.trim_start().trim_start_matches("- ").trim();
     let (key, value) = line.split_once([':', '='])?;

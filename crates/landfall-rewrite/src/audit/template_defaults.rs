@@ -1,78 +1,78 @@
-//! What a chart's templates make of its values: the tag that is `appVersion` where none is written,
-//! the registry that `global.imageRegistry` puts in place of all others, and the one that counts
-//! where an image has none.
+//! Fills in the values of a chart what templates usually do: `appVersion` as the default tag,
+//! `global.imageRegistry` in place of all registries, and the default registry of images without
+//! one.
 
 use super::inventory::Inventory;
-use crate::chart::{Chart, plain};
-use crate::reference_parts::{Part, is_prefix_of, part};
+use crate::chart::{HelmChart, plain};
+use crate::reference_parts::{PartKind, is_prefix_of, part};
 use landfall_model::{ImageRef, has_host};
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 
-/// What was filled in, by paths of keys.
+/// The values that were filled in, by paths of keys.
 #[derive(Debug, Default)]
 pub struct TemplateDefaults {
-    /// Registries that count for several images: `global.imageRegistry`, `global.image.registry`,
-    /// `registry`.
+    /// The registries that apply to several images: `global.imageRegistry`,
+    /// `global.image.registry`, `registry`.
     pub registries: Vec<Vec<String>>,
-    /// Registries that stand only above the image that they were filled into.
+    /// The registries that were filled into an image from a mapping above it.
     pub inherited: Vec<Vec<String>>,
-    /// Tags by `appVersion` that are not locked: the template may have another one in mind.
+    /// The tags from `appVersion` that are not locked: the template may use another one.
     pub other_tags: Vec<OtherTag>,
 }
 
 /// A tag that is not locked, in a repository that has a locked one.
 #[derive(Debug)]
 pub struct OtherTag {
-    /// The path of its key.
+    /// The path of the key of the tag.
     pub path: Vec<String>,
-    /// The locked image.
+    /// The locked image of the repository.
     pub locked: ImageRef,
 }
 
-/// Fills in `values`, the effective values of `chart`, what its templates would: so that every
-/// image in them reads as it is pulled.
+/// Completes `values`, the effective values of `chart`, so that every image in them has the name by
+/// which the templates pull it.
 pub fn fill_template_defaults(
-    chart: &Chart,
+    chart: &HelmChart,
     values: &mut Mapping,
     inventory: &Inventory<'_>,
 ) -> TemplateDefaults {
-    let mut filler = Filler {
+    let mut filler = DefaultFiller {
         inventory,
         path: Vec::new(),
         filled: TemplateDefaults::default(),
     };
-    filler.chart(chart, values, Registries::default());
+    filler.chart(chart, values, InheritedRegistries::default());
     filler.filled
 }
 
-struct Filler<'a> {
+struct DefaultFiller<'a> {
     inventory: &'a Inventory<'a>,
     path: Vec<String>,
     filled: TemplateDefaults,
 }
 
-/// The registries that a chart has from its parent.
+/// The registries that a chart inherits from its parent.
 #[derive(Debug, Clone, Default)]
-struct Registries {
-    /// It counts in place of all others.
+struct InheritedRegistries {
+    /// The registry that replaces all others.
     global: Option<String>,
-    /// It counts where an image has none.
+    /// The registry of images without their own.
     default: Option<String>,
 }
 
-/// What counts in a chart.
+/// The defaults within a chart.
 #[derive(Clone, Copy)]
-struct Scope<'a> {
-    registries: &'a Registries,
+struct ChartScope<'a> {
+    registries: &'a InheritedRegistries,
     version: Option<&'a str>,
 }
 
-impl Filler<'_> {
-    fn chart(&mut self, chart: &Chart, values: &mut Mapping, above: Registries) {
+impl DefaultFiller<'_> {
+    fn chart(&mut self, chart: &HelmChart, values: &mut Mapping, above: InheritedRegistries) {
         let global = self.registry(values, &["global", "imageRegistry"]);
-        // it counts where an image has none (ingress-nginx), or for all; then those that have one
-        // have the same
+        // the default registry (ingress-nginx), or the registry of all images; then images that
+        // have their own have the same one
         let shared = self.registry(values, &["global", "image", "registry"]);
         let has_image = ["repository", "image", "name"]
             .iter()
@@ -83,18 +83,18 @@ impl Filler<'_> {
             registry_at(values, &["registry"])
         };
         let tag = values.get("tag").and_then(plain).filter(|_| own.is_some());
-        // a parent's globals win
-        let below = Registries {
+        // the globals of a parent override those of a subchart
+        let below = InheritedRegistries {
             global: above.global.or(global),
             default: above.default.or(shared),
         };
         let default = own.clone().or_else(|| below.default.clone());
-        let registries = Registries {
+        let registries = InheritedRegistries {
             default,
             ..below.clone()
         };
         let version = tag.as_deref().or(chart.app_version.as_deref());
-        let scope = Scope {
+        let scope = ChartScope {
             registries: &registries,
             version,
         };
@@ -118,7 +118,7 @@ impl Filler<'_> {
         }
     }
 
-    /// The registry at `path` of a chart's `values`. It is noted.
+    /// The registry at `path` of a chart's `values`, which is recorded.
     fn registry(&mut self, values: &Mapping, path: &[&str]) -> Option<String> {
         let registry = registry_at(values, path)?;
         let path = path.iter().map(|key| (*key).to_owned());
@@ -128,7 +128,7 @@ impl Filler<'_> {
         Some(registry)
     }
 
-    fn value(&mut self, value: &mut Value, scope: Scope<'_>, under_image: bool) {
+    fn value(&mut self, value: &mut Value, scope: ChartScope<'_>, under_image: bool) {
         match value {
             Value::Sequence(items) => {
                 for (at, item) in items.iter_mut().enumerate() {
@@ -152,47 +152,47 @@ impl Filler<'_> {
         }
     }
 
-    /// Completes the references whose parts are keys of this mapping.
-    fn references(&mut self, values: &mut Mapping, scope: Scope<'_>, under_image: bool) {
-        let mut groups: BTreeMap<String, BTreeMap<Part, String>> = BTreeMap::new();
+    /// Completes the split references of a mapping.
+    fn references(&mut self, values: &mut Mapping, scope: ChartScope<'_>, under_image: bool) {
+        let mut groups: BTreeMap<String, BTreeMap<PartKind, String>> = BTreeMap::new();
         for key in values.keys().filter_map(Value::as_str) {
             if let Some((stem, part)) = part(key) {
                 groups.entry(stem).or_default().insert(part, key.to_owned());
             }
         }
-        // Kyverno's key for the registry of an image that has none
+        // Kyverno's key for the registry of an image without its own
         let default = groups
             .remove("default")
-            .and_then(|mut keys| keys.remove(&Part::Registry));
+            .and_then(|mut keys| keys.remove(&PartKind::Registry));
         if let (Some(key), Some(keys)) = (default, groups.get_mut("")) {
             let has_own = keys
-                .get(&Part::Registry)
+                .get(&PartKind::Registry)
                 .and_then(|key| plain(values.get(key)?))
                 .is_some();
             if !has_own {
-                keys.insert(Part::Registry, key);
+                keys.insert(PartKind::Registry, key);
             }
         }
-        // Cilium's way to leave a digest out
+        // Cilium's key that disables the digest
         let no_digest = values.get("useDigest") == Some(&Value::Bool(false));
         for (stem, mut keys) in groups {
             add_image(values, &stem, &mut keys);
             let Some(repository) = keys
-                .get(&Part::Repository)
+                .get(&PartKind::Repository)
                 .and_then(|key| plain(values.get(key)?))
             else {
                 continue;
             };
-            if let Some(key) = keys.get(&Part::Digest).filter(|_| no_digest) {
+            if let Some(key) = keys.get(&PartKind::Digest).filter(|_| no_digest) {
                 values.insert(key.as_str().into(), Value::Null);
             }
-            let has_registry_key = keys.contains_key(&Part::Registry);
+            let has_registry_key = keys.contains_key(&PartKind::Registry);
             let is_image = under_image
                 || has_registry_key
-                || keys.contains_key(&Part::Tag)
+                || keys.contains_key(&PartKind::Tag)
                 || stem.contains("image");
             self.fill_registry(values, &keys, scope.registries, is_image, &repository);
-            let has = |part: Part| {
+            let has = |part: PartKind| {
                 keys.get(&part)
                     .and_then(|key| plain(values.get(key)?))
                     .is_some()
@@ -201,10 +201,12 @@ impl Filler<'_> {
                 .parse::<ImageRef>()
                 .map_or(true, |reference| reference.is_pinned());
             // `dockerRepository` has KKP's own version
-            if is_pinned || has(Part::Digest) || !is_image || stem == "docker" {
+            if is_pinned || has(PartKind::Digest) || !is_image || stem == "docker" {
                 continue;
             }
-            let registry = values.get(key_of(&keys, Part::Registry)).and_then(plain);
+            let registry = values
+                .get(key_of(&keys, PartKind::Registry))
+                .and_then(plain);
             let base = match registry {
                 Some(host) => format!("{host}/{repository}"),
                 None => repository,
@@ -213,17 +215,17 @@ impl Filler<'_> {
         }
     }
 
-    /// Fills in the registry that counts for the image `repository`, where it is not its own.
+    /// Fills in the inherited registry of the image `repository`, unless its own applies.
     fn fill_registry(
         &mut self,
         values: &mut Mapping,
-        keys: &BTreeMap<Part, String>,
-        registries: &Registries,
+        keys: &BTreeMap<PartKind, String>,
+        registries: &InheritedRegistries,
         is_image: bool,
         repository: &str,
     ) {
-        let has_key = keys.contains_key(&Part::Registry);
-        let key = key_of(keys, Part::Registry);
+        let has_key = keys.contains_key(&PartKind::Registry);
+        let key = key_of(keys, PartKind::Registry);
         if let Some(registry) = registries
             .global
             .as_ref()
@@ -246,23 +248,24 @@ impl Filler<'_> {
         }
     }
 
-    /// Fills in the tag of the image `base`: what counts is `version` where it has none, and what
-    /// is locked where the template puts more behind it.
+    /// Fills in the tag of the image `base`: by default `version`, or a locked tag that begins with
+    /// it, because templates append suffixes.
     fn fill_tag(
         &mut self,
         values: &mut Mapping,
-        keys: &BTreeMap<Part, String>,
+        keys: &BTreeMap<PartKind, String>,
         base: &str,
         version: Option<&str>,
     ) {
-        let key = key_of(keys, Part::Tag);
+        let key = key_of(keys, PartKind::Tag);
         let own = values.get(&*key).and_then(plain);
         let Some(version) = own.as_deref().or(version) else {
             return;
         };
-        let tag = match own.is_some() {
-            true => self.locked_tag(base, &[version.to_owned()]),
-            false => self.locked_tag(base, &versions(version)),
+        let tag = if own.is_some() {
+            self.locked_tag(base, &[version.to_owned()])
+        } else {
+            self.locked_tag(base, &versions(version))
         };
         if let Some(tag) = tag {
             values.insert(key.into(), tag.into());
@@ -287,39 +290,43 @@ impl Filler<'_> {
         let exact = versions
             .iter()
             .find(|version| tags.contains(&version.as_str()));
-        let longer = || {
-            let is_longer = |tag: &&&str| {
-                versions
-                    .iter()
-                    .any(|one| tag.starts_with(&format!("{one}-")))
-            };
-            tags.iter().find(is_longer).map(|tag| (*tag).to_owned())
-        };
-        exact.cloned().or_else(longer)
+        if let Some(exact) = exact {
+            return Some(exact.clone());
+        }
+        let longer = tags.iter().find(|tag| {
+            versions
+                .iter()
+                .any(|version| tag.starts_with(&format!("{version}-")))
+        })?;
+        Some((*longer).to_owned())
     }
 }
 
-/// Adds to the `keys` of a reference what `image` beside them is.
-fn add_image(values: &Mapping, stem: &str, keys: &mut BTreeMap<Part, String>) {
+/// Adds the key `image` to the `keys` of a reference in the same mapping.
+fn add_image(values: &Mapping, stem: &str, keys: &mut BTreeMap<PartKind, String>) {
     let text = |key: &str| values.get(key).and_then(plain);
     let Some(image) = values.get("image").and_then(Value::as_str) else {
         return;
     };
     let prefix = keys
-        .get(&Part::Repository)
-        .filter(|_| stem.is_empty() && !keys.contains_key(&Part::Registry));
+        .get(&PartKind::Repository)
+        .filter(|_| stem.is_empty() && !keys.contains_key(&PartKind::Registry));
     match prefix
         .filter(|key| is_prefix_of(&text(key).unwrap_or_default(), image))
         .cloned()
     {
         Some(key) => {
-            keys.extend([(Part::Registry, key), (Part::Repository, "image".into())]);
+            keys.extend([
+                (PartKind::Registry, key),
+                (PartKind::Repository, "image".into()),
+            ]);
             if text("version").is_some() {
-                keys.entry(Part::Tag).or_insert_with(|| "version".into());
+                keys.entry(PartKind::Tag)
+                    .or_insert_with(|| "version".into());
             }
         }
-        None if ["", "image"].contains(&stem) && keys.contains_key(&Part::Tag) => {
-            keys.entry(Part::Repository)
+        None if ["", "image"].contains(&stem) && keys.contains_key(&PartKind::Tag) => {
+            keys.entry(PartKind::Repository)
                 .or_insert_with(|| "image".into());
         }
         None => {}
@@ -337,7 +344,7 @@ fn registry_at(values: &Mapping, path: &[&str]) -> Option<String> {
         .filter(|text| has_host(&format!("{text}/x")))
 }
 
-/// `version` as templates make a tag of it: often they put a `v` before it, or take it away.
+/// The tags that templates make from `version`: often they add a `v`, or remove it.
 fn versions(version: &str) -> [String; 2] {
     let other = version
         .strip_prefix('v')
@@ -345,10 +352,10 @@ fn versions(version: &str) -> [String; 2] {
     [version.to_owned(), other]
 }
 
-/// The key of a part, or what it would be called.
-fn key_of(keys: &BTreeMap<Part, String>, part: Part) -> String {
+/// The key of a part, or the name that it would have.
+fn key_of(keys: &BTreeMap<PartKind, String>, part: PartKind) -> String {
     let word = match part {
-        Part::Registry => "registry",
+        PartKind::Registry => "registry",
         _ => "tag",
     };
     keys.get(&part).cloned().unwrap_or_else(|| like(keys, word))
@@ -358,10 +365,10 @@ fn is_image(key: &str) -> bool {
     key.to_ascii_lowercase().contains("image")
 }
 
-/// The key of another part, spelled as the repository's: `imageRepository`, `imageTag`.
-fn like(keys: &BTreeMap<Part, String>, word: &str) -> String {
+/// The key of another part in the style of the repository's key: `imageTag` for `imageRepository`.
+fn like(keys: &BTreeMap<PartKind, String>, word: &str) -> String {
     let repository = keys
-        .get(&Part::Repository)
+        .get(&PartKind::Repository)
         .map(String::as_str)
         .unwrap_or_default();
     let lower = repository.to_ascii_lowercase();

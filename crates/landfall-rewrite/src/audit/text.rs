@@ -1,36 +1,39 @@
-//! Audits one text: the reader that fits it, its URLs, and what a scan finds beyond that.
+//! Audits one text: with the reader for its format, its URLs, and a scan of everything else.
 
 use super::candidate::unless_ambiguous;
-use super::finding::{Coverage, Finding};
+use super::finding::{AuditFinding, LockCoverage};
 use super::inventory::Inventory;
-use super::{dockerfile, list, node_list, positions, template, urls};
-use crate::occurrence::{Meaning, Occurrence};
-use crate::role::Role;
+use super::{dockerfile, node_list, positions, reference_list, template, urls};
+use crate::occurrence::{Occurrence, ReferenceMeaning};
+use crate::role::ReferenceRole;
 use crate::scan::scan;
-use crate::syntax::Syntax;
+use crate::syntax::TextSyntax;
 use crate::yaml;
 use landfall_model::document::LineIndex;
 use landfall_model::{ImageRef, Limits};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Everything that `text` names, in its order. `name` is the file's: it says how it is read.
-pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<Finding> {
+/// Finds everything that `text` names, in its order. The file `name` decides how it is read.
+pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFinding> {
     let lines = LineIndex::new(text);
     let depth = Limits::default().embedded_depth;
-    let syntax = Syntax::of(name);
-    let candidates = match dockerfile::is_dockerfile(name) {
-        true => dockerfile::candidates(text),
-        false => match node_list::candidates(text).or_else(|| list::candidates(text)) {
-            Some(list) => list,
-            None if syntax == Syntax::Text => template::candidates(text),
-            None => match yaml::documents(text).collect::<Result<Vec<_>, _>>() {
-                Ok(documents) => positions::candidates(&documents, text, inventory, depth),
-                Err(_) => template::candidates(text),
-            },
-        },
+    let syntax = TextSyntax::of(name);
+    let candidates = if dockerfile::is_dockerfile(name) {
+        dockerfile::candidates(text)
+    } else if let Some(list) =
+        node_list::candidates(text).or_else(|| reference_list::candidates(text))
+    {
+        list
+    } else if syntax == TextSyntax::Text {
+        template::candidates(text)
+    } else {
+        match yaml::documents(text).collect::<Result<Vec<_>, _>>() {
+            Ok(documents) => positions::candidates(&documents, text, inventory, depth),
+            Err(_) => template::candidates(text),
+        }
     };
-    let mut found: Vec<Finding> = candidates
+    let mut found: Vec<AuditFinding> = candidates
         .into_iter()
         .map(|candidate| candidate.decide(inventory, &lines))
         .collect();
@@ -54,9 +57,9 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<Finding>
     found
 }
 
-/// The finding for what a scan found where no image is looked for: something of the lock, or
-/// something encoded.
-fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Finding> {
+/// The finding for an occurrence at a position where images are not searched: a locked item, or a
+/// reference in encoded content.
+fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<AuditFinding> {
     let Occurrence {
         line,
         column,
@@ -67,37 +70,39 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Fi
         ..
     } = occurrence;
     let reference = written.parse::<ImageRef>().ok();
-    let decided = || Some(inventory.decide(reference.as_ref()?, role == Role::Container));
+    let decided = || Some(inventory.decide(reference.as_ref()?, role == ReferenceRole::Container));
     let coverage = match meaning {
-        // URLs are looked for in all of the text; a prefix is none of the items
-        _ if role == Role::Url && inside.is_none() => return None,
-        Meaning::Known { item, .. } | Meaning::Settled { item: Some(item) } => {
-            Coverage::Held { item }
+        // URLs were searched in the whole text already
+        _ if role == ReferenceRole::Url && inside.is_none() => return None,
+        ReferenceMeaning::Known { item, .. } | ReferenceMeaning::Settled { item: Some(item) } => {
+            LockCoverage::Held { item }
         }
-        Meaning::Settled { item: None } => decided()?,
-        Meaning::Left { why } => match (decided(), &reference) {
-            (Some(coverage), Some(reference)) if role != Role::Container => {
+        ReferenceMeaning::Settled { item: None } => decided()?,
+        ReferenceMeaning::Left { why } => match (decided(), &reference) {
+            (Some(coverage), Some(reference)) if role != ReferenceRole::Container => {
                 unless_ambiguous(coverage, &written, reference)
             }
-            (coverage, _) => coverage.unwrap_or(Coverage::Undecided { why }),
+            (coverage, _) => coverage.unwrap_or(LockCoverage::Undecided { why }),
         },
-        Meaning::Unknown if inside.is_some() && role.is_image() => decided()?,
-        Meaning::Unknown if role == Role::Literal => decided()?,
-        // as a whole value it is a candidate, where it is an image
-        Meaning::Unknown if role == Role::Text && inventory.is_full_name(&written) => {
+        ReferenceMeaning::Unknown if inside.is_some() && role.is_image() => decided()?,
+        ReferenceMeaning::Unknown if role == ReferenceRole::Literal => decided()?,
+        // as a whole value, it was a candidate already
+        ReferenceMeaning::Unknown
+            if role == ReferenceRole::Text && inventory.is_full_name(&written) =>
+        {
             match decided()? {
-                Coverage::Missing { why, .. } => Coverage::Undecided {
+                LockCoverage::Missing { why, .. } => LockCoverage::Undecided {
                     why: format!(
-                        "{why}; it is a word of a text, so it may be no image that is pulled"
+                        "{why}; it is a word of a text, so it may not be an image that is pulled"
                     ),
                 },
                 coverage => coverage,
             }
         }
-        Meaning::Unknown | Meaning::Undecided { .. } => return None,
+        ReferenceMeaning::Unknown | ReferenceMeaning::Undecided { .. } => return None,
     };
     let reference = inside.map_or(written.clone(), |inside| format!("{written} ({inside})"));
-    Some(Finding {
+    Some(AuditFinding {
         line,
         column,
         path: Vec::new(),

@@ -1,40 +1,40 @@
 //! Audits files and folders: which files are read, and charts.
 
-use super::finding::{Coverage, FileFinding, Finding};
-use super::helm::{Helm, HelmError};
+use super::finding::{AuditFinding, FileFinding, LockCoverage};
+use super::helm::{HelmCommand, HelmError};
 use super::inventory::Inventory;
 use super::packages;
 use super::template_defaults::fill_template_defaults;
 use super::text::audit;
-use crate::chart::{Chart, ChartError};
+use crate::chart::{ChartError, HelmChart};
 use crate::error::RewriteError;
-use crate::inputs::{Content, Input, inputs, read};
+use crate::inputs::{InputContent, InputFile, inputs, read};
 use landfall_model::Limits;
 use serde::Serialize;
 use serde_yaml::Mapping;
 use std::path::{Path, PathBuf};
 
-/// What was found in a tree.
+/// The result of auditing files and folders.
 #[derive(Debug, Default)]
-pub struct Audited {
-    /// How many files and charts were read.
+pub struct AuditResult {
+    /// The number of files and charts that were read.
     pub read: usize,
-    /// What they name, in their order.
+    /// The findings, in the order of the files.
     pub found: Vec<FileFinding>,
-    /// What could not be read.
-    pub unread: Vec<Unread>,
+    /// The files that could not be read.
+    pub unread: Vec<UnreadFile>,
 }
 
 /// A file that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Unread {
-    /// The file.
+pub struct UnreadFile {
+    /// The path of the file.
     pub file: String,
-    /// Why.
+    /// The reason, for messages.
     pub why: String,
 }
 
-/// Why a file is among what could not be read.
+/// The reason why a file could not be read.
 #[derive(Debug, thiserror::Error)]
 enum UnreadError {
     #[error(transparent)]
@@ -43,53 +43,57 @@ enum UnreadError {
     File(#[from] RewriteError),
     #[error(transparent)]
     Values(#[from] serde_yaml::Error),
-    #[error("helm cannot render it, so that its defaults were read: {0}")]
+    #[error("helm cannot render it, so its default values were read: {0}")]
     Helm(HelmError),
 }
 
-/// Audits everything that `paths` name: files as they are, of folders what `rewrite` looks at.
-/// A chart's defaults are read together with those of its subcharts, as Helm does it.
+/// Audits the files at `paths`, and in folders those that `rewrite` reads. The default values of a
+/// chart are combined with those of its subcharts as Helm does it.
 ///
 /// # Errors
-/// When a path cannot be read. What cannot be read inside a folder is in the result.
+/// If a path cannot be listed. Files in a folder that cannot be read are in the result.
 pub fn audit_tree(
     paths: &[PathBuf],
     inventory: &Inventory<'_>,
     limits: &Limits,
-) -> Result<Audited, RewriteError> {
+) -> Result<AuditResult, RewriteError> {
     discover(paths, inventory, limits, None)
 }
 
-/// The same, with charts rendered by `helm` where there is one. A chart that it cannot render is
-/// read as it is, and stands among what could not be read.
+/// Like [`audit_tree`], with charts rendered by `helm` if given. If it cannot render a chart, the
+/// default values are read, and the chart is also listed as unread.
 ///
 /// # Errors
-/// As [`audit_tree`].
+/// Like [`audit_tree`].
 pub fn discover(
     paths: &[PathBuf],
     inventory: &Inventory<'_>,
     limits: &Limits,
-    helm: Option<&Helm>,
-) -> Result<Audited, RewriteError> {
+    helm: Option<&HelmCommand>,
+) -> Result<AuditResult, RewriteError> {
     Ok(discover_in(&inputs(paths, None)?, inventory, limits, helm))
 }
 
-/// Audits these files; of charts, those of their folders.
-pub fn audit_inputs(inputs: &[Input], inventory: &Inventory<'_>, limits: &Limits) -> Audited {
+/// Audits these files. Charts are recognized by their folders.
+pub fn audit_inputs(
+    inputs: &[InputFile],
+    inventory: &Inventory<'_>,
+    limits: &Limits,
+) -> AuditResult {
     discover_in(inputs, inventory, limits, None)
 }
 
 fn discover_in(
-    inputs: &[Input],
+    inputs: &[InputFile],
     inventory: &Inventory<'_>,
     limits: &Limits,
-    helm: Option<&Helm>,
-) -> Audited {
+    helm: Option<&HelmCommand>,
+) -> AuditResult {
     let charts = charts(inputs);
-    let mut audited = Audited::default();
+    let mut audited = AuditResult::default();
     let mut rendered: Vec<&Path> = Vec::new();
     for path in &charts {
-        let result = Chart::load(path, limits).map_err(UnreadError::from);
+        let result = HelmChart::load(path, limits).map_err(UnreadError::from);
         if let Ok(true) = result
             .as_ref()
             .map(|_| audited.render(helm, path, inventory))
@@ -97,7 +101,7 @@ fn discover_in(
             rendered.push(path);
             continue;
         }
-        // its other documents are files of their own
+        // the other documents of the chart are among `inputs`
         audited.add(path, result.and_then(|chart| of_values(&chart, inventory)));
     }
     let is_rendered = |path: &Path| rendered.iter().any(|chart| path.starts_with(chart));
@@ -107,14 +111,14 @@ fn discover_in(
             continue;
         }
         let result = match read(input) {
-            Ok(Content::Other) => continue,
-            Ok(Content::Text(text)) => {
+            Ok(InputContent::Other) => continue,
+            Ok(InputContent::Text(text)) => {
                 Ok(audit_text(&path.display().to_string(), &text, inventory))
             }
-            Ok(Content::Archive(_)) => match Chart::load(path, limits) {
+            Ok(InputContent::Archive(_)) => match HelmChart::load(path, limits) {
                 Ok(_) if audited.render(helm, path, inventory) => continue,
                 Ok(chart) => of_archive(&chart, inventory),
-                // an archive of something else
+                // an archive that is not a chart
                 Err(ChartError::NoChart(_)) if !input.named => continue,
                 Err(error) => Err(error.into()),
             },
@@ -125,23 +129,28 @@ fn discover_in(
     audited
 }
 
-/// What `text`, the content of `file`, names.
+/// Audits `text`, the content of `file`.
 pub fn audit_text(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
-    let placed = |finding| FileFinding {
-        file: file.to_owned(),
-        finding,
-    };
     let mut found: Vec<FileFinding> = audit(Path::new(file), text, inventory)
         .into_iter()
-        .map(placed)
+        .map(|finding| FileFinding {
+            file: file.to_owned(),
+            finding,
+        })
         .collect();
     found.extend(packages::findings(file, text, inventory));
     found
 }
 
-impl Audited {
-    /// Whether a helm rendered the chart at `path`; what it says otherwise is kept.
-    fn render(&mut self, helm: Option<&Helm>, path: &Path, inventory: &Inventory<'_>) -> bool {
+impl AuditResult {
+    /// Audits the chart at `path` as helm renders it. Returns whether that succeeded; an error of
+    /// helm is recorded.
+    fn render(
+        &mut self,
+        helm: Option<&HelmCommand>,
+        path: &Path,
+        inventory: &Inventory<'_>,
+    ) -> bool {
         let Some(helm) = helm else { return false };
         match helm.template(path) {
             Ok(text) => {
@@ -163,7 +172,7 @@ impl Audited {
     }
 
     fn leave(&mut self, path: &Path, why: &UnreadError) {
-        self.unread.push(Unread {
+        self.unread.push(UnreadFile {
             file: path.display().to_string(),
             why: why.to_string(),
         });
@@ -180,8 +189,11 @@ impl Audited {
     }
 }
 
-/// What the defaults and the other documents of a chart in an archive name.
-fn of_archive(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<FileFinding>, UnreadError> {
+/// Audits the default values and the other documents of a chart in an archive.
+fn of_archive(
+    chart: &HelmChart,
+    inventory: &Inventory<'_>,
+) -> Result<Vec<FileFinding>, UnreadError> {
     let documents = chart.documents().into_iter();
     let others = documents.flat_map(|(file, text)| audit_text(file, text, inventory));
     Ok(of_values(chart, inventory)?
@@ -190,8 +202,11 @@ fn of_archive(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<FileFindin
         .collect())
 }
 
-/// What the defaults of a chart name.
-fn of_values(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<FileFinding>, UnreadError> {
+/// Audits the default values of a chart.
+fn of_values(
+    chart: &HelmChart,
+    inventory: &Inventory<'_>,
+) -> Result<Vec<FileFinding>, UnreadError> {
     let mut values = chart.effective(&Mapping::new());
     fill_template_defaults(chart, &mut values, inventory);
     let text = serde_yaml::to_string(&values)?;
@@ -201,20 +216,20 @@ fn of_values(chart: &Chart, inventory: &Inventory<'_>) -> Result<Vec<FileFinding
         .collect())
 }
 
-/// A finding in the effective `values` of a chart, at its place in the file that says it. What
-/// belongs to a subchart that is switched off is not missing.
-pub fn in_chart(chart: &Chart, values: &Mapping, mut finding: Finding) -> FileFinding {
-    if let (Coverage::Missing { .. } | Coverage::Ambiguous { .. }, Some(condition)) =
-        (&finding.coverage, chart.off(&finding.path, values))
+/// Moves a finding in the effective `values` of a chart to its position in the values file. Images
+/// of a disabled subchart are not missing.
+pub fn in_chart(chart: &HelmChart, values: &Mapping, mut finding: AuditFinding) -> FileFinding {
+    if let (LockCoverage::Missing { .. } | LockCoverage::Ambiguous { .. }, Some(condition)) =
+        (&finding.coverage, chart.disabled_by(&finding.path, values))
     {
-        finding.coverage = Coverage::Undecided {
-            why: format!("its chart is switched off by {condition}"),
+        finding.coverage = LockCoverage::Undecided {
+            why: format!("its chart is disabled by {condition}"),
         };
     }
-    let (file, line, column) = chart.place(&finding.path);
+    let (file, line, column) = chart.value_position(&finding.path);
     FileFinding {
         file,
-        finding: Finding {
+        finding: AuditFinding {
             line,
             column,
             ..finding
@@ -226,8 +241,8 @@ fn is_archive(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "tgz")
 }
 
-/// The folders of charts that are in no other chart.
-fn charts(inputs: &[Input]) -> Vec<PathBuf> {
+/// The folders of charts that are not subcharts.
+fn charts(inputs: &[InputFile]) -> Vec<PathBuf> {
     let named = inputs.iter().filter(|input| {
         input
             .path
@@ -237,19 +252,16 @@ fn charts(inputs: &[Input]) -> Vec<PathBuf> {
     let folders: Vec<PathBuf> = named
         .filter_map(|input| Some(input.path.parent()?.to_path_buf()))
         .collect();
-    let inner = |folder: &PathBuf| {
-        folders
+    let mut top_level = folders.clone();
+    top_level.retain(|folder| {
+        !folders
             .iter()
             .any(|other| folder.starts_with(other.join("charts")))
-    };
-    folders
-        .iter()
-        .filter(|folder| !inner(folder))
-        .cloned()
-        .collect()
+    });
+    top_level
 }
 
-/// Whether a file is part of what is read of a chart as a whole.
+/// Whether a file was read as a part of its chart.
 fn is_read_with(charts: &[PathBuf], path: &Path) -> bool {
     const PARTS: [&str; 4] = [
         "Chart.yaml",

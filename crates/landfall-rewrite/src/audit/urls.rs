@@ -1,23 +1,22 @@
-//! URLs of plain files: those that the lock has, and those that look like them.
+//! Finds URLs of files: those in the lock, and similar ones.
 
-use super::finding::{Coverage, Finding};
+use super::finding::{AuditFinding, LockCoverage};
 use super::inventory::Inventory;
 use landfall_model::document::LineIndex;
 use std::borrow::Cow;
 
-/// What ends a URL in a text.
+/// Characters that end a URL in a text.
 const ENDS: [char; 14] = [
     '"', '\'', '`', '<', '>', '|', '\\', ')', ']', '}', ',', ';', '{', '$',
 ];
 
-/// Every URL of `text` that has to do with a locked file. A URL of the same file in another version
-/// is missing; one whose end is put together elsewhere is undecided. Others are links, and none of
-/// ours.
+/// Finds every URL of `text` that concerns a locked file. The URL of another version of a locked
+/// file is missing; one that ends in a placeholder is undecided. All others are taken for links.
 pub(super) fn findings(
     text: &str,
     lines: &LineIndex<'_>,
     inventory: &Inventory<'_>,
-) -> Vec<Finding> {
+) -> Vec<AuditFinding> {
     let known = inventory.urls();
     if known.is_empty() {
         return Vec::new();
@@ -48,7 +47,7 @@ pub(super) fn findings(
             whole(written, known, inventory)
         }?;
         let (line, column) = lines.line_column(start);
-        Some(Finding {
+        Some(AuditFinding {
             line,
             column,
             path: Vec::new(),
@@ -60,8 +59,12 @@ pub(super) fn findings(
     starts.filter_map(finding).collect()
 }
 
-/// A URL that stands there as a whole.
-fn whole(url: &str, known: &[(Cow<'_, str>, &str)], inventory: &Inventory<'_>) -> Option<Coverage> {
+/// The coverage of a complete URL.
+fn whole(
+    url: &str,
+    known: &[(Cow<'_, str>, &str)],
+    inventory: &Inventory<'_>,
+) -> Option<LockCoverage> {
     let upstream = inventory.file_at_site(url);
     let url = upstream.as_deref().unwrap_or(url);
     let without_scheme = |url: &str| {
@@ -69,12 +72,16 @@ fn whole(url: &str, known: &[(Cow<'_, str>, &str)], inventory: &Inventory<'_>) -
             .map_or(url, |(_, rest)| rest)
             .to_owned()
     };
-    let same = |known: &str| match upstream.is_some() {
-        true => without_scheme(known) == without_scheme(url),
-        false => known == url,
+    // the file server has no part for the scheme
+    let same = |known: &str| {
+        if upstream.is_some() {
+            without_scheme(known) == without_scheme(url)
+        } else {
+            known == url
+        }
     };
     if let Some((_, item)) = known.iter().find(|(known, _)| same(known)) {
-        return Some(Coverage::Held {
+        return Some(LockCoverage::Held {
             item: (*item).to_owned(),
         });
     }
@@ -84,39 +91,39 @@ fn whole(url: &str, known: &[(Cow<'_, str>, &str)], inventory: &Inventory<'_>) -
         .find(|(known, _)| self::shape(&without_scheme(known)) == shape);
     let why = match (near, upstream.is_some()) {
         (Some((near, _)), _) => format!("the lock has {near}"),
-        (None, true) => "no locked file goes to this URL".into(),
+        (None, true) => "no locked file has this URL at the file server".into(),
         (None, false) => return None,
     };
-    Some(Coverage::Missing {
+    Some(LockCoverage::Missing {
         name: None,
         url: Some(url.to_owned()),
         why,
     })
 }
 
-/// A URL of which only the beginning stands there.
-fn head(head: &str, known: &[(Cow<'_, str>, &str)]) -> Option<Coverage> {
-    // a host alone says nothing
+/// The coverage of the beginning of a URL, before a placeholder.
+fn head(head: &str, known: &[(Cow<'_, str>, &str)]) -> Option<LockCoverage> {
+    // a host alone may be the beginning of any URL
     let path = head.split_once("://")?.1.split_once('/')?.1;
     let reached = known
         .iter()
         .filter(|(known, _)| known.starts_with(head))
         .count();
-    (reached > 0 && !path.is_empty()).then(|| Coverage::Undecided {
+    (reached > 0 && !path.is_empty()).then(|| LockCoverage::Undecided {
         why: format!(
-            "the rest of this URL is put together elsewhere; {reached} locked URLs begin so"
+            "the rest of this URL is a placeholder; {reached} locked URLs have this beginning"
         ),
     })
 }
 
-/// A URL with its numbers taken out: two versions of one file have one shape.
+/// A URL with all numbers replaced by 0, so that two versions of one file are equal.
 fn shape(url: &str) -> String {
     let mut shape = String::new();
     for c in url.chars() {
-        match c.is_ascii_digit() {
-            true if shape.ends_with('0') => {}
-            true => shape.push('0'),
-            false => shape.push(c),
+        if !c.is_ascii_digit() {
+            shape.push(c);
+        } else if !shape.ends_with('0') {
+            shape.push('0');
         }
     }
     shape

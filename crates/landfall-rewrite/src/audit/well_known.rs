@@ -1,8 +1,8 @@
-//! What is known of public registries: their hosts, and names that none of them has.
+//! Facts about public registries: their hosts, and names that no image has.
 
 use landfall_model::ImageRef;
 
-/// Whether `host` is a public registry, or is named like one.
+/// Whether `host` is a public registry or is named like one.
 pub(super) fn is_registry(host: &str) -> bool {
     const HOSTS: [&str; 11] = [
         "docker.io",
@@ -26,9 +26,9 @@ pub(super) fn is_registry(host: &str) -> bool {
             .any(|beginning| name.starts_with(beginning))
 }
 
-/// Why no registry has an image of this name, if so.
+/// The reason why no registry has an image of this name, if that is certain.
 pub(super) fn why_impossible(reference: &ImageRef) -> Option<&'static str> {
-    // they have images only below the name of an owner
+    // in these registries, all images are below the name of an owner
     const OWNED: [&str; 5] = [
         "quay.io",
         "ghcr.io",
@@ -43,11 +43,11 @@ pub(super) fn why_impossible(reference: &ImageRef) -> Option<&'static str> {
     } = reference;
     match repository.strip_prefix("library/") {
         Some(name) if registry == "docker.io" && name.contains('.') => {
-            Some("it is the name of a host, and what follows it is put in elsewhere")
+            Some("it is the name of a host, and its path is added elsewhere")
         }
-        _ if OWNED.contains(&registry.as_str()) && !repository.contains('/') => {
-            Some("this registry has images only below a second name, which is put in elsewhere")
-        }
+        _ if OWNED.contains(&registry.as_str()) && !repository.contains('/') => Some(
+            "this registry only has images with two path components, and the second is added elsewhere",
+        ),
         _ => None,
     }
 }

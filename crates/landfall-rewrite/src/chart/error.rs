@@ -1,56 +1,56 @@
-//! Why a chart cannot be read.
+//! Errors from reading charts.
 
-use landfall_model::document::{ArchiveError, Diagnostic};
+use landfall_model::document::{Diagnostic, UnpackError};
 use std::io;
 use std::path::PathBuf;
 
-/// Why a chart cannot be read.
+/// An error from reading a chart.
 #[derive(Debug, thiserror::Error)]
 pub enum ChartError {
     /// A file or folder cannot be read.
     #[error("cannot read {path}: {source}")]
     Open {
-        /// The path.
+        /// The file or folder.
         path: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// An archive cannot be read.
+    /// An archive cannot be unpacked.
     #[error("{path}: {source}")]
     Archive {
-        /// The archive, and inside of which one it is.
+        /// The archive; for one within another, both paths.
         path: String,
-        /// What is wrong with it.
-        source: ArchiveError,
+        /// The error from unpacking it.
+        source: UnpackError,
     },
-    /// It has no Chart.yaml.
-    #[error("{0} is no chart: it has no Chart.yaml; name a chart's folder or its .tgz")]
+    /// A folder or archive has no Chart.yaml.
+    #[error("{0} is not a chart: it has no Chart.yaml; name a chart's folder or its .tgz")]
     NoChart(String),
-    /// Charts in charts in charts.
+    /// Charts are nested too deeply.
     #[error("{path}: charts are nested deeper than {depth}")]
     Deep {
-        /// The innermost that was looked at.
+        /// The innermost chart that was read.
         path: String,
-        /// The bound.
+        /// The limit of levels.
         depth: usize,
     },
-    /// Too many charts in it.
-    #[error("{path}: with its aliases it has more than {most} charts in it")]
+    /// A chart has too many subcharts.
+    #[error("{path}: with its aliases it has more than {limit} subcharts")]
     Many {
-        /// The chart that was one too many.
+        /// The first chart over the limit.
         path: String,
-        /// The limit.
-        most: usize,
+        /// The limit of subcharts.
+        limit: usize,
     },
-    /// A file of it is larger than is read.
-    #[error("{path} has more than {most} bytes or files in it, which no chart has")]
+    /// A file or folder of a chart is too large.
+    #[error("{path} has more than {limit} bytes or files, too many for a chart")]
     Large {
-        /// The path.
+        /// The file or folder.
         path: PathBuf,
-        /// The bound.
-        most: u64,
+        /// The limit, of bytes or of files.
+        limit: u64,
     },
-    /// A document of it is not YAML, or not what it should be.
+    /// A document of a chart is not YAML, or has the wrong structure.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
 }

@@ -1,60 +1,61 @@
-//! A chart with its subcharts: their effective values, and where a value is written.
+//! A chart with its subcharts: the effective values, and the positions of values in files.
 
 use super::values::coalesce;
-use landfall_model::document::{LineIndex, Node};
+use landfall_model::document::{LineIndex, YamlNode};
 use serde_yaml::{Mapping, Value};
 
 /// A chart with its subcharts.
 #[derive(Debug, Clone)]
-pub struct Chart {
-    /// Its name in Chart.yaml.
+pub struct HelmChart {
+    /// The name in Chart.yaml.
     pub name: String,
-    /// Its version.
+    /// The version in Chart.yaml.
     pub version: String,
-    /// `appVersion`: what most charts take as the tag where their values name none.
+    /// The `appVersion`, which most charts use as the default tag.
     pub app_version: Option<String>,
-    /// The key of its values in its parent's: its alias, or its name.
+    /// The key of its values in the values of its parent: its alias or name.
     pub key: String,
-    /// The `condition` of the dependency: paths in the parent's values, comma-separated.
+    /// The `condition` of the dependency: comma-separated paths in the values of the parent.
     pub(super) condition: Option<String>,
-    /// Its Chart.yaml, for messages.
+    /// The path of its Chart.yaml, for messages.
     pub(super) file: String,
-    /// The images that its Chart.yaml says it has.
+    /// The images that its Chart.yaml lists.
     pub(super) images: Vec<String>,
-    /// The file of its defaults, for messages.
+    /// The path of its values file, for messages.
     pub(super) values_file: String,
-    /// The text of its defaults.
+    /// The text of its values file.
     pub(super) values_text: String,
     pub(super) values: Mapping,
-    /// Its other documents, by name and text: of an archive all, of a folder its templates and
-    /// files.
+    /// The names and texts of its other documents: in an archive all, in a folder those in `templates`
+    /// and `files`.
     pub(super) documents: Vec<(String, String)>,
-    /// Its helpers (`.tpl`), by name and text.
+    /// The names and texts of its helpers (`.tpl`).
     pub(super) helpers: Vec<(String, String)>,
-    /// Its subcharts, in the order of their keys.
-    pub subcharts: Vec<Chart>,
+    /// The subcharts, in the order of their keys.
+    pub subcharts: Vec<HelmChart>,
 }
 
-/// A document or helper of a chart that is installed.
+/// A document or helper of a chart that is not disabled.
 #[derive(Debug, Clone)]
-pub struct Installed<'c> {
+pub struct ChartTemplate<'c> {
     /// The keys that lead to the values of its chart.
     pub below: Vec<String>,
-    /// The file, for messages.
+    /// The path of the file, for messages.
     pub file: &'c str,
+    /// The content of the file.
     pub text: &'c str,
 }
 
-impl Installed<'_> {
-    /// Whether it has what templates of any chart may call.
+impl ChartTemplate<'_> {
+    /// Whether it defines helpers, which templates of any chart may call.
     pub fn is_helper(&self) -> bool {
         self.file.ends_with(".tpl")
     }
 }
 
-impl Chart {
-    /// Its defaults with those of its subcharts under their keys, as Helm puts them together, and
-    /// with `over` laid over them.
+impl HelmChart {
+    /// The effective values: the default values with those of the subcharts under their keys,
+    /// combined as Helm does it and overridden by `over`.
     pub fn effective(&self, over: &Mapping) -> Mapping {
         let mut values = over.clone();
         coalesce(&mut values, &self.values);
@@ -62,7 +63,7 @@ impl Chart {
             let mut own = match values.get(&chart.key) {
                 Some(Value::Mapping(own)) => own.clone(),
                 None | Some(Value::Null) => Mapping::new(),
-                // Helm refuses this; what it says about images is nothing
+                // Helm refuses a subchart whose values are not a mapping
                 Some(_) => continue,
             };
             own = chart.effective(&own);
@@ -71,17 +72,17 @@ impl Chart {
         values
     }
 
-    /// The condition by which `values`, its effective ones, switch off the subchart that `path`
-    /// leads into.
-    pub fn off(&self, path: &[String], values: &Mapping) -> Option<&str> {
+    /// The condition by which the effective `values` disable the subchart that `path` leads into.
+    pub fn disabled_by(&self, path: &[String], values: &Mapping) -> Option<&str> {
         let (first, rest) = path.split_first()?;
         let chart = self.subcharts.iter().find(|chart| chart.key == *first)?;
         chart
             .is_off(values)
-            .or_else(|| chart.off(rest, values.get(first)?.as_mapping()?))
+            .or_else(|| chart.disabled_by(rest, values.get(first)?.as_mapping()?))
     }
 
-    /// The condition that the values of its parent make `false`: the first that they have counts.
+    /// The condition that the values of the parent make `false`. The first condition that they have
+    /// decides, as in Helm.
     fn is_off(&self, parent: &Mapping) -> Option<&str> {
         let at = |path: &str| {
             let (first, rest) = path.split_once('.').unwrap_or((path, ""));
@@ -96,17 +97,17 @@ impl Chart {
             .map(|(path, _)| path)
     }
 
-    /// Its documents and those of its subcharts that are not values.
+    /// The documents of the chart and its subcharts, except values.
     pub fn documents(&self) -> Vec<&(String, String)> {
-        let below = self.subcharts.iter().flat_map(Chart::documents);
+        let below = self.subcharts.iter().flat_map(HelmChart::documents);
         self.documents.iter().chain(below).collect()
     }
 
-    /// The images that it and its subcharts say they have, each with its file. `values`, its
-    /// effective ones, may switch subcharts off.
-    pub fn said_images(&self, values: &Mapping) -> Vec<(String, String)> {
+    /// The images that the Chart.yaml of the chart and its subcharts list, each with its file. The
+    /// effective `values` may disable subcharts.
+    pub fn listed_images(&self, values: &Mapping) -> Vec<(String, String)> {
         let mut said = Vec::new();
-        self.each_on(values, &mut Vec::new(), &mut |chart, _| {
+        self.for_each_enabled(values, &mut Vec::new(), &mut |chart, _| {
             said.extend(
                 chart
                     .images
@@ -117,13 +118,13 @@ impl Chart {
         said
     }
 
-    /// Its documents and helpers and those of its subcharts, but for subcharts that `values`, its
-    /// effective ones, switch off.
-    pub fn installed(&self, values: &Mapping) -> Vec<Installed<'_>> {
+    /// The documents and helpers of the chart and of the subcharts that the effective `values` do
+    /// not disable.
+    pub fn templates(&self, values: &Mapping) -> Vec<ChartTemplate<'_>> {
         let mut all = Vec::new();
-        self.each_on(values, &mut Vec::new(), &mut |chart, below| {
+        self.for_each_enabled(values, &mut Vec::new(), &mut |chart, below| {
             let texts = chart.documents.iter().chain(&chart.helpers);
-            all.extend(texts.map(|(file, text)| Installed {
+            all.extend(texts.map(|(file, text)| ChartTemplate {
                 below: below.to_vec(),
                 file,
                 text,
@@ -132,23 +133,23 @@ impl Chart {
         all
     }
 
-    /// Its helpers and those of its subcharts.
+    /// The helpers of the chart and all its subcharts.
     pub fn helpers(&self) -> Vec<&(String, String)> {
         self.helpers
             .iter()
-            .chain(self.subcharts.iter().flat_map(Chart::helpers))
+            .chain(self.subcharts.iter().flat_map(HelmChart::helpers))
             .collect()
     }
 
-    /// Calls `see` for it and for each subchart that is not switched off, with the keys that lead
-    /// to the chart's values.
-    fn each_on<'c>(
+    /// Calls `visit` for the chart and each subchart that is not disabled, with the keys that lead
+    /// to the values of that chart.
+    fn for_each_enabled<'c>(
         &'c self,
         values: &Mapping,
         below: &mut Vec<String>,
-        see: &mut impl FnMut(&'c Chart, &[String]),
+        visit: &mut impl FnMut(&'c HelmChart, &[String]),
     ) {
-        see(self, below);
+        visit(self, below);
         let nothing = Mapping::new();
         for chart in self
             .subcharts
@@ -160,16 +161,16 @@ impl Chart {
                 .and_then(Value::as_mapping)
                 .unwrap_or(&nothing);
             below.push(chart.key.clone());
-            chart.each_on(own, below, see);
+            chart.for_each_enabled(own, below, visit);
             below.pop();
         }
     }
 
-    /// Writes `appVersion` as its templates make a tag of it: with a `v` before it, or without one.
+    /// Adds a `v` to `appVersion`, or removes it, if the templates do so to make a tag of it.
     pub fn take_tags_from_templates(&mut self) {
         self.subcharts
             .iter_mut()
-            .for_each(Chart::take_tags_from_templates);
+            .for_each(HelmChart::take_tags_from_templates);
         let Some(version) = &self.app_version else {
             return;
         };
@@ -198,20 +199,22 @@ impl Chart {
         });
     }
 
-    /// Where the values file, or that of a subchart, says what stands at `path`: file, line and
-    /// column. Where it does not stand in so many words, the place of what it would stand in.
-    pub fn place(&self, path: &[String]) -> (String, usize, usize) {
-        let root = Node::parse(&self.values_text).unwrap_or_default();
-        let (mut node, mut depth) = (&root, 0);
+    /// The file, line and column of the value at `path` in the values file, or in that of a
+    /// subchart. If it is not written, the position of the mapping that would contain it.
+    pub fn value_position(&self, path: &[String]) -> (String, usize, usize) {
+        let root = YamlNode::parse(&self.values_text).unwrap_or_default();
+        let mut node = &root;
+        let mut depth = 0;
         for key in path {
             if node.key_span(key).is_none() {
                 break;
             }
-            (node, depth) = (node.get(key), depth + 1);
+            node = node.get(key);
+            depth += 1;
         }
         let below = path.split_first().and_then(|(first, rest)| {
             let chart = self.subcharts.iter().find(|chart| chart.key == *first)?;
-            (depth < path.len()).then(|| chart.place(rest))
+            (depth < path.len()).then(|| chart.value_position(rest))
         });
         below.unwrap_or_else(|| {
             let (line, column) = LineIndex::new(&*self.values_text).line_column(node.span().start);

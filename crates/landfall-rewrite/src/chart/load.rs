@@ -1,88 +1,95 @@
 //! Loads charts from folders and archives.
 
+use super::chart_folder::{collect_chart_files, read_limited};
 use super::error::ChartError;
-use super::helm_chart::Chart;
-use super::metadata::{Dependency, Metadata, Requirements};
+use super::helm_chart::HelmChart;
+use super::metadata::{HelmDependency, HelmMetadata, HelmRequirements};
 use super::read::read;
 use super::values::{plain, values_within};
 use crate::inputs::is_document;
 use landfall_model::Limits;
 use landfall_model::document::yaml::YamlBudget;
-use landfall_model::document::{self, ArchiveBudget, Files, read_input};
+use landfall_model::document::{self, ArchiveBudget, UnpackedFiles};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-impl Chart {
+impl HelmChart {
     /// Reads the chart in the folder or archive at `path`.
     ///
     /// # Errors
-    /// When it cannot be read or is no chart.
-    pub fn load(path: &Path, limits: &Limits) -> Result<Chart, ChartError> {
-        let shown = path.display().to_string();
-        let open = |source| ChartError::Open {
+    /// If it is not a chart, cannot be read, or exceeds the limits.
+    pub fn load(path: &Path, limits: &Limits) -> Result<HelmChart, ChartError> {
+        let metadata = fs::metadata(path).map_err(|source| ChartError::Open {
             path: path.into(),
             source,
+        })?;
+        let name = path.display().to_string();
+        let mut loader = ChartLoader::new(limits);
+        let files = if metadata.is_dir() {
+            collect_chart_files(path, limits, &mut loader.archives)?
+        } else {
+            loader.unpack(&name, &read_limited(path, limits)?)?
         };
-        let mut loading = Loading::new(limits);
-        let files = match fs::metadata(path).map_err(open)?.is_dir() {
-            true => loading.folder(path)?,
-            false => loading.unarchived(&shown, &read_bounded(path, limits)?)?,
-        };
-        loading.chart(&shown, files, 0)
+        loader.chart(&name, files, 0)
     }
 
-    /// The chart in `archive`; `at` is what its files are told to be in.
+    /// Reads the chart in `archive`, which messages name `at`.
     ///
     /// # Errors
-    /// When it cannot be read or is no chart.
-    pub fn of_archive(at: &str, archive: &[u8], limits: &Limits) -> Result<Chart, ChartError> {
-        let mut loading = Loading::new(limits);
-        let files = loading.unarchived(at, archive)?;
-        let yaml = files.get("Chart.yaml");
-        let name = yaml
-            .and_then(|yaml| read::<Metadata>(at, &text(yaml), &mut YamlBudget::default()).ok());
-        loading.chart(
-            &name.map_or_else(|| at.to_owned(), |yaml| yaml.name),
-            files,
-            0,
-        )
+    /// If it is not a chart, cannot be read, or exceeds the limits.
+    pub fn of_archive(at: &str, archive: &[u8], limits: &Limits) -> Result<HelmChart, ChartError> {
+        let mut loader = ChartLoader::new(limits);
+        let files = loader.unpack(at, archive)?;
+        // messages about the content name the chart, as far as its name can be read
+        let metadata = files.get("Chart.yaml").and_then(|yaml| {
+            read::<HelmMetadata>(at, &decode_text(yaml), &mut YamlBudget::default()).ok()
+        });
+        let name = metadata.map_or_else(|| at.to_owned(), |metadata| metadata.name);
+        loader.chart(&name, files, 0)
     }
 }
 
-/// What a chart may still take to load, with all charts in it.
-struct Loading<'l> {
+/// Loads a chart, and limits what it and all charts in it may take.
+struct ChartLoader<'l> {
     limits: &'l Limits,
     archives: ArchiveBudget,
     yaml: YamlBudget,
+    /// The number of charts that may still be loaded.
     charts: usize,
 }
 
-impl<'l> Loading<'l> {
-    fn new(limits: &'l Limits) -> Loading<'l> {
-        let (archives, yaml) = (ArchiveBudget::new(limits), YamlBudget::default());
-        Loading {
+impl<'l> ChartLoader<'l> {
+    fn new(limits: &'l Limits) -> ChartLoader<'l> {
+        ChartLoader {
             limits,
-            archives,
-            yaml,
+            archives: ArchiveBudget::new(limits),
+            yaml: YamlBudget::default(),
             charts: limits.charts_inside,
         }
     }
 
-    /// The files of an archived chart below its one folder.
-    fn unarchived(&mut self, at: &str, bytes: &[u8]) -> Result<Files, ChartError> {
+    /// Unpacks the archive of a chart, and removes the name of its one folder from the paths.
+    fn unpack(&mut self, at: &str, bytes: &[u8]) -> Result<UnpackedFiles, ChartError> {
         let files =
             document::unpack(bytes, &mut self.archives).map_err(|source| ChartError::Archive {
                 path: at.into(),
                 source,
             })?;
-        let below =
-            |(name, content): (String, Vec<u8>)| Some((name.split_once('/')?.1.into(), content));
-        Ok(files.into_iter().filter_map(below).collect())
+        let inner = files.into_iter().filter_map(|(name, content)| {
+            let (_, inner) = name.split_once('/')?;
+            Some((inner.to_owned(), content))
+        });
+        Ok(inner.collect())
     }
 
-    /// The chart of these files; `at` says where they are.
-    fn chart(&mut self, at: &str, mut files: Files, depth: usize) -> Result<Chart, ChartError> {
+    /// Reads the chart with these files. `at` is its path for messages.
+    fn chart(
+        &mut self,
+        at: &str,
+        mut files: UnpackedFiles,
+        depth: usize,
+    ) -> Result<HelmChart, ChartError> {
         let limits = self.limits;
         if depth > limits.chart_depth {
             return Err(ChartError::Deep {
@@ -90,71 +97,79 @@ impl<'l> Loading<'l> {
                 depth: limits.chart_depth,
             });
         }
-        self.one_more(at)?;
-        let file = |name: &str| format!("{at}/{name}");
-        let metadata = files
-            .remove("Chart.yaml")
-            .ok_or_else(|| ChartError::NoChart(at.into()))?;
-        let mut metadata: Metadata = read(&file("Chart.yaml"), &text(&metadata), &mut self.yaml)?;
-        if let Some(more) = files.remove("requirements.yaml") {
-            let more: Option<Requirements> =
-                read(&file("requirements.yaml"), &text(&more), &mut self.yaml)?;
-            metadata
-                .dependencies
-                .extend(more.unwrap_or_default().dependencies);
-        }
-        let most = limits.chart_file_bytes;
+        self.count_chart(at)?;
+        let metadata = self.metadata(at, &mut files)?;
+        let max_bytes = limits.chart_file_bytes;
         let large = files
             .iter()
-            .find(|(name, content)| content.len() > most && is_text(name));
+            .find(|(name, content)| content.len() > max_bytes && is_text(name));
         if let Some((name, _)) = large {
             return Err(ChartError::Large {
-                path: file(name).into(),
-                most: most as u64,
+                path: format!("{at}/{name}").into(),
+                limit: max_bytes as u64,
             });
         }
-        let values_text = text(&files.remove("values.yaml").unwrap_or_default());
-        let values_file = file("values.yaml");
+        let values_text = decode_text(&files.remove("values.yaml").unwrap_or_default());
+        let values_file = format!("{at}/values.yaml");
         let values = values_within(&values_file, &values_text, &mut self.yaml)?;
-        let is_other = |name: &str| !name.starts_with("charts/") && is_document(Path::new(name));
-        let others = files.iter().filter(|(name, _)| is_other(name));
-        let documents = others
-            .map(|(name, content)| (file(name), text(content)))
-            .collect();
-        let is_helper = |name: &&String| name.starts_with("templates/") && name.ends_with(".tpl");
-        let helpers = files
-            .keys()
-            .filter(is_helper)
-            .map(|name| (file(name), text(&files[name])))
-            .collect();
-        let found = self.subcharts(at, files, depth)?;
-        let images = metadata.images();
-        Ok(Chart {
+        let mut documents = Vec::new();
+        let mut helpers = Vec::new();
+        for (name, content) in &files {
+            if name.starts_with("templates/") && name.ends_with(".tpl") {
+                helpers.push((format!("{at}/{name}"), decode_text(content)));
+            } else if !name.starts_with("charts/") && is_document(Path::new(name)) {
+                documents.push((format!("{at}/{name}"), decode_text(content)));
+            }
+        }
+        let subcharts = self.subcharts(at, files, depth)?;
+        Ok(HelmChart {
             key: metadata.name.clone(),
-            name: metadata.name,
             version: plain(&metadata.version).unwrap_or_default(),
             app_version: plain(&metadata.app_version),
             condition: None,
-            file: file("Chart.yaml"),
-            images,
+            file: format!("{at}/Chart.yaml"),
+            images: metadata.images(),
             helpers,
             values_file,
             values_text,
             values,
             documents,
-            subcharts: self.wired(found, &metadata.dependencies)?,
+            subcharts: self.by_dependencies(subcharts, &metadata.dependencies)?,
+            name: metadata.name,
         })
     }
 
-    /// The charts in `charts/`: folders and archives, apart from those whose name begins with `_`
-    /// or `.`.
+    /// Removes Chart.yaml and requirements.yaml from `files`, and reads them.
+    fn metadata(
+        &mut self,
+        at: &str,
+        files: &mut UnpackedFiles,
+    ) -> Result<HelmMetadata, ChartError> {
+        let text = files
+            .remove("Chart.yaml")
+            .ok_or_else(|| ChartError::NoChart(at.into()))?;
+        let file = format!("{at}/Chart.yaml");
+        let mut metadata: HelmMetadata = read(&file, &decode_text(&text), &mut self.yaml)?;
+        if let Some(text) = files.remove("requirements.yaml") {
+            let file = format!("{at}/requirements.yaml");
+            let requirements: Option<HelmRequirements> =
+                read(&file, &decode_text(&text), &mut self.yaml)?;
+            metadata
+                .dependencies
+                .extend(requirements.unwrap_or_default().dependencies);
+        }
+        Ok(metadata)
+    }
+
+    /// Reads the charts in `charts/`, which are folders and archives. As in Helm, names that begin
+    /// with `_` or `.` are skipped.
     fn subcharts(
         &mut self,
         at: &str,
-        files: Files,
+        files: UnpackedFiles,
         depth: usize,
-    ) -> Result<Vec<Chart>, ChartError> {
-        let mut folders: BTreeMap<String, Files> = BTreeMap::new();
+    ) -> Result<Vec<HelmChart>, ChartError> {
+        let mut folders: BTreeMap<String, UnpackedFiles> = BTreeMap::new();
         let mut charts = Vec::new();
         for (name, content) in files {
             let Some(name) = name
@@ -172,182 +187,94 @@ impl<'l> Loading<'l> {
                 }
                 None if name.ends_with(".tgz") => {
                     let at = format!("{at}/charts/{name}");
-                    let files = self.unarchived(&at, &content)?;
+                    let files = self.unpack(&at, &content)?;
                     charts.push(self.chart(&at, files, depth + 1)?);
                 }
                 None => {}
             }
         }
-        // a folder without a Chart.yaml is no chart, and Helm passes over it
-        for (folder, files) in folders
-            .into_iter()
-            .filter(|(_, files)| files.contains_key("Chart.yaml"))
-        {
-            charts.push(self.chart(&format!("{at}/charts/{folder}"), files, depth + 1)?);
+        for (folder, files) in folders {
+            // Helm skips folders that are not charts
+            if files.contains_key("Chart.yaml") {
+                charts.push(self.chart(&format!("{at}/charts/{folder}"), files, depth + 1)?);
+            }
         }
         Ok(charts)
     }
 
-    /// The charts under the keys that the dependencies give them. A chart that no dependency names
-    /// counts under its own name; one that several name, under several.
-    fn wired(
+    /// Returns the subcharts under the keys of their dependencies, in the order of the keys. A chart
+    /// without a dependency has its name as key; a chart with several is copied.
+    fn by_dependencies(
         &mut self,
-        found: Vec<Chart>,
-        dependencies: &[Dependency],
-    ) -> Result<Vec<Chart>, ChartError> {
-        let mut wired: BTreeMap<String, Chart> = BTreeMap::new();
+        charts: Vec<HelmChart>,
+        dependencies: &[HelmDependency],
+    ) -> Result<Vec<HelmChart>, ChartError> {
+        let mut by_key: BTreeMap<String, HelmChart> = BTreeMap::new();
         let mut used = BTreeSet::new();
         for dependency in dependencies {
-            let version = plain(&dependency.version);
-            let named = || found.iter().filter(|chart| chart.name == dependency.name);
-            let exact = named().find(|chart| Some(&chart.version) == version.as_ref());
-            if let Some(chart) = exact.or_else(|| named().next()) {
-                let key = dependency
-                    .alias
-                    .clone()
-                    .unwrap_or_else(|| chart.name.clone());
-                let condition = dependency.condition.clone();
-                if !used.insert((&chart.name, &chart.version)) {
-                    self.copy(chart)?;
-                }
-                wired.insert(
-                    key.clone(),
-                    Chart {
-                        key,
-                        condition,
-                        ..chart.clone()
-                    },
-                );
+            let Some(chart) = dependency_chart(&charts, dependency) else {
+                continue;
+            };
+            if !used.insert((&chart.name, &chart.version)) {
+                self.count_copy(chart)?;
+            }
+            let key = dependency.alias.as_ref().unwrap_or(&chart.name);
+            let chart = HelmChart {
+                key: key.clone(),
+                condition: dependency.condition.clone(),
+                ..chart.clone()
+            };
+            by_key.insert(key.clone(), chart);
+        }
+        for chart in charts {
+            if !dependencies.iter().any(|other| other.name == chart.name) {
+                by_key.insert(chart.key.clone(), chart);
             }
         }
-        let rest = found
-            .into_iter()
-            .filter(|chart| !dependencies.iter().any(|one| one.name == chart.name));
-        for chart in rest {
-            wired.insert(chart.key.clone(), chart);
-        }
-        Ok(wired.into_values().collect())
+        Ok(by_key.into_values().collect())
     }
 
-    /// Takes what a further copy of `chart` needs: each alias is a chart of its own.
-    fn copy(&mut self, chart: &Chart) -> Result<(), ChartError> {
-        self.one_more(&chart.file)?;
-        let texts = chart
-            .documents
-            .iter()
-            .chain(&chart.helpers)
-            .map(|(_, text)| text.len());
-        let bytes = texts.sum::<usize>() + chart.values_text.len();
-        let large = |source| ChartError::Archive {
-            path: chart.file.clone(),
-            source,
-        };
-        self.archives.take(bytes as u64).map_err(large)?;
+    /// Counts a further copy of `chart` against all limits: a few aliases at each level would
+    /// multiply to any number of charts.
+    fn count_copy(&mut self, chart: &HelmChart) -> Result<(), ChartError> {
+        self.count_chart(&chart.file)?;
+        let texts = chart.documents.iter().chain(&chart.helpers);
+        let bytes = texts.map(|(_, text)| text.len()).sum::<usize>() + chart.values_text.len();
+        self.archives
+            .take(bytes as u64)
+            .map_err(|source| ChartError::Archive {
+                path: chart.file.clone(),
+                source,
+            })?;
         read::<serde_yaml::Value>(&chart.values_file, &chart.values_text, &mut self.yaml)?;
         chart
             .subcharts
             .iter()
-            .try_for_each(|inside| self.copy(inside))
+            .try_for_each(|subchart| self.count_copy(subchart))
     }
 
-    fn one_more(&mut self, at: &str) -> Result<(), ChartError> {
-        let many = || ChartError::Many {
-            path: at.into(),
-            most: self.limits.charts_inside,
-        };
-        self.charts = self.charts.checked_sub(1).ok_or_else(many)?;
-        Ok(())
-    }
-
-    /// The files of a chart's folder that say something about images: metadata, defaults,
-    /// subcharts, templates.
-    fn folder(&mut self, path: &Path) -> Result<Files, ChartError> {
-        let mut files = Files::new();
-        self.collect(path, "", &mut files)?;
-        Ok(files)
-    }
-
-    fn collect(&mut self, dir: &Path, prefix: &str, files: &mut Files) -> Result<(), ChartError> {
-        const WANTED: [&str; 3] = ["Chart.yaml", "values.yaml", "requirements.yaml"];
-        for name in WANTED {
-            let path = dir.join(name);
-            if path.is_file() {
-                self.add(&path, format!("{prefix}{name}"), files)?;
-            }
-        }
-        for name in ["templates", "files"] {
-            self.documents(&dir.join(name), &format!("{prefix}{name}/"), files)?;
-        }
-        let charts = dir.join("charts");
-        if !charts.is_dir() {
-            return Ok(());
-        }
-        // links may lead round in circles
-        if prefix.matches("charts/").count() > self.limits.chart_depth {
-            return Err(ChartError::Deep {
-                path: charts.display().to_string(),
-                depth: self.limits.chart_depth,
+    fn count_chart(&mut self, at: &str) -> Result<(), ChartError> {
+        let Some(charts) = self.charts.checked_sub(1) else {
+            return Err(ChartError::Many {
+                path: at.into(),
+                limit: self.limits.charts_inside,
             });
-        }
-        let open = |source| ChartError::Open {
-            path: charts.clone(),
-            source,
         };
-        for entry in fs::read_dir(&charts).map_err(open)? {
-            let path = entry.map_err(open)?.path();
-            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-                continue;
-            };
-            let below = format!("{prefix}charts/{name}");
-            if path.is_dir() {
-                self.collect(&path, &format!("{below}/"), files)?;
-            } else if name.ends_with(".tgz") && path.is_file() {
-                self.add(&path, below, files)?;
-            }
-        }
-        if files.len() > self.limits.archive_files {
-            return Err(ChartError::Large {
-                path: charts,
-                most: self.limits.archive_files as u64,
-            });
-        }
+        self.charts = charts;
         Ok(())
     }
+}
 
-    /// Adds the documents in `dir` and below it. A link to a folder is not followed.
-    fn documents(&mut self, dir: &Path, prefix: &str, files: &mut Files) -> Result<(), ChartError> {
-        let Ok(entries) = fs::read_dir(dir) else {
-            return Ok(());
-        };
-        for entry in entries.flatten() {
-            let (path, name) = (entry.path(), entry.file_name());
-            let Some(name) = name.to_str() else { continue };
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                self.documents(&path, &format!("{prefix}{name}/"), files)?;
-            } else if is_document(Path::new(name)) && path.is_file() {
-                self.add(&path, format!("{prefix}{name}"), files)?;
-            }
-        }
-        if files.len() > self.limits.archive_files {
-            return Err(ChartError::Large {
-                path: dir.into(),
-                most: self.limits.archive_files as u64,
-            });
-        }
-        Ok(())
-    }
-
-    /// Adds the content of the file at `path`, called `name`.
-    fn add(&mut self, path: &Path, name: String, files: &mut Files) -> Result<(), ChartError> {
-        let content = read_bounded(path, self.limits)?;
-        let large = |source| ChartError::Archive {
-            path: path.display().to_string(),
-            source,
-        };
-        self.archives.take(content.len() as u64).map_err(large)?;
-        files.insert(name, content);
-        Ok(())
-    }
+/// The chart of a dependency: with its exact version if there is one, else the first of its name.
+fn dependency_chart<'c>(
+    charts: &'c [HelmChart],
+    dependency: &HelmDependency,
+) -> Option<&'c HelmChart> {
+    let version = plain(&dependency.version);
+    let exact = charts
+        .iter()
+        .find(|chart| chart.name == dependency.name && Some(&chart.version) == version.as_ref());
+    exact.or_else(|| charts.iter().find(|chart| chart.name == dependency.name))
 }
 
 /// Whether a file of a chart is read for its references, by its name.
@@ -355,22 +282,9 @@ fn is_text(name: &str) -> bool {
     is_document(Path::new(name)) || name.ends_with(".tpl")
 }
 
-fn text(bytes: &[u8]) -> String {
+/// Templates need not be UTF-8: what is not is replaced.
+fn decode_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .trim_start_matches('\u{feff}')
         .to_owned()
-}
-
-fn read_bounded(path: &Path, limits: &Limits) -> Result<Vec<u8>, ChartError> {
-    let open = |source| ChartError::Open {
-        path: path.into(),
-        source,
-    };
-    if fs::metadata(path).map_err(open)?.len() > limits.archive_bytes {
-        return Err(ChartError::Large {
-            path: path.into(),
-            most: limits.archive_bytes,
-        });
-    }
-    read_input(path).map_err(open)
 }

@@ -1,28 +1,27 @@
-//! Chart.yaml and requirements.yaml, as far as they matter here.
+//! The fields of Chart.yaml and requirements.yaml that are used here.
 
 use landfall_model::document::yaml;
 use serde::Deserialize;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 
-/// Chart.yaml, as far as it matters here.
+/// The fields of Chart.yaml that are used here.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Metadata {
+pub(super) struct HelmMetadata {
     pub(super) name: String,
     #[serde(default)]
     pub(super) version: Value,
     #[serde(default)]
     pub(super) app_version: Value,
     #[serde(default)]
-    pub(super) dependencies: Vec<Dependency>,
+    pub(super) dependencies: Vec<HelmDependency>,
     #[serde(default)]
     annotations: BTreeMap<String, Value>,
 }
 
-impl Metadata {
-    /// The images that it says the chart has: Artifact Hub's list, Bitnami's, and Helm's own
-    /// convention.
+impl HelmMetadata {
+    /// The images in the annotations of Artifact Hub, of Bitnami, and of Helm's own convention.
     pub(super) fn images(&self) -> Vec<String> {
         const LISTS: [&str; 3] = ["artifacthub.io/images", "images", "helm.sh/images"];
         let texts = LISTS
@@ -37,15 +36,15 @@ impl Metadata {
     }
 }
 
-/// requirements.yaml of charts for Helm 2.
+/// The dependencies in requirements.yaml, which charts for Helm 2 have.
 #[derive(Default, Deserialize)]
-pub(super) struct Requirements {
+pub(super) struct HelmRequirements {
     #[serde(default)]
-    pub(super) dependencies: Vec<Dependency>,
+    pub(super) dependencies: Vec<HelmDependency>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Dependency {
+pub(super) struct HelmDependency {
     pub(super) name: String,
     #[serde(default)]
     pub(super) version: Value,

@@ -4,6 +4,7 @@
 //! are folders and archives in `charts/`, a dependency may give one an alias, and a parent's values
 //! win over a subchart's.
 
+mod chart_folder;
 mod error;
 mod helm_chart;
 mod load;
@@ -12,7 +13,7 @@ mod read;
 mod values;
 
 pub use error::ChartError;
-pub use helm_chart::Chart;
-pub(crate) use helm_chart::Installed;
+pub(crate) use helm_chart::ChartTemplate;
+pub use helm_chart::HelmChart;
 pub(super) use values::plain;
 pub use values::{coalesce, values_of};

@@ -1,16 +1,13 @@
-//! Documents of charts, read as Helm reads them: what landfall refuses in its own documents is
-//! right here.
+//! Reads documents of charts as Helm does, which accepts repeated keys and several documents. In
+//! its own documents, landfall refuses those.
 
 use landfall_model::document::yaml::{self, YamlBudget};
 use landfall_model::document::{self, Diagnostic};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 
-/// Reads the document in `text` into `T`. Of a key that stands twice the last value counts; several
-/// documents are laid over each other.
-///
-/// # Errors
-/// When it is no YAML, does not fit `T`, or holds more than is left of `budget`.
+/// Reads the document in `text` into `T`. The last value of a repeated key counts, and several
+/// documents are merged.
 pub(super) fn read<T: DeserializeOwned>(
     file: &str,
     text: &str,
@@ -18,14 +15,15 @@ pub(super) fn read<T: DeserializeOwned>(
 ) -> Result<T, Box<Diagnostic>> {
     let mut all = Value::Null;
     let laid = yaml::documents_within::<Value>(text, budget)
-        .try_for_each(|document| document.map(|document| lay_over(&mut all, document)));
+        .try_for_each(|document| document.map(|document| merge_over(&mut all, document)));
     match laid {
         Ok(()) => serde_json::from_value(all).or_else(|_| document::read(file, text)),
-        // this one says where the fault is, if it is one of this text alone
+        // this reader has the position of the error, unless only the shared budget is exceeded
         Err(error) => match document::read::<IgnoredAny>(file, text) {
             Err(fault) => Err(fault),
             Ok(_) => {
-                let (file, text) = (file.to_owned(), text.to_owned());
+                let file = file.to_owned();
+                let text = text.to_owned();
                 Err(Box::new(Diagnostic {
                     file,
                     text,
@@ -38,23 +36,22 @@ pub(super) fn read<T: DeserializeOwned>(
     }
 }
 
-/// Lays `over` over `under`: mappings are merged, any other value takes the place of what was
-/// there.
-fn lay_over(under: &mut Value, over: Value) {
+/// Merges `over` into `under`: mappings are merged, any other value replaces the old one.
+fn merge_over(under: &mut Value, over: Value) {
     match (under, over) {
         (_, Value::Null) => {}
         (Value::Object(under), Value::Object(over)) => {
             for (key, value) in over {
-                lay_over_key(under, key, value);
+                merge_key(under, key, value);
             }
         }
         (under, over) => *under = over,
     }
 }
 
-fn lay_over_key(under: &mut Map<String, Value>, key: String, value: Value) {
+fn merge_key(under: &mut Map<String, Value>, key: String, value: Value) {
     match under.get_mut(&key) {
-        Some(old) if old.is_object() && value.is_object() => lay_over(old, value),
+        Some(old) if old.is_object() && value.is_object() => merge_over(old, value),
         _ => drop(under.insert(key, value)),
     }
 }

@@ -1,11 +1,12 @@
-//! Values of charts: read, and laid over each other as Helm does.
+//! Reads values of charts, and merges them as Helm does.
 
 use super::read::read;
 use landfall_model::document::Diagnostic;
 use landfall_model::document::yaml::YamlBudget;
 use serde_yaml::{Mapping, Value};
 
-/// Lays `over` over `under`, as Helm does: mappings are merged, a null takes the default away.
+/// Merges the defaults `under` into `over` as Helm does: mappings are merged, and null removes a
+/// default.
 pub fn coalesce(over: &mut Mapping, under: &Mapping) {
     for (key, default) in under {
         match (over.get_mut(key), default) {
@@ -16,10 +17,10 @@ pub fn coalesce(over: &mut Mapping, under: &Mapping) {
     }
 }
 
-/// The values in `text`, with merge keys applied.
+/// Reads the values in `text`, and applies merge keys (`<<`).
 ///
 /// # Errors
-/// When it is no YAML, or no mapping.
+/// If `text` is not YAML, or not a mapping.
 pub fn values_of(file: &str, text: &str) -> Result<Mapping, Box<Diagnostic>> {
     values_within(file, text, &mut YamlBudget::default())
 }
@@ -35,7 +36,7 @@ pub(super) fn values_within(
         text: text.into(),
         span: 0..0,
         message,
-        help: Some("values are one YAML mapping".into()),
+        help: Some("write the values as one YAML mapping".into()),
     };
     let mut values: Value = read(file, text, budget)?;
     values
@@ -44,11 +45,13 @@ pub(super) fn values_within(
     match values {
         Value::Mapping(values) => Ok(values),
         Value::Null => Ok(Mapping::new()),
-        _ => Err(Box::new(fault("these are no values of a chart".into()))),
+        _ => Err(Box::new(fault(
+            "the values of a chart must be a mapping".into(),
+        ))),
     }
 }
 
-/// The text of a scalar; `None` for null and what is no scalar.
+/// The text of a scalar; `None` for null, empty texts and collections.
 pub(crate) fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),

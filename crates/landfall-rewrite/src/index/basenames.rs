@@ -1,18 +1,20 @@
-//! The last path components of known names, which rule out nearly every scalar of a document.
+//! The last path components of known names. Comparing them rules out nearly every scalar of a
+//! document before it is parsed as a reference.
 
 use std::collections::HashSet;
 
-/// A set of last path components that answers "no" fast.
+/// A set of last path components with a fast negative answer.
 #[derive(Debug, Clone)]
-pub(super) struct Basenames {
+pub(super) struct BasenameSet {
     names: HashSet<String>,
-    /// The lengths that occur, by first byte: one bit each, the last one for all longer names.
+    /// The lengths of the names by their first byte: one bit for each length, the last one for all
+    /// longer names.
     lengths: Vec<u64>,
 }
 
-impl Basenames {
-    pub(super) fn new<'n>(names: impl Iterator<Item = &'n String>) -> Basenames {
-        let mut known = Basenames {
+impl BasenameSet {
+    pub(super) fn new<'n>(names: impl Iterator<Item = &'n String>) -> BasenameSet {
+        let mut known = BasenameSet {
             names: HashSet::new(),
             lengths: vec![0; 256],
         };
@@ -42,7 +44,8 @@ fn length(name: &str) -> u64 {
 
 /// The last path component of a reference, without tag and digest.
 pub(super) fn basename(text: &str) -> &str {
-    let (mut start, mut end) = (0, None);
+    let mut start = 0;
+    let mut end = None;
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             b'/' => (start, end) = (at + 1, None),
@@ -79,7 +82,7 @@ mod tests {
         );
         assert_eq!(["", "/", "a/", "@a", ":a"].map(basename), [""; 5]);
         let long = "é".repeat(70);
-        let known = Basenames::new(["h/x/abc".to_owned(), format!("h/{long}")].iter());
+        let known = BasenameSet::new(["h/x/abc".to_owned(), format!("h/{long}")].iter());
         assert!(known.has("abc:1") && known.has("y/abc@z") && known.has(&long));
         assert!(!known.has("abd") && !known.has("ab") && !known.has("") && !known.has(&long[2..]));
     }

@@ -1,29 +1,28 @@
-//! The URLs that a lock knows, and the site's file server that mirrors them:
-//! `<files>/<host>/<path>`.
+//! The URLs of a lock, and the file server of the site that mirrors them: `<files>/<host>/<path>`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The URLs that a lock knows.
+/// The URLs of a lock.
 #[derive(Debug, Clone, Default)]
-pub(super) struct FileUrls {
-    /// Each without its scheme (`<host>/<path>`), with the whole URL.
+pub(super) struct FileUrlIndex {
+    /// The whole URLs by their part after the scheme (`<host>/<path>`).
     pub(super) urls: BTreeMap<String, String>,
-    /// Folders of the files, without scheme and last slash.
+    /// The folders of the files, without scheme and trailing slash.
     pub(super) folders: BTreeSet<String>,
     hosts: BTreeSet<String>,
-    /// Hosts of which the file server has everything, whether the lock names it or not.
+    /// Hosts that the file server mirrors completely, including URLs that are not in the lock.
     mirrored: BTreeSet<String>,
-    /// The site's file server, without a slash at its end.
+    /// The URL of the site's file server, without a trailing slash.
     pub(super) base: Option<String>,
-    /// Whether URLs at the file server become those of the lock.
+    /// Whether URLs of the file server are changed to those of the lock, not the other way round.
     pub(super) reverse: bool,
 }
 
-impl FileUrls {
-    pub(super) fn new(reverse: bool) -> FileUrls {
-        FileUrls {
+impl FileUrlIndex {
+    pub(super) fn new(reverse: bool) -> FileUrlIndex {
+        FileUrlIndex {
             reverse,
-            ..FileUrls::default()
+            ..FileUrlIndex::default()
         }
     }
 
@@ -44,12 +43,12 @@ impl FileUrls {
         self.mirrored.extend(hosts);
     }
 
-    /// Whether the file server has everything of the host of `local`.
+    /// Whether the file server mirrors the host of `local` completely.
     pub(super) fn is_mirrored(&self, local: &str) -> bool {
         self.mirrored.contains(host(local))
     }
 
-    /// Words, one of which every text with a known URL contains.
+    /// A set of words of which every text with a known URL contains one.
     pub(super) fn words(&self) -> impl Iterator<Item = &str> {
         let base = self
             .base
@@ -62,7 +61,7 @@ impl FileUrls {
             .chain(base)
     }
 
-    /// The upstream `<host>/<path>` of a URL, and whether the URL is at the file server.
+    /// The upstream `<host>/<path>` of a URL, and whether the URL is one of the file server.
     pub(super) fn parts(&self, url: &str) -> Option<(String, bool)> {
         let below = self
             .base
@@ -74,14 +73,14 @@ impl FileUrls {
         }
     }
 
-    /// Whether `url` names a host that the lock has files of, or the file server.
+    /// Whether the host of `url` is one of the locked files, or the file server.
     pub(super) fn has_host(&self, url: &str) -> bool {
         self.parts(url)
             .is_some_and(|(local, there)| there || self.hosts.contains(host(&local)))
     }
 }
 
-/// `<host>/<path>`, the host in lower case.
+/// The URL without its scheme (`<host>/<path>`), the host in lower case.
 fn local(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
     let end = rest.find('/').unwrap_or(rest.len());

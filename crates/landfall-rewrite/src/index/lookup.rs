@@ -1,37 +1,37 @@
-//! Looks up references to images: by tag or digest, by an alias, at a destination, or by their path
-//! alone.
+//! Looks up references to images: by tag or digest, by an alias of the host, at a destination, or
+//! by path only.
 
-use super::answer::Lookup;
+use super::lookup_result::ReferenceLookup;
 use super::reference_index::ReferenceIndex;
-use super::repository::{Asked, IndexedImage, Repository};
-use crate::role::Role;
+use super::repository::{IndexedImage, IndexedRepository, ReferenceQuery};
+use crate::role::ReferenceRole;
 use landfall_model::reference_names;
 use landfall_model::{Digest, ImageRef, has_host};
 
 impl ReferenceIndex {
-    /// What the reference written as `text` means in this `role`. With `pin`, its digest is added.
-    pub fn lookup(&self, text: &str, role: Role, pin: bool) -> Lookup {
+    /// Looks up the reference `text` in this `role`. With `pin`, the locked digest is added.
+    pub fn lookup(&self, text: &str, role: ReferenceRole, pin: bool) -> ReferenceLookup {
         if !self.basenames.has(text) {
-            return Lookup::Unknown;
+            return ReferenceLookup::Unknown;
         }
         let Ok(reference) = text.parse::<ImageRef>() else {
-            return Lookup::Unknown;
+            return ReferenceLookup::Unknown;
         };
         let with_host = has_host(text);
         let means_latest = !reference.is_pinned()
-            && (role == Role::Container || (role == Role::Image && !with_host));
+            && (role == ReferenceRole::Container || (role == ReferenceRole::Image && !with_host));
         let tag = if means_latest {
             Some("latest")
         } else {
             reference.tag.as_deref()
         };
-        let asked = Asked {
+        let asked = ReferenceQuery {
             tag,
             digest: reference.digest.as_ref(),
             with_host,
         };
         let name = reference.name();
-        let candidates: Vec<&Repository> = reference_names(&reference)
+        let candidates: Vec<&IndexedRepository> = reference_names(&reference)
             .filter_map(|name| self.repositories.get(&name))
             .collect();
         let there = self.settled.get(&name);
@@ -43,36 +43,40 @@ impl ReferenceIndex {
             .iter()
             .find_map(|repository| repository.find(&asked))
         {
-            Some(Err(why)) => return Lookup::Left(why.0),
+            Some(Err(why)) => return ReferenceLookup::Left(why.0),
             Some(Ok((item, image))) => {
                 return match image.to.first() {
-                    None => Lookup::left("the site's registry.paths give it no destination"),
-                    Some(to) if to.to_string() == name => Lookup::of(item, None, digest(image)),
-                    // the next run would change it again
-                    Some(_) if there.is_some() => {
-                        Lookup::left("another locked item goes to this name")
+                    None => {
+                        ReferenceLookup::left("the site's registry.paths give it no destination")
                     }
-                    Some(to) => Lookup::of(item, Some(to.clone()), digest(image)),
+                    Some(to) if to.to_string() == name => {
+                        ReferenceLookup::resolved(item, None, digest(image))
+                    }
+                    // the next run would change it again, to where the other item goes
+                    Some(_) if there.is_some() => {
+                        ReferenceLookup::left("another locked item goes to this name")
+                    }
+                    Some(to) => ReferenceLookup::resolved(item, Some(to.clone()), digest(image)),
                 };
             }
             None => {}
         }
         if let Some(there) = there {
             return match there.find(&asked) {
-                Some(Ok((item, image))) => Lookup::of(item, None, digest(image)),
-                _ => Lookup::Settled(None),
+                Some(Ok((item, image))) => ReferenceLookup::resolved(item, None, digest(image)),
+                _ => ReferenceLookup::Settled(None),
             };
         }
         if let Some(why) = self.loss(&reference, tag) {
-            return Lookup::left(why);
+            return ReferenceLookup::left(why);
         }
-        // `redis:6379` and `nginx` are words as often as images
-        let sure = with_host || reference.digest.is_some() || role.is_image();
-        let Some(repository) = candidates.first().filter(|_| sure) else {
-            return Lookup::Unknown;
+        // `redis:6379` and `nginx` are often not images
+        let is_certain = with_host || reference.digest.is_some() || role.is_image();
+        let Some(repository) = candidates.first().filter(|_| is_certain) else {
+            return ReferenceLookup::Unknown;
         };
         let locked = repository.listed();
-        Lookup::Left(match (&reference.digest, tag) {
+        ReferenceLookup::Left(match (&reference.digest, tag) {
             (Some(_), _) => format!("the lock has this repository with other digests ({locked})"),
             (None, Some(_)) if means_latest => {
                 format!("without a tag it means latest; the lock has {locked}")
@@ -82,12 +86,12 @@ impl ReferenceIndex {
         })
     }
 
-    /// The digest under which the locked `digest` was delivered.
+    /// The digest under which the locked `digest` was delivered: a trimmed index has another one.
     fn delivered<'d>(&'d self, digest: &'d Digest) -> &'d Digest {
         self.replaced.get(digest).unwrap_or(digest)
     }
 
-    /// Why the lock has `reference`, read with `tag`, without a digest, if so.
+    /// The reason why the lock has `reference` with the tag `tag` without a digest, if it does.
     fn loss(&self, reference: &ImageRef, tag: Option<&str>) -> Option<&str> {
         let mut full = reference_names(reference).map(|name| match tag {
             Some(tag) => format!("{name}:{tag}"),
@@ -97,10 +101,9 @@ impl ReferenceIndex {
             .map(String::as_str)
     }
 
-    /// The locked tags of the repository `name`, for messages, where the rest of the reference
-    /// cannot be read. `None` where the lock has nothing of it, or where `name` is as likely a word
-    /// as a repository.
-    pub fn tags(&self, name: &str, role: Role) -> Option<String> {
+    /// Lists the locked tags of the repository `name` for a message about a reference that is not
+    /// complete. `None` if the lock does not contain the repository, or if `name` may be any word.
+    pub fn tags(&self, name: &str, role: ReferenceRole) -> Option<String> {
         self.basenames.has(name).then_some(())?;
         let reference = name
             .parse::<ImageRef>()
@@ -111,21 +114,23 @@ impl ReferenceIndex {
         }
         reference_names(&reference)
             .filter_map(|name| self.repositories.get(&name))
-            .map(Repository::listed)
+            .map(IndexedRepository::listed)
             .next()
     }
 
-    /// The full name of the repository whose path is `path` on any host, if there is one.
+    /// The full name of the repository with this path on any host.
     pub fn by_path(&self, path: &str) -> Option<&str> {
         let reference: ImageRef = format!("h.invalid/{path}").parse().ok()?;
         self.basenames.has(path).then_some(())?;
-        let fits = |repository: &&Repository| {
-            let rest = repository.name.strip_suffix(&reference.repository);
-            rest.is_some_and(|host| host.ends_with('/') && host.find('/') == Some(host.len() - 1))
-        };
-        self.repositories
+        let mut names = self
+            .repositories
             .values()
-            .find(fits)
-            .map(|repository| repository.name.as_str())
+            .map(|repository| &*repository.name);
+        names.find(|name| {
+            let host = name
+                .strip_suffix(&*reference.repository)
+                .and_then(|host| host.strip_suffix('/'));
+            host.is_some_and(|host| !host.contains('/'))
+        })
     }
 }

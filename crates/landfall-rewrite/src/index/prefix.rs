@@ -1,22 +1,22 @@
 //! Looks up prefixes that several references share: `imageRepository: registry.k8s.io`,
 //! `global.imageRegistry`.
 
-use super::answer::{Lookup, Replacement};
-use super::listing::LISTED;
+use super::lookup_result::{ReferenceLookup, ReferenceReplacement};
 use super::reference_index::ReferenceIndex;
-use super::repository::{Repositories, Repository};
+use super::repository::{IndexedRepository, RepositoryMap};
+use super::tag_list::LISTED;
 use landfall_model::Destination;
 use landfall_model::ImageRef;
 use landfall_model::alias_hosts;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl ReferenceIndex {
-    /// What `text` means as the prefix of every locked repository below it, or only of those whose
-    /// rest is in `only`, where that is not empty. It is known if all of them keep their rest and
-    /// go to one place.
-    pub fn lookup_prefix(&self, text: &str, only: &[&str]) -> Lookup {
+    /// Looks up `text` as the prefix of all locked repositories below it or, unless `only` is
+    /// empty, of those whose remaining path is in `only`. It is known if all of them keep their
+    /// remaining path below one common destination.
+    pub fn lookup_prefix(&self, text: &str, only: &[&str]) -> ReferenceLookup {
         let Some(prefix) = normal(text) else {
-            return Lookup::Unknown;
+            return ReferenceLookup::Unknown;
         };
         let (host, path) = prefix
             .split_once('/')
@@ -49,29 +49,31 @@ impl ReferenceIndex {
         }
         let mut found = bases.iter();
         match (found.next(), found.next()) {
-            (Some((base, _)), None) if *base == prefix => Lookup::Settled(None),
+            (Some((base, _)), None) if *base == prefix => ReferenceLookup::Settled(None),
             (Some((base, _)), None) if !base.is_empty() => match destination(base) {
-                Some(to) => Lookup::Known(Replacement {
+                Some(to) => ReferenceLookup::Known(ReferenceReplacement {
                     item: prefix,
                     to: Some(to),
                     digest: None,
                 }),
-                None => Lookup::Unknown,
+                None => ReferenceLookup::Unknown,
             },
             (Some(_), _) => {
                 let names: Vec<&str> = bases.values().flatten().copied().take(LISTED).collect();
-                Lookup::Left(format!(
-                    "what the lock has below it does not go to one place under its own name: {}",
+                ReferenceLookup::Left(format!(
+                    "the locked images below this prefix have different destinations: {}",
                     names.join(", ")
                 ))
             }
-            (None, _) if below(&self.settled, &prefix).next().is_some() => Lookup::Settled(None),
-            (None, _) => Lookup::Unknown,
+            (None, _) if below(&self.settled, &prefix).next().is_some() => {
+                ReferenceLookup::Settled(None)
+            }
+            (None, _) => ReferenceLookup::Unknown,
         }
     }
 
-    /// Whether `to` is a destination of every image of the repository `name`; `None` where it is
-    /// not locked.
+    /// Whether `to` is a destination of every image of the repository `name`. `None` if the lock
+    /// does not contain the repository.
     pub fn goes_to(&self, name: &str, to: &str) -> Option<bool> {
         let images = &self.repositories.get(name)?.images;
         Some(
@@ -82,11 +84,11 @@ impl ReferenceIndex {
     }
 }
 
-/// The repositories below `prefix`, each with the rest of its name.
+/// The repositories below `prefix`, each with its remaining path.
 fn below<'k>(
-    names: &'k Repositories,
+    names: &'k RepositoryMap,
     prefix: &str,
-) -> impl Iterator<Item = (&'k str, &'k Repository)> {
+) -> impl Iterator<Item = (&'k str, &'k IndexedRepository)> {
     let start = format!("{prefix}/");
     let from = names.range(start.clone()..).take_while({
         let start = start.clone();
@@ -95,13 +97,13 @@ fn below<'k>(
     from.map(move |(name, repository)| (&name[start.len()..], repository))
 }
 
-/// `docker.io/istio` for `istio`, `quay.io` for `Quay.IO/`.
+/// The canonical form of a prefix: `docker.io/istio` for `istio`, `quay.io` for `Quay.IO/`.
 fn normal(text: &str) -> Option<String> {
     let below: ImageRef = format!("{}/x/x", text.trim_end_matches('/')).parse().ok()?;
     below.name().strip_suffix("/x/x").map(str::to_owned)
 }
 
-/// A registry and a path, which may be empty.
+/// Splits a prefix into registry and path, which may be empty.
 fn destination(base: &str) -> Option<Destination> {
     let (registry, repository) = base.split_once('/').unwrap_or((base, ""));
     (!registry.is_empty()).then(|| Destination {

@@ -1,56 +1,58 @@
-//! The references that a lock knows, by name.
+//! The index of all references that a lock resolves.
 
-use super::basenames::Basenames;
-use super::file_urls::FileUrls;
-use super::locked::{Found, LossCause, losses, names};
-use super::repository::{IndexedImage, Repositories, add};
-use super::words::Words;
+use super::basenames::BasenameSet;
+use super::file_urls::FileUrlIndex;
+use super::locked_names::{LockedName, LossCause, losses, names};
+use super::repository::{IndexedImage, RepositoryMap, add};
+use super::word_matcher::WordMatcher;
 use landfall_item::lockfile::Lock;
 use landfall_model::{Destination, DestinationMap};
 use landfall_model::{Digest, ImageRef};
 use std::collections::BTreeMap;
 
-/// The references that a lock knows, each with what replaces it: the destination that a mapping
-/// gives it or, in reverse, the locked name for a destination.
+/// The references that a lock resolves, each with its replacement: the destination by a mapping or,
+/// in reverse, the locked name of a destination.
 #[derive(Debug, Clone)]
 pub struct ReferenceIndex {
-    /// What is rewritten, by `registry/repository` as texts have it.
-    pub(super) repositories: Repositories,
-    /// The names at the other end: references to these are right already.
-    pub(super) settled: Repositories,
-    /// Names that the lock has without a digest, and why.
+    /// The repositories whose references are changed, by `registry/repository` as written in texts.
+    pub(super) repositories: RepositoryMap,
+    /// The repositories that references are changed to. References to these are settled.
+    pub(super) settled: RepositoryMap,
+    /// The names that the lock has without a digest, with the reason.
     pub(super) lost: BTreeMap<String, String>,
-    /// The last path components of all names above. They rule out most scalars of a document.
-    pub(super) basenames: Basenames,
-    /// Old digest -> new digest, where a trimmed index was delivered.
+    /// The last path components of all names above, which rule out most scalars of a document.
+    pub(super) basenames: BasenameSet,
+    /// The digests of whole indexes, with those of the trimmed indexes that were delivered.
     pub(super) replaced: BTreeMap<Digest, Digest>,
-    pub(super) urls: FileUrls,
-    words: Words,
+    pub(super) urls: FileUrlIndex,
+    words: WordMatcher,
 }
 
 impl ReferenceIndex {
-    /// The references that `lock` knows, with the destinations of `mapping`.
+    /// Maps the references of `lock` to their destinations by `mapping`.
     pub fn new(lock: &Lock, mapping: &DestinationMap) -> ReferenceIndex {
         ReferenceIndex::build(lock, mapping, false)
     }
 
-    /// The way back: what stands at the destinations of `mapping` becomes what `lock` names it.
+    /// Maps the destinations by `mapping` back to the names in `lock`.
     pub fn reverse(lock: &Lock, mapping: &DestinationMap) -> ReferenceIndex {
         ReferenceIndex::build(lock, mapping, true)
     }
 
     fn build(lock: &Lock, mapping: &DestinationMap, reverse: bool) -> ReferenceIndex {
-        let (mut repositories, mut settled) = (Repositories::new(), Repositories::new());
-        let mut urls = FileUrls::new(reverse);
+        let mut repositories = RepositoryMap::new();
+        let mut settled = RepositoryMap::new();
+        let mut urls = FileUrlIndex::new(reverse);
         for found in names(lock) {
             match found {
-                Found::Url { url, .. } => urls.add(&url),
-                Found::Reference(image) => {
+                LockedName::Url { url, .. } => urls.add(&url),
+                LockedName::Reference(image) => {
                     let source = image.name();
                     let destinations = image.destinations(mapping);
-                    let (there, here) = match reverse {
-                        true => (&mut repositories, &mut settled),
-                        false => (&mut settled, &mut repositories),
+                    let (there, here) = if reverse {
+                        (&mut repositories, &mut settled)
+                    } else {
+                        (&mut settled, &mut repositories)
                     };
                     for destination in &destinations {
                         let ImageRef {
@@ -77,13 +79,14 @@ impl ReferenceIndex {
             LossCause::Unresolved(cause) => {
                 (name, format!("the lock could not resolve it: {cause}"))
             }
-            LossCause::Accepted { reason, .. } => {
-                (name, format!("it is an accepted loss: {reason}"))
-            }
+            LossCause::Accepted { reason, .. } => (
+                name,
+                format!("the manifest accepts that it is missing: {reason}"),
+            ),
         });
         let lost: BTreeMap<String, String> = lost.collect();
         let basenames =
-            Basenames::new(repositories.keys().chain(settled.keys()).chain(lost.keys()));
+            BasenameSet::new(repositories.keys().chain(settled.keys()).chain(lost.keys()));
         let replaced = BTreeMap::new();
         let index = ReferenceIndex {
             repositories,
@@ -92,12 +95,12 @@ impl ReferenceIndex {
             basenames,
             replaced,
             urls,
-            words: Words::default(),
+            words: WordMatcher::default(),
         };
         index.with_words()
     }
 
-    /// With the file server that URLs of locked files are rewritten to: any URL that answers
+    /// Adds the file server that URLs of locked files are changed to: any URL that serves
     /// `/<host>/<path>`.
     #[must_use]
     pub fn with_files(mut self, base: &str) -> ReferenceIndex {
@@ -105,8 +108,8 @@ impl ReferenceIndex {
         self.with_words()
     }
 
-    /// With hosts of which the file server has everything: each of their URLs is rewritten, locked
-    /// or not.
+    /// Adds hosts that the file server mirrors completely: all their URLs are changed, locked or
+    /// not.
     #[must_use]
     pub fn with_mirrored_hosts(
         mut self,
@@ -116,7 +119,7 @@ impl ReferenceIndex {
         self.with_words()
     }
 
-    /// With digests that a push replaced: that of a whole index -> that of the trimmed one.
+    /// Adds digests that a push replaced: the digest of a whole index, and that of the trimmed one.
     #[must_use]
     pub fn with_replaced(
         mut self,
@@ -132,11 +135,11 @@ impl ReferenceIndex {
             .keys()
             .chain(self.settled.keys())
             .chain(self.lost.keys());
-        self.words = Words::new(names, self.urls.words());
+        self.words = WordMatcher::new(names, self.urls.words());
         self
     }
 
-    /// Whether `text` may contain a known reference. If not, it is not read any further.
+    /// Whether `text` may contain a known reference. If not, it need not be read.
     pub fn may_be_in(&self, text: &str) -> bool {
         self.words.is_in(text)
     }

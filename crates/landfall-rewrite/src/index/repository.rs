@@ -1,17 +1,17 @@
-//! The locked images of one repository, and which of them a reference asks for.
+//! The locked images of one repository, and which of them a reference refers to.
 
-use super::listing::listed;
-use super::locked::ReferencedItem;
+use super::locked_names::ReferencedItem;
+use super::tag_list::listed;
 use landfall_model::Destination;
 use landfall_model::{Digest, ImageRef};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Repositories by name.
-pub(super) type Repositories = BTreeMap<String, Repository>;
+/// Repositories by their full name.
+pub(super) type RepositoryMap = BTreeMap<String, IndexedRepository>;
 
-/// One repository with locked images.
+/// A repository with locked images.
 #[derive(Debug, Clone)]
-pub(super) struct Repository {
+pub(super) struct IndexedRepository {
     pub(super) name: String,
     pub(super) images: Vec<IndexedImage>,
 }
@@ -21,9 +21,10 @@ pub(super) struct Repository {
 pub(super) struct IndexedImage {
     name: ImageRef,
     pub(super) digest: Digest,
-    /// Those of the index, the trimmed index and its manifests.
+    /// The digests of the index, the trimmed index and their manifests.
     digests: BTreeSet<Digest>,
-    /// Its destinations; the first one is written. Empty where the site gives it an empty list.
+    /// The destinations of the image; references are changed to the first one. Empty if the site
+    /// has an empty list for it.
     pub(super) to: Vec<Destination>,
 }
 
@@ -39,34 +40,34 @@ impl IndexedImage {
     }
 }
 
-/// What a reference asks for within its repository.
-pub(super) struct Asked<'a> {
+/// The parts of a reference that select an image of a repository.
+pub(super) struct ReferenceQuery<'a> {
     pub(super) tag: Option<&'a str>,
     pub(super) digest: Option<&'a Digest>,
     pub(super) with_host: bool,
 }
 
-/// The tags of a repository have different destinations.
-pub(super) struct Ambiguous(pub(super) String);
+/// The reason why a reference without a tag does not select one destination.
+pub(super) struct AmbiguousReference(pub(super) String);
 
 /// Adds `image` to the repository `name`.
-pub(super) fn add(repositories: &mut Repositories, name: String, image: IndexedImage) {
+pub(super) fn add(repositories: &mut RepositoryMap, name: String, image: IndexedImage) {
     let entry = repositories
         .entry(name.clone())
-        .or_insert_with(|| Repository {
+        .or_insert_with(|| IndexedRepository {
             name,
             images: Vec::new(),
         });
     entry.images.push(image);
 }
 
-impl Repository {
-    /// The image that is asked for, with the name of the item; the first image of the repository
-    /// where only the repository is asked for. An error where that cannot be decided.
+impl IndexedRepository {
+    /// The selected image, with the name of the item. A reference with neither tag nor digest
+    /// selects the first image, if all images have the same destination.
     pub(super) fn find(
         &self,
-        asked: &Asked<'_>,
-    ) -> Option<Result<(String, &IndexedImage), Ambiguous>> {
+        asked: &ReferenceQuery<'_>,
+    ) -> Option<Result<(String, &IndexedImage), AmbiguousReference>> {
         let image = match (asked.digest, asked.tag) {
             (Some(digest), _) => self
                 .images
@@ -83,8 +84,8 @@ impl Repository {
                     .iter()
                     .any(|image| image.to.first() != first.to.first())
                 {
-                    let why = format!("its tags ({}) go to different places", self.listed());
-                    return Some(Err(Ambiguous(why)));
+                    let why = format!("its tags ({}) have different destinations", self.listed());
+                    return Some(Err(AmbiguousReference(why)));
                 }
                 return Some(Ok((first.name.name(), first)));
             }
@@ -93,7 +94,7 @@ impl Repository {
         Some(Ok((image.name.to_string(), image)))
     }
 
-    /// The locked tags and digests, for messages.
+    /// Lists the locked tags and digests for a message.
     pub(super) fn listed(&self) -> String {
         listed(self.images.iter().map(|image| (&image.name, &image.digest)))
     }

@@ -1,7 +1,7 @@
 //! Names as written, each with what the index says about it.
 
-use super::{Lookup, ReferenceIndex, Replacement};
-use crate::role::Role;
+use super::{ReferenceIndex, ReferenceLookup, ReferenceReplacement};
+use crate::role::ReferenceRole;
 use landfall_item::lockfile::Lock;
 use landfall_model::DestinationMap;
 use landfall_model::Digest;
@@ -11,12 +11,14 @@ fn digest(text: &str) -> Digest {
 }
 
 /// What `text` becomes: the new repository, or why not.
-fn say(known: &ReferenceIndex, text: &str, role: Role) -> String {
+fn say(known: &ReferenceIndex, text: &str, role: ReferenceRole) -> String {
     match known.lookup(text, role, false) {
-        Lookup::Unknown => "unknown".into(),
-        Lookup::Settled(_) => "settled".into(),
-        Lookup::Left(why) => format!("left: {why}"),
-        Lookup::Known(Replacement { item, to, .. }) => format!("{item} at {}", to.unwrap()),
+        ReferenceLookup::Unknown => "unknown".into(),
+        ReferenceLookup::Settled(_) => "settled".into(),
+        ReferenceLookup::Left(why) => format!("left: {why}"),
+        ReferenceLookup::Known(ReferenceReplacement { item, to, .. }) => {
+            format!("{item} at {}", to.unwrap())
+        }
     }
 }
 
@@ -39,7 +41,7 @@ fn known(names: &[&str], to: &str, rest: &str) -> ReferenceIndex {
 fn a_tag_must_be_the_locked_one_and_a_digest_decides() {
     let name = "quay.io/a/b:1";
     let known = known(&[name], "r:5000", "");
-    let at = |text: &str| say(&known, text, Role::Value);
+    let at = |text: &str| say(&known, text, ReferenceRole::Value);
     assert_eq!(at(name), "quay.io/a/b:1 at r:5000/a/b");
     assert_eq!(at("QUAY.io/a/b:1"), "quay.io/a/b:1 at r:5000/a/b");
     for digest in [
@@ -76,7 +78,7 @@ fn a_tag_must_be_the_locked_one_and_a_digest_decides() {
 
 #[test]
 fn where_it_stands_decides_what_a_missing_tag_means() {
-    use Role::{Container, Image, Repository, Value};
+    use ReferenceRole::{Container, Image, Repository, Value};
     let known = known(&["quay.io/a/b:1", "nginx:latest", "redis:7"], "r:5000", "");
     let latest = "left: without a tag it means latest; the lock has 1";
     let nginx = "docker.io/library/nginx:latest at r:5000/library/nginx";
@@ -131,20 +133,20 @@ fn an_alias_goes_where_the_locked_name_goes() {
     };
     let one = lock(&["registry.k8s.io/pause:3.9"]);
     assert_eq!(
-        say(&one, "k8s.gcr.io/pause:3.9", Role::Value),
+        say(&one, "k8s.gcr.io/pause:3.9", ReferenceRole::Value),
         "registry.k8s.io/pause:3.9 at r:5000/new/pause"
     );
     let both = lock(&["k8s.gcr.io/pause:3.1", "registry.k8s.io/pause:3.9"]);
     assert_eq!(
-        say(&both, "k8s.gcr.io/pause:3.9", Role::Value),
+        say(&both, "k8s.gcr.io/pause:3.9", ReferenceRole::Value),
         "registry.k8s.io/pause:3.9 at r:5000/new/pause"
     );
     assert_eq!(
-        say(&both, "registry.k8s.io/pause:3.1", Role::Value),
+        say(&both, "registry.k8s.io/pause:3.1", ReferenceRole::Value),
         "k8s.gcr.io/pause:3.1 at r:5000/old/pause"
     );
     assert_eq!(
-        say(&both, "k8s.gcr.io/pause", Role::Value),
+        say(&both, "k8s.gcr.io/pause", ReferenceRole::Value),
         "k8s.gcr.io/pause at r:5000/old/pause"
     );
 }
@@ -161,7 +163,7 @@ fn a_name_at_a_destination_is_not_moved_again() {
         "r:5000/p",
         "",
     );
-    let at = |text: &str| say(&known, text, Role::Value);
+    let at = |text: &str| say(&known, text, ReferenceRole::Value);
     assert_eq!(at("r:5000/p/a/b:1"), "settled");
     assert_eq!(at("r:5000/c/d:1"), "r:5000/c/d:1 at r:5000/p/c/d");
     assert_eq!(at("r:5000/p/c/d:1"), "settled");
@@ -177,12 +179,15 @@ fn what_the_lock_lost_is_told() {
                 unresolved: [{kind: image, name: 'quay.io/x/y:1', cause: '404'}]\n";
     let known = known(&["quay.io/a/b:1"], "r:5000", rest);
     assert_eq!(
-        say(&known, "quay.io/x/y:1", Role::Value),
+        say(&known, "quay.io/x/y:1", ReferenceRole::Value),
         "left: the lock could not resolve it: 404"
     );
     assert_eq!(
-        say(&known, "quay.io/x/gone:1", Role::Value),
-        "left: it is an accepted loss: removed"
+        say(&known, "quay.io/x/gone:1", ReferenceRole::Value),
+        "left: the manifest accepts that it is missing: removed"
     );
-    assert_eq!(say(&known, "quay.io/x/y:2", Role::Value), "unknown");
+    assert_eq!(
+        say(&known, "quay.io/x/y:2", ReferenceRole::Value),
+        "unknown"
+    );
 }

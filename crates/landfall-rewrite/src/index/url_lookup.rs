@@ -1,52 +1,53 @@
-//! Looks up URLs: whole ones, and those with placeholders in them.
+//! Looks up URLs, whole ones and those with placeholders.
 
 use super::reference_index::ReferenceIndex;
+use std::collections::BTreeSet;
 
-/// A URL that may have placeholders, which are filled in when it is used.
+/// A URL that may have placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlPattern<'t> {
-    /// Up to the first placeholder.
+    /// The part before the first placeholder.
     pub head: &'t str,
     /// The literal parts between placeholders, and after the last one.
     pub rest: Vec<&'t str>,
 }
 
-/// What the index says about a URL.
+/// The result of looking up a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UrlLookup {
-    /// The lock has nothing like it.
+    /// The lock does not contain it.
     Unknown,
-    /// It is right as it is; the item that it means, where that is certain.
+    /// It names the file server already. The item that it refers to, if that is certain.
     Settled(Option<String>),
-    /// It concerns something locked, but must not be changed; why.
+    /// It concerns locked files, but must not be changed, for this reason.
     Left(String),
-    /// It means locked URLs and is to be written differently.
+    /// It refers to locked URLs and must be changed.
     Known {
         /// The locked URL, or the head of the pattern.
         item: String,
-        /// What replaces the head.
+        /// The new head.
         to: String,
-        /// The locked URLs that it can become, where it has placeholders.
+        /// The locked URLs that match, if it has placeholders.
         reaches: Vec<String>,
     },
 }
 
 impl ReferenceIndex {
-    /// What `url` means.
+    /// Looks up `url`.
     pub fn lookup_url(&self, url: &UrlPattern<'_>) -> UrlLookup {
         let urls = &self.urls;
-        let whole = url.rest.is_empty();
         let Some((local, there)) = urls.parts(url.head) else {
             return UrlLookup::Unknown;
         };
-        // a placeholder within the host decides where it goes
-        if !whole && !local.contains('/') {
+        let is_whole = url.rest.is_empty();
+        // with a placeholder in the host, it may be any host
+        if !is_whole && !local.contains('/') {
             return UrlLookup::Unknown;
         }
         if urls.is_mirrored(&local)
-            && let Some(to) = self
-                .moved(&local, false)
-                .filter(|_| !there && !urls.reverse)
+            && !there
+            && !urls.reverse
+            && let Some(to) = self.moved(&local, false)
         {
             return UrlLookup::Known {
                 item: url.head.to_owned(),
@@ -54,75 +55,69 @@ impl ReferenceIndex {
                 reaches: Vec::new(),
             };
         }
-        let is_same = |locked: &str| there || same_scheme(locked, url.head);
-        let mut reaches = Vec::new();
-        let item = match whole {
-            true => urls
-                .urls
-                .get(&local)
-                .filter(|locked| is_same(locked))
-                .cloned(),
-            false => {
-                let known = || {
-                    let below = urls.urls.range(local.clone()..);
-                    below
-                        .take_while(|(name, _)| name.starts_with(&local))
-                        .filter(|(_, locked)| is_same(locked))
-                };
-                let pattern = [&[local.as_str()], url.rest.as_slice()]
-                    .concat()
-                    .join(PLACEHOLDER);
-                let reached = |(name, locked): (&String, &String)| {
-                    Some((reach(name, &pattern)?, locked.clone()))
-                };
-                let reached: Vec<(usize, String)> = known().filter_map(reached).collect();
-                reaches.extend(
-                    reached
-                        .iter()
-                        .filter(|(more, _)| *more <= 1)
-                        .map(|(_, locked)| locked.clone()),
-                );
-                if reaches.is_empty() && known().next().is_some() {
-                    let why = match reached.is_empty() {
-                        true => "the lock has URLs that begin so, but none that this can become",
-                        false => "locked files stand below this; what is put after it is not seen",
-                    };
-                    return if there {
-                        UrlLookup::Settled(None)
-                    } else {
-                        UrlLookup::Left(why.into())
-                    };
+        let (item, reaches) = if is_whole {
+            match urls.urls.get(&local) {
+                Some(locked) if there || same_scheme(locked, url.head) => {
+                    (locked.clone(), Vec::new())
                 }
-                reaches.first().map(|_| url.head.to_owned())
+                _ if there => return UrlLookup::Settled(None),
+                _ if is_folder(&local, &urls.folders) => return UrlLookup::Left(FOLDER.into()),
+                _ => return UrlLookup::Unknown,
             }
-        };
-        let Some(item) = item else {
-            let is_folder =
-                whole && local.contains('/') && urls.folders.contains(local.trim_end_matches('/'));
-            return match (there, is_folder) {
-                (true, _) => UrlLookup::Settled(None),
-                (false, true) => {
-                    let why = "locked files stand in this folder; what is put after it is not seen";
-                    UrlLookup::Left(why.into())
-                }
-                (false, false) => UrlLookup::Unknown,
-            };
+        } else {
+            match self.matching_urls(url, &local, there) {
+                Ok(reaches) if !reaches.is_empty() => (url.head.to_owned(), reaches),
+                _ if there => return UrlLookup::Settled(None),
+                Ok(_) => return UrlLookup::Unknown,
+                Err(why) => return UrlLookup::Left(why.into()),
+            }
         };
         if there != urls.reverse {
             return UrlLookup::Settled(Some(item));
         }
         match self.moved(&local, there) {
             Some(to) => UrlLookup::Known { item, to, reaches },
-            None => {
-                let why =
-                    "the site names no file server: add `files: http://…` to it, or --files URL";
-                UrlLookup::Left(why.into())
-            }
+            None => UrlLookup::Left(
+                "the site names no file server: add `files: http://…` to it, or --files URL".into(),
+            ),
         }
     }
 
-    /// The URL of `local` at the other end: upstream for one at the file server, which `there`
-    /// says. `None` where there is no file server.
+    /// The locked URLs that the pattern `url` matches, or that are directly below what it matches.
+    /// An error is the reason why a pattern that begins like locked URLs matches none.
+    fn matching_urls(
+        &self,
+        url: &UrlPattern<'_>,
+        local: &str,
+        there: bool,
+    ) -> Result<Vec<String>, &'static str> {
+        let pattern = [&[local], url.rest.as_slice()].concat().join(PLACEHOLDER);
+        let below = self.urls.urls.range(local.to_owned()..);
+        let begin_alike = below
+            .take_while(|(name, _)| name.starts_with(local))
+            .filter(|(_, locked)| there || same_scheme(locked, url.head));
+        let mut matching = Vec::new();
+        let mut has_any = false;
+        let mut has_deeper = false;
+        for (name, locked) in begin_alike {
+            has_any = true;
+            match reach(name, &pattern) {
+                Some(0 | 1) => matching.push(locked.clone()),
+                Some(_) => has_deeper = true,
+                None => {}
+            }
+        }
+        if matching.is_empty() && has_deeper {
+            return Err(FOLDER);
+        }
+        if matching.is_empty() && has_any {
+            return Err("the lock has URLs with this beginning, but none that it can match");
+        }
+        Ok(matching)
+    }
+
+    /// The new URL of `local`: its URL at the file server or, if it is there already (`there`), its
+    /// upstream URL. `None` if there is no file server.
     fn moved(&self, local: &str, there: bool) -> Option<String> {
         if !there {
             return self
@@ -149,11 +144,14 @@ impl ReferenceIndex {
     }
 }
 
-/// Stands for a placeholder in a pattern.
+/// The reason to leave the URL of a folder: a program adds the rest.
+const FOLDER: &str = "it is a folder of locked files, and the rest of the URL is added elsewhere";
+
+/// A byte that represents a placeholder in a pattern, because no URL contains it.
 const PLACEHOLDER: &str = "\0";
 
-/// How many components `name` has below what `pattern` can become; `None` where it cannot become
-/// the beginning of `name`. A placeholder stands for something within one component.
+/// The number of path components that `name` has after those that match `pattern`. `None` if they
+/// do not match. A placeholder matches within one component.
 fn reach(name: &str, pattern: &str) -> Option<usize> {
     let mut components = name.split('/');
     for pattern in pattern.trim_end_matches('/').split('/') {
@@ -162,8 +160,8 @@ fn reach(name: &str, pattern: &str) -> Option<usize> {
     Some(components.count())
 }
 
-/// Whether `component` has the literal parts of `pattern` in their order, and begins and ends as it
-/// does.
+/// Whether `component` matches `pattern`: it has the literal parts in their order, and the same
+/// beginning and end.
 fn fits(component: &str, pattern: &str) -> bool {
     let Some((first, others)) = pattern.split_once(PLACEHOLDER) else {
         return component == pattern;
@@ -174,6 +172,11 @@ fn fits(component: &str, pattern: &str) -> bool {
         rest = rest.and_then(|rest| Some(rest.split_once(literal)?.1));
     }
     rest.is_some_and(|rest| rest.ends_with(last))
+}
+
+/// Whether locked files are in the folder `local`.
+fn is_folder(local: &str, folders: &BTreeSet<String>) -> bool {
+    local.contains('/') && folders.contains(local.trim_end_matches('/'))
 }
 
 fn same_scheme(one: &str, other: &str) -> bool {

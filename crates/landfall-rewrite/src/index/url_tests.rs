@@ -72,7 +72,9 @@ fn a_placeholder_stands_for_something_within_one_component() {
 
 #[test]
 fn a_url_that_may_become_anything_is_left() {
-    let below = Err("locked files stand below this; what is put after it is not seen".to_owned());
+    let below = Err(
+        "it is a folder of locked files, and the rest of the URL is added elsewhere".to_owned(),
+    );
     for url in [
         "https://github.com/*",
         "https://github.com/*/plugins",
@@ -81,7 +83,7 @@ fn a_url_that_may_become_anything_is_left() {
     ] {
         assert_eq!(say(url), below, "{url}");
     }
-    let none = Err("the lock has URLs that begin so, but none that this can become".to_owned());
+    let none = Err("the lock has URLs with this beginning, but none that it can match".to_owned());
     for url in [
         "https://github.com/*/releases",
         "https://github.com/*/*/archive/*.tgz",

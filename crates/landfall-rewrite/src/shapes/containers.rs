@@ -1,10 +1,10 @@
-//! Containers of pods, workflows and Compose: their `image` without a tag means `latest`.
+//! Containers of pods, workflows and Compose: an `image` without a tag means `latest`.
 
-use crate::role::Role;
-use crate::walk::{Members, Shape, Surroundings};
-use crate::yaml::Node;
+use crate::role::ReferenceRole;
+use crate::walk::{MappingContext, NodeContext, ReferenceShape};
+use crate::yaml::YamlNode;
 
-/// Keys of lists whose items are containers, or are treated as such by what reads them.
+/// Keys of lists whose items are containers, or are treated like containers.
 const LISTS: [&str; 5] = [
     "containers",
     "initContainers",
@@ -14,26 +14,33 @@ const LISTS: [&str; 5] = [
 ];
 /// Keys of mappings that are containers (Argo Workflows).
 const SINGLE: [&str; 2] = ["container", "script"];
-/// Key of a mapping whose values are containers (Compose).
+/// The key of a mapping whose values are containers (Compose).
 const SERVICES: &str = "services";
 
-pub(super) struct Containers;
+pub(super) struct ContainerShape;
 
-impl Shape for Containers {
-    fn entry<'s>(&self, members: &Members<'s>, value: &'s Node<'s>, below: &mut Surroundings<'s>) {
+impl ReferenceShape for ContainerShape {
+    fn entry<'s>(
+        &self,
+        members: &MappingContext<'s>,
+        value: &'s YamlNode<'s>,
+        below: &mut NodeContext<'s>,
+    ) {
         let around = &members.around;
         match value {
-            Node::Scalar(_) => match below.key {
-                Some("image") if around.container => below.role = Role::Container,
+            YamlNode::Scalar(_) => match below.key {
+                Some("image") if around.container => below.role = ReferenceRole::Container,
                 // the image of an image volume
-                Some("reference") if around.key == Some("image") => below.role = Role::Container,
+                Some("reference") if around.key == Some("image") => {
+                    below.role = ReferenceRole::Container
+                }
                 _ => {}
             },
             _ => below.container = is_container(below.key, around.key, around.container),
         }
     }
 
-    fn items<'s>(&self, list: &Surroundings<'s>, below: &mut Surroundings<'s>) {
+    fn items<'s>(&self, list: &NodeContext<'s>, below: &mut NodeContext<'s>) {
         below.container = list.key.is_some_and(is_list_of_containers);
     }
 }
@@ -43,8 +50,8 @@ pub(crate) fn is_list_of_containers(key: &str) -> bool {
     LISTS.contains(&key)
 }
 
-/// Whether the mapping under `key` is a container. It is in a mapping under `above`, which may be
-/// one itself.
+/// Whether the mapping under `key` is a container. The mapping that contains it is under `above`,
+/// and may be a container itself.
 pub(crate) fn is_container(key: Option<&str>, above: Option<&str>, in_container: bool) -> bool {
     above == Some(SERVICES) || key.is_some_and(|key| SINGLE.contains(&key) && !in_container)
 }

@@ -1,28 +1,33 @@
-//! Texts in base64, gzipped or not: data of Secrets, `write_files` of cloud-init, data URLs of
+//! Base64 texts, gzipped or not: data of Secrets, `write_files` of cloud-init, data URLs of
 //! Ignition.
 
 use crate::base64_text::Base64Style;
-use crate::edit::Edit;
+use crate::edit::TextEdit;
 use crate::gzip;
-use crate::occurrence::{Meaning, Occurrence};
-use crate::role::Role;
+use crate::occurrence::{Occurrence, ReferenceMeaning};
+use crate::role::ReferenceRole;
 use crate::scan_result::ScanResult;
-use crate::scanner::Scanner;
-use crate::syntax::Syntax;
-use crate::walk::{Members, Shape, Surroundings};
-use crate::yaml::{Node, value};
+use crate::scanner::ReferenceScanner;
+use crate::syntax::TextSyntax;
+use crate::walk::{MappingContext, NodeContext, ReferenceShape};
+use crate::yaml::{YamlNode, scalar_of};
 
-/// Keys of machines' user data, which may be base64.
+/// Keys of the user data of machines, which may be base64.
 const USER_DATA: [&str; 4] = ["userData", "user_data", "UserData", "customData"];
 
-pub(super) struct Encoded;
+pub(super) struct EncodedShape;
 
-impl Shape for Encoded {
-    fn entry<'s>(&self, members: &Members<'s>, _value: &'s Node<'s>, below: &mut Surroundings<'s>) {
+impl ReferenceShape for EncodedShape {
+    fn entry<'s>(
+        &self,
+        members: &MappingContext<'s>,
+        _value: &'s YamlNode<'s>,
+        below: &mut NodeContext<'s>,
+    ) {
         below.encoded |= match below.key {
             Some("data") => members.kind == "Secret",
             Some("binaryData") => true,
-            Some("content") => value(members.entries, "encoding")
+            Some("content") => scalar_of(members.entries, "encoding")
                 .is_some_and(|encoding| encoding.contains("64") || encoding.starts_with("gz")),
             Some(key) => USER_DATA.contains(&key),
             None => false,
@@ -31,7 +36,7 @@ impl Shape for Encoded {
 
     fn decode(
         &self,
-        scanner: &Scanner<'_>,
+        scanner: &ReferenceScanner<'_>,
         value: &str,
         encoded: bool,
         depth: usize,
@@ -40,8 +45,8 @@ impl Shape for Encoded {
     }
 }
 
-/// What is in the text that `value` is the base64 of; `None` where it is not base64 of a text.
-fn scan(scanner: &Scanner<'_>, value: &str, depth: usize) -> Option<ScanResult> {
+/// Scans the text that `value` encodes. `None` if it is not the base64 of a text.
+fn scan(scanner: &ReferenceScanner<'_>, value: &str, depth: usize) -> Option<ScanResult> {
     let start = match value.split_once(";base64,") {
         Some((head, _)) if value.starts_with("data:") => head.len() + ";base64,".len(),
         _ => value.len() - value.trim_start().len(),
@@ -71,16 +76,16 @@ fn scan(scanner: &Scanner<'_>, value: &str, depth: usize) -> Option<ScanResult> 
         });
     }
     let mut inner = scanner
-        .scan(&text, Syntax::Document, depth + 1)
+        .scan(&text, TextSyntax::Document, depth + 1)
         .with_lines(&text);
     let new = inner.apply(&text);
-    let encode = |new: String| -> Option<Edit> {
+    let encode = |new: String| -> Option<TextEdit> {
         let bytes = if zipped {
             gzip::compress(new.as_bytes()).ok()?
         } else {
             new.into_bytes()
         };
-        Some(Edit {
+        Some(TextEdit {
             span: start..start + written.len(),
             bytes: base64.encode(&bytes),
         })
@@ -104,8 +109,8 @@ fn scan(scanner: &Scanner<'_>, value: &str, depth: usize) -> Option<ScanResult> 
     Some(inner)
 }
 
-/// The occurrence that reports encoded content nested too deep to be read.
+/// The occurrence that reports content in too many layers of encoding.
 fn too_deep(limit: usize) -> Occurrence {
-    let why = format!("base64 within more than {limit} other texts is not looked into");
-    Occurrence::new(0, "", Role::Value, Meaning::Left { why })
+    let why = format!("base64 within more than {limit} other texts is not read");
+    Occurrence::new(0, "", ReferenceRole::Value, ReferenceMeaning::Left { why })
 }

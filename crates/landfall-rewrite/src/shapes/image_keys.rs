@@ -1,27 +1,27 @@
-//! Keys that are named after an image: `image`, `sandboxImage`.
+//! Keys whose name ends in `image`: `image`, `sandboxImage`.
 
-use crate::role::Role;
-use crate::walk::{Members, Shape, Surroundings};
-use crate::yaml::Node;
+use crate::role::ReferenceRole;
+use crate::walk::{MappingContext, NodeContext, ReferenceShape};
+use crate::yaml::YamlNode;
 
-pub(super) struct ImageKeys;
+pub(super) struct ImageKeyShape;
 
-impl Shape for ImageKeys {
+impl ReferenceShape for ImageKeyShape {
     fn entry<'s>(
         &self,
-        _members: &Members<'s>,
-        _value: &'s Node<'s>,
-        below: &mut Surroundings<'s>,
+        _members: &MappingContext<'s>,
+        _value: &'s YamlNode<'s>,
+        below: &mut NodeContext<'s>,
     ) {
-        if below.role == Role::Value && below.key.is_some_and(is_image_key) {
-            below.role = Role::Image;
+        if below.role == ReferenceRole::Value && below.key.is_some_and(is_image_key) {
+            below.role = ReferenceRole::Image;
         }
     }
 }
 
-/// Whether `key` ends in `image`.
 fn is_image_key(key: &str) -> bool {
-    let (key, word) = (key.as_bytes(), b"image");
+    let key = key.as_bytes();
+    let word = b"image";
     key.len()
         .checked_sub(word.len())
         .is_some_and(|start| key[start..].eq_ignore_ascii_case(word))

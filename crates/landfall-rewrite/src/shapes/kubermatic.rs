@@ -1,20 +1,20 @@
-//! `dockerRepository` of Kubermatic (KKP): a repository whose tag is the version of what reads it.
+//! `dockerRepository` of Kubermatic (KKP): a repository whose tag is KKP's own version.
 
-use crate::role::Role;
-use crate::walk::{Members, Shape, Surroundings};
-use crate::yaml::Node;
+use crate::role::ReferenceRole;
+use crate::walk::{MappingContext, NodeContext, ReferenceShape};
+use crate::yaml::YamlNode;
 
-pub(super) struct Kubermatic;
+pub(super) struct KubermaticShape;
 
-impl Shape for Kubermatic {
+impl ReferenceShape for KubermaticShape {
     fn entry<'s>(
         &self,
-        _members: &Members<'s>,
-        _value: &'s Node<'s>,
-        below: &mut Surroundings<'s>,
+        _members: &MappingContext<'s>,
+        _value: &'s YamlNode<'s>,
+        below: &mut NodeContext<'s>,
     ) {
         if below.key == Some("dockerRepository") {
-            below.role = Role::Repository;
+            below.role = ReferenceRole::Repository;
         }
     }
 }

@@ -1,38 +1,35 @@
-//! The `images` transformer of a kustomization: `name` is what the bases call the image, and no
-//! reference.
+//! The `images` transformer of a kustomization, whose `name` must match the image in the bases and
+//! is not itself a reference to change.
 
-use crate::index::Lookup;
-use crate::occurrence::Meaning;
-use crate::role::Role;
-use crate::walk::{Collector, Members, Shape};
-use crate::yaml::member;
+use crate::index::ReferenceLookup;
+use crate::occurrence::ReferenceMeaning;
+use crate::role::ReferenceRole;
+use crate::walk::{MappingContext, OccurrenceCollector, ReferenceShape};
+use crate::yaml::{position_of, value_of};
 
-pub(super) struct Kustomize;
+pub(super) struct KustomizeShape;
 
-impl Shape for Kustomize {
+impl ReferenceShape for KustomizeShape {
     fn references<'s>(
         &self,
-        collector: &mut Collector<'_, 's>,
-        members: &Members<'s>,
+        collector: &mut OccurrenceCollector<'_, 's>,
+        members: &MappingContext<'s>,
         _taken: &[usize],
     ) -> Vec<usize> {
-        let Members {
+        let MappingContext {
             entries, around, ..
         } = members;
         if around.above != Some("images") || around.key.is_some() {
             return Vec::new();
         }
-        let has = |name: &str| member(entries, name).is_some();
-        let Some(at) = entries
-            .iter()
-            .position(|(key, _)| key.scalar().is_some_and(|key| key.value == "name"))
-        else {
+        let has = |name: &str| value_of(entries, name).is_some();
+        let Some(at) = position_of(entries, "name") else {
             return Vec::new();
         };
         if !(has("newName") || has("newTag") || has("digest")) {
             return Vec::new();
         }
-        let name = &entries[at].1;
+        let name = &entries[at].value;
         let text = name
             .scalar()
             .map(|scalar| &*scalar.value)
@@ -40,10 +37,21 @@ impl Shape for Kustomize {
         let lookup = collector
             .settings
             .index
-            .lookup(text, Role::Repository, false);
-        if !has("newName") && !matches!(lookup, Lookup::Unknown | Lookup::Settled(_)) {
-            let why = "kustomize finds images of the bases by this name; rewrite what `kustomize build` prints";
-            collector.add(name, text, Role::Repository, Meaning::left(why));
+            .lookup(text, ReferenceRole::Repository, false);
+        if !has("newName")
+            && !matches!(
+                lookup,
+                ReferenceLookup::Unknown | ReferenceLookup::Settled(_)
+            )
+        {
+            let why = "kustomize finds images of the bases by this name; \
+                       rewrite the output of `kustomize build`";
+            collector.add(
+                name,
+                text,
+                ReferenceRole::Repository,
+                ReferenceMeaning::left(why),
+            );
         }
         vec![at]
     }

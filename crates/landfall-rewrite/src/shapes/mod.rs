@@ -1,6 +1,6 @@
-//! The table of shapes of references in documents: one file and one row each.
+//! The table of the shapes in which documents write references: one file and one row each.
 //!
-//! The walk knows the shapes by this table alone. A value that is a reference as a whole, and texts
+//! The walk finds the shapes in this table only. A value that is a reference as a whole, and texts
 //! within values, need no shape.
 
 mod containers;
@@ -14,21 +14,21 @@ mod secrets;
 mod split;
 mod suffixed;
 
-use super::walk::Shape;
+use super::walk::ReferenceShape;
 
 pub(super) use containers::{is_container, is_list_of_containers};
 pub(super) use not_references::is_our_own;
 
-/// Every shape. Where several claim the entries of a mapping, or a value, the first one gets them.
-pub(super) const SHAPES: &[&dyn Shape] = &[
-    &not_references::NotReferences,
-    &kustomize::Kustomize,
-    &prefix::Prefix,
-    &suffixed::SuffixedRepository,
-    &split::Split,
-    &containers::Containers,
-    &kubermatic::Kubermatic,
-    &image_keys::ImageKeys,
-    &secrets::Secrets,
-    &encoded::Encoded,
+/// Every shape. If several claim an entry of a mapping or a value, the first one gets it.
+pub(super) const SHAPES: &[&dyn ReferenceShape] = &[
+    &not_references::NonReferenceShape,
+    &kustomize::KustomizeShape,
+    &prefix::PrefixShape,
+    &suffixed::SuffixedShape,
+    &split::SplitShape,
+    &containers::ContainerShape,
+    &kubermatic::KubermaticShape,
+    &image_keys::ImageKeyShape,
+    &secrets::SecretShape,
+    &encoded::EncodedShape,
 ];

@@ -1,19 +1,18 @@
-//! What only looks like a reference, or must not be changed where it stands: it is reported, and
-//! left.
+//! Values that only look like references or must not be changed: they are reported and left.
 
 use crate::text::{CRD_SCHEMA, MIRROR_SET};
-use crate::walk::{Members, Shape, Surroundings};
-use crate::yaml::{Entry, Node, member, value};
+use crate::walk::{MappingContext, NodeContext, ReferenceShape};
+use crate::yaml::{YamlEntry, YamlMapping, YamlNode, YamlSequence, scalar_of, value_of};
 
-pub(super) struct NotReferences;
+pub(super) struct NonReferenceShape;
 
-impl Shape for NotReferences {
-    fn skips(&self, root: &Node<'_>) -> bool {
+impl ReferenceShape for NonReferenceShape {
+    fn skips(&self, root: &YamlNode<'_>) -> bool {
         is_our_own(root)
     }
 
-    fn keeps(&self, members: &Members<'_>) -> Option<&'static str> {
-        let has = |key: &str| member(members.entries, key).is_some();
+    fn keeps(&self, members: &MappingContext<'_>) -> Option<&'static str> {
+        let has = |key: &str| value_of(members.entries, key).is_some();
         match members.kind {
             "CustomResourceDefinition" => Some(CRD_SCHEMA),
             "ImageStreamTag" | "ImageStream" | "ImageStreamImage" | "ImageStreamMapping"
@@ -21,48 +20,60 @@ impl Shape for NotReferences {
             {
                 Some("it is the name of an OpenShift image stream")
             }
-            _ => value(members.entries, "$schema")
+            _ => scalar_of(members.entries, "$schema")
                 .filter(|_| has("properties"))
-                .map(|_| "it stands in a JSON schema"),
+                .map(|_| "it is in a JSON schema"),
         }
     }
 
-    fn entry<'s>(&self, members: &Members<'s>, _value: &'s Node<'s>, below: &mut Surroundings<'s>) {
+    fn entry<'s>(
+        &self,
+        members: &MappingContext<'s>,
+        _value: &'s YamlNode<'s>,
+        below: &mut NodeContext<'s>,
+    ) {
         if let (Some(key), None) = (below.key, below.keep) {
-            below.keep = why_kept(key, members.around.key, members.entries);
+            below.keep = reason_to_keep(key, members.around.key, members.entries);
         }
     }
 }
 
-/// Whether a document is a manifest, lock, site or other input of landfall: these name things as
-/// upstream does, and must continue to.
-pub(crate) fn is_our_own(root: &Node<'_>) -> bool {
-    let Node::Mapping(entries, _) = root else {
+/// Whether a document is a manifest, lock, site or other input of landfall. These use upstream
+/// names on purpose.
+pub(crate) fn is_our_own(root: &YamlNode<'_>) -> bool {
+    let YamlNode::Mapping(YamlMapping { entries, .. }) = root else {
         return false;
     };
-    let lock = || {
-        let Some(Node::Sequence(items, _)) =
-            member(entries, "images").or_else(|| member(entries, "files"))
-        else {
-            return false;
-        };
-        let Some(Node::Mapping(item, _)) = items.first() else {
-            return false;
-        };
-        ["name", "digest", "size"]
-            .iter()
-            .all(|key| value(item, key).is_some())
-    };
-    value(entries, "apiVersion").is_some_and(|value| value.starts_with("landfall/"))
-        || (member(entries, "version").is_some() && lock())
+    scalar_of(entries, "apiVersion").is_some_and(|value| value.starts_with("landfall/"))
+        || is_lock(entries)
 }
 
-/// Why nothing under `key` of a mapping with `entries`, itself under `above`, may be changed, if
-/// so.
-fn why_kept(key: &str, above: Option<&str>, entries: &[Entry<'_>]) -> Option<&'static str> {
+/// Whether the root of a document has these entries of a lock, which has no `apiVersion`.
+fn is_lock(entries: &[YamlEntry<'_>]) -> bool {
+    let items = value_of(entries, "images").or_else(|| value_of(entries, "files"));
+    let Some(YamlNode::Sequence(YamlSequence { items, .. })) = items else {
+        return false;
+    };
+    let Some(YamlNode::Mapping(item)) = items.first() else {
+        return false;
+    };
+    let keys = ["name", "digest", "size"];
+    value_of(entries, "version").is_some()
+        && keys
+            .iter()
+            .all(|key| scalar_of(&item.entries, key).is_some())
+}
+
+/// The reason why nothing under `key` in a mapping with `entries`, which is under `above`, may be
+/// changed.
+fn reason_to_keep(
+    key: &str,
+    above: Option<&str>,
+    entries: &[YamlEntry<'_>],
+) -> Option<&'static str> {
     match (key, above) {
         ("openAPIV3Schema", _) => Some(CRD_SCHEMA),
-        // a checksum in an annotation guards it (Knative)
+        // Knative's webhook refuses the ConfigMap if the checksum does not match
         ("_example", Some("data")) => {
             Some("it is an example that an annotation has the checksum of")
         }
@@ -73,7 +84,7 @@ fn why_kept(key: &str, above: Option<&str>, entries: &[Entry<'_>]) -> Option<&'s
             | "repositoryDigestMirrors",
             _,
         ) => Some(MIRROR_SET),
-        ("source", _) if member(entries, "mirrors").is_some() => Some(MIRROR_SET),
+        ("source", _) if value_of(entries, "mirrors").is_some() => Some(MIRROR_SET),
         _ => None,
     }
 }

@@ -1,18 +1,18 @@
 //! Prefixes that several references share: kubeadm's `imageRepository`, `global.imageRegistry`,
 //! Istio's `hub`, `overwriteRegistry`.
 
-use crate::edit::Edit;
-use crate::index::{Lookup, ReferenceIndex, Replacement};
-use crate::occurrence::{Meaning, Occurrence};
-use crate::reference_parts::Part;
-use crate::role::Role;
+use crate::edit::TextEdit;
+use crate::index::{ReferenceIndex, ReferenceLookup, ReferenceReplacement};
+use crate::occurrence::{Occurrence, ReferenceMeaning};
+use crate::reference_parts::PartKind;
+use crate::role::ReferenceRole;
 use crate::split_reference::SplitReference;
-use crate::walk::{Collector, Members, Shape};
-use crate::yaml::{Document, Entry, Scalar, value};
+use crate::walk::{MappingContext, OccurrenceCollector, ReferenceShape};
+use crate::yaml::{YamlDocument, YamlEntry, YamlScalar, position_of, scalar_of};
 use landfall_model::Destination;
 
-/// What kubeadm appends to `imageRepository`, without CoreDNS, which is special (kubernetes,
-/// cmd/kubeadm/app/images).
+/// The names that kubeadm appends to `imageRepository` (kubernetes, cmd/kubeadm/app/images).
+/// CoreDNS is not among them, because its name depends on the registry.
 const KUBEADM: [&str; 6] = [
     "kube-apiserver",
     "kube-controller-manager",
@@ -22,17 +22,17 @@ const KUBEADM: [&str; 6] = [
     "etcd",
 ];
 
-pub(super) struct Prefix;
+pub(super) struct PrefixShape;
 
-impl Shape for Prefix {
+impl ReferenceShape for PrefixShape {
     fn references<'s>(
         &self,
-        collector: &mut Collector<'_, 's>,
-        members: &Members<'s>,
+        collector: &mut OccurrenceCollector<'_, 's>,
+        members: &MappingContext<'s>,
         taken: &[usize],
     ) -> Vec<usize> {
         let mut found = in_two_parts(collector, members);
-        for (at, (key, node)) in members
+        for (at, YamlEntry { key, value: node }) in members
             .entries
             .iter()
             .enumerate()
@@ -55,39 +55,40 @@ impl Shape for Prefix {
     }
 }
 
-/// `defaultImageRegistry` and `defaultImageRepository`: a prefix in two parts (Strimzi). Returns
-/// where they stand, if it is known.
-fn in_two_parts<'s>(collector: &mut Collector<'_, 's>, members: &Members<'s>) -> Vec<usize> {
-    let find = |name: &str| {
-        let is_it = |(key, _): &Entry<'_>| key.scalar().is_some_and(|key| key.value == name);
-        let at = members.entries.iter().position(is_it)?;
-        Some((at, members.entries[at].1.scalar()?)).filter(|(_, scalar)| scalar.text().is_some())
-    };
-    let (Some((first, registry)), Some((second, repository))) =
-        (find("defaultImageRegistry"), find("defaultImageRepository"))
-    else {
+/// Collects a prefix in two parts: `defaultImageRegistry` and `defaultImageRepository` (Strimzi).
+/// Returns the positions of the entries, if the prefix is known.
+fn in_two_parts<'s>(
+    collector: &mut OccurrenceCollector<'_, 's>,
+    members: &MappingContext<'s>,
+) -> Vec<usize> {
+    let entries = members.entries;
+    let (Some((first, registry)), Some((second, repository))) = (
+        text_entry(entries, "defaultImageRegistry"),
+        text_entry(entries, "defaultImageRepository"),
+    ) else {
         return Vec::new();
     };
     let text = format!("{}/{}", registry.value.trim(), repository.value.trim());
-    let occurrence = |meaning| Occurrence::new(registry.span.start, &*text, Role::Prefix, meaning);
+    let occurrence =
+        |meaning| Occurrence::new(registry.span.start, &*text, ReferenceRole::Prefix, meaning);
     let meaning = match collector.settings.index.lookup_prefix(&text, &[]) {
-        Lookup::Unknown => return Vec::new(),
-        Lookup::Settled(item) => Meaning::Settled { item },
-        Lookup::Left(why) => Meaning::Left { why },
-        Lookup::Known(_)
+        ReferenceLookup::Unknown => return Vec::new(),
+        ReferenceLookup::Settled(item) => ReferenceMeaning::Settled { item },
+        ReferenceLookup::Left(why) => ReferenceMeaning::Left { why },
+        ReferenceLookup::Known(_)
             if [registry, repository]
                 .iter()
                 .any(|part| collector.document.is_shared(part)) =>
         {
-            Meaning::left("it is shared with other places by an anchor")
+            ReferenceMeaning::left("other values share it by an anchor")
         }
-        Lookup::Known(replacement) => match replacement
+        ReferenceLookup::Known(replacement) => match replacement
             .to
             .clone()
             .filter(|to| !to.repository.is_empty())
         {
             Some(to) => {
-                let meaning = Meaning::Known {
+                let meaning = ReferenceMeaning::Known {
                     item: replacement.item,
                     to: to.to_string(),
                     reaches: vec![],
@@ -95,28 +96,40 @@ fn in_two_parts<'s>(collector: &mut Collector<'_, 's>, members: &Members<'s>) ->
                 let parts = vec![(registry, to.registry), (repository, to.repository)];
                 match collector.add_in_parts(occurrence(meaning), parts) {
                     Ok(()) => return vec![first, second],
-                    Err(why) => Meaning::left(why),
+                    Err(why) => ReferenceMeaning::left(why),
                 }
             }
-            None => Meaning::left(
-                "it goes to a registry without a path, which cannot be written in two parts",
+            None => ReferenceMeaning::left(
+                "its destination is a registry without a path, which cannot be written in two parts",
             ),
         },
     };
-    collector.add(&members.entries[first].1, &text, Role::Prefix, meaning);
+    collector.add(
+        &members.entries[first].value,
+        &text,
+        ReferenceRole::Prefix,
+        meaning,
+    );
     vec![first, second]
 }
 
-/// What the prefix `text` under `key` means; unknown where the key is not that of a prefix, and
-/// where `is_part` says that it belongs to one reference alone.
+/// The position and the value of the entry `key`, if the value is a text.
+fn text_entry<'s>(entries: &'s [YamlEntry<'s>], key: &str) -> Option<(usize, &'s YamlScalar<'s>)> {
+    let at = position_of(entries, key)?;
+    let scalar = entries[at].value.scalar()?;
+    scalar.text().is_some().then_some((at, scalar))
+}
+
+/// Looks up the prefix `text` under `key`. It is unknown if the key is not that of a prefix, or if
+/// `is_part` says that it belongs to one reference only.
 fn lookup(
     index: &ReferenceIndex,
-    members: &Members<'_>,
+    members: &MappingContext<'_>,
     key: &str,
     text: &str,
     is_part: impl Fn() -> bool,
-) -> Lookup {
-    let Members {
+) -> ReferenceLookup {
+    let MappingContext {
         entries, around, ..
     } = members;
     match key {
@@ -127,34 +140,34 @@ fn lookup(
             } else {
                 "etcd"
             };
-            component(index, text, name, value(entries, "imageTag"))
+            component(index, text, name, scalar_of(entries, "imageTag"))
         }
-        "imageRepository" if value(entries, "imageTag").is_none() => cluster(index, text),
+        "imageRepository" if scalar_of(entries, "imageTag").is_none() => cluster(index, text),
         "imageRegistry" | "overwriteRegistry" | "hub" | "image-registry" | "imageHub"
             if !has_repository(entries) && !is_part() =>
         {
             index.lookup_prefix(text, &[])
         }
-        _ => Lookup::Unknown,
+        _ => ReferenceLookup::Unknown,
     }
 }
 
-/// The occurrence of the prefix `text`, the value of `scalar`; `None` where it is unknown.
-fn occurrence(scalar: &Scalar<'_>, text: &str, lookup: Lookup) -> Option<Occurrence> {
-    let occurrence = |meaning| Occurrence::new(0, text, Role::Prefix, meaning);
+/// The occurrence of the prefix `text`, the value of `scalar`. `None` if it is unknown.
+fn occurrence(scalar: &YamlScalar<'_>, text: &str, lookup: ReferenceLookup) -> Option<Occurrence> {
+    let occurrence = |meaning| Occurrence::new(0, text, ReferenceRole::Prefix, meaning);
     Some(match lookup {
-        Lookup::Unknown => return None,
-        Lookup::Settled(item) => occurrence(Meaning::Settled { item }),
-        Lookup::Left(why) => occurrence(Meaning::Left { why }),
-        Lookup::Known(replacement) => {
+        ReferenceLookup::Unknown => return None,
+        ReferenceLookup::Settled(item) => occurrence(ReferenceMeaning::Settled { item }),
+        ReferenceLookup::Left(why) => occurrence(ReferenceMeaning::Left { why }),
+        ReferenceLookup::Known(replacement) => {
             let slash = if text.ends_with('/') { "/" } else { "" };
             let to = format!("{}{slash}", base(&replacement));
             let start = scalar.value.len() - scalar.value.trim_start().len();
-            let edits = vec![Edit {
+            let edits = vec![TextEdit {
                 span: start..start + text.len(),
                 bytes: to.clone(),
             }];
-            let meaning = Meaning::Known {
+            let meaning = ReferenceMeaning::Known {
                 item: replacement.item,
                 to,
                 reaches: vec![],
@@ -167,35 +180,39 @@ fn occurrence(scalar: &Scalar<'_>, text: &str, lookup: Lookup) -> Option<Occurre
     })
 }
 
-fn add<'s>(collector: &mut Collector<'_, 's>, scalar: &'s Scalar<'s>, mut occurrence: Occurrence) {
+fn add<'s>(
+    collector: &mut OccurrenceCollector<'_, 's>,
+    scalar: &'s YamlScalar<'s>,
+    mut occurrence: Occurrence,
+) {
     if collector.document.is_shared(scalar) && occurrence.is_change() {
-        occurrence.leave("it is shared with other places by an anchor");
+        occurrence.leave("other values share it by an anchor");
     }
     collector.add_in_value(scalar, vec![occurrence], None);
 }
 
-/// Whether the entry `at` is the registry of a reference in parts.
-fn is_part<'s>(at: usize, members: &Members<'s>, document: &'s Document<'s>) -> bool {
-    let Members {
+/// Whether the entry `at` is the registry of a split reference.
+fn is_part<'s>(at: usize, members: &MappingContext<'s>, document: &'s YamlDocument<'s>) -> bool {
+    let MappingContext {
         entries, around, ..
     } = members;
     let references = SplitReference::all(entries, around.key, document);
     references
         .iter()
-        .any(|(group, _)| group.get(&Part::Registry) == Some(&at))
+        .any(|(group, _)| group.get(&PartKind::Registry) == Some(&at))
 }
 
-/// Whether a repository stands beside it, so that the two are a reference in parts.
-fn has_repository(entries: &[Entry<'_>]) -> bool {
+/// Whether the mapping also has a repository, so that the two are a split reference.
+fn has_repository(entries: &[YamlEntry<'_>]) -> bool {
     let mut keys = entries
         .iter()
-        .filter_map(|(key, _)| key.scalar())
+        .filter_map(|YamlEntry { key, .. }| key.scalar())
         .map(|key| key.value.to_ascii_lowercase());
     keys.any(|key| key.ends_with("repository") || key.ends_with("repo"))
 }
 
-/// The destination of `replacement`, without a slash at its end.
-fn base(replacement: &Replacement) -> String {
+/// The destination of `replacement`, without a trailing slash.
+fn base(replacement: &ReferenceReplacement) -> String {
     let to = replacement
         .to
         .as_ref()
@@ -204,35 +221,35 @@ fn base(replacement: &Replacement) -> String {
     to.trim_end_matches('/').to_owned()
 }
 
-/// The registry of a whole cluster. kubeadm asks for `<registry>/coredns` where the registry is not
-/// its own.
-fn cluster(index: &ReferenceIndex, text: &str) -> Lookup {
+/// Looks up the registry of a whole cluster. kubeadm pulls `<registry>/coredns` from any registry
+/// but its own, where it is `coredns/coredns`.
+fn cluster(index: &ReferenceIndex, text: &str) -> ReferenceLookup {
     let lookup = match index.lookup_prefix(text, &KUBEADM) {
-        Lookup::Unknown => index.lookup_prefix(text, &[]),
+        ReferenceLookup::Unknown => index.lookup_prefix(text, &[]),
         lookup => lookup,
     };
-    let Lookup::Known(replacement) = &lookup else {
+    let ReferenceLookup::Known(replacement) = &lookup else {
         return lookup;
     };
     let to = format!("{}/coredns", base(replacement));
     let source = format!("{}/coredns/coredns", replacement.item);
     match index.goes_to(&source, &to) {
-        Some(false) => Lookup::Left(format!(
-            "kubeadm will ask for {to}, and {source} does not go there; add `{source}: [coredns/coredns, coredns]` \
-             to registry.paths"
+        Some(false) => ReferenceLookup::Left(format!(
+            "kubeadm will pull {to}, and {source} is not delivered there; \
+             add `{source}: [coredns/coredns, coredns]` to registry.paths"
         )),
         _ => lookup,
     }
 }
 
-/// The repository of one component, whose last path component is `name`.
-fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) -> Lookup {
+/// Looks up the repository of one component of a cluster, whose last path component is `name`.
+fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) -> ReferenceLookup {
     let whole = match tag {
         Some(tag) if !tag.is_empty() => format!("{}/{name}:{tag}", text.trim_end_matches('/')),
         _ => format!("{}/{name}", text.trim_end_matches('/')),
     };
-    let mut replacement = match index.lookup(&whole, Role::Repository, false) {
-        Lookup::Known(replacement) => replacement,
+    let mut replacement = match index.lookup(&whole, ReferenceRole::Repository, false) {
+        ReferenceLookup::Known(replacement) => replacement,
         lookup => return lookup,
     };
     let to = replacement
@@ -244,8 +261,8 @@ fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) 
         .strip_suffix(name)
         .and_then(|base| base.strip_suffix('/'))
     else {
-        return Lookup::Left(format!(
-            "{} goes to {to}, which does not end in /{name}",
+        return ReferenceLookup::Left(format!(
+            "the destination of {} is {to}, which does not end in /{name}",
             replacement.item
         ));
     };
@@ -254,5 +271,5 @@ fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) 
         registry: registry.into(),
         repository: repository.into(),
     });
-    Lookup::Known(replacement)
+    ReferenceLookup::Known(replacement)
 }

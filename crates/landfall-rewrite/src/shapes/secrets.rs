@@ -1,20 +1,25 @@
-//! Values of Secrets, so that a diff can mask them.
+//! Finds values of Secrets, so that a diff can mask them.
 
-use crate::walk::{Members, Shape, Surroundings};
-use crate::yaml::Node;
+use crate::walk::{MappingContext, NodeContext, ReferenceShape};
+use crate::yaml::YamlNode;
 
-pub(super) struct Secrets;
+pub(super) struct SecretShape;
 
-impl Shape for Secrets {
-    fn is_secret(&self, members: &Members<'_>) -> bool {
+impl ReferenceShape for SecretShape {
+    fn is_secret(&self, members: &MappingContext<'_>) -> bool {
         members.around.in_secrets || matches!(members.kind, "Secret" | "SecretList")
     }
 
-    fn entry<'s>(&self, members: &Members<'s>, _value: &'s Node<'s>, below: &mut Surroundings<'s>) {
+    fn entry<'s>(
+        &self,
+        members: &MappingContext<'s>,
+        _value: &'s YamlNode<'s>,
+        below: &mut NodeContext<'s>,
+    ) {
         let Some(key) = below.key else { return };
         below.secret |=
             self.is_secret(members) && matches!(key, "data" | "stringData" | "literals");
-        // items of a list have no kind of their own, nor has what kustomize makes Secrets of
+        // neither the items of a list nor the entries of kustomize's generator have a kind
         below.in_secrets |=
             key == "secretGenerator" || (members.kind == "SecretList" && key == "items");
     }

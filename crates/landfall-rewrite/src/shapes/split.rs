@@ -1,27 +1,27 @@
-//! References in parts, as Helm values have them: `registry`, `repository`, `tag` and `digest` as
-//! keys of one mapping, also with a shared beginning (`imageRepository`, `imageTag`) and in other
-//! words (`hub`, `sha`).
+//! Split references, which Helm values use: `registry`, `repository`, `tag` and `digest` as keys of
+//! one mapping, also with a common prefix (`imageRepository`, `imageTag`) or other names (`hub`,
+//! `sha`).
 
-use crate::index::{Lookup, Replacement};
+use crate::index::{ReferenceLookup, ReferenceReplacement};
 use crate::notation::{pin, replaced};
-use crate::occurrence::{Meaning, Occurrence};
-use crate::role::Role;
-use crate::settings::Settings;
-use crate::split_reference::{SplitReference, Value};
-use crate::walk::{Collector, Members, Shape, Surroundings};
-use crate::yaml::{Document, Node, Scalar};
+use crate::occurrence::{Occurrence, ReferenceMeaning};
+use crate::role::ReferenceRole;
+use crate::settings::ScanSettings;
+use crate::split_reference::{PartValue, SplitReference};
+use crate::walk::{MappingContext, NodeContext, OccurrenceCollector, ReferenceShape};
+use crate::yaml::{YamlDocument, YamlNode, YamlScalar};
 use landfall_model::{Destination, Digest, ImageRef, has_host};
 
-pub(super) struct Split;
+pub(super) struct SplitShape;
 
-impl Shape for Split {
+impl ReferenceShape for SplitShape {
     fn references<'s>(
         &self,
-        collector: &mut Collector<'_, 's>,
-        members: &Members<'s>,
+        collector: &mut OccurrenceCollector<'_, 's>,
+        members: &MappingContext<'s>,
         taken: &[usize],
     ) -> Vec<usize> {
-        let Members {
+        let MappingContext {
             entries, around, ..
         } = members;
         let mut found = Vec::new();
@@ -37,37 +37,39 @@ impl Shape for Split {
     }
 }
 
-/// Rewrites or leaves `reference`. Returns `false` where the lock has nothing like it and no
-/// registry stands in it, so that its parts may be something else.
+/// Rewrites or leaves `reference`. Returns `false` if the lock does not contain it and it has no
+/// registry, so that its parts may be something else.
 fn decide<'s>(
     reference: &SplitReference<'s>,
-    collector: &mut Collector<'_, 's>,
-    around: &Surroundings<'s>,
+    collector: &mut OccurrenceCollector<'_, 's>,
+    around: &NodeContext<'s>,
 ) -> bool {
     let settings = collector.settings;
-    let lookup = settings
-        .index
-        .lookup(&reference.whole, Role::Repository, settings.options.pin);
+    let lookup = settings.index.lookup(
+        &reference.whole,
+        ReferenceRole::Repository,
+        settings.options.pin,
+    );
     let meaning = match lookup {
-        Lookup::Unknown => match unknown(reference, settings, around) {
+        ReferenceLookup::Unknown => match unknown(reference, settings, around) {
             Some(meaning) => meaning,
-            // behind its registry, a name without a host means nothing of the lock
-            None => return reference.registry.is_some() && is_short(reference.repository.1),
+            // after its registry, a name without a host is not one of Docker Hub
+            None => return reference.registry.is_some() && is_short(reference.repository.text),
         },
-        Lookup::Settled(item) => Meaning::Settled { item },
-        Lookup::Left(why) => Meaning::Left { why },
-        Lookup::Known(_) if reference.merged => {
-            Meaning::left("a merged mapping (<<) may bring its registry or its tag")
+        ReferenceLookup::Settled(item) => ReferenceMeaning::Settled { item },
+        ReferenceLookup::Left(why) => ReferenceMeaning::Left { why },
+        ReferenceLookup::Known(_) if reference.merged => {
+            ReferenceMeaning::left("a merged mapping (<<) may supply its registry or its tag")
         }
-        Lookup::Known(replacement) => match rewrite(reference, collector, replacement) {
+        ReferenceLookup::Known(replacement) => match rewrite(reference, collector, replacement) {
             Ok(()) => return true,
-            Err(why) => Meaning::left(why),
+            Err(why) => ReferenceMeaning::left(why),
         },
     };
     collector.add(
-        reference.repository.0,
+        reference.repository.node,
         &reference.whole,
-        Role::Repository,
+        ReferenceRole::Repository,
         meaning,
     );
     true
@@ -78,30 +80,31 @@ fn is_short(text: &str) -> bool {
     !has_host(text) && text.parse::<ImageRef>().is_ok()
 }
 
-/// Writes `replacement` into the parts of `reference`, or says why that is impossible.
+/// Writes `replacement` into the parts of `reference`. An error is the reason why that is
+/// impossible.
 fn rewrite<'s>(
     reference: &SplitReference<'s>,
-    collector: &mut Collector<'_, 's>,
-    replacement: Replacement,
+    collector: &mut OccurrenceCollector<'_, 's>,
+    replacement: ReferenceReplacement,
 ) -> Result<(), &'static str> {
     let edits = edits(reference, &replacement, collector.document)?;
     let to = replaced(&reference.whole, &replacement);
-    let meaning = Meaning::Known {
+    let meaning = ReferenceMeaning::Known {
         item: replacement.item,
         to,
         reaches: vec![],
     };
-    let start = reference.repository.0.start();
-    let occurrence = Occurrence::new(start, &*reference.whole, Role::Repository, meaning);
+    let start = reference.repository.node.span().start;
+    let occurrence = Occurrence::new(start, &*reference.whole, ReferenceRole::Repository, meaning);
     collector.add_in_parts(occurrence, edits)
 }
 
-/// Each scalar that changes, and its new text.
+/// The scalars that change, each with its new text.
 fn edits<'s>(
     reference: &SplitReference<'s>,
-    replacement: &Replacement,
-    document: &Document<'_>,
-) -> Result<Vec<(&'s Scalar<'s>, String)>, &'static str> {
+    replacement: &ReferenceReplacement,
+    document: &YamlDocument<'_>,
+) -> Result<Vec<(&'s YamlScalar<'s>, String)>, &'static str> {
     let SplitReference {
         registry,
         repository,
@@ -110,14 +113,15 @@ fn edits<'s>(
         room,
         ..
     } = *reference;
-    let mut parts: Vec<(Value<'s>, String)> = Vec::new();
+    let mut parts: Vec<(PartValue<'s>, String)> = Vec::new();
     if let Some(to) = &replacement.to {
-        let pin = pin(repository.1);
+        let pin = pin(repository.text);
+        let name = &repository.text[..repository.text.len() - pin.len()];
         match registry {
-            Some((node, old)) => {
-                let slash = if old.ends_with('/') { "/" } else { "" };
-                let (host, path) = apart(to, old, &repository.1[..repository.1.len() - pin.len()]);
-                parts.push(((node, old), format!("{host}{slash}")));
+            Some(old) => {
+                let slash = if old.text.ends_with('/') { "/" } else { "" };
+                let (host, path) = split_destination(to, old.text, name);
+                parts.push((old, format!("{host}{slash}")));
                 parts.push((repository, format!("{path}{pin}")));
             }
             None => parts.push((repository, format!("{to}{pin}"))),
@@ -126,27 +130,30 @@ fn edits<'s>(
     let mut edits = Vec::new();
     if let Some(new) = &replacement.digest {
         match (digest, tag, room) {
-            (Some(value), ..) => parts.push((value, in_style_of(value.1, new))),
+            (Some(value), ..) => parts.push((value, in_style_of(value.text, new))),
             (None, Some(_), Some(room)) => edits.push((room, new.to_string())),
-            (None, Some(tag), None) => parts.push((tag, format!("{}@{new}", tag.1))),
+            (None, Some(tag), None) => parts.push((tag, format!("{}@{new}", tag.text))),
             (None, None, _) => {
-                let name = parts
-                    .pop()
-                    .map_or_else(|| repository.1.to_owned(), |(_, name)| name);
+                let name = match parts.pop() {
+                    Some((_, name)) => name,
+                    None => repository.text.to_owned(),
+                };
                 let name = name.split('@').next().unwrap_or_default();
                 parts.push((repository, format!("{name}@{new}")));
             }
         }
     }
-    for ((node, _), new) in parts.into_iter().filter(|((_, old), new)| old != new) {
-        edits.push((editable(node, document)?, new));
+    for (part, new) in parts {
+        if part.text != new {
+            edits.push((editable_scalar(part.node, document)?, new));
+        }
     }
     Ok(edits)
 }
 
-/// `to` in two parts, for a `registry` and a `repository`. Where the registry has a path, a
-/// repository of one component stays one: Istio takes an image with a slash for all of a reference.
-fn apart(to: &Destination, registry: &str, repository: &str) -> (String, String) {
+/// Splits `to` into a registry and a repository. If the old registry has a path, a repository of
+/// one component stays one, because Istio reads an image with a slash as a whole reference.
+fn split_destination(to: &Destination, registry: &str, repository: &str) -> (String, String) {
     if registry.trim_end_matches('/').contains('/')
         && let Some(path) = to.repository.strip_suffix(repository)
         && let Some(path) = path.strip_suffix('/')
@@ -156,12 +163,12 @@ fn apart(to: &Destination, registry: &str, repository: &str) -> (String, String)
     (to.registry.clone(), to.repository.clone())
 }
 
-/// What to say of a reference that the index does not know; `None` where that is nothing.
+/// The meaning of a reference that the index does not know. `None` if it is not reported.
 fn unknown(
     reference: &SplitReference<'_>,
-    settings: &Settings<'_>,
-    around: &Surroundings<'_>,
-) -> Option<Meaning> {
+    settings: &ScanSettings<'_>,
+    around: &NodeContext<'_>,
+) -> Option<ReferenceMeaning> {
     let SplitReference {
         registry,
         repository,
@@ -173,16 +180,18 @@ fn unknown(
     } = reference;
     let is_known = |text: &str| {
         !matches!(
-            settings.index.lookup(text, Role::Repository, false),
-            Lookup::Unknown | Lookup::Settled(_)
+            settings
+                .index
+                .lookup(text, ReferenceRole::Repository, false),
+            ReferenceLookup::Unknown | ReferenceLookup::Settled(_)
         )
     };
     let is_reference = whole.parse::<ImageRef>().is_ok();
     if whole != base && !is_reference && is_known(base) {
-        return Some(Meaning::left("its tag or digest is none"));
+        return Some(ReferenceMeaning::left("its tag or digest is not valid"));
     }
-    if registry.is_some() && has_host(repository.1) && is_known(repository.1) {
-        return Some(Meaning::left(
+    if registry.is_some() && has_host(repository.text) && is_known(repository.text) {
+        return Some(ReferenceMeaning::left(
             "its registry and its repository both name a host",
         ));
     }
@@ -194,13 +203,13 @@ fn unknown(
         return None;
     }
     Some(if is_reference {
-        Meaning::Unknown
+        ReferenceMeaning::Unknown
     } else {
-        Meaning::unreadable()
+        ReferenceMeaning::unreadable()
     })
 }
 
-/// `digest` written as `old` was: with or without its algorithm.
+/// `digest` in the style of `old`: with or without its algorithm.
 fn in_style_of(old: &str, digest: &Digest) -> String {
     if old.contains(':') {
         digest.to_string()
@@ -209,13 +218,13 @@ fn in_style_of(old: &str, digest: &Digest) -> String {
     }
 }
 
-/// The scalar of a part, if nothing else has its value from it.
-fn editable<'s>(
-    node: &'s Node<'s>,
-    document: &Document<'_>,
-) -> Result<&'s Scalar<'s>, &'static str> {
+/// The scalar of a part, unless other values share it.
+fn editable_scalar<'s>(
+    node: &'s YamlNode<'s>,
+    document: &YamlDocument<'_>,
+) -> Result<&'s YamlScalar<'s>, &'static str> {
     match node.scalar() {
         Some(scalar) if !document.is_shared(scalar) => Ok(scalar),
-        _ => Err("a part of it is shared with other places by an anchor"),
+        _ => Err("other values share a part of it by an anchor"),
     }
 }

@@ -1,27 +1,27 @@
-//! Repositories that get a suffix, each with a digest of its own: `repository` beside
-//! `genericDigest` is that of `<repository>-generic` (Cilium's operator).
+//! Repositories to which a suffix is appended, with one digest for each suffix: `genericDigest`
+//! beside `repository` is the digest of `<repository>-generic` (Cilium's operator).
 
-use crate::edit::Edit;
-use crate::index::{Lookup, ReferenceIndex};
-use crate::occurrence::{Meaning, Occurrence};
-use crate::role::Role;
-use crate::suffixed::{Suffixed, SuffixedReference};
-use crate::walk::{Collector, Members, Shape};
+use crate::edit::TextEdit;
+use crate::index::{ReferenceIndex, ReferenceLookup};
+use crate::occurrence::{Occurrence, ReferenceMeaning};
+use crate::role::ReferenceRole;
+use crate::suffixed::{SuffixedImage, SuffixedReference};
+use crate::walk::{MappingContext, OccurrenceCollector, ReferenceShape};
 use landfall_model::Destination;
 
-pub(super) struct SuffixedRepository;
+pub(super) struct SuffixedShape;
 
-impl Shape for SuffixedRepository {
+impl ReferenceShape for SuffixedShape {
     fn references<'s>(
         &self,
-        collector: &mut Collector<'_, 's>,
-        members: &Members<'s>,
+        collector: &mut OccurrenceCollector<'_, 's>,
+        members: &MappingContext<'s>,
         taken: &[usize],
     ) -> Vec<usize> {
         let Some(found) = SuffixedReference::of(members.entries, collector.document) else {
             return Vec::new();
         };
-        let Some(scalar) = members.entries[found.repository.0].1.scalar() else {
+        let Some(scalar) = members.entries[found.repository.0].value.scalar() else {
             return Vec::new();
         };
         if found.parts.iter().any(|at| taken.contains(at)) {
@@ -31,14 +31,19 @@ impl Shape for SuffixedRepository {
             return Vec::new();
         };
         let start = scalar.value.len() - scalar.value.trim_start().len();
-        let mut occurrence = Occurrence::new(start, found.repository.1, Role::Repository, meaning);
+        let mut occurrence = Occurrence::new(
+            start,
+            found.repository.1,
+            ReferenceRole::Repository,
+            meaning,
+        );
         match &occurrence.meaning {
-            Meaning::Known { .. } if collector.document.is_shared(scalar) => {
-                occurrence.leave("it is shared with other places by an anchor");
+            ReferenceMeaning::Known { .. } if collector.document.is_shared(scalar) => {
+                occurrence.leave("other values share it by an anchor");
             }
-            Meaning::Known { to, .. } => {
+            ReferenceMeaning::Known { to, .. } => {
                 let span = start..start + found.repository.1.len();
-                occurrence.edits.push(Edit {
+                occurrence.edits.push(TextEdit {
                     span,
                     bytes: to.clone(),
                 });
@@ -50,25 +55,27 @@ impl Shape for SuffixedRepository {
     }
 }
 
-/// What the repository means: where all that is locked of it goes to, without the suffix. `None`
-/// where nothing is.
-fn meaning(found: &SuffixedReference<'_>, index: &ReferenceIndex) -> Option<Meaning> {
+/// The meaning of the repository: the common destination of its locked images, without the suffix.
+/// `None` if the lock has none of them.
+fn meaning(found: &SuffixedReference<'_>, index: &ReferenceIndex) -> Option<ReferenceMeaning> {
     let mut bases: Vec<(String, String)> = Vec::new();
     let mut settled = None;
-    for Suffixed { suffix, whole } in &found.references {
-        match index.lookup(whole, Role::Repository, false) {
-            Lookup::Unknown => {}
-            Lookup::Settled(item) => settled = settled.or(Some(Meaning::Settled { item })),
-            Lookup::Left(why) => return Some(Meaning::Left { why }),
-            Lookup::Known(replacement) => {
+    for SuffixedImage { suffix, whole } in &found.references {
+        match index.lookup(whole, ReferenceRole::Repository, false) {
+            ReferenceLookup::Unknown => {}
+            ReferenceLookup::Settled(item) => {
+                settled = settled.or(Some(ReferenceMeaning::Settled { item }))
+            }
+            ReferenceLookup::Left(why) => return Some(ReferenceMeaning::Left { why }),
+            ReferenceLookup::Known(replacement) => {
                 let to = replacement.to.as_ref().map(Destination::to_string)?;
                 let base = to.strip_suffix(suffix.as_str()).map(str::to_owned);
                 let Some(base) = base else {
                     let why = format!(
-                        "{} goes to {to}, which does not end in {suffix}",
+                        "the destination of {} is {to}, which does not end in {suffix}",
                         replacement.item
                     );
-                    return Some(Meaning::Left { why });
+                    return Some(ReferenceMeaning::Left { why });
                 };
                 bases.push((base, replacement.item));
             }
@@ -77,12 +84,13 @@ fn meaning(found: &SuffixedReference<'_>, index: &ReferenceIndex) -> Option<Mean
     let Some((to, item)) = bases.first().cloned() else {
         return settled;
     };
-    match bases.iter().all(|(base, _)| *base == to) {
-        true => Some(Meaning::Known {
-            item,
-            to,
-            reaches: Vec::new(),
-        }),
-        false => Some(Meaning::left("its images go to different places")),
+    if bases.iter().any(|(base, _)| *base != to) {
+        let why = "its images have different destinations";
+        return Some(ReferenceMeaning::left(why));
     }
+    Some(ReferenceMeaning::Known {
+        item,
+        to,
+        reaches: Vec::new(),
+    })
 }

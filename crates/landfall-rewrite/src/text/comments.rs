@@ -1,22 +1,23 @@
-//! Comments of texts, as most languages write them.
+//! Finds the comments of texts.
 
 use std::ops::Range;
 
-/// The comments of a text, as most languages that stand in for YAML have them: `#` at the beginning
-/// of a line or after white space and outside of quotes, `;` and `//` at the beginning, `{{/*
-/// */}}`.
+/// The comments of a text, in the notation of most scripts, configuration files and templates: `#`
+/// at the beginning of a line or after white space and outside of quotes, `;` and `//` at the
+/// beginning, `{{/* */}}`.
 pub(super) fn comments(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut at = text.len() - text.trim_start_matches('\u{feff}').len();
     for line in text[at..].split_inclusive('\n') {
         let start = line.len() - line.trim_start().len();
         let body = &line[start..];
-        // BuildKit reads its frontend's image from such a line
+        // not a comment: BuildKit reads the image of its frontend from such a line
         let directive = body.starts_with("# syntax=") || body.starts_with("#syntax=");
         let whole = body.starts_with(['#', ';']) || body.starts_with("//");
-        let from = match whole {
-            true => Some(start).filter(|_| !directive),
-            false => hash(line),
+        let from = if whole {
+            Some(start).filter(|_| !directive)
+        } else {
+            comment_start(line)
         };
         found.extend(from.map(|from| at + from..at + line.len()));
         at += line.len();
@@ -33,8 +34,8 @@ pub(super) fn comments(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Where a comment begins in the middle of a line.
-fn hash(line: &str) -> Option<usize> {
+/// The offset of a comment in the middle of a line.
+fn comment_start(line: &str) -> Option<usize> {
     let mut quote = None;
     let mut before = ' ';
     for (at, c) in line.char_indices() {

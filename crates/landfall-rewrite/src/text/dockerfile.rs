@@ -1,4 +1,4 @@
-//! The words of Dockerfiles that are images.
+//! Finds the images of Dockerfiles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -6,24 +6,25 @@ use std::ops::Range;
 /// A word of a Dockerfile that is an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ImageWord {
-    /// Its bytes, without quotes around it.
+    /// The bytes of the word, without quotes.
     pub(crate) span: Range<usize>,
-    /// The bytes of what it is: of the default of an argument where it is nothing but that
-    /// argument.
+    /// The bytes to change: those of the default of an argument, if the word is only this argument.
     pub(crate) origin: Range<usize>,
-    /// Its text, with the defaults of arguments filled in.
+    /// The word with the defaults of arguments filled in.
     pub(crate) name: String,
 }
 
-/// The defaults of arguments: what each is, and the bytes that it is written in.
-type Arguments<'t> = BTreeMap<&'t str, (String, Range<usize>)>;
+/// The defaults of arguments, each with its bytes.
+type ArgumentDefaults<'t> = BTreeMap<&'t str, (String, Range<usize>)>;
 
 /// The images of a Dockerfile: of `# syntax=`, `FROM`, `COPY --from=` and `RUN --mount=…,from=`.
-/// Arguments stand for their defaults; stages and `scratch` are not images.
+/// Arguments are replaced by their defaults; stages and `scratch` are not images.
 pub(crate) fn images(text: &str) -> Vec<ImageWord> {
-    let (mut arguments, mut stages, mut found) = (Arguments::new(), BTreeSet::new(), Vec::new());
+    let mut arguments = ArgumentDefaults::new();
+    let mut stages = BTreeSet::new();
+    let mut found = Vec::new();
     for line in text.trim_start_matches('\u{feff}').lines() {
-        let mut add = |word: &str| {
+        let add = |word: &str| {
             let word = unquoted(word);
             let name = filled(word, &arguments);
             let own = name == "scratch"
@@ -57,17 +58,10 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
                 stages.extend(name.map(str::to_lowercase));
             }
             "COPY" | "ADD" | "RUN" => {
-                let flags = words.take_while(|word| word.starts_with("--"));
-                let from = |flag: &str| match flag.strip_prefix("--from=") {
-                    Some(from) => Some(span(text, from)),
-                    None => {
-                        let mut parts = flag.split_once('=')?.1.split(',');
-                        parts
-                            .find_map(|part| part.strip_prefix("from="))
-                            .map(|from| span(text, from))
-                    }
-                };
-                flags.filter_map(from).for_each(|from| add(&text[from]));
+                words
+                    .take_while(|word| word.starts_with("--"))
+                    .filter_map(source_image)
+                    .for_each(add);
             }
             _ => {}
         }
@@ -75,12 +69,25 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
     found
 }
 
-/// The parts of `text` that are Dockerfiles: all of it, or what a shell writes to a file (`<<EOF`).
+/// The image in a flag `--from=IMAGE` or `--mount=type=bind,from=IMAGE`.
+fn source_image(flag: &str) -> Option<&str> {
+    if let Some(image) = flag.strip_prefix("--from=") {
+        return Some(image);
+    }
+    let (_, options) = flag.split_once('=')?;
+    options
+        .split(',')
+        .find_map(|option| option.strip_prefix("from="))
+}
+
+/// The parts of `text` that are Dockerfiles: the whole text, or here-documents of a shell
+/// (`<<EOF`).
 pub(super) fn dockerfiles(text: &str) -> Vec<Range<usize>> {
-    let (mut found, mut open) = (Vec::new(), None);
-    // where a Dockerfile can begin, while nothing but comments stands there, and the line that
-    // would end it
-    let (mut start, mut end) = (Some(0), None);
+    let mut found = Vec::new();
+    let mut open = None;
+    // where a Dockerfile can begin, as long as only comments follow, and the line that would end it
+    let mut start = Some(0);
+    let mut end = None;
     for line in text.split_inclusive('\n') {
         let at = span(text, line);
         let body = line.trim_start_matches('\u{feff}').trim();
@@ -103,7 +110,7 @@ pub(super) fn dockerfiles(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether a line is the first instruction of a Dockerfile, and nothing that only looks like it.
+/// Whether a line is the first instruction of a Dockerfile, not a sentence or SQL.
 fn begins_dockerfile(line: &str) -> bool {
     let words: Vec<&str> = line
         .split_whitespace()
@@ -116,7 +123,7 @@ fn begins_dockerfile(line: &str) -> bool {
     }
 }
 
-/// The word that ends what a shell reads from its own text: `EOF` in `cat > Dockerfile <<'EOF'`.
+/// The word that ends a here-document: `EOF` in `cat > Dockerfile <<'EOF'`.
 fn delimiter(line: &str) -> Option<&str> {
     let word = line
         .split_once("<<")?
@@ -139,7 +146,7 @@ fn frontend(line: &str) -> Option<&str> {
         .next()
 }
 
-/// The argument's name, where `word` is `$NAME` or `${NAME}`.
+/// The name of the argument, if `word` is `$NAME` or `${NAME}`.
 fn argument(word: &str) -> Option<&str> {
     let name = word.strip_prefix('$')?;
     Some(
@@ -153,14 +160,14 @@ fn unquoted(word: &str) -> &str {
     word.trim_matches(['"', '\''])
 }
 
-/// The bytes of `part` in `text`, of which it is a slice.
+/// The bytes of `part` in `text`, of which it must be a slice.
 fn span(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()
 }
 
-/// `word` with `$NAME`, `${NAME}` and `${NAME:-default}` replaced where that is possible.
-fn filled(word: &str, arguments: &Arguments<'_>) -> String {
+/// Replaces `$NAME`, `${NAME}` and `${NAME:-default}` in `word`, if a value is known.
+fn filled(word: &str, arguments: &ArgumentDefaults<'_>) -> String {
     let mut out = String::new();
     let mut rest = word;
     while let Some((head, tail)) = rest.split_once('$') {

@@ -1,11 +1,11 @@
 //! Images of Dockerfiles, in files of their own and within other texts.
 
-use crate::Syntax;
+use crate::TextSyntax;
 use crate::tests::{becomes, run_as, stays};
 
 /// What becomes of a Dockerfile, and why something in it is left.
 fn run(text: &str) -> (String, Vec<String>) {
-    run_as(text, Syntax::Text)
+    run_as(text, TextSyntax::Text)
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn what_is_locked_with_another_tag_is_listed() {
         ("ARG BASE=nginx:1.28\nFROM $BASE\n", "only as 1.27, latest"),
         (
             "FROM nginx:$TAG\n",
-            "put in later; the lock has 1.27, latest",
+            "is a placeholder; the lock has 1.27, latest",
         ),
         (
             "# syntax=nginx:1.28\nFROM scratch\n",

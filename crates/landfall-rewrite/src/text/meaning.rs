@@ -1,58 +1,58 @@
-//! What a word of a text means, by what stands around it.
+//! Decides what a word of a text means, by the text around it.
 
-use super::key::{has_tag_beside, is_image_key, key};
-use super::neighbours::has_registry_beside;
+use super::line_key::{has_tag_beside, is_image_key, key};
+use super::neighbouring_lines::has_registry_beside;
 use super::placeholder::reference_at;
-use super::places::Places;
-use super::word::{End, Word, begins, end};
-use crate::edit::Edit;
-use crate::index::Lookup;
+use super::text_marks::TextMarks;
+use super::word::{ReferenceWord, WordEnd, begins, end};
+use crate::edit::TextEdit;
+use crate::index::ReferenceLookup;
 use crate::notation::{pin, replaced};
-use crate::occurrence::{Meaning, Occurrence};
-use crate::role::Role;
-use crate::settings::Settings;
+use crate::occurrence::{Occurrence, ReferenceMeaning};
+use crate::role::ReferenceRole;
+use crate::settings::ScanSettings;
 use landfall_model::{ImageRef, has_host};
 use std::ops::Range;
 
-/// How far before a literal the beginning of its call is looked for, in bytes.
+/// The number of bytes before a literal that are searched for the beginning of its call.
 const CALL_BYTES: usize = 512;
 
-/// What `word` means. `role` is that of the text as a whole.
+/// The meaning of `word`. `role` is the role of the whole text.
 pub(super) fn decide(
-    settings: &Settings<'_>,
+    settings: &ScanSettings<'_>,
     text: &str,
-    word: &Word,
-    role: Role,
-    places: &Places,
+    word: &ReferenceWord,
+    role: ReferenceRole,
+    places: &TextMarks,
 ) -> Option<Occurrence> {
-    let Word { span, placeholder } = word;
+    let ReferenceWord { span, placeholder } = word;
     let before = &text[..span.start];
     if text[span.clone()].starts_with('/') && before.ends_with(['}', ')']) {
         return headless(settings, text, span);
     }
     let key = key(&text[..placeholder.unwrap_or(span.start)]);
     let role = match key {
-        _ if places.is_image(placeholder.unwrap_or(span.start)) => Role::Container,
-        Some(key) if is_image_key(key) => Role::Image,
-        // of a text with more in it, one word need not be the image
+        _ if places.is_image(placeholder.unwrap_or(span.start)) => ReferenceRole::Container,
+        Some(key) if is_image_key(key) => ReferenceRole::Image,
+        // one word of a longer text need not be the image
         _ if placeholder.is_some() && role.is_image() => role,
-        _ => Role::Text,
+        _ => ReferenceRole::Text,
     };
     let is_pattern = before.ends_with(['^', '*', '~', '!']);
     match end(text, span) {
-        _ if is_pattern => incomplete(settings, text, span, role, &End::Pattern),
+        _ if is_pattern => incomplete(settings, text, span, role, &WordEnd::Pattern),
         _ if !begins(before) => None,
-        End::At(end) => whole(settings, text, span.start..end, role, key),
+        WordEnd::At(end) => whole(settings, text, span.start..end, role, key),
         end => incomplete(settings, text, span, role, &end),
     }
 }
 
-/// The meaning of the word at `span`, which is a reference as a whole. It stands under `key`.
+/// The meaning of the word at `span`, which is a complete reference. `key` is its key on the line.
 fn whole(
-    settings: &Settings<'_>,
+    settings: &ScanSettings<'_>,
     text: &str,
     span: Range<usize>,
-    role: Role,
+    role: ReferenceRole,
     key: Option<&str>,
 ) -> Option<Occurrence> {
     let word = &text[span.clone()];
@@ -60,39 +60,41 @@ fn whole(
         return None;
     }
     let occurrence = |meaning| Occurrence::new(span.start, word, role, meaning);
-    // in a template no tag beside it can be seen
+    // in a template, the tag may be the value of another key
     let untagged =
-        pin(word).is_empty() && role != Role::Container && key.is_some_and(has_tag_beside);
+        pin(word).is_empty() && role != ReferenceRole::Container && key.is_some_and(has_tag_beside);
     match settings.index.lookup(word, role, settings.options.pin) {
-        Lookup::Unknown => {
-            let role = if role == Role::Text && is_in_call(&text[..span.start]) {
-                Role::Literal
+        ReferenceLookup::Unknown => {
+            let role = if role == ReferenceRole::Text && is_in_call(&text[..span.start]) {
+                ReferenceRole::Literal
             } else {
                 role
             };
             let meaning = unknown(settings, word, role)?;
             Some(Occurrence::new(span.start, word, role, meaning))
         }
-        Lookup::Settled(item) => Some(occurrence(Meaning::Settled { item })),
-        Lookup::Known(_) | Lookup::Left(_) if untagged => Some(occurrence(Meaning::left(
-            "the text is no YAML by itself, so the tag that belongs to it cannot be seen",
-        ))),
-        Lookup::Known(_) | Lookup::Left(_)
+        ReferenceLookup::Settled(item) => Some(occurrence(ReferenceMeaning::Settled { item })),
+        ReferenceLookup::Known(_) | ReferenceLookup::Left(_) if untagged => {
+            Some(occurrence(ReferenceMeaning::left(
+                "the text is not YAML, so its tag may be the value of another key",
+            )))
+        }
+        ReferenceLookup::Known(_) | ReferenceLookup::Left(_)
             if !has_host(word) && has_registry_beside(text, span.start) =>
         {
-            let why = "a registry stands beside it, and the text is no YAML by itself";
-            Some(occurrence(Meaning::left(why)))
+            let why = "it has a registry in another line, and the text is not YAML";
+            Some(occurrence(ReferenceMeaning::left(why)))
         }
-        Lookup::Left(why) => Some(occurrence(Meaning::Left { why })),
-        Lookup::Known(replacement) => {
+        ReferenceLookup::Left(why) => Some(occurrence(ReferenceMeaning::Left { why })),
+        ReferenceLookup::Known(replacement) => {
             let new = replaced(word, &replacement);
-            let meaning = Meaning::Known {
+            let meaning = ReferenceMeaning::Known {
                 item: replacement.item,
                 to: new.clone(),
                 reaches: vec![],
             };
             Some(Occurrence {
-                edits: vec![Edit {
+                edits: vec![TextEdit {
                     span: span.clone(),
                     bytes: new,
                 }],
@@ -102,7 +104,7 @@ fn whole(
     }
 }
 
-/// Whether what follows `before` is a literal in the call of a template: `{{ image "`.
+/// Whether `before` ends in an opening quote within a template call: `{{ image "`.
 fn is_in_call(before: &str) -> bool {
     let near = &before[before.ceil_char_boundary(before.len().saturating_sub(CALL_BYTES))..];
     near.ends_with(['"', '\'', '`'])
@@ -112,69 +114,74 @@ fn is_in_call(before: &str) -> bool {
 }
 
 /// The meaning of a word that the index does not know.
-fn unknown(settings: &Settings<'_>, word: &str, role: Role) -> Option<Meaning> {
+fn unknown(
+    settings: &ScanSettings<'_>,
+    word: &str,
+    role: ReferenceRole,
+) -> Option<ReferenceMeaning> {
     let name = &word[..word.len() - pin(word).len()];
     if word.parse::<ImageRef>().is_err() && settings.index.tags(name, role).is_some() {
-        return Some(Meaning::left("its tag or digest is none"));
+        return Some(ReferenceMeaning::left("its tag or digest is not valid"));
     }
-    (settings.report_unknown && looks_like_one(word)).then_some(Meaning::Unknown)
+    (settings.report_unknown && looks_like_reference(word)).then_some(ReferenceMeaning::Unknown)
 }
 
-/// The meaning of the word at `span`, which is not all of a reference, or more than one:
+/// The meaning of the word at `span`, which is a part of a reference, or a pattern for several:
 /// `repository:${TAG}`.
 fn incomplete(
-    settings: &Settings<'_>,
+    settings: &ScanSettings<'_>,
     text: &str,
     span: &Range<usize>,
-    role: Role,
-    end: &End,
+    role: ReferenceRole,
+    end: &WordEnd,
 ) -> Option<Occurrence> {
     let word = text[span.clone()].trim_end_matches([':', '@', '.']);
     let name = &word[..word.len() - pin(word).len()];
     let tags = settings.index.tags(name, role)?;
     let most = settings.limits.reference_bytes;
     let (written, why) = match end {
-        End::Later => {
-            let why = format!("its tag or digest is put in later; the lock has {tags}");
+        WordEnd::Later => {
+            let why = format!("its tag or digest is a placeholder; the lock has {tags}");
             (reference_at(&text[span.start..], most), why)
         }
-        End::Pattern => {
+        WordEnd::Pattern => {
             let why = format!("it is a pattern, or part of a longer word; the lock has {tags}");
             (reference_at(&text[span.start..], most), why)
         }
-        End::Key | End::At(_) => (word, "it is the key of a mapping".to_owned()),
+        WordEnd::Key | WordEnd::At(_) => (word, "it is the key of a mapping".to_owned()),
     };
     Some(Occurrence::new(
         span.start,
         written,
         role,
-        Meaning::Left { why },
+        ReferenceMeaning::Left { why },
     ))
 }
 
-/// `{{ registry }}/repository:tag`: a locked repository whose host is put in later.
-fn headless(settings: &Settings<'_>, text: &str, span: &Range<usize>) -> Option<Occurrence> {
+/// The meaning of the path in `{{ registry }}/repository:tag`: a locked repository whose host is a
+/// placeholder.
+fn headless(settings: &ScanSettings<'_>, text: &str, span: &Range<usize>) -> Option<Occurrence> {
     let path = text[span.clone()]
         .trim_start_matches('/')
         .trim_end_matches([':', '.']);
     let name = &path[..path.len() - pin(path).len()];
     let full = settings.index.by_path(name)?;
-    let why = format!("its host is put in before it; the lock has {full}");
+    let why = format!("its host is a placeholder; the lock has {full}");
     let written = reference_at(&text[span.start..], settings.limits.reference_bytes);
     Some(Occurrence::new(
         span.start,
         written,
-        Role::Text,
-        Meaning::Left { why },
+        ReferenceRole::Text,
+        ReferenceMeaning::Left { why },
     ))
 }
 
-/// Whether a word that the lock does not know is a reference as surely as can be told: it has a
-/// host and a tag or digest.
-fn looks_like_one(word: &str) -> bool {
-    let reference = || {
-        word.parse::<ImageRef>()
+/// Whether a word that the lock does not contain is almost certainly a reference: it has a host and
+/// a tag or digest.
+fn looks_like_reference(word: &str) -> bool {
+    word.contains('/')
+        && has_host(word)
+        && word
+            .parse::<ImageRef>()
             .is_ok_and(|reference| reference.is_pinned())
-    };
-    word.contains('/') && has_host(word) && reference()
 }

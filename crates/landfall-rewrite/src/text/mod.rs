@@ -1,28 +1,28 @@
-//! Texts without structure: references and URLs as exact words.
+//! Reads texts without structure word by word: references and URLs are exact words.
 
 mod comments;
 mod dockerfile;
 #[cfg(test)]
 mod dockerfile_tests;
-mod kept;
-mod key;
-mod kinds;
+mod document_kinds;
+mod kept_documents;
+mod line_key;
 mod meaning;
-mod neighbours;
+mod neighbouring_lines;
 #[cfg(test)]
 mod pattern_tests;
 mod placeholder;
-mod places;
 mod secrets;
 #[cfg(test)]
 mod tests;
+mod text_marks;
 mod url;
 mod word;
-mod words;
+mod word_scan;
 
 pub(super) use dockerfile::{ImageWord, images};
-pub(super) use kept::{CRD_SCHEMA, MIRROR_SET};
+pub(super) use kept_documents::{CRD_SCHEMA, MIRROR_SET};
 pub(super) use placeholder::reference_at;
 pub use secrets::secrets;
 pub(super) use word::SCHEMES;
-pub(super) use words::{Lines, scan};
+pub(super) use word_scan::{TextLines, scan};

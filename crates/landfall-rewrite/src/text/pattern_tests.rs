@@ -1,7 +1,7 @@
 //! Patterns, computed tags and keys: what begins as a reference and goes on, or ends otherwise.
 
 use crate::tests::{becomes, run_as, stays};
-use crate::{Syntax, scan};
+use crate::{TextSyntax, scan};
 
 /// Checks that the text stays, in a document and by itself, with one reason.
 fn is_left(value: &str, reason: &str) {
@@ -10,7 +10,7 @@ fn is_left(value: &str, reason: &str) {
     stays(&format!("- x\n- '{quoted}'\n"), reason);
     stays(&format!("x: |\n  a\n  {value}\n"), reason);
     let text = format!("{{{{ if .x }}}}\n  - a: {value}\n");
-    let (new, left) = run_as(&text, Syntax::Text);
+    let (new, left) = run_as(&text, TextSyntax::Text);
     assert_eq!(new, text);
     assert!(
         left.len() == 1 && left[0].contains(reason),
@@ -39,7 +39,7 @@ fn globs_and_regular_expressions_are_left() {
     ] {
         is_left(pattern, "it is a pattern");
     }
-    let (new, left) = run_as("x (quay.io/a/b|quay.io/c/d):v1", Syntax::Text);
+    let (new, left) = run_as("x (quay.io/a/b|quay.io/c/d):v1", TextSyntax::Text);
     assert_eq!((&*new, left.len()), ("x (quay.io/a/b|quay.io/c/d):v1", 2));
     becomes(
         "a: quay.io/a/b:v1|quay.io/c/d:1.10",
@@ -67,7 +67,7 @@ fn computed_tags_are_left() {
         "x quay.io/a/b:@TAG@",
         "x=quay.io/a/b:",
     ] {
-        let (new, left) = run_as(value, Syntax::Text);
+        let (new, left) = run_as(value, TextSyntax::Text);
         assert_eq!(new, value);
         assert_eq!(left.len(), 1, "{value}: {left:?}");
     }
@@ -81,7 +81,7 @@ fn computed_tags_are_left() {
 #[test]
 fn short_names_are_left_where_they_are_images() {
     for value in ["nginx:*", "nginx:${TAG}", "nginx:{{ .x }}", "nginx:1.28"] {
-        let (new, left) = run_as(&format!("{{{{ x }}}}\nimage: {value}\n"), Syntax::Text);
+        let (new, left) = run_as(&format!("{{{{ x }}}}\nimage: {value}\n"), TextSyntax::Text);
         assert_eq!(
             (new, left.len()),
             (format!("{{{{ x }}}}\nimage: {value}\n"), 1)
@@ -99,9 +99,9 @@ fn short_names_are_left_where_they_are_images() {
         "{{ x }}\n  image: library/nginx",
     ] {
         let text = format!("{{{{ x }}}}\n  image: {image}\n");
-        let (new, left) = run_as(&text, Syntax::Text);
+        let (new, left) = run_as(&text, TextSyntax::Text);
         assert!(
-            new == text && left.len() == 1 && left[0].contains("no YAML by itself"),
+            new == text && left.len() == 1 && left[0].contains("the text is not YAML"),
             "{text}: {left:?}"
         );
     }
@@ -115,7 +115,7 @@ fn keys_are_left_in_texts_too() {
         "{\"quay.io/a/b:v1\":1}\n{\"x\": 1, \"quay.io/a/b:v1\": \"y\"} x\n",
         "x: \"{\\\"quay.io/a/b:v1\\\": 1} x\" y\n",
     ] {
-        let (new, left) = run_as(text, Syntax::Text);
+        let (new, left) = run_as(text, TextSyntax::Text);
         assert_eq!(new, text);
         assert!(
             !left.is_empty() && left.iter().all(|why| why.contains("key of a mapping")),
@@ -123,7 +123,7 @@ fn keys_are_left_in_texts_too() {
         );
     }
     assert_eq!(
-        run_as("failed to pull \"quay.io/a/b:v1\": no\n", Syntax::Text).0,
+        run_as("failed to pull \"quay.io/a/b:v1\": no\n", TextSyntax::Text).0,
         "failed to pull \"r:5/p/a/b:v1\": no\n"
     );
 }
@@ -135,7 +135,7 @@ fn a_comment_after_a_byte_order_mark_stays() {
         "\u{feff}// quay.io/a/b:v1\nx\n",
         "\u{feff} # quay.io/a/b:v1\n{{ x }}\n",
     ] {
-        assert_eq!(run_as(text, Syntax::Text), (text.to_owned(), vec![]));
+        assert_eq!(run_as(text, TextSyntax::Text), (text.to_owned(), vec![]));
     }
     becomes(
         "\u{feff}# quay.io/a/b:v1\na: quay.io/a/b:v1\n",
@@ -147,12 +147,9 @@ fn a_comment_after_a_byte_order_mark_stays() {
 fn schemas_and_mirror_sets_in_templates_are_left() {
     let crd = "{{- if .x }}\nkind: CustomResourceDefinition\nspec:\n  default: quay.io/a/b:v1\n{{- end }}\n";
     let other = "---\na: quay.io/a/b:v1\n";
-    let (new, left) = run_as(&format!("{crd}{other}"), Syntax::Document);
+    let (new, left) = run_as(&format!("{crd}{other}"), TextSyntax::Document);
     assert_eq!(new, format!("{crd}{}", other.replace("quay.io", "r:5/p")));
-    assert_eq!(
-        left,
-        ["it stands in the schema of a CustomResourceDefinition"]
-    );
+    assert_eq!(left, ["it is in the schema of a CustomResourceDefinition"]);
     stays(
         "x: |\n  {{- if .x }}\n  openAPIV3Schema:\n    a: quay.io/a/b:v1\n  {{- end }}\n",
         "in the schema",
@@ -165,7 +162,7 @@ fn schemas_and_mirror_sets_in_templates_are_left() {
         let set = format!(
             "{{{{- if .x }}}}\nkind: {kind}\nspec:\n- source: quay.io/a/b\n{{{{- end }}}}\n"
         );
-        stays(&set, "it says what a mirror stands in for");
+        stays(&set, "it names the source of a mirror");
     }
 }
 
@@ -180,7 +177,7 @@ fn a_left_reference_is_told_without_what_follows_it() {
         ("quay.io/a/b:[0-9]+\n", "quay.io/a/b:[0-9]+"),
         ("{{ x }}/a/b:v1.\n", "/a/b:v1"),
     ] {
-        let found = scan(text, Syntax::Text, &crate::tests::known()).found;
+        let found = scan(text, TextSyntax::Text, &crate::tests::known()).found;
         assert_eq!(
             found.iter().map(|one| &*one.written).collect::<Vec<_>>(),
             [written]

@@ -1,7 +1,7 @@
-//! Placeholders in references and URLs: something else puts a text in their place later.
+//! Recognizes placeholders in references and URLs, which another program replaces later.
 
-/// How a placeholder begins, what closes it, and what opens another one in it. What begins longer
-/// comes first.
+/// The beginning and the end of a placeholder, and the beginning of a nested one. A longer
+/// beginning comes first.
 const BRACKETS: [(&str, &str, Option<&str>); 4] = [
     ("{{", "}}", None),
     ("${{", "}}", None),
@@ -9,8 +9,8 @@ const BRACKETS: [(&str, &str, Option<&str>); 4] = [
     ("$(", ")", Some("(")),
 ];
 
-/// How long the placeholder at the beginning of `text` is: `$NAME`, `${…}`, `$(…)`, `{{…}}`,
-/// `${{…}}`, all on one line and no longer than `most` bytes.
+/// The length of the placeholder at the beginning of `text`: `$NAME`, `${…}`, `$(…)`, `{{…}}` or
+/// `${{…}}`, on one line and at most `most` bytes long.
 pub(super) fn placeholder(text: &str, most: usize) -> Option<usize> {
     let text = &text[..text.floor_char_boundary(most)];
     if let Some((open, close, inner)) = BRACKETS.iter().find(|(open, ..)| text.starts_with(open)) {
@@ -24,10 +24,11 @@ pub(super) fn placeholder(text: &str, most: usize) -> Option<usize> {
     (len > 0).then_some(1 + len)
 }
 
-/// Where the bracket ends that is open at the beginning of `text`: behind its `close`. Those that
-/// `open` in it end first.
+/// The offset after the `close` that ends a bracket whose content `text` begins with. Nested
+/// brackets, which begin with `open`, end first.
 fn closed(text: &str, close: &str, open: Option<&str>) -> Option<usize> {
-    let (mut depth, mut at) = (1, 0);
+    let mut depth = 1;
+    let mut at = 0;
     while depth > 0 {
         let end = at + text[at..].find(close)?;
         depth += open.map_or(0, |open| text[at..end].matches(open).count());
@@ -37,12 +38,13 @@ fn closed(text: &str, close: &str, open: Option<&str>) -> Option<usize> {
     Some(at)
 }
 
-/// The reference with placeholders, or the pattern, that `text` begins with. It ends at a blank, at
-/// a quote, at what ends a command and at a bracket that it does not open, but those in `{{ … }}`
-/// count not; and after `most` bytes. What follows a reference may be a password.
+/// The reference with placeholders, or the pattern, that `text` begins with. It ends at a blank, a
+/// quote, a separator of commands or a closing bracket without its opening one (outside of `{{ …
+/// }}`), and after `most` bytes. It is printed, and the text after it may be a password.
 pub(crate) fn reference_at(text: &str, most: usize) -> &str {
     let text = &text[..text.floor_char_boundary(most)];
-    let (mut end, mut open) = (0, Vec::new());
+    let mut end = 0;
+    let mut open = Vec::new();
     while let Some(next) = text[end..].chars().next() {
         if text[end..].starts_with("{{") {
             let Some(len) = placeholder(&text[end..], most) else {

@@ -1,10 +1,10 @@
-//! Values of Secrets in texts that do not parse, so that a diff can mask them.
+//! Finds values of Secrets in texts that are not YAML, so that a diff can mask them.
 
-use super::kinds::{documents, is_of_kind};
+use super::document_kinds::{documents, is_of_kind};
 use std::ops::Range;
 
-/// What may be the value of a Secret in a text that cannot be read: in the documents that say they
-/// are one, all that is neither a plain key nor a plain call of a template.
+/// Returns the bytes that may be values of Secrets in a text that is not YAML: in documents of that
+/// kind, everything except plain keys and template calls without literals.
 pub fn secrets(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for (range, document) in documents(text) {
@@ -15,15 +15,15 @@ pub fn secrets(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether the word `Secret` stands in a `kind`, or kustomize makes a Secret.
+/// Whether a `kind` contains the word `Secret`, or kustomize generates a Secret.
 fn is_secret(document: &str) -> bool {
     is_of_kind(document, &["Secret", "SecretList"]) || document.contains("secretGenerator")
 }
 
-/// Adds what is not shown of each line of `document`, which begins at `start`.
+/// Adds the bytes to mask of each line of `document`, which begins at the byte `start`.
 fn add_values(document: &str, start: usize, found: &mut Vec<Range<usize>>) {
     let mut at = start;
-    // how far the line is indented that a block scalar belongs to
+    // the indentation of the line with the key of a block scalar
     let mut block = None;
     for line in document.split_inclusive('\n') {
         let body = line.trim_end();
@@ -49,14 +49,14 @@ fn add_values(document: &str, start: usize, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Whether a line is one call of a template, without a literal.
+/// Whether a line is one template call without a literal.
 fn is_plain_call(line: &str) -> bool {
     line.find("}}") == line.len().checked_sub(2)
         && !line.contains(|c: char| "\"'`".contains(c) || c.is_ascii_digit())
 }
 
-/// How long the key at the beginning of a line is, with its colon and the dashes before it; 0 where
-/// there is none.
+/// The length of the key at the beginning of a line, including its colon and the dashes before it;
+/// 0 if there is none.
 fn key_len(line: &str) -> usize {
     let key = line.trim_start_matches(['-', ' ']);
     let ends = |colon: &usize| matches!(key.as_bytes().get(colon + 1), None | Some(b' ' | b'\t'));

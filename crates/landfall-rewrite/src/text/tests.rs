@@ -1,7 +1,7 @@
 //! What is said about words of texts.
 
 use crate::tests::known;
-use crate::{Options, Syntax, rewrite, scan};
+use crate::{RewriteOptions, TextSyntax, rewrite, scan};
 use landfall_model::document::growth::assert_linear;
 
 /// What `text` names, as written; both verbs say the same.
@@ -14,11 +14,11 @@ fn written(text: &str) -> Vec<String> {
     };
     let index = known();
     let left = written(
-        rewrite(text, Syntax::Text, &index, Options::default())
+        rewrite(text, TextSyntax::Text, &index, RewriteOptions::default())
             .scan
             .found,
     );
-    assert_eq!(written(scan(text, Syntax::Text, &index).found), left);
+    assert_eq!(written(scan(text, TextSyntax::Text, &index).found), left);
     left
 }
 
@@ -67,7 +67,7 @@ fn texts_take_time_by_their_length() {
     ];
     for one in ones {
         assert_linear(1_000, |count| {
-            drop(scan(&one.repeat(count), Syntax::Text, &known()))
+            drop(scan(&one.repeat(count), TextSyntax::Text, &known()))
         });
     }
 }

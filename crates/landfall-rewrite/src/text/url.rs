@@ -1,25 +1,24 @@
-//! URLs in texts: whole ones, and those whose end is put in later (`https://dl.k8s.io/$VERSION/…`).
+//! Finds URLs in texts, with placeholders (`https://dl.k8s.io/$VERSION/…`) and without.
 
 use super::placeholder::placeholder;
-use crate::edit::Edit;
+use crate::edit::TextEdit;
 use crate::index::{UrlLookup, UrlPattern};
-use crate::occurrence::{Meaning, Occurrence};
-use crate::role::Role;
-use crate::settings::Settings;
+use crate::occurrence::{Occurrence, ReferenceMeaning};
+use crate::role::ReferenceRole;
+use crate::settings::ScanSettings;
 use std::ops::Range;
 
 /// A URL in a text.
-pub(super) struct Url<'t> {
-    /// Where it begins.
+pub(super) struct UrlWord<'t> {
+    /// The offset of its first byte.
     start: usize,
-    /// Where it ends, its placeholders included.
+    /// The offset after its last byte, placeholders included.
     pub(super) end: usize,
     pattern: UrlPattern<'t>,
 }
 
-/// The URL that `word` of `text` is the beginning of, if it is one that files come from. Each of
-/// its placeholders has `most` bytes at most.
-pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, most: usize) -> Option<Url<'t>> {
+/// The http or https URL that begins in `word` of `text`. A placeholder has at most `most` bytes.
+pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, most: usize) -> Option<UrlWord<'t>> {
     let written = &text[word.clone()];
     let scheme = written.find("://")?;
     let start = scheme
@@ -35,7 +34,8 @@ pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, most: usize) -> Option<
         .then_some(())?;
     let start = word.start + start;
     let mut parts = Vec::new();
-    let (mut from, mut at) = (start, start);
+    let mut from = start;
+    let mut at = start;
     loop {
         let len = text[at..].find(stops).unwrap_or(text.len() - at);
         at += len;
@@ -46,12 +46,12 @@ pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, most: usize) -> Option<
         at += len;
         from = at;
     }
-    // what ends a sentence or a command is not the URL's
+    // punctuation at the end belongs to the sentence or the command
     let last = text[from..at].trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '&', ']', '*']);
     parts.push(last);
     let end = from + last.len();
     let mut parts = parts.into_iter();
-    Some(Url {
+    Some(UrlWord {
         start,
         end,
         pattern: UrlPattern {
@@ -61,46 +61,50 @@ pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, most: usize) -> Option<
     })
 }
 
-/// Characters that no URL has, and `$`, `{` and `%s` with which placeholders begin.
+/// Whether a character ends the literal part of a URL: no URL has it, or it begins a placeholder.
 fn stops(c: char) -> bool {
     c.is_whitespace() || c.is_control() || "\"'`<>\\|^{}$()".contains(c)
 }
 
-/// What the lock says to `url`.
-pub(super) fn decide(settings: &Settings<'_>, text: &str, url: &Url<'_>) -> Option<Occurrence> {
+/// The occurrence of `url`, by what the lock says about it. `None` if it is not reported.
+pub(super) fn decide(
+    settings: &ScanSettings<'_>,
+    text: &str,
+    url: &UrlWord<'_>,
+) -> Option<Occurrence> {
     let written = &text[url.start..url.end];
-    let occurrence = |meaning| Occurrence::new(url.start, written, Role::Url, meaning);
+    let occurrence = |meaning| Occurrence::new(url.start, written, ReferenceRole::Url, meaning);
     match settings.index.lookup_url(&url.pattern) {
         UrlLookup::Unknown => {
             let reported = settings.report_unknown
                 && (settings.index.has_host(url.pattern.head) || is_download(url));
-            reported.then(|| occurrence(Meaning::Unknown))
+            reported.then(|| occurrence(ReferenceMeaning::Unknown))
         }
-        UrlLookup::Settled(item) => Some(occurrence(Meaning::Settled { item })),
-        UrlLookup::Left(why) => Some(occurrence(Meaning::Left { why })),
+        UrlLookup::Settled(item) => Some(occurrence(ReferenceMeaning::Settled { item })),
+        UrlLookup::Left(why) => Some(occurrence(ReferenceMeaning::Left { why })),
         UrlLookup::Known { item, to, reaches } => {
             let span = url.start..url.start + url.pattern.head.len();
             let rest = &text[span.end..url.end];
-            let meaning = Meaning::Known {
+            let meaning = ReferenceMeaning::Known {
                 item,
                 to: format!("{to}{rest}"),
                 reaches,
             };
             Some(Occurrence {
-                edits: vec![Edit { span, bytes: to }],
+                edits: vec![TextEdit { span, bytes: to }],
                 ..occurrence(meaning)
             })
         }
     }
 }
 
-/// Endings of names that are fetched rather than looked at.
+/// Endings of files that are downloaded, unlike web pages.
 const ENDINGS: [&str; 16] = [
     ".tgz", ".gz", ".xz", ".zst", ".bz2", ".tar", ".zip", ".deb", ".rpm", ".sh", ".sha256",
     ".sha512", ".exe", ".bin", ".whl", ".asc",
 ];
 
-fn is_download(url: &Url<'_>) -> bool {
+fn is_download(url: &UrlWord<'_>) -> bool {
     let last = url.pattern.rest.last().unwrap_or(&url.pattern.head);
     ENDINGS.iter().any(|ending| last.ends_with(ending))
 }

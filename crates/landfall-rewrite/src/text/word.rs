@@ -1,22 +1,22 @@
-//! The words of a text: runs of bytes that references have, and where in one a reference begins and
-//! ends.
+//! The words of a text: runs of bytes that may be in references, and where in a word a reference
+//! begins and ends.
 
 use crate::notation::pin;
 use std::ops::Range;
 
-/// Schemes that stand before a reference.
+/// Schemes that may precede a reference.
 pub(crate) const SCHEMES: [&str; 4] = ["docker", "oci", "docker-image", "container"];
 
-/// What stands between the name of a shell variable and its default.
+/// Operators between the name of a shell variable and its default.
 const OPERATORS: [&str; 3] = [":-", ":=", "-"];
 
-/// Runs of bytes that references have.
-pub(super) struct Words<'t> {
+/// Iterates over the runs of bytes that may be in references.
+pub(super) struct WordIter<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
 }
 
-impl Iterator for Words<'_> {
+impl Iterator for WordIter<'_> {
     type Item = Range<usize>;
 
     fn next(&mut self) -> Option<Range<usize>> {
@@ -31,24 +31,24 @@ impl Iterator for Words<'_> {
     }
 }
 
-/// Bytes that references have.
+/// Whether references may contain `byte`.
 fn is_inner(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte)
 }
 
-/// A word without what may stand before a reference in it.
+/// A word without the scheme or variable that may precede a reference in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word {
-    /// Its bytes.
+pub(super) struct ReferenceWord {
+    /// The bytes of the word.
     pub(super) span: Range<usize>,
-    /// Where the placeholder begins that it is the default of: `${IMAGE:-…}`.
+    /// The offset of the placeholder whose default it is: `${IMAGE:-…}`.
     pub(super) placeholder: Option<usize>,
 }
 
-impl Word {
+impl ReferenceWord {
     /// The word at `span` of `text`, without a scheme, and without the name and operator of a shell
     /// variable.
-    pub(super) fn of(text: &str, mut span: Range<usize>) -> Word {
+    pub(super) fn of(text: &str, mut span: Range<usize>) -> ReferenceWord {
         let mut placeholder = None;
         if text[..span.start].ends_with("${") {
             let operators = OPERATORS.iter();
@@ -65,7 +65,7 @@ impl Word {
         span.start += scheme
             .filter(|scheme| SCHEMES.contains(scheme))
             .map_or(0, |scheme| scheme.len() + 3);
-        Word { span, placeholder }
+        ReferenceWord { span, placeholder }
     }
 }
 
@@ -86,51 +86,54 @@ pub(super) fn begins(before: &str) -> bool {
     }
 }
 
-/// How a word that begins as a reference ends.
+/// How a word that begins like a reference ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
-    /// It is a reference up to here.
+pub(super) enum WordEnd {
+    /// It is a reference up to this offset.
     At(usize),
-    /// Something else puts a text behind it.
+    /// A placeholder follows.
     Later,
-    /// It is a pattern that texts are compared with, or part of a longer word.
+    /// It is a pattern, or a part of a longer word.
     Pattern,
     /// It is the key of a mapping.
     Key,
 }
 
 /// How the word at `span` of `text` ends.
-pub(super) fn end(text: &str, span: &Range<usize>) -> End {
-    let (word, before, after) = (&text[span.clone()], &text[..span.start], &text[span.end..]);
+pub(super) fn end(text: &str, span: &Range<usize>) -> WordEnd {
+    let word = &text[span.clone()];
+    let before = &text[..span.start];
+    let after = &text[span.end..];
     let mut rest = after.chars();
     let (next, then) = (rest.next(), rest.next());
     match next {
-        Some('{' | '%' | '<') => return End::Later,
+        Some('{' | '%' | '<') => return WordEnd::Later,
         Some('$')
             if then.is_some_and(|then| then.is_ascii_alphanumeric() || "_{(".contains(then)) =>
         {
-            return End::Later;
+            return WordEnd::Later;
         }
-        Some('$' | '*' | '(' | '[' | '+' | '?' | '^') => return End::Pattern,
-        Some('\\') if !ends(after) => return End::Pattern,
+        Some('$' | '*' | '(' | '[' | '+' | '?' | '^') => return WordEnd::Pattern,
+        Some('\\') if !ends(after) => return WordEnd::Pattern,
         _ => {}
     }
     if word.ends_with([':', '@']) {
         match next {
             Some(next) if next.is_whitespace() && begins_entry(before, &['{', '\n']) => {
-                return End::Key;
+                return WordEnd::Key;
             }
             // a colon in a sentence
             Some(' ' | '\t' | ',' | ';' | '|' | '&' | '>') => {}
-            _ => return End::Later,
+            _ => return WordEnd::Later,
         }
     }
-    // what ends a sentence is not the reference's
+    // punctuation at the end belongs to the sentence
     let len = word
         .trim_end_matches(['.', '-', '_'])
         .trim_end_matches(':')
         .len();
-    let (word, after) = (&word[..len], &text[span.start + len..]);
+    let word = &word[..len];
+    let after = &text[span.start + len..];
     if let Some(end) = quoted(before, word, after) {
         return end;
     }
@@ -143,18 +146,18 @@ pub(super) fn end(text: &str, span: &Range<usize>) -> End {
         .strip_suffix('|')
         .and_then(|side| side.rsplit(is_outer).next());
     if [left, right].into_iter().flatten().any(has_alternative) || !ends(after) {
-        return End::Pattern;
+        return WordEnd::Pattern;
     }
-    End::At(span.start + len)
+    WordEnd::At(span.start + len)
 }
 
 fn is_outer(c: char) -> bool {
     !u8::try_from(c).is_ok_and(is_inner)
 }
 
-/// How `word` ends where a quote or bracket around it is closed and a colon or `@` follows:
-/// `"name": `, `"name":$TAG`.
-fn quoted(before: &str, word: &str, after: &str) -> Option<End> {
+/// How `word` ends if a quote or bracket around it is closed and a colon or `@` follows: `"name":
+/// `, `"name":$TAG`.
+fn quoted(before: &str, word: &str, after: &str) -> Option<WordEnd> {
     let escaped = after
         .strip_prefix('\\')
         .filter(|rest| rest.starts_with(['"', '\'']));
@@ -173,13 +176,13 @@ fn quoted(before: &str, word: &str, after: &str) -> Option<End> {
     });
     match goes_on {
         Some(next) if is_key && (!pin(word).is_empty() || "\"'{[\\".contains(next)) => {
-            Some(End::Key)
+            Some(WordEnd::Key)
         }
-        None if is_key => Some(End::Key),
+        None if is_key => Some(WordEnd::Key),
         Some(next)
             if next.is_ascii_alphanumeric() || "_${%<\"'(*[".contains(next) || sign == '@' =>
         {
-            Some(End::Later)
+            Some(WordEnd::Later)
         }
         _ => None,
     }
@@ -197,21 +200,20 @@ fn ends(after: &str) -> bool {
     let mut rest = after.chars();
     let Some(next) = rest.next() else { return true };
     let then = rest.next();
-    let joined = |then: Option<char>| {
-        then.is_some_and(|then| then.is_ascii_alphanumeric() || "./:@-_${".contains(then))
-    };
+    let is_joined =
+        then.is_some_and(|then| then.is_ascii_alphanumeric() || "./:@-_${".contains(then));
     match next {
         '\\' => matches!(
             then,
             Some('"' | '\'' | 'n' | 'r' | 't' | '\\' | '\n' | '\r')
         ),
-        // `"name"tag` goes on
+        // in `"name"tag`, the reference continues after the quote
         '"' | '\'' | '`' | '}' | ')' | ']' => {
-            !joined(then)
+            !is_joined
                 || (matches!(then, Some(':' | '.'))
                     && !rest.next().is_some_and(|next| next.is_ascii_alphanumeric()))
         }
-        '.' | ':' | '-' | '_' => !joined(then),
+        '.' | ':' | '-' | '_' => !is_joined,
         _ => next.is_whitespace() || ",;|&<>".contains(next),
     }
 }

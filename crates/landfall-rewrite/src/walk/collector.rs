@@ -1,62 +1,68 @@
-//! Collects the occurrences of a document, and turns edits of values into edits of bytes.
+//! Collects the references of a document, and maps edits of values to edits of bytes.
 
-use crate::edit::{self, Edit};
-use crate::occurrence::{Meaning, Occurrence};
-use crate::role::Role;
-use crate::settings::Settings;
+use crate::edit::{self, TextEdit};
+use crate::occurrence::{Occurrence, ReferenceMeaning};
+use crate::role::ReferenceRole;
+use crate::settings::ScanSettings;
 use crate::source_map::SourceMap;
-use crate::yaml::{Document, Node, Scalar, stays_plain};
-use granit_parser::ScalarStyle;
+use crate::yaml::{ScalarStyle, YamlDocument, YamlNode, YamlScalar, stays_plain};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-const UNMAPPED: &str = "it is spelled in a way that cannot be taken apart";
+const UNMAPPED: &str = "its notation is too complex to change a part of it";
 
-/// What was collected from the documents of one part of a text.
+/// The findings in one part of a stream.
 #[derive(Default)]
-pub(super) struct Collected {
+pub(super) struct CollectedOccurrences {
     pub(super) found: Vec<Occurrence>,
     /// The byte ranges of values in Secrets.
     pub(super) secrets: Vec<Range<usize>>,
-    /// Whether there is a Secret: comments in it may hold values.
+    /// Whether there is a Secret, whose comments may contain values.
     pub(super) has_secret: bool,
-    /// Whether an anchor is a value of a Secret, wherever it stands.
+    /// Whether an alias is a value of a Secret, so that any anchored node may be one.
     pub(super) has_shared_secret: bool,
     /// The new values of scalars that change, by the first byte of the scalar.
     pub(super) changed: BTreeMap<usize, String>,
 }
 
 /// Collects the occurrences of one document.
-pub(crate) struct Collector<'e, 's> {
-    pub(crate) settings: &'e Settings<'e>,
-    pub(crate) document: &'s Document<'s>,
+pub(crate) struct OccurrenceCollector<'e, 's> {
+    pub(crate) settings: &'e ScanSettings<'e>,
+    pub(crate) document: &'s YamlDocument<'s>,
     pub(super) source: &'s str,
-    pub(super) collected: &'e mut Collected,
+    pub(super) collected: &'e mut CollectedOccurrences,
 }
 
-impl<'s> Collector<'_, 's> {
+impl<'s> OccurrenceCollector<'_, 's> {
     /// Adds an occurrence at `node`, without edits.
-    pub(crate) fn add(&mut self, node: &Node<'_>, written: &str, role: Role, meaning: Meaning) {
+    pub(crate) fn add(
+        &mut self,
+        node: &YamlNode<'_>,
+        written: &str,
+        role: ReferenceRole,
+        meaning: ReferenceMeaning,
+    ) {
         self.collected
             .found
-            .push(Occurrence::new(node.start(), written, role, meaning));
+            .push(Occurrence::new(node.span().start, written, role, meaning));
     }
 
     /// Adds occurrences in the value of `scalar`, whose offsets and edits are those of the value.
-    /// `keep` says why nothing may be changed, if so.
+    /// `keep` is the reason why nothing may be changed, if there is one.
     pub(crate) fn add_in_value(
         &mut self,
-        scalar: &Scalar<'_>,
+        scalar: &YamlScalar<'_>,
         mut found: Vec<Occurrence>,
         keep: Option<&str>,
     ) {
-        // what the lock does not have is no concern of a place where nothing is changed
-        found.retain(|occurrence| keep.is_none() || occurrence.meaning != Meaning::Unknown);
+        // where nothing is changed, references that the lock does not contain are noise
+        found
+            .retain(|occurrence| keep.is_none() || occurrence.meaning != ReferenceMeaning::Unknown);
         if found.is_empty() {
             return;
         }
         let source_map = SourceMap::of(self.source, scalar);
-        let mut changes: Vec<Edit> = Vec::new();
+        let mut changes: Vec<TextEdit> = Vec::new();
         let mut in_source = Vec::with_capacity(found.len());
         for mut occurrence in found {
             let at = source_map
@@ -64,7 +70,7 @@ impl<'s> Collector<'_, 's> {
                 .and_then(|source_map| source_map.offset(occurrence.at));
             occurrence.at = at.unwrap_or(scalar.span.start);
             let edits = std::mem::take(&mut occurrence.edits);
-            let mapped: Result<Vec<Edit>, &str> = edits
+            let mapped: Result<Vec<TextEdit>, &str> = edits
                 .iter()
                 .map(|edit| match (&source_map, keep) {
                     (_, Some(why)) => Err(why),
@@ -88,18 +94,18 @@ impl<'s> Collector<'_, 's> {
         self.collected.found.extend(in_source);
     }
 
-    /// Adds `occurrence`, whose change is a new text for each scalar of `parts`. An error says why
-    /// that is impossible.
+    /// Adds `occurrence`, a reference that is changed by a new text for each scalar of `parts`. An
+    /// error is the reason why that is impossible.
     pub(crate) fn add_in_parts(
         &mut self,
         mut occurrence: Occurrence,
-        parts: Vec<(&'s Scalar<'s>, String)>,
+        parts: Vec<(&'s YamlScalar<'s>, String)>,
     ) -> Result<(), &'static str> {
         let mut changed = Vec::new();
         for (scalar, bytes) in parts {
             let source_map = SourceMap::of(self.source, scalar).ok_or(UNMAPPED)?;
             let start = scalar.value.len() - scalar.value.trim_start().len();
-            let change = Edit {
+            let change = TextEdit {
                 span: start..start + scalar.value.trim().len(),
                 bytes,
             };
@@ -113,8 +119,8 @@ impl<'s> Collector<'_, 's> {
         Ok(())
     }
 
-    /// Notes the new value of `scalar`, and quotes it where it needs that.
-    fn change(&mut self, scalar: &Scalar<'_>, changes: &[Edit], found: &mut [Occurrence]) {
+    /// Records the new value of `scalar`. If it needs quotes, one edit replaces all others.
+    fn change(&mut self, scalar: &YamlScalar<'_>, changes: &[TextEdit], found: &mut [Occurrence]) {
         if changes.is_empty() {
             return;
         }
@@ -136,14 +142,14 @@ impl<'s> Collector<'_, 's> {
         }
     }
 
-    /// The new value of `scalar`, and one edit in place of all `changes` where it needs quotes that
-    /// it lacks.
+    /// The new value of `scalar`. If it needs quotes that the scalar lacks, also one edit that
+    /// replaces the whole scalar.
     fn quoted(
         &self,
-        scalar: &Scalar<'_>,
-        changes: &[Edit],
-    ) -> Result<(String, Option<Edit>), &'static str> {
-        let mut in_order: Vec<&Edit> = changes.iter().collect();
+        scalar: &YamlScalar<'_>,
+        changes: &[TextEdit],
+    ) -> Result<(String, Option<TextEdit>), &'static str> {
+        let mut in_order: Vec<&TextEdit> = changes.iter().collect();
         in_order.sort_by_key(|edit| edit.span.start);
         let new = edit::apply(&in_order, &scalar.value, 0..scalar.value.len());
         if scalar.style != ScalarStyle::Plain || stays_plain(&scalar.value, &new) {
@@ -151,12 +157,12 @@ impl<'s> Collector<'_, 's> {
         }
         if self.source.get(scalar.span.clone()) != Some(&*scalar.value) || new.contains(['"', '\\'])
         {
-            return Err("with it, the value would need quotes");
+            return Err("the new value would need quotes");
         }
         let bytes = format!("\"{new}\"");
         Ok((
             new,
-            Some(Edit {
+            Some(TextEdit {
                 span: scalar.span.clone(),
                 bytes,
             }),

@@ -1,13 +1,13 @@
-//! The walk over YAML documents: it asks each shape of reference what it sees, and proves that the
-//! edits change the values that they are meant to change, and nothing else.
+//! Walks over YAML documents: calls each shape of reference at every node, and proves that the
+//! edits change the intended values and nothing else.
 
 mod collector;
+mod node_context;
 mod proof;
 mod shape;
-mod surroundings;
 mod walker;
 
-pub(super) use collector::Collector;
-pub(super) use shape::Shape;
-pub(super) use surroundings::{Members, Surroundings};
+pub(super) use collector::OccurrenceCollector;
+pub(super) use node_context::{MappingContext, NodeContext};
+pub(super) use shape::ReferenceShape;
 pub(super) use walker::read;

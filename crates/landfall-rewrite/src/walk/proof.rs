@@ -1,4 +1,4 @@
-//! The proof that edits of bytes are the intended changes of values.
+//! Proves that edits of bytes are the intended changes of values.
 
 use crate::edit;
 use crate::occurrence::Occurrence;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Whether a part of `source`, with the edits of `found` applied, reads as before except for the
-/// values in `changed`, which are given by the first byte of their scalars.
+/// new values in `changed`, which are keyed by the first byte of their scalars.
 pub(super) fn reads_as_meant(
     source: &str,
     part: &Range<usize>,
@@ -20,7 +20,7 @@ pub(super) fn reads_as_meant(
     documents.for_each(|document| fingerprint.add(&document, changed));
     let mut new = edit::apply(&sorted_edits(found), source, part.clone());
     let end = new.len();
-    // what follows must still begin on a line of its own
+    // the next document marker must still begin a line: an edit could have swallowed the newline
     new.push_str(&source[part.end..source.len().min(part.end + "---".len())]);
-    fingerprint.is_of(&new, end)
+    fingerprint.matches(&new, end)
 }

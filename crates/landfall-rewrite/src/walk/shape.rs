@@ -1,59 +1,59 @@
-//! What a shape of reference does. Each shape is one file in `shapes/` and one row of the table
-//! there.
+//! The trait of the shapes of reference. Each shape is one file in `shapes/` and one row of the
+//! table there.
 
-use super::collector::Collector;
-use super::surroundings::{Members, Surroundings};
+use super::collector::OccurrenceCollector;
+use super::node_context::{MappingContext, NodeContext};
 use crate::scan_result::ScanResult;
-use crate::scanner::Scanner;
-use crate::yaml::Node;
+use crate::scanner::ReferenceScanner;
+use crate::yaml::YamlNode;
 
-/// A shape of reference in a document, or something that a document says about its values. The walk
-/// calls every method at its place; a shape implements those that it needs.
-pub(crate) trait Shape: Sync {
-    /// Whether the document with this root is not read at all.
-    fn skips(&self, _root: &Node<'_>) -> bool {
+/// A shape of reference in a document, or a rule about the values of a document. The walk calls
+/// every method where it applies; a shape implements those that it needs.
+pub(crate) trait ReferenceShape: Sync {
+    /// Whether the document with this root is skipped.
+    fn skips(&self, _root: &YamlNode<'_>) -> bool {
         false
     }
 
     /// Whether a mapping is a Secret.
-    fn is_secret(&self, _members: &Members<'_>) -> bool {
+    fn is_secret(&self, _members: &MappingContext<'_>) -> bool {
         false
     }
 
-    /// Why nothing in a mapping may be changed, if so.
-    fn keeps(&self, _members: &Members<'_>) -> Option<&'static str> {
+    /// The reason why nothing in a mapping may be changed, if there is one.
+    fn keeps(&self, _members: &MappingContext<'_>) -> Option<&'static str> {
         None
     }
 
-    /// Collects the references that are spread over several entries of a mapping. Returns the
-    /// indexes of these entries: their values are not read again. `taken` are those of earlier
-    /// shapes.
+    /// Collects the references whose parts are several entries of a mapping. Returns the indexes of
+    /// these entries, so that their values are not read again. `taken` are the indexes that earlier
+    /// shapes returned.
     fn references<'s>(
         &self,
-        _collector: &mut Collector<'_, 's>,
-        _members: &Members<'s>,
+        _collector: &mut OccurrenceCollector<'_, 's>,
+        _members: &MappingContext<'s>,
         _taken: &[usize],
     ) -> Vec<usize> {
         Vec::new()
     }
 
-    /// Says what is special about the value under a key: `below.key` in the mapping `members`.
+    /// Sets in `below` what is special about the value of the key `below.key` in `members`.
     fn entry<'s>(
         &self,
-        _members: &Members<'s>,
-        _value: &'s Node<'s>,
-        _below: &mut Surroundings<'s>,
+        _members: &MappingContext<'s>,
+        _value: &'s YamlNode<'s>,
+        _below: &mut NodeContext<'s>,
     ) {
     }
 
-    /// Says what is special about the items of a list.
-    fn items<'s>(&self, _list: &Surroundings<'s>, _below: &mut Surroundings<'s>) {}
+    /// Sets in `below` what is special about the items of a list.
+    fn items<'s>(&self, _list: &NodeContext<'s>, _below: &mut NodeContext<'s>) {}
 
-    /// What is in `value`, which is nested in `depth` texts, where this shape can decode it.
-    /// `encoded` says that the document declares it encoded.
+    /// Decodes and scans `value`, which is nested in `depth` texts. `encoded` says that the
+    /// document declares it encoded. `None` if this shape cannot decode it.
     fn decode(
         &self,
-        _scanner: &Scanner<'_>,
+        _scanner: &ReferenceScanner<'_>,
         _value: &str,
         _encoded: bool,
         _depth: usize,

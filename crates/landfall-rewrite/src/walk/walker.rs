@@ -1,37 +1,36 @@
-//! Walks over the documents of a text and asks each shape of reference what it sees.
+//! Walks over the documents of a text, and calls each shape of reference at every node.
 
-use super::collector::{Collected, Collector};
+use super::collector::{CollectedOccurrences, OccurrenceCollector};
+use super::node_context::{MappingContext, NodeContext};
 use super::proof::reads_as_meant;
-use super::shape::Shape;
-use super::surroundings::{Members, Surroundings};
-use crate::edit::Edit;
-use crate::index::Lookup;
+use super::shape::ReferenceShape;
+use crate::edit::TextEdit;
+use crate::index::ReferenceLookup;
 use crate::notation::replaced;
-use crate::occurrence::{Meaning, Occurrence};
-use crate::role::Role;
+use crate::occurrence::{Occurrence, ReferenceMeaning};
+use crate::role::ReferenceRole;
 use crate::scan_result::{ReadAs, ScanResult};
-use crate::scanner::Scanner;
-use crate::text::{self, Lines};
-use crate::yaml::{self, Entry, Node, Scalar};
-use granit_parser::ScalarStyle;
+use crate::scanner::ReferenceScanner;
+use crate::text::{self, TextLines};
+use crate::yaml::{self, ScalarStyle, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence};
 use std::ops::Range;
 
-type Shapes = [&'static dyn Shape];
+type ShapeTable = [&'static dyn ReferenceShape];
 
 /// The walk over one document.
-struct Walker<'e, 's> {
-    scanner: &'e Scanner<'e>,
-    shapes: &'e Shapes,
-    /// In how many texts this one is nested.
+struct DocumentWalker<'e, 's> {
+    scanner: &'e ReferenceScanner<'e>,
+    shapes: &'e ShapeTable,
+    /// The number of texts that this one is nested in.
     depth: usize,
-    collector: Collector<'e, 's>,
+    collector: OccurrenceCollector<'e, 's>,
 }
 
-/// Every reference in `source`, which is nested in `depth` other texts; `None` where it is not YAML
-/// with a mapping or list in it. Parts of it that contain nothing to report are not read.
+/// Finds every reference in `source`, which is nested in `depth` other texts. `None` if it is not
+/// YAML with a mapping or list in it. Parts that contain nothing to report are not read.
 pub(crate) fn read(
-    scanner: &Scanner<'_>,
-    shapes: &Shapes,
+    scanner: &ReferenceScanner<'_>,
+    shapes: &ShapeTable,
     source: &str,
     depth: usize,
 ) -> Option<ScanResult> {
@@ -40,11 +39,12 @@ pub(crate) fn read(
         read_as: ReadAs::Yaml,
         secrets: Vec::new(),
     };
-    let parts = yaml::parts(source);
-    let (mut structured, mut skipped) = (false, Vec::new());
+    let parts = yaml::stream_parts(source);
+    let mut structured = false;
+    let mut skipped = Vec::new();
     for part in &parts {
         let text = &source[part.clone()];
-        // escapes may hide any word
+        // an escape may hide a word of the lock: `\u0071uay.io`
         if parts.len() > 1 && !scanner.settings.may_report(text) && !text.contains('\\') {
             skipped.push(part);
             continue;
@@ -63,17 +63,18 @@ pub(crate) fn read(
     structured.then_some(result)
 }
 
-/// Adds everything in a part of `source`. Returns whether there is a mapping or list in it.
+/// Adds the findings in a part of `source` to `result`. Returns whether it has a mapping or list;
+/// `None` if it is not YAML.
 fn read_part(
-    scanner: &Scanner<'_>,
-    shapes: &Shapes,
+    scanner: &ReferenceScanner<'_>,
+    shapes: &ShapeTable,
     source: &str,
     part: &Range<usize>,
     depth: usize,
     result: &mut ScanResult,
 ) -> Option<bool> {
     let mut structured = false;
-    let mut collected = Collected::default();
+    let mut collected = CollectedOccurrences::default();
     for document in yaml::documents_in(source, part.clone()) {
         let document = document.ok()?;
         structured |= document.is_structured();
@@ -82,21 +83,21 @@ fn read_part(
             continue;
         }
         let settings = &scanner.settings;
-        let collector = Collector {
+        let collector = OccurrenceCollector {
             settings,
             document: &document,
             source,
             collected: &mut collected,
         };
-        Walker {
+        DocumentWalker {
             scanner,
             shapes,
             depth,
             collector,
         }
-        .node(root, Surroundings::default());
+        .node(root, NodeContext::default());
     }
-    let Collected {
+    let CollectedOccurrences {
         mut found,
         mut secrets,
         has_secret,
@@ -106,15 +107,15 @@ fn read_part(
     if has_shared_secret {
         secrets.push(part.clone());
     } else if has_secret {
-        secrets.extend(yaml::comments(source, part).unwrap_or_else(|| vec![part.clone()]));
+        secrets.extend(yaml::comment_spans(source, part).unwrap_or_else(|| vec![part.clone()]));
     }
     if scanner.settings.options.comments {
-        for span in yaml::comments(source, part).unwrap_or_default() {
+        for span in yaml::comment_spans(source, part).unwrap_or_default() {
             let words = text::scan(
                 &scanner.settings,
                 &source[span.clone()],
-                Lines::One,
-                Role::Text,
+                TextLines::One,
+                ReferenceRole::Text,
             );
             found.extend(
                 words
@@ -123,7 +124,7 @@ fn read_part(
             );
         }
     }
-    // reading the part once more takes longer than reading it did
+    // the proof reads the part again with the slower parser, and most edits need none
     let doubtful = found
         .iter()
         .flat_map(|occurrence| &occurrence.edits)
@@ -131,7 +132,7 @@ fn read_part(
     if doubtful && !reads_as_meant(source, part, &found, &changed) {
         let changes = found.iter_mut().filter(|occurrence| occurrence.is_change());
         changes.for_each(|occurrence| {
-            occurrence.leave("with it, the text around it would read differently")
+            occurrence.leave("the text around it would read differently after the change")
         });
     }
     result.found.extend(found);
@@ -139,27 +140,27 @@ fn read_part(
     Some(structured)
 }
 
-impl<'s> Walker<'_, 's> {
-    fn node(&mut self, node: &'s Node<'s>, around: Surroundings<'s>) {
+impl<'s> DocumentWalker<'_, 's> {
+    fn node(&mut self, node: &'s YamlNode<'s>, around: NodeContext<'s>) {
         match node {
-            Node::Scalar(scalar) => self.scalar(scalar, around),
-            // it follows its anchor
-            Node::Alias(..) => self.collector.collected.has_shared_secret |= around.secret,
-            Node::Sequence(items, _) => {
+            YamlNode::Scalar(scalar) => self.scalar(scalar, around),
+            // the anchored node is changed instead
+            YamlNode::Alias(_) => self.collector.collected.has_shared_secret |= around.secret,
+            YamlNode::Sequence(YamlSequence { items, .. }) => {
                 let mut below = around.below(None);
                 self.shapes
                     .iter()
                     .for_each(|shape| shape.items(&around, &mut below));
                 items.iter().for_each(|item| self.node(item, below));
             }
-            Node::Mapping(entries, _) => self.mapping(entries, around),
+            YamlNode::Mapping(YamlMapping { entries, .. }) => self.mapping(entries, around),
         }
     }
 
-    fn mapping(&mut self, entries: &'s [Entry<'s>], around: Surroundings<'s>) {
+    fn mapping(&mut self, entries: &'s [YamlEntry<'s>], around: NodeContext<'s>) {
         let kind =
-            yaml::member(entries, "kind").and_then(|kind| self.collector.document.text(kind));
-        let mut members = Members {
+            yaml::value_of(entries, "kind").and_then(|kind| self.collector.document.text(kind));
+        let mut members = MappingContext {
             entries,
             kind: kind.unwrap_or_default(),
             around,
@@ -177,7 +178,7 @@ impl<'s> Walker<'_, 's> {
             }
         }
         taken.sort_unstable();
-        for (at, (key, value)) in entries.iter().enumerate() {
+        for (at, YamlEntry { key, value }) in entries.iter().enumerate() {
             match key.scalar() {
                 Some(key) => self.key(key),
                 None if self.call(key, &members.around) => {}
@@ -185,7 +186,7 @@ impl<'s> Walker<'_, 's> {
                     let container = around.container;
                     self.node(
                         key,
-                        Surroundings {
+                        NodeContext {
                             container,
                             ..members.around.below(None)
                         },
@@ -193,7 +194,7 @@ impl<'s> Walker<'_, 's> {
                 }
             }
             if taken.binary_search(&at).is_ok() {
-                // it is read already, but not masked
+                // a shape has read it, but its value still has to be masked
                 self.collector.collected.secrets.extend(
                     value
                         .scalar()
@@ -210,39 +211,41 @@ impl<'s> Walker<'_, 's> {
         }
     }
 
-    /// A scalar that may be a reference as a whole, or hold some.
-    fn scalar(&mut self, scalar: &'s Scalar<'s>, around: Surroundings<'s>) {
+    /// Reads a scalar, which may be a reference as a whole or contain some.
+    fn scalar(&mut self, scalar: &'s YamlScalar<'s>, around: NodeContext<'s>) {
         if around.secret {
             self.collector.collected.secrets.push(scalar.span.clone());
         }
         let settings = &self.scanner.settings;
-        let (value, role) = (&*scalar.value, around.role);
+        let value = &*scalar.value;
+        let role = around.role;
         let trimmed = value.trim();
         let at = value.len() - value.trim_start().len();
         let occurrence = |meaning| Occurrence::new(at, trimmed, role, meaning);
-        let lookup = match around.encoded {
-            true => Lookup::Unknown,
-            false => settings.index.lookup(trimmed, role, settings.options.pin),
+        let lookup = if around.encoded {
+            ReferenceLookup::Unknown
+        } else {
+            settings.index.lookup(trimmed, role, settings.options.pin)
         };
         let found = match lookup {
-            Lookup::Unknown => match self.inside(scalar, around) {
+            ReferenceLookup::Unknown => match self.inside(scalar, around) {
                 found if found.is_empty() && settings.report_unknown && role.is_image() => {
-                    Meaning::of_unknown(trimmed)
+                    ReferenceMeaning::of_unknown(trimmed)
                         .into_iter()
                         .map(occurrence)
                         .collect()
                 }
                 found => found,
             },
-            Lookup::Settled(item) => vec![occurrence(Meaning::Settled { item })],
-            Lookup::Left(why) => vec![occurrence(Meaning::Left { why })],
-            Lookup::Known(replacement) => {
+            ReferenceLookup::Settled(item) => vec![occurrence(ReferenceMeaning::Settled { item })],
+            ReferenceLookup::Left(why) => vec![occurrence(ReferenceMeaning::Left { why })],
+            ReferenceLookup::Known(replacement) => {
                 let to = replaced(trimmed, &replacement);
-                let edits = vec![Edit {
+                let edits = vec![TextEdit {
                     span: at..at + trimmed.len(),
                     bytes: to.clone(),
                 }];
-                let meaning = Meaning::Known {
+                let meaning = ReferenceMeaning::Known {
                     item: replacement.item,
                     to,
                     reaches: vec![],
@@ -256,8 +259,8 @@ impl<'s> Walker<'_, 's> {
         self.collector.add_in_value(scalar, found, around.keep);
     }
 
-    /// The references inside a value that is not a reference as a whole.
-    fn inside(&mut self, scalar: &'s Scalar<'s>, around: Surroundings<'s>) -> Vec<Occurrence> {
+    /// Finds the references inside a value that is not a reference as a whole.
+    fn inside(&mut self, scalar: &'s YamlScalar<'s>, around: NodeContext<'s>) -> Vec<Occurrence> {
         let value = &*scalar.value;
         let encoded = around.encoded || scalar.is_binary();
         if scalar.style == ScalarStyle::Plain
@@ -266,7 +269,8 @@ impl<'s> Walker<'_, 's> {
         {
             return Vec::new();
         }
-        let decode = |shape: &&dyn Shape| shape.decode(self.scanner, value, encoded, self.depth);
+        let decode =
+            |shape: &&dyn ReferenceShape| shape.decode(self.scanner, value, encoded, self.depth);
         let block = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
         let decoded = self.shapes.iter().find_map(decode);
         let is_decoded = decoded.is_some();
@@ -287,9 +291,9 @@ impl<'s> Walker<'_, 's> {
         found
     }
 
-    /// Reads `{{ call "a/b:1" }}` word by word: to YAML, a call of a template is a mapping that is
+    /// Reads the template call `{{ call "a/b:1" }}` word by word. In YAML, it is a mapping that is
     /// the key of a mapping. Returns `false` for any other key.
-    fn call(&mut self, key: &Node<'_>, around: &Surroundings<'_>) -> bool {
+    fn call(&mut self, key: &YamlNode<'_>, around: &NodeContext<'_>) -> bool {
         let source = self.collector.source;
         let Some(span) = call_span(source, key) else {
             return false;
@@ -300,7 +304,7 @@ impl<'s> Walker<'_, 's> {
         let words = text::scan(
             &self.scanner.settings,
             &source[span.clone()],
-            Lines::Many,
+            TextLines::Many,
             around.role,
         );
         self.collector
@@ -315,27 +319,31 @@ impl<'s> Walker<'_, 's> {
         true
     }
 
-    /// A key is never changed: others may ask for it by its name.
-    fn key(&mut self, key: &'s Scalar<'s>) {
-        if let Lookup::Known(_) = self
-            .scanner
-            .settings
-            .index
-            .lookup(&key.value, Role::Value, false)
+    /// Reports a key that is a known reference. It is never changed, because programs look it up by
+    /// its name.
+    fn key(&mut self, key: &'s YamlScalar<'s>) {
+        if let ReferenceLookup::Known(_) =
+            self.scanner
+                .settings
+                .index
+                .lookup(&key.value, ReferenceRole::Value, false)
         {
-            let meaning = Meaning::left("it is the key of a mapping");
-            let occurrence = Occurrence::new(key.span.start, &*key.value, Role::Value, meaning);
+            let meaning = ReferenceMeaning::left("it is the key of a mapping");
+            let occurrence =
+                Occurrence::new(key.span.start, &*key.value, ReferenceRole::Value, meaning);
             self.collector.collected.found.push(occurrence);
         }
     }
 }
 
-/// Where the call of a template stands that YAML reads as the key `key`, if it is one.
-fn call_span(source: &str, key: &Node<'_>) -> Option<Range<usize>> {
-    let Node::Mapping(entries, _) = key else {
+/// The bytes of the template call that YAML reads as `key`, if it is one.
+fn call_span(source: &str, key: &YamlNode<'_>) -> Option<Range<usize>> {
+    let YamlNode::Mapping(YamlMapping { entries, .. }) = key else {
         return None;
     };
-    let mut words = entries.iter().filter_map(|(key, _)| key.scalar());
+    let mut words = entries
+        .iter()
+        .filter_map(|YamlEntry { key, .. }| key.scalar());
     let first = words.next()?;
     let last = words.next_back().unwrap_or(first);
     let start = source[..first.span.start]

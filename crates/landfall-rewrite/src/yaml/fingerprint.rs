@@ -1,88 +1,88 @@
-//! What a text reads as, boiled down to a sum, to prove that a changed text reads as it is
-//! replacement to.
+//! Fingerprints of what a text reads as, to prove that a rewritten text reads as intended.
 
-use super::granit::Granit;
-use super::node::{Document, Node, Scalar};
-use granit_parser::ScalarStyle;
+use landfall_model::document::{ScalarStyle, YamlDocument, YamlDocuments, YamlNode, YamlScalar};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What a text reads as, with its changes made, boiled down: it is compared with what the changed
-/// text reads as, without holding the one or the other.
+/// A hash over all nodes of a text with its changes made. It is compared with that of the rewritten
+/// text, so that neither tree has to be held in memory.
 #[derive(Default)]
 pub(crate) struct ParseFingerprint {
     hasher: DefaultHasher,
-    nodes: usize,
-    /// Which scalars change, counted from the first: a plain one may become a quoted one.
+    /// The number of scalars so far.
+    scalars: usize,
+    /// The numbers of the scalars that change, counted from the first. Their style is not hashed,
+    /// because a plain one may become a quoted one.
     changed: BTreeSet<usize>,
 }
 
 impl ParseFingerprint {
-    /// Adds a document, the values at the starts of spans in `changed` replaced.
-    pub(crate) fn add(&mut self, document: &Document<'_>, changed: &BTreeMap<usize, String>) {
+    /// Adds a document whose scalars have new values: `changed` has them by the first byte of the
+    /// scalar.
+    pub(crate) fn add(&mut self, document: &YamlDocument<'_>, changed: &BTreeMap<usize, String>) {
         if let Some(root) = &document.root {
-            self.node(root, changed);
+            self.add_node(root, changed);
         }
-        self.mark('.', 0);
+        self.add_sign('.', 0);
     }
 
-    fn node(&mut self, node: &Node<'_>, changed: &BTreeMap<usize, String>) {
+    fn add_node(&mut self, node: &YamlNode<'_>, changed: &BTreeMap<usize, String>) {
         match node {
-            Node::Scalar(scalar) => {
+            YamlNode::Scalar(scalar) => {
                 let new = changed.get(&scalar.span.start);
                 if new.is_some() {
-                    self.changed.insert(self.nodes);
+                    self.changed.insert(self.scalars);
                 }
-                self.scalar(scalar, new.map_or(&*scalar.value, String::as_str));
+                self.add_scalar(scalar, new.map_or(&*scalar.value, String::as_str));
             }
-            Node::Sequence(items, anchor) => {
-                self.mark('[', *anchor);
-                items.iter().for_each(|item| self.node(item, changed));
-                self.mark(']', 0);
-            }
-            Node::Mapping(entries, anchor) => {
-                self.mark('{', *anchor);
-                for (key, value) in entries {
-                    self.node(key, changed);
-                    self.node(value, changed);
+            YamlNode::Sequence(sequence) => {
+                self.add_sign('[', sequence.anchor);
+                for item in &sequence.items {
+                    self.add_node(item, changed);
                 }
-                self.mark('}', 0);
+                self.add_sign(']', 0);
             }
-            Node::Alias(id, _) => self.mark('*', *id),
+            YamlNode::Mapping(mapping) => {
+                self.add_sign('{', mapping.anchor);
+                for entry in &mapping.entries {
+                    self.add_node(&entry.key, changed);
+                    self.add_node(&entry.value, changed);
+                }
+                self.add_sign('}', 0);
+            }
+            YamlNode::Alias(alias) => self.add_sign('*', alias.anchor),
         }
     }
 
-    fn mark(&mut self, sign: char, id: usize) {
-        (sign, id).hash(&mut self.hasher);
+    fn add_sign(&mut self, sign: char, anchor: usize) {
+        (sign, anchor).hash(&mut self.hasher);
     }
 
-    fn scalar(&mut self, scalar: &Scalar<'_>, value: &str) {
+    fn add_scalar(&mut self, scalar: &YamlScalar<'_>, value: &str) {
         let style: Option<ScalarStyle> =
-            (!self.changed.contains(&self.nodes)).then_some(scalar.style);
-        self.nodes += 1;
-        self.mark('a', scalar.anchor);
+            (!self.changed.contains(&self.scalars)).then_some(scalar.style);
+        self.scalars += 1;
+        self.add_sign('a', scalar.anchor);
         value.hash(&mut self.hasher);
         style.map(|style| style as u8).hash(&mut self.hasher);
-        scalar
-            .tag
-            .as_ref()
-            .map(|tag| (tag.handle(), tag.suffix()))
-            .hash(&mut self.hasher);
+        scalar.tag().hash(&mut self.hasher);
     }
 
-    /// Whether `text` up to `end` reads as what was added. Behind that may stand the marker of a
-    /// further document. It is read by the parser for all of YAML, whatever read the documents that
-    /// were added.
-    pub(crate) fn is_of(&self, text: &str, end: usize) -> bool {
-        let mut read = ParseFingerprint {
+    /// Whether `text` up to the byte `end` reads as the documents that were added. The marker of a
+    /// further document may follow.
+    ///
+    /// The general parser reads it, whichever reader read the documents: a fault of the simple one
+    /// must not prove itself right.
+    pub(crate) fn matches(&self, text: &str, end: usize) -> bool {
+        let mut other = ParseFingerprint {
             changed: self.changed.clone(),
             ..ParseFingerprint::default()
         };
-        for document in Granit::new(text, 0..end) {
+        for document in YamlDocuments::new(text, 0..end) {
             let Ok(document) = document else { return false };
-            read.add(&document, &BTreeMap::new());
+            other.add(&document, &BTreeMap::new());
         }
-        read.hasher.finish() == self.hasher.finish()
+        other.hasher.finish() == self.hasher.finish()
     }
 }
 
@@ -92,16 +92,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_reads_otherwise_is_told() {
+    fn a_text_that_reads_otherwise_does_not_match() {
         let source = "a: [b, b]\nc: d\n";
         let reads = |bytes: &str, to: &str| {
             let changed = BTreeMap::from([(4, to.to_owned())]);
             let mut fingerprint = ParseFingerprint::default();
             documents(source).for_each(|document| fingerprint.add(&document.unwrap(), &changed));
-            {
-                let new = source.replacen('b', bytes, 1);
-                fingerprint.is_of(&new, new.len())
-            }
+            let new = source.replacen('b', bytes, 1);
+            fingerprint.matches(&new, new.len())
         };
         assert!(reads("'x:1'", "x:1") && reads("x", "x"));
         for (bytes, to) in [

@@ -1,19 +1,21 @@
-//! YAML with byte spans: documents as trees of nodes that know where their scalars stand. `simple`
-//! reads nearly all documents; `granit`, ten times slower, reads all of YAML.
+//! YAML documents as trees of nodes that know their bytes in the text (`landfall_model::document`),
+//! read by one of two readers: `simple` reads nearly all documents, the general parser the others.
 
 mod documents;
+mod entries;
 mod fingerprint;
-mod granit;
-mod node;
-mod parts;
 mod plain_text;
 mod simple;
+mod stream_parts;
 #[cfg(test)]
 mod tests;
 
 pub(super) use documents::{documents, documents_in};
+pub(super) use entries::{position_of, scalar_of, text_of, value_of};
 pub(super) use fingerprint::ParseFingerprint;
-pub(super) use granit::comments;
-pub(super) use node::{Document, Entry, Node, Scalar, member, text, value};
-pub(super) use parts::parts;
+pub(super) use landfall_model::document::{
+    ScalarStyle, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence,
+    comment_spans,
+};
 pub(super) use plain_text::stays_plain;
+pub(super) use stream_parts::stream_parts;

@@ -1,11 +1,10 @@
-//! The simple reader returns what the parser for all of YAML returns, or nothing; and a text that
-//! is cut at its markers reads as in one piece. `LANDFALL_REWRITE_CORPUS` names a folder of further
-//! files, MUTATIONS how many texts are made of each.
+//! The simple reader returns what the general parser returns, or nothing; and a text that is cut at
+//! its markers reads as in one piece. `LANDFALL_REWRITE_CORPUS` names a folder of further files,
+//! MUTATIONS the number of texts that are made of each.
 
-use super::granit::Granit;
-use super::node::NotYaml;
-use super::{Document, Node, documents, parts, simple};
-use crate::{Content, inputs, read};
+use super::{YamlDocument, YamlNode, documents, simple, stream_parts};
+use crate::{InputContent, inputs, read};
+use landfall_model::document::{NotYaml, YamlDocuments};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -18,14 +17,15 @@ struct Counts {
 
 /// Checks `text`, part by part and as a whole.
 fn check(text: &str, counts: &mut Counts) {
-    for part in parts(text) {
+    for part in stream_parts(text) {
         counts.given += part.len();
         let Some(document) = simple::read(text, &part) else {
             continue;
         };
         counts.simple += part.len();
-        let read: Result<Vec<Document<'_>>, NotYaml> = Granit::new(text, part.clone()).collect();
-        let simple: Vec<Document<'_>> = document.into_iter().collect();
+        let read: Result<Vec<YamlDocument<'_>>, NotYaml> =
+            YamlDocuments::new(text, part.clone()).collect();
+        let simple: Vec<YamlDocument<'_>> = document.into_iter().collect();
         let refused = read.is_err() && is_refused_for_indentation(&text[part.clone()]);
         assert!(
             refused || read.as_ref() == Ok(&simple),
@@ -36,7 +36,7 @@ fn check(text: &str, counts: &mut Counts) {
     if is_refused_for_indentation(text) {
         return;
     }
-    let whole: Vec<_> = Granit::new(text, 0..text.len())
+    let whole: Vec<_> = YamlDocuments::new(text, 0..text.len())
         .map(|one| one.map(|one| flat(&one)))
         .collect();
     let cut: Vec<_> = documents(text)
@@ -47,27 +47,27 @@ fn check(text: &str, counts: &mut Counts) {
 
 /// A document without the numbers of its anchors, which are counted from the beginning of what is
 /// read.
-fn flat(document: &Document<'_>) -> String {
-    fn add(node: &Node<'_>, text: &mut String) {
+fn flat(document: &YamlDocument<'_>) -> String {
+    fn add(node: &YamlNode<'_>, text: &mut String) {
         match node {
-            Node::Scalar(one) => {
-                let marks = (one.anchor != 0, one.tag.as_ref());
+            YamlNode::Scalar(one) => {
+                let marks = (one.anchor != 0, one.tag());
                 *text += &format!("{:?} {:?} {:?} {marks:?}\n", one.span, one.style, one.value);
             }
-            Node::Sequence(items, anchor) => {
-                *text += &format!("[{}\n", *anchor != 0);
-                items.iter().for_each(|item| add(item, text));
+            YamlNode::Sequence(sequence) => {
+                *text += &format!("[{:?} {}\n", sequence.span, sequence.anchor != 0);
+                sequence.items.iter().for_each(|item| add(item, text));
                 text.push(']');
             }
-            Node::Mapping(entries, anchor) => {
-                *text += &format!("{{{}\n", *anchor != 0);
-                for (key, value) in entries {
-                    add(key, text);
-                    add(value, text);
+            YamlNode::Mapping(mapping) => {
+                *text += &format!("{{{:?} {}\n", mapping.span, mapping.anchor != 0);
+                for entry in &mapping.entries {
+                    add(&entry.key, text);
+                    add(&entry.value, text);
                 }
                 text.push('}');
             }
-            Node::Alias(_, at) => *text += &format!("*{at}\n"),
+            YamlNode::Alias(alias) => *text += &format!("*{:?}\n", alias.span),
         }
     }
     let mut text = String::new();
@@ -291,7 +291,7 @@ fn files() -> Vec<String> {
         .into_iter()
         .filter_map(|input| read(&input).ok());
     let texts = contents.filter_map(|content| match content {
-        Content::Text(text) => Some(text),
+        InputContent::Text(text) => Some(text),
         _ => None,
     });
     texts.collect()

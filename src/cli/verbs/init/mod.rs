@@ -12,7 +12,7 @@ use landfall_item::manifest::{CATALOGUE, MORE, from_list, of_nothing, platforms_
 use landfall_model::config::starter_site;
 use landfall_model::report::{RunReport, one_line, shell_word};
 use landfall_model::{Platform, TargetRegistry};
-use landfall_rewrite::audit::Helm;
+use landfall_rewrite::audit::HelmCommand;
 use serde_json::json;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -153,7 +153,7 @@ impl InitCommand {
                 &list.display().to_string(),
             )));
         }
-        let helm = Helm::find(std::env::var_os("PATH").as_deref(), &[]);
+        let helm = HelmCommand::find(std::env::var_os("PATH").as_deref(), &[]);
         let (paths, helm, platforms) = (std::slice::from_ref(from), helm.as_ref(), &self.platforms);
         let title = format!("{title} Read it, and pin what is commented.");
         let asked = DraftRequest {

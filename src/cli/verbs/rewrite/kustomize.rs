@@ -1,13 +1,13 @@
 //! `landfall rewrite --kustomize`: a component whose `images` do what a rewrite does.
 
-use landfall_rewrite::{Meaning, Member, Role};
+use landfall_rewrite::{ReferenceMeaning, ReferenceRole, RewrittenText};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A kustomize component that does for containers and image volumes what a rewrite does. Notes what
 /// it cannot do.
 pub(super) fn component<'m>(
-    members: impl Iterator<Item = &'m Member>,
+    members: impl Iterator<Item = &'m RewrittenText>,
     notes: &mut Vec<String>,
 ) -> String {
     let mut images: BTreeMap<String, String> = BTreeMap::new();
@@ -16,17 +16,20 @@ pub(super) fn component<'m>(
         for occurrence in &member.new.scan.found {
             let name = name_of(&occurrence.written);
             match (&occurrence.meaning, occurrence.role) {
-                (Meaning::Known { to, .. }, Role::Container) => {
+                (ReferenceMeaning::Known { to, .. }, ReferenceRole::Container) => {
                     images.insert(name.to_owned(), name_of(to).to_owned());
                 }
-                (Meaning::Known { .. }, _) => {
+                (ReferenceMeaning::Known { .. }, _) => {
                     notes.push(format!(
                         "{}: kustomize does not see {}",
-                        occurrence.place(&member.path),
+                        occurrence.position_in(&member.path),
                         occurrence.written
                     ));
                 }
-                (Meaning::Left { .. } | Meaning::Unknown, Role::Container) => {
+                (
+                    ReferenceMeaning::Left { .. } | ReferenceMeaning::Unknown,
+                    ReferenceRole::Container,
+                ) => {
                     refused.insert(name.to_owned());
                 }
                 _ => {}

@@ -14,8 +14,8 @@ use landfall_item::lockfile::collision;
 use landfall_model::{Digest, TargetRegistry, today};
 use landfall_rewrite::audit::{Inventory, audit_inputs, audit_text};
 use landfall_rewrite::{
-    self as rewrite, ArchiveError, Content, Input, Member, Options, ReferenceIndex, RewriteError,
-    Syntax,
+    self as rewrite, ChartArchiveError, InputContent, InputFile, ReferenceIndex, RewriteError,
+    RewriteOptions, RewrittenText, TextSyntax,
 };
 use not_locked::NotLocked;
 use report::{RewriteMode, RewrittenInput};
@@ -137,7 +137,7 @@ impl RewriteCommand {
             index = index.with_files(base);
         }
         index = index.with_replaced(self.replaced()?);
-        let options = Options {
+        let options = RewriteOptions {
             comments: self.comments,
             pin: self.pin,
         };
@@ -224,7 +224,7 @@ impl RewriteCommand {
             .collect())
     }
 
-    fn inputs(&self) -> Result<Vec<Input>, CliError> {
+    fn inputs(&self) -> Result<Vec<InputFile>, CliError> {
         let stdin = self.paths.iter().filter(|path| is_stdin(path)).count();
         let mode = self.modes.mode();
         if stdin > 0 && matches!(mode, RewriteMode::InPlace | RewriteMode::Out(_)) {
@@ -235,7 +235,7 @@ impl RewriteCommand {
         let out = self.modes.out.as_deref();
         let inputs = match stdin {
             0 => rewrite::inputs(&self.paths, out)?,
-            _ if self.paths.len() == 1 => vec![Input {
+            _ if self.paths.len() == 1 => vec![InputFile {
                 path: "-".into(),
                 relative: "-".into(),
                 named: true,
@@ -248,7 +248,7 @@ impl RewriteCommand {
                  --in-place, --check, --diff, --kustomize or --out DIR",
             ));
         }
-        if mode == RewriteMode::Stdout && inputs.iter().any(Input::is_archive) {
+        if mode == RewriteMode::Stdout && inputs.iter().any(InputFile::is_archive) {
             return Err(CliError::usage(
                 "a chart's archive does not go to stdout; name a folder for it with --out DIR",
             ));
@@ -260,10 +260,10 @@ impl RewriteCommand {
     /// `text`.
     fn one(
         &self,
-        input: &Input,
+        input: &InputFile,
         stdin: Option<&[u8]>,
         index: &ReferenceIndex,
-        options: Options,
+        options: RewriteOptions,
         reader: DiffReader,
         text: &mut String,
     ) -> Option<RewrittenInput> {
@@ -284,25 +284,25 @@ impl RewriteCommand {
             }
             Ok(())
         };
-        let mut attempt = || -> Result<Option<Vec<Member>>, RewriteError> {
+        let mut attempt = || -> Result<Option<Vec<RewrittenText>>, RewriteError> {
             let mut members = match read(input, stdin)? {
-                Content::Other => return Ok(None),
-                Content::Text(old) => {
-                    let new = rewrite::rewrite(&old, Syntax::of(&input.path), index, options);
+                InputContent::Other => return Ok(None),
+                InputContent::Text(old) => {
+                    let new = rewrite::rewrite(&old, TextSyntax::of(&input.path), index, options);
                     write(old.as_bytes(), new.text.as_bytes())?;
-                    vec![Member {
+                    vec![RewrittenText {
                         path: name.clone(),
                         old,
                         new,
                     }]
                 }
-                Content::Archive(old) => match rewrite::rewrite_chart(&old, index, options) {
+                InputContent::Archive(old) => match rewrite::rewrite_chart(&old, index, options) {
                     // other archives lie in folders, too
-                    Err(ArchiveError::NoChart) if !input.named => return Ok(None),
+                    Err(ChartArchiveError::NoChart) if !input.named => return Ok(None),
                     done => {
                         let done = done?;
                         write(&old, &done.bytes)?;
-                        let inside = |member: Member| Member {
+                        let inside = |member: RewrittenText| RewrittenText {
                             path: format!("{name}/{}", member.path),
                             ..member
                         };
@@ -334,12 +334,12 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn read(input: &Input, stdin: Option<&[u8]>) -> Result<Content, RewriteError> {
+fn read(input: &InputFile, stdin: Option<&[u8]>) -> Result<InputContent, RewriteError> {
     let Some(bytes) = stdin else {
         return rewrite::read(input);
     };
     String::from_utf8(bytes.to_vec())
-        .map(Content::Text)
+        .map(InputContent::Text)
         .map_err(|_| RewriteError::Encoding)
 }
 

@@ -2,7 +2,7 @@
 //! them.
 
 use landfall_model::report::shell_word;
-use landfall_rewrite::audit::{Coverage, FileFinding};
+use landfall_rewrite::audit::{FileFinding, LockCoverage};
 use serde_json::{Value, json};
 
 /// References that the lock lacks.
@@ -18,7 +18,7 @@ impl NotLocked {
     pub(crate) fn of(found: &[FileFinding], words: &[String]) -> NotLocked {
         let missing = found
             .iter()
-            .filter(|one| matches!(one.finding.coverage, Coverage::Missing { .. }));
+            .filter(|one| matches!(one.finding.coverage, LockCoverage::Missing { .. }));
         let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
         NotLocked {
             count: missing.count(),

@@ -5,7 +5,7 @@ use super::not_locked::NotLocked;
 use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome};
 use landfall_model::report::{RunReport, count_of, one_line};
 use landfall_model::{ImageRef, has_host};
-use landfall_rewrite::{Meaning, Member, Occurrence, RewriteError};
+use landfall_rewrite::{Occurrence, ReferenceMeaning, RewriteError, RewrittenText};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -39,7 +39,7 @@ impl RewriteMode<'_> {
 pub(crate) struct RewrittenInput {
     pub(crate) name: String,
     /// Its texts: itself, or those of the archive that it is. Their contents are dropped by now.
-    pub(crate) result: Result<Vec<Member>, RewriteError>,
+    pub(crate) result: Result<Vec<RewrittenText>, RewriteError>,
     /// What the file had and has no more now that it is replaced.
     pub(crate) lost: Vec<String>,
 }
@@ -72,10 +72,10 @@ pub(crate) fn outcome(
         .filter(|(_, occurrence)| occurrence.is_change())
         .count();
     let settled = occurrences()
-        .filter(|(_, occurrence)| matches!(occurrence.meaning, Meaning::Settled { .. }))
+        .filter(|(_, occurrence)| matches!(occurrence.meaning, ReferenceMeaning::Settled { .. }))
         .count();
     let left = occurrences()
-        .filter(|(_, occurrence)| matches!(occurrence.meaning, Meaning::Left { .. }))
+        .filter(|(_, occurrence)| matches!(occurrence.meaning, ReferenceMeaning::Left { .. }))
         .count();
 
     let mut notes: Vec<String> = done
@@ -172,7 +172,8 @@ pub(crate) fn outcome(
 /// Whether an image stands there that is left because it names neither a host nor a tag, although
 /// the lock has its repository: a node would pull it from its default registry.
 fn is_ambiguous(occurrence: &Occurrence) -> bool {
-    let is_left = matches!(occurrence.meaning, Meaning::Left { .. }) && occurrence.role.is_image();
+    let is_left =
+        matches!(occurrence.meaning, ReferenceMeaning::Left { .. }) && occurrence.role.is_image();
     let reference = || occurrence.written.parse::<ImageRef>();
     is_left
         && !has_host(&occurrence.written)
@@ -188,7 +189,7 @@ fn reason(name: &str, error: &RewriteError) -> String {
 }
 
 fn change(name: &str, occurrence: &Occurrence) -> Option<String> {
-    let Meaning::Known { to, reaches, .. } = &occurrence.meaning else {
+    let ReferenceMeaning::Known { to, reaches, .. } = &occurrence.meaning else {
         return None;
     };
     let reaches = match reaches.as_slice() {
@@ -197,18 +198,18 @@ fn change(name: &str, occurrence: &Occurrence) -> Option<String> {
     };
     Some(format!(
         "{}: {} -> {to}{reaches}",
-        occurrence.place(name),
+        occurrence.position_in(name),
         occurrence.written
     ))
 }
 
 fn leaving(name: &str, occurrence: &Occurrence) -> Option<String> {
-    let Meaning::Left { why } = &occurrence.meaning else {
+    let ReferenceMeaning::Left { why } = &occurrence.meaning else {
         return None;
     };
     Some(format!(
         "{}: left {}: {why}",
-        occurrence.place(name),
+        occurrence.position_in(name),
         occurrence.written
     ))
 }
@@ -224,7 +225,7 @@ fn report(done: &[RewrittenInput]) -> RunReport {
                 continue;
             }
         };
-        for Member { path, new, .. } in members {
+        for RewrittenText { path, new, .. } in members {
             let (mut settled, before) = (0, changes.len());
             for occurrence in &new.scan.found {
                 let Occurrence {
@@ -241,7 +242,7 @@ fn report(done: &[RewrittenInput]) -> RunReport {
                     entry["inside"] = json!(inside);
                 }
                 match &occurrence.meaning {
-                    Meaning::Known { item, to, reaches } => {
+                    ReferenceMeaning::Known { item, to, reaches } => {
                         (entry["from"], entry["to"], entry["item"]) =
                             (json!(written), json!(to), json!(item));
                         if !reaches.is_empty() {
@@ -249,12 +250,12 @@ fn report(done: &[RewrittenInput]) -> RunReport {
                         }
                         changes.push(entry);
                     }
-                    Meaning::Left { why } => {
+                    ReferenceMeaning::Left { why } => {
                         (entry["reference"], entry["why"]) = (json!(written), json!(why));
                         left.push(entry);
                     }
-                    Meaning::Settled { .. } => settled += 1,
-                    Meaning::Unknown | Meaning::Undecided { .. } => {}
+                    ReferenceMeaning::Settled { .. } => settled += 1,
+                    ReferenceMeaning::Unknown | ReferenceMeaning::Undecided { .. } => {}
                 }
             }
             let made = changes.len() - before;

@@ -29,7 +29,7 @@ m.yaml:6:3: error: unknown key `checksums`
     assert_eq!(
         fault("vars: {kubernetes: v1.33.4}\nfiles:\n- url: \"https://e.org/${kuberntes}/x\"\n"),
         "\
-m.yaml:5:23: error: the variable `kuberntes` is not known
+m.yaml:5:23: error: the variable `kuberntes` is not defined
   |
 5 | - url: \"https://e.org/${kuberntes}/x\"
   |                       ^^^^^^^^^^^^
@@ -42,21 +42,21 @@ m.yaml:5:23: error: the variable `kuberntes` is not known
 fn faults_of_variables() {
     assert_eq!(
         brief("vars: {a: 1.30}"),
-        "m.yaml:3:11: error: YAML reads `1.30` as a number, and so may change it | quote it: \"1.30\""
+        "m.yaml:3:11: error: YAML reads `1.30` as a number, which may change how it is written | quote it: \"1.30\""
     );
-    assert!(
-        brief("vars: {a: [x, true]}").contains("3:15: error: YAML reads `true` as a truth value")
-    );
+    assert!(brief("vars: {a: [x, true]}").contains("3:15: error: YAML reads `true` as a boolean"));
     assert!(brief("vars: {a: []}").contains("3:11: error: the variable `a` has no value"));
     assert!(brief("vars: {a: }").contains("error: the variable `a` has no value"));
-    assert!(brief("vars: {a: [x, x]}").contains("3:15: error: `x` stands in `a` twice"));
-    assert!(brief("vars: {a: {b: c}}").contains("a text or a list of texts"));
-    assert!(brief("vars: {url: x}").contains("3:8: error: `${url}` stands for"));
-    assert!(brief("vars: {a: '${b}', b: c}").contains("cannot be made of other variables"));
-    assert!(brief("vars: {'a b': c}").contains("3:8: error: `a b` is no name"));
-    assert!(brief("vars: {a: b, a: c}").contains("3:14: error: the key `a` stands twice"));
-    assert!(brief("images: ['a:${x']").contains("3:13: error: a `${` without its `}`"));
-    assert!(brief("files: [{url: 'https://e.org/${url}'}]").contains("`checksum` only"));
+    assert!(brief("vars: {a: [x, x]}").contains("3:15: error: `a` has the value `x` twice"));
+    assert!(brief("vars: {a: {b: c}}").contains("a text, a list of texts, or a mapping"));
+    assert!(brief("vars: {url: x}").contains("3:8: error: `${url}` is a file's own URL"));
+    assert!(brief("vars: {a: '${b}', b: c}").contains("cannot use other variables"));
+    assert!(brief("vars: {'a b': c}").contains("3:8: error: `a b` is not a valid name"));
+    assert!(brief("vars: {a: b, a: c}").contains("3:14: error: the key `a` is repeated"));
+    assert!(brief("images: ['a:${x']").contains("3:13: error: a `${` without a closing `}`"));
+    assert!(
+        brief("files: [{url: 'https://e.org/${url}'}]").contains("only available in `checksum`")
+    );
     assert!(brief("images: ['a:${x}']").contains("set it in this file, as in `vars: {x: …}`"));
     let many = format!(
         "vars: {{{}}}",

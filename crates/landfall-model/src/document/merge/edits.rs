@@ -1,83 +1,78 @@
 //! The edits of a text, and YAML for new values.
 
 use super::error::MergeError;
-use crate::document::yaml_tree::{Kind, Member, Tree};
+use crate::document::yaml_tree::{YamlEntry, YamlMapping, YamlNode, YamlSequence};
 use serde_yaml::{Mapping, Value};
 use std::ops::Range;
 
-/// A text and what replaces its bytes.
-pub(super) struct Edits<'t> {
+/// A text and the edits to apply to it.
+pub(super) struct TextEdits<'t> {
     text: &'t str,
     edits: Vec<(Range<usize>, String)>,
 }
 
-impl<'t> Edits<'t> {
-    /// No edit of `text`.
-    pub(super) fn of(text: &'t str) -> Edits<'t> {
-        Edits {
+impl<'t> TextEdits<'t> {
+    /// No edits of `text`.
+    pub(super) fn new(text: &'t str) -> TextEdits<'t> {
+        TextEdits {
             text,
             edits: Vec::new(),
         }
     }
 
-    /// Adds `parts` behind the last of a flow collection, which ends at `last`.
-    pub(super) fn add_flow(&mut self, tree: &Tree, last: Option<usize>, parts: &[String]) {
-        if !parts.is_empty() {
-            let text = parts.join(", ");
-            let (at, text) = match last {
-                Some(last) => (last, format!(", {text}")),
-                None => (tree.span.start + 1, text),
-            };
-            self.edits.push((at..at, text));
+    /// The text before the edits.
+    pub(super) fn text(&self) -> &'t str {
+        self.text
+    }
+
+    /// Adds `parts` to the flow collection at the bytes `span`, whose last part ends at `last`.
+    pub(super) fn add_flow(&mut self, span: &Range<usize>, last: Option<usize>, parts: &[String]) {
+        if parts.is_empty() {
+            return;
+        }
+        let parts = parts.join(", ");
+        match last {
+            Some(last) => self.edits.push((last..last, format!(", {parts}"))),
+            None => self.edits.push((span.start + 1..span.start + 1, parts)),
         }
     }
 
-    /// Adds whole lines behind the line that holds the byte before `end`.
+    /// Adds whole lines after the line that contains the byte before `end`.
     pub(super) fn add_lines(&mut self, end: usize, lines: &str) {
-        let at = match self.text[..end].ends_with('\n') {
-            true => end,
-            false => self.text[end..]
-                .find('\n')
-                .map_or(self.text.len(), |rest| end + rest + 1),
-        };
+        let at = self.line_end(end);
         self.edits.push((at..at, lines.to_owned()));
     }
 
-    /// Adds items to the end of a list that is not empty, or before its item number `place`.
+    /// Adds items to a list that is not empty, before its item number `place` or at its end.
     pub(super) fn add_items(
         &mut self,
-        tree: &Tree,
+        sequence: &YamlSequence<'_>,
         place: usize,
         new: &[Value],
     ) -> Result<(), MergeError> {
-        let Kind::List { flow, items } = &tree.kind else {
-            return Err(MergeError::Form("a list".into()));
-        };
-        let texts: Vec<String> = new.iter().map(flow_text).collect();
-        if *flow {
-            match items.get(place) {
-                Some(next) => {
-                    let start = next.span.start;
-                    self.edits.push((
-                        start..start,
-                        texts.iter().map(|text| format!("{text}, ")).collect(),
-                    ));
-                }
-                None => self.add_flow(tree, items.last().map(Tree::end), &texts),
+        let items = &sequence.items;
+        if sequence.flow {
+            let texts: Vec<String> = new.iter().map(flow_text).collect();
+            if let Some(next) = items.get(place) {
+                let start = next.extent(self.text).start;
+                let texts = texts.iter().map(|text| format!("{text}, ")).collect();
+                self.edits.push((start..start, texts));
+            } else {
+                let last = items.last().map(|item| item.content_end(self.text));
+                self.add_flow(&sequence.span, last, &texts);
             }
             return Ok(());
         }
-        let dash = items
-            .first()
-            .and_then(|first| self.text[..first.span.start].rfind('-'));
-        let dash = dash.ok_or_else(|| MergeError::Form("the first item of a list".into()))?;
+        let dash = self.first_dash(sequence)?;
         let lines = block_text(&new, self.column(dash))?;
-        match place.checked_sub(1).map(|before| items.get(before)) {
-            Some(before) => self.add_lines(before.map_or_else(|| tree.end(), Tree::end), &lines),
+        match place.checked_sub(1) {
+            Some(before) => {
+                let before = items.get(before).or(items.last());
+                let end = before.map_or(sequence.span.end, |item| item.content_end(self.text));
+                self.add_lines(end, &lines);
+            }
             None => {
-                let start = self.text[..dash]
-                    .rfind('\n')
-                    .map_or(0, |newline| newline + 1);
+                let start = self.line_start(dash);
                 self.edits.push((start..start, lines));
             }
         }
@@ -85,239 +80,233 @@ impl<'t> Edits<'t> {
     }
 
     /// Replaces all items of a list that is not empty.
-    pub(super) fn replace_items(&mut self, tree: &Tree, new: &[Value]) -> Result<(), MergeError> {
-        let Kind::List { flow, items } = &tree.kind else {
-            return Err(MergeError::Form("a list".into()));
-        };
-        if *flow {
-            self.edits
-                .push((tree.span.clone(), flow_text(&Value::Sequence(new.to_vec()))));
+    pub(super) fn replace_items(
+        &mut self,
+        sequence: &YamlSequence<'_>,
+        new: &[Value],
+    ) -> Result<(), MergeError> {
+        if sequence.flow {
+            let text = flow_text(&Value::Sequence(new.to_vec()));
+            self.edits.push((sequence.span.clone(), text));
             return Ok(());
         }
-        let dash = items
-            .first()
-            .and_then(|first| self.text[..first.span.start].rfind('-'));
-        let dash = dash.ok_or_else(|| MergeError::Form("the first item of a list".into()))?;
-        let start = self.text[..dash]
-            .rfind('\n')
-            .map_or(0, |newline| newline + 1);
-        let end = tree.end();
-        let rest = self.text[end..]
-            .find('\n')
-            .map_or(self.text.len(), |rest| end + rest + 1);
-        let end = if self.text[..end].ends_with('\n') {
-            end
-        } else {
-            rest
-        };
+        let dash = self.first_dash(sequence)?;
+        let last = sequence.items.last();
+        let end = last.map_or(sequence.span.end, |item| item.content_end(self.text));
+        let lines = self.line_start(dash)..self.line_end(end);
         self.edits
-            .push((start..end, block_text(&new, self.column(dash))?));
+            .push((lines, block_text(&new, self.column(dash))?));
         Ok(())
     }
 
-    /// Sets the value of the item `item` of a list, which is a scalar.
+    /// Replaces `item` of a list, which is a scalar.
     pub(super) fn set_item(
         &mut self,
-        item: &Tree,
+        item: &YamlNode<'_>,
         flow: bool,
         new: &Value,
     ) -> Result<(), MergeError> {
+        let extent = item.extent(self.text);
         let text = if flow {
             flow_text(new)
         } else {
-            let dash = self.text[..item.span.start].rfind('-');
-            let dash = dash.ok_or_else(|| MergeError::Form("an item of a list".into()))?;
+            let dash = self.text[..extent.start]
+                .rfind('-')
+                .ok_or_else(|| MergeError::Form("an item of a list".into()))?;
             let text = block_text(&[new], self.column(dash))?;
-            let ends_line = self.text[item.span.clone()].ends_with('\n');
             let text = text.trim_start().trim_start_matches("- ");
-            if ends_line {
+            if self.text[extent.clone()].ends_with('\n') {
                 text.to_owned()
             } else {
                 text.trim_end_matches('\n').to_owned()
             }
         };
-        self.edits.push((item.span.clone(), text));
+        self.edits.push((extent, text));
         Ok(())
     }
 
-    /// Sets the value of a member of a mapping, `old` before, which is a scalar or an empty
-    /// collection.
+    /// Sets the value of an entry of a mapping from `old`, a scalar or an empty collection.
     pub(super) fn set_value(
         &mut self,
-        member: &Member,
-        in_flow: bool,
+        entry: &YamlEntry<'_>,
+        flow: bool,
         old: &Value,
         new: &Value,
     ) -> Result<(), MergeError> {
-        let at = &member.value;
-        if in_flow {
-            let blank = if at.span.is_empty() { " " } else { "" };
-            self.edits
-                .push((at.span.clone(), format!("{blank}{}", flow_text(new))));
+        let extent = entry.value_extent(self.text);
+        let written = &self.text[extent.clone()];
+        if flow {
+            let blank = if extent.is_empty() { " " } else { "" };
+            let text = format!("{blank}{}", flow_text(new));
+            self.edits.push((extent, text));
             return Ok(());
         }
         if let (Value::String(old), Value::String(new)) = (old, new)
-            && let Some(text) = literal(&self.text[at.span.clone()], old, new)
+            && let Some(text) = literal_block(written, old, new)
         {
-            self.edits.push((at.span.clone(), text));
+            self.edits.push((extent, text));
             return Ok(());
         }
-        let one = Mapping::from_iter([(Value::from("k"), new.clone())]);
-        let text = block_text(&one, self.column(member.at.start))?;
-        let text = text
-            .trim_start()
-            .strip_prefix("k:")
-            .unwrap_or_default()
-            .to_owned();
-        match text.strip_prefix('\n') {
-            // a collection stands below its key, and a comment behind the key stays there
-            Some(below) => {
-                let rest = self.text[at.span.end..].lines().next().unwrap_or_default();
-                let blanks = self.text[..at.span.start].len()
-                    - self.text[..at.span.start].trim_end_matches(' ').len();
-                let start = if rest.trim().is_empty() {
-                    at.span.start - blanks
-                } else {
-                    at.span.start
-                };
-                self.edits.push((start..at.span.end, String::new()));
-                self.add_lines(at.span.end, below);
-            }
-            None => {
-                let ends_line = self.text[at.span.clone()].ends_with('\n');
-                let text = if ends_line {
-                    &*text
-                } else {
-                    text.trim_end_matches('\n')
-                };
-                let blank = if at.span.is_empty() {
-                    text
-                } else {
-                    text.trim_start_matches(' ')
-                };
-                self.edits.push((at.span.clone(), blank.to_owned()));
-            }
+        let pair = Mapping::from_iter([(Value::from("k"), new.clone())]);
+        let text = block_text(&pair, self.column(entry.key.span().start))?;
+        let text = text.trim_start().strip_prefix("k:").unwrap_or_default();
+        if let Some(below) = text.strip_prefix('\n') {
+            // a collection is written below its key; a comment after the key is kept
+            let rest = self.text[extent.end..].lines().next().unwrap_or_default();
+            let start = if rest.trim().is_empty() {
+                self.text[..extent.start].trim_end_matches(' ').len()
+            } else {
+                extent.start
+            };
+            self.edits.push((start..extent.end, String::new()));
+            self.add_lines(extent.end, below);
+            return Ok(());
         }
+        let text = if written.ends_with('\n') {
+            text
+        } else {
+            text.trim_end_matches('\n')
+        };
+        let text = if extent.is_empty() {
+            text
+        } else {
+            text.trim_start_matches(' ')
+        };
+        self.edits.push((extent, text.to_owned()));
         Ok(())
     }
 
-    /// Removes these members of a mapping that keeps others.
-    pub(super) fn remove_members(&mut self, members: &[Member], removed: &[usize], flow: bool) {
-        let next_kept = |at: usize| (at..members.len()).find(|other| !removed.contains(other));
+    /// Removes the entries with these numbers, in ascending order, from a mapping that keeps
+    /// others.
+    pub(super) fn remove_entries(&mut self, mapping: &YamlMapping<'_>, removed: &[usize]) {
+        let entries = &mapping.entries;
+        let key_start = |at: usize| entries[at].key.span().start;
         let mut done = 0;
-        for &at in removed.iter().filter(|at| **at < members.len()) {
-            let member = &members[at];
-            let line = self.text[..member.at.start]
-                .rfind('\n')
-                .map_or(0, |newline| newline + 1);
-            let follows_dash = !self.text[line..member.at.start].trim().is_empty();
-            let range = match next_kept(at) {
-                _ if at < done => continue,
-                // behind a dash or in a line, the next one that stays moves up
-                Some(next) if flow || follows_dash => {
+        for &at in removed {
+            if at < done {
+                continue;
+            }
+            let start = key_start(at);
+            let line = self.line_start(start);
+            let follows_dash = !self.text[line..start].trim().is_empty();
+            let next_kept = (at..entries.len()).find(|other| !removed.contains(other));
+            let range = match next_kept {
+                // after a dash, or within a line, the next entry that is kept moves up
+                Some(next) if mapping.flow || follows_dash => {
                     done = next;
-                    member.at.start..members[next].at.start
+                    start..key_start(next)
                 }
-                None if flow => {
-                    done = members.len();
-                    let before = at.checked_sub(1).map(|before| members[before].value.end());
-                    before.unwrap_or(member.at.start)
-                        ..members.last().map_or(0, |last| last.value.end())
+                None if mapping.flow => {
+                    done = entries.len();
+                    let before = at.checked_sub(1);
+                    let from = before.map_or(start, |at| entries[at].content_end(self.text));
+                    from..entries[done - 1].content_end(self.text)
                 }
-                _ => {
-                    let end = member.value.end();
-                    let rest = self.text[end..]
-                        .find('\n')
-                        .map_or(self.text.len(), |rest| end + rest + 1);
-                    line..if self.text[..end].ends_with('\n') {
-                        end
-                    } else {
-                        rest
-                    }
-                }
+                _ => line..self.line_end(entries[at].content_end(self.text)),
             };
             self.edits.push((range, String::new()));
         }
     }
 
-    /// The column of a byte.
+    /// The column of a byte, in characters and counted from 0.
     pub(super) fn column(&self, at: usize) -> usize {
-        let line = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-        self.text[line..at]
+        self.text[self.line_start(at)..at]
             .trim_start_matches('\u{feff}')
             .chars()
             .count()
     }
 
-    /// The text with the edits, which do not overlap; those at one place stand in their order.
-    pub(super) fn apply(self) -> String {
-        let Edits { text, mut edits } = self;
-        edits.sort_by_key(|(range, _)| range.start);
-        let (mut out, mut at) = (String::with_capacity(text.len()), 0);
-        for (range, new) in edits {
-            out += text.get(at..range.start).unwrap_or_default();
-            // a text without a last newline gets one before what is added
-            if new.ends_with('\n')
-                && range.start == text.len()
-                && !out.is_empty()
-                && !out.ends_with('\n')
-            {
-                out += if text.contains("\r\n") { "\r\n" } else { "\n" };
+    fn line_start(&self, at: usize) -> usize {
+        self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+    }
+
+    /// The end of the line that contains the byte before `at`, its newline included.
+    fn line_end(&self, at: usize) -> usize {
+        if self.text[..at].ends_with('\n') {
+            return at;
+        }
+        let newline = self.text[at..].find('\n');
+        newline.map_or(self.text.len(), |newline| at + newline + 1)
+    }
+
+    fn first_dash(&self, sequence: &YamlSequence<'_>) -> Result<usize, MergeError> {
+        sequence
+            .items
+            .first()
+            .and_then(|first| self.text[..first.extent(self.text).start].rfind('-'))
+            .ok_or_else(|| MergeError::Form("the first item of a list".into()))
+    }
+
+    /// Applies the edits, which must not overlap. Those at one position keep their order.
+    pub(super) fn apply(mut self) -> String {
+        self.edits.sort_by_key(|(range, _)| range.start);
+        let line_break = if self.text.contains("\r\n") {
+            "\r\n"
+        } else {
+            "\n"
+        };
+        let mut out = String::with_capacity(self.text.len());
+        let mut at = 0;
+        for (range, new) in self.edits {
+            out += self.text.get(at..range.start).unwrap_or_default();
+            // lines that are added to a text without a last newline need one before them
+            let is_at_end = range.start == self.text.len();
+            if new.ends_with('\n') && is_at_end && !out.is_empty() && !out.ends_with('\n') {
+                out += line_break;
             }
-            out += &if text.contains("\r\n") {
-                new.replace('\n', "\r\n")
-            } else {
-                new
-            };
+            out += &new.replace('\n', line_break);
             at = at.max(range.end);
         }
-        out + text.get(at..).unwrap_or_default()
+        out + self.text.get(at..).unwrap_or_default()
     }
 }
 
-/// The literal block scalar `block`, which reads as `old`, with `new` in its place: the same header
-/// and indentation. `None` if it is none, or its header does not suit the end of `new`.
-fn literal(block: &str, old: &str, new: &str) -> Option<String> {
+/// The literal block scalar `block`, whose value is `old`, with the value `new` and the same header
+/// and indentation. `None` if it is not such a scalar, or if its header says how the text ends or
+/// is indented, and `new` does otherwise.
+fn literal_block(block: &str, old: &str, new: &str) -> Option<String> {
     let (header, body) = block.split_once('\n')?;
-    let is_plain = |line: &str| !line.contains(|c: char| c.is_control() && c != '\t');
-    let style = header
+    let indicators = header
         .trim_end()
         .strip_prefix('|')?
         .split('#')
         .next()
         .unwrap_or_default();
-    let ends = new.len() - new.trim_end_matches('\n').len();
-    let suits = if style.contains('+') {
-        false
-    } else {
-        ends == usize::from(!style.contains('-'))
-    };
-    let indent = |text: &str| text.len() - text.trim_start_matches(' ').len();
-    let first_of = |text: &'_ str| {
-        text.lines()
-            .find(|line| !line.trim().is_empty())
-            .map(indent)
-    };
-    let width = first_of(body)?.checked_sub(first_of(old)?)?;
-    // without a number in the header, the first line says how far all are indented
-    let begins_alike = first_of(new)? == 0 || style.contains(|c: char| c.is_ascii_digit());
-    if !suits || !begins_alike || new.starts_with('\n') || !new.lines().all(is_plain) {
+    // chomping indicators (YAML 1.2.2, 8.1.1.2): `-` strips the last newline; `+` would also keep
+    // the empty lines that follow
+    let newlines = new.len() - new.trim_end_matches('\n').len();
+    let wanted_newlines = usize::from(!indicators.contains('-'));
+    if indicators.contains('+') || newlines != wanted_newlines {
         return None;
     }
-    let line = |line: &str| {
+    // without an indentation indicator, the first line decides how far all lines are indented
+    let has_indentation = indicators.contains(|c: char| c.is_ascii_digit());
+    if first_indentation(new)? > 0 && !has_indentation {
+        return None;
+    }
+    let is_plain = |line: &str| !line.contains(|c: char| c.is_control() && c != '\t');
+    if new.starts_with('\n') || !new.lines().all(is_plain) {
+        return None;
+    }
+    let width = first_indentation(body)?.checked_sub(first_indentation(old)?)?;
+    let mut lines = String::new();
+    for line in new.trim_end_matches('\n').split('\n') {
         if line.is_empty() {
-            "\n".to_owned()
+            lines.push('\n');
         } else {
-            format!("{:width$}{line}\n", "")
+            lines += &format!("{:width$}{line}\n", "");
         }
-    };
-    let lines: String = new.trim_end_matches('\n').split('\n').map(line).collect();
-    let lines = if body.ends_with('\n') {
-        &*lines
-    } else {
-        lines.trim_end_matches('\n')
-    };
+    }
+    if !body.ends_with('\n') {
+        lines.truncate(lines.trim_end_matches('\n').len());
+    }
     Some(format!("{}\n{lines}", header.trim_end_matches('\r')))
+}
+
+/// The number of spaces before the first line that is not blank.
+fn first_indentation(text: &str) -> Option<usize> {
+    let line = text.lines().find(|line| !line.trim().is_empty())?;
+    Some(line.len() - line.trim_start_matches(' ').len())
 }
 
 /// A value in flow notation: JSON, which is YAML too.

@@ -1,51 +1,53 @@
-//! Mappings and lists.
+//! Sets values in mappings and lists.
 //!
-//! Keys that are there get the new values, missing ones are added behind the others of their
-//! mapping. An item of a list that has a `name` or a `path` stands for the item with the same one;
-//! any other is added unless it is there. What comes out is read again: if it is not what was
-//! meant, nothing is returned.
+//! Existing keys get the new values; missing keys are added after the last one of their mapping. An
+//! item of a list that has a `name` or a `path` is merged with the existing item of that name or
+//! path; any other item is added unless the list contains it. The result is read again: unless it
+//! has exactly the values that were asked for, the merge fails.
 
-use super::edits::{Edits, block_text, flow_text};
+use super::edits::{TextEdits, block_text, flow_text};
 use super::error::MergeError;
-use super::ordered::{is_ordered, ordered, shown};
+use super::ordered::{is_ordered, merge_ordered, quoted_items};
 use crate::document::yaml;
-use crate::document::yaml_tree::{Kind, Member, Tree, trees};
+use crate::document::yaml_tree::{YamlEntry, YamlMapping, YamlNode, YamlSequence, document_roots};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_yaml::{Mapping, Value};
 
-/// Text with values set, and the paths of what is new in it.
+/// The result of a merge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Merged {
-    /// The text.
+pub struct MergedText {
+    /// The text with the new values.
     pub text: String,
-    /// What was set, as dotted paths.
+    /// The dotted paths of the values that changed.
     pub paths: Vec<String>,
-    /// Texts in base64 that were changed.
+    /// The changed texts that the document holds in base64.
     pub decoded: Vec<DecodedText>,
 }
 
 /// A text that a document holds in base64, before and after a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodedText {
-    /// Its dotted path.
+    /// The dotted path of the value.
     pub path: String,
-    /// The text before.
+    /// The decoded text before the merge.
     pub old: String,
-    /// The text after.
+    /// The decoded text after it.
     pub new: String,
 }
 
-/// How a merge treats what is there.
+/// How a merge treats existing content.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MergeRules {
-    /// Replace texts and lists that cannot be merged, and so remove content.
+    /// Replace texts and lists that cannot be merged, which removes content.
     pub replace: bool,
-    /// The key at the top whose texts are in base64: `data` of a Secret. New values are plain text.
+    /// A top-level key whose values are base64, such as `data` of a Secret. New values are given as
+    /// plain text.
     pub base64: Option<&'static str>,
 }
 
-/// Keys that cannot stand beside another one: the key, and the other.
+/// Keys that the APIs of Kubernetes (`env`) and Cluster API (`files`) refuse in one mapping: the
+/// key to remove, and the new key that excludes it.
 const EXCLUSIVE: [(&str, &str); 5] = [
     ("content", "contentFrom"),
     ("encoding", "contentFrom"),
@@ -57,168 +59,174 @@ const EXCLUSIVE: [(&str, &str); 5] = [
 /// The documents of `text` as values.
 ///
 /// # Errors
-/// When it is no YAML.
+/// If the text is not YAML or exceeds the limits of [`yaml`].
 pub fn documents(text: &str) -> Result<Vec<Value>, MergeError> {
     yaml::documents(text.trim_start_matches('\u{feff}'))
         .collect::<Result<_, _>>()
         .map_err(|error| MergeError::NotYaml(error.to_string()))
 }
 
-/// `text` with `values` set in its document number `document`, counted from 0.
+/// Sets `values` in the document number `document` of `text`, counted from 0.
 ///
 /// # Errors
-/// When it is no YAML, where kinds of values differ, where its form is not understood, where
-/// content would be removed and `rules` do not allow it, or where a list has another order.
+/// If `text` is not YAML or has too few documents; if a new value is of another kind than the
+/// existing one; if the notation cannot be edited; if content would be removed although `rules`
+/// forbid it; if an ordered list has common items in another order.
 pub fn merge(
     text: &str,
     document: usize,
     values: &Mapping,
     rules: MergeRules,
-) -> Result<Merged, MergeError> {
+) -> Result<MergedText, MergeError> {
     let old = documents(text)?;
-    let roots = trees(text).ok_or_else(|| MergeError::NotYaml("it does not parse".into()))?;
+    let roots =
+        document_roots(text).ok_or_else(|| MergeError::NotYaml("it does not parse".into()))?;
     let (Some(root), Some(value)) = (roots.get(document), old.get(document)) else {
         return Err(MergeError::NotYaml("it has too few documents".into()));
     };
-    let edits = Edits::of(text);
-    let (path, merged, lost) = (Vec::new(), Merged::default(), Vec::new());
-    let mut merger = Merger {
+    let mut merger = ValueMerger {
         rules,
-        edits,
-        path,
-        merged,
-        lost,
+        edits: TextEdits::new(text),
+        path: Vec::new(),
+        merged: MergedText::default(),
+        lost: Vec::new(),
     };
-    let wanted = merger.mapping(root, value, values)?;
+    let wanted = merger.merge_mapping(root, value, values)?;
     if !merger.lost.is_empty() {
         return Err(MergeError::Lost(merger.lost));
     }
-    let (text, mut merged) = (merger.edits.apply(), merger.merged);
+    let text = merger.edits.apply();
     let mut expected = old;
     expected[document] = wanted;
-    match documents(&text) {
-        Ok(found) if found == expected => {
-            merged.text = text;
-            Ok(merged)
-        }
-        _ => Err(MergeError::Form(
-            merged
-                .paths
-                .first()
-                .cloned()
-                .unwrap_or_else(|| "its top".into()),
-        )),
+    // the edits depend on the notation, which YAML has many of: only the outcome proves them
+    if !documents(&text).is_ok_and(|found| found == expected) {
+        let path = merger.merged.paths.first().cloned();
+        return Err(MergeError::Form(path.unwrap_or_else(|| "its top".into())));
     }
+    Ok(MergedText {
+        text,
+        ..merger.merged
+    })
 }
 
-/// A merge under way.
-pub(super) struct Merger<'t> {
+/// The state of a merge.
+pub(super) struct ValueMerger<'t> {
     pub(super) rules: MergeRules,
-    edits: Edits<'t>,
-    /// The keys above the value that is merged now.
+    edits: TextEdits<'t>,
+    /// The keys that lead to the value that is being merged.
     pub(super) path: Vec<String>,
-    pub(super) merged: Merged,
-    /// What would be removed, one line for each place.
+    pub(super) merged: MergedText,
+    /// The content that would be removed, one line for each value.
     pub(super) lost: Vec<String>,
 }
 
-impl Merger<'_> {
-    /// Sets `values` in the mapping `tree`, which reads as `old`; what it reads as then.
-    fn mapping(&mut self, tree: &Tree, old: &Value, values: &Mapping) -> Result<Value, MergeError> {
-        let (Kind::Mapping { flow, members }, Value::Mapping(old)) = (&tree.kind, old) else {
-            return Err(self.mismatch(tree, old, "a mapping"));
+impl ValueMerger<'_> {
+    /// Sets `values` in the mapping `node`, whose value is `old`. Returns the value after that.
+    fn merge_mapping(
+        &mut self,
+        node: &YamlNode<'_>,
+        old: &Value,
+        values: &Mapping,
+    ) -> Result<Value, MergeError> {
+        let (YamlNode::Mapping(mapping), Value::Mapping(old)) = (node, old) else {
+            return Err(self.mismatch(node, old, "a mapping"));
         };
         let mut new = old.clone();
         let mut missing = Mapping::new();
         for (key, value) in values {
             let name = key.as_str().unwrap_or_default().to_owned();
             self.path.push(name.clone());
-            match (
-                members.iter().find(|member| member.key == name),
-                old.get(key),
-            ) {
-                (Some(member), Some(there)) => {
-                    let in_base64 = self.is_base64(old);
-                    let value = self.value(tree, member, there, value, in_base64)?;
-                    new.insert(key.clone(), value);
-                }
-                _ => {
-                    self.merged.paths.push(self.path.join("."));
-                    let value = match value.as_str().filter(|_| self.is_base64(old)) {
-                        Some(text) => STANDARD.encode(text).into(),
-                        None => value.clone(),
-                    };
-                    missing.insert(key.clone(), value.clone());
-                    new.insert(key.clone(), value);
-                }
+            let is_base64 = self.is_base64(old);
+            if let (Some(entry), Some(existing)) = (mapping.entry(&name), old.get(key)) {
+                let value = self.merge_value(mapping, entry, existing, value, is_base64)?;
+                new.insert(key.clone(), value);
+            } else {
+                self.merged.paths.push(self.dotted_path());
+                let value = match value.as_str() {
+                    Some(text) if is_base64 => STANDARD.encode(text).into(),
+                    _ => value.clone(),
+                };
+                missing.insert(key.clone(), value.clone());
+                new.insert(key.clone(), value);
             }
             self.path.pop();
         }
-        self.without_others(tree, old, values, &mut new);
-        if *flow {
-            let pairs = missing
+        self.remove_excluded(mapping, old, values, &mut new);
+        if mapping.flow {
+            let pairs: Vec<String> = missing
                 .iter()
-                .map(|(key, value)| format!("{}: {}", flow_text(key), flow_text(value)));
-            let last = members.last().map(|last| last.value.end());
-            self.edits.add_flow(tree, last, &pairs.collect::<Vec<_>>());
+                .map(|(key, value)| format!("{}: {}", flow_text(key), flow_text(value)))
+                .collect();
+            let last = mapping.entries.last();
+            let last = last.map(|entry| entry.content_end(self.edits.text()));
+            self.edits.add_flow(&mapping.span, last, &pairs);
         } else if !missing.is_empty() {
-            let first = members
+            let first = mapping
+                .entries
                 .first()
-                .ok_or_else(|| MergeError::Form(self.path.join(".")))?;
-            let lines = block_text(&missing, self.edits.column(first.at.start))?;
-            self.edits.add_lines(tree.end(), &lines);
+                .ok_or_else(|| MergeError::Form(self.dotted_path()))?;
+            let column = self.edits.column(first.key.span().start);
+            let lines = block_text(&missing, column)?;
+            self.edits
+                .add_lines(node.content_end(self.edits.text()), &lines);
         }
         Ok(Value::Mapping(new))
     }
 
-    /// Removes from `new` what a mapping cannot have beside one of `values`.
-    fn without_others(&mut self, tree: &Tree, old: &Mapping, values: &Mapping, new: &mut Mapping) {
-        let Kind::Mapping { flow, members } = &tree.kind else {
-            return;
-        };
+    /// Removes from `new` the existing keys that one of `values` excludes.
+    fn remove_excluded(
+        &mut self,
+        mapping: &YamlMapping<'_>,
+        old: &Mapping,
+        values: &Mapping,
+        new: &mut Mapping,
+    ) {
         let mut removed = Vec::new();
         for (other, key) in EXCLUSIVE {
-            let is_there = old.contains_key(other) && !values.contains_key(other);
-            if !is_there || !values.contains_key(key) {
+            let exists = old.contains_key(other) && !values.contains_key(other);
+            if !exists || !values.contains_key(key) {
                 continue;
             }
             let path = [&self.path[..], &[other.to_owned()]].concat().join(".");
-            match members.iter().position(|member| member.key == other) {
+            let mut entries = mapping.entries.iter();
+            match entries.position(|entry| entry.key.is_text(other)) {
                 Some(at) if self.rules.replace => {
                     removed.push(at);
                     new.shift_remove(other);
                     self.merged.paths.push(path);
                 }
-                _ => self.lost.push(format!(
-                    "{path}: it cannot stand beside {key}, which is new"
-                )),
+                _ => self
+                    .lost
+                    .push(format!("{path}: it conflicts with {key}, which is new")),
             }
         }
         removed.sort_unstable();
-        self.edits.remove_members(members, &removed, *flow);
+        self.edits.remove_entries(mapping, &removed);
     }
 
-    /// Whether the text at the path is in base64; `parent` is the mapping that it belongs to.
+    /// Whether the value at the path is base64; `parent` is the mapping that contains it.
     fn is_base64(&self, parent: &Mapping) -> bool {
-        let is_in =
-            |encoding: &str| parent.get("encoding").and_then(Value::as_str) == Some(encoding);
         match &self.path[..] {
             [top, _] if Some(top.as_str()) == self.rules.base64 => true,
-            [.., key] => key == "content" && is_in("base64"),
+            // a file of Cluster API
+            [.., key] => {
+                let encoding = parent.get("encoding").and_then(Value::as_str);
+                key == "content" && encoding == Some("base64")
+            }
             [] => false,
         }
     }
 
-    /// Sets the value of a member of `parent`.
-    fn value(
+    /// Sets the value of an entry of `parent`.
+    fn merge_value(
         &mut self,
-        parent: &Tree,
-        member: &Member,
+        parent: &YamlMapping<'_>,
+        entry: &YamlEntry<'_>,
         old: &Value,
         new: &Value,
-        in_base64: bool,
+        is_base64: bool,
     ) -> Result<Value, MergeError> {
-        if old == new && !in_base64 {
+        if old == new && !is_base64 {
             return Ok(new.clone());
         }
         let is_empty = match old {
@@ -227,142 +235,150 @@ impl Merger<'_> {
             Value::Sequence(list) => list.is_empty(),
             _ => false,
         };
-        let at = &member.value;
-        if at.kind == Kind::Alias {
-            return Err(self.mismatch(at, old, kind_of(new)));
+        let node = &entry.value;
+        // an edit would change the other values that the anchor has
+        if matches!(node, YamlNode::Alias(_)) {
+            return Err(self.mismatch(node, old, kind_of(new)));
         }
-        match (old, new) {
-            (Value::Mapping(_), Value::Mapping(new)) if !is_empty => {
-                return self.mapping(at, old, new);
+        if !is_empty {
+            match (old, new) {
+                (Value::Mapping(_), Value::Mapping(new)) => {
+                    return self.merge_mapping(node, old, new);
+                }
+                (Value::Sequence(old), Value::Sequence(new)) => {
+                    return self.merge_list(node, old, new);
+                }
+                (Value::Mapping(_) | Value::Sequence(_), _)
+                | (_, Value::Mapping(_) | Value::Sequence(_)) => {
+                    return Err(self.mismatch(node, old, kind_of(new)));
+                }
+                _ => {}
             }
-            (Value::Sequence(old), Value::Sequence(new)) if !is_empty => {
-                return self.list(at, old, new);
-            }
-            (Value::Mapping(_) | Value::Sequence(_), _) if !is_empty => {
-                return Err(self.mismatch(at, old, kind_of(new)));
-            }
-            (_, Value::Mapping(_) | Value::Sequence(_)) if !is_empty => {
-                return Err(self.mismatch(at, old, kind_of(new)));
-            }
-            _ => {}
         }
         let new = match (old.as_str().unwrap_or_default(), new) {
-            ("", Value::String(new)) if in_base64 => Value::from(STANDARD.encode(new)),
-            (old, Value::String(new)) if in_base64 => self.base64(old, new)?,
-            (old, Value::String(new)) => Value::from(self.text(old, new)?),
+            ("", Value::String(new)) if is_base64 => Value::from(STANDARD.encode(new)),
+            (old, Value::String(new)) if is_base64 => self.merge_base64(old, new)?,
+            (old, Value::String(new)) => Value::from(self.merge_text(old, new)?),
             _ => new.clone(),
         };
         if *old == new {
             return Ok(new);
         }
-        // what was set in YAML in the text has paths of its own
-        let path = self.path.join(".");
-        if !self
-            .merged
-            .paths
-            .last()
-            .is_some_and(|last| last.starts_with(&format!("{path}: ")))
-        {
+        // values in a text that is YAML itself were listed with paths of their own
+        let path = self.dotted_path();
+        let is_listed = |last: &String| last.starts_with(&format!("{path}: "));
+        if !self.merged.paths.last().is_some_and(is_listed) {
             self.merged.paths.push(path);
         }
-        let in_flow = matches!(parent.kind, Kind::Mapping { flow: true, .. });
-        self.edits.set_value(member, in_flow, old, &new)?;
+        self.edits.set_value(entry, parent.flow, old, &new)?;
         Ok(new)
     }
 
-    /// Adds to the list `tree` what `new` has more than it.
-    fn list(&mut self, tree: &Tree, old: &[Value], new: &[Value]) -> Result<Value, MergeError> {
-        let Kind::List { items, .. } = &tree.kind else {
-            return Err(MergeError::Form(self.path.join(".")));
+    /// Adds to the list `node` the items of `new` that it lacks.
+    fn merge_list(
+        &mut self,
+        node: &YamlNode<'_>,
+        old: &[Value],
+        new: &[Value],
+    ) -> Result<Value, MergeError> {
+        let YamlNode::Sequence(sequence) = node else {
+            return Err(MergeError::Form(self.dotted_path()));
         };
         let key = self.path.last().map(String::as_str).unwrap_or_default();
         if is_ordered(key) && old.iter().chain(new).all(Value::is_string) {
-            return self.ordered(tree, old, new);
+            return self.merge_ordered_list(sequence, old, new);
         }
         if ["command", "args"].contains(&key) && old != new {
             self.lose("it is one command, to which no part can be added");
-            self.merged.paths.push(self.path.join("."));
-            self.edits.replace_items(tree, new)?;
+            self.merged.paths.push(self.dotted_path());
+            self.edits.replace_items(sequence, new)?;
             return Ok(Value::Sequence(new.to_vec()));
         }
-        let (mut all, mut missing) = (old.to_vec(), Vec::new());
+        let mut all = old.to_vec();
+        let mut missing = Vec::new();
         for item in new {
-            let same = |there: &Value| {
-                there == item || (identity(item).is_some() && identity(there) == identity(item))
+            let Some(at) = old.iter().position(|existing| is_same_item(existing, item)) else {
+                missing.push(item.clone());
+                continue;
             };
-            match (old.iter().position(same), item) {
-                (Some(at), Value::Mapping(values)) if old[at] != *item => {
-                    self.path
-                        .push(identity(item).unwrap_or_default().to_owned());
-                    let tree = items
-                        .get(at)
-                        .ok_or_else(|| MergeError::Form(self.path.join(".")))?;
-                    all[at] = self.mapping(tree, &old[at], values)?;
-                    self.path.pop();
-                }
-                (Some(_), _) => {}
-                (None, _) => missing.push(item.clone()),
+            let Value::Mapping(values) = item else {
+                continue;
+            };
+            if old[at] != *item {
+                self.path
+                    .push(identity(item).unwrap_or_default().to_owned());
+                let node = sequence
+                    .items
+                    .get(at)
+                    .ok_or_else(|| MergeError::Form(self.dotted_path()))?;
+                all[at] = self.merge_mapping(node, &old[at], values)?;
+                self.path.pop();
             }
         }
         if missing.is_empty() {
             return Ok(Value::Sequence(all));
         }
-        self.merged.paths.push(self.path.join("."));
-        self.edits.add_items(tree, items.len(), &missing)?;
+        self.merged.paths.push(self.dotted_path());
+        self.edits
+            .add_items(sequence, sequence.items.len(), &missing)?;
         all.extend(missing);
         Ok(Value::Sequence(all))
     }
 
-    /// Adds to the list `tree` what `new` has more than it, each item at its position.
-    fn ordered(&mut self, tree: &Tree, old: &[Value], new: &[Value]) -> Result<Value, MergeError> {
-        let Kind::List { flow, items } = &tree.kind else {
-            return Err(MergeError::Form(self.path.join(".")));
-        };
-        let texts = |list: &[Value]| {
-            list.iter()
-                .filter_map(|item| Some(item.as_str()?.to_owned()))
-                .collect()
-        };
-        let (old_texts, new_texts): (Vec<String>, Vec<String>) = (texts(old), texts(new));
-        let [old_texts, new_texts] = [&old_texts, &new_texts]
-            .map(|list| list.iter().map(String::as_str).collect::<Vec<_>>());
-        let Some(merge) = ordered(&old_texts, &new_texts) else {
+    /// Adds to the list of texts `sequence` the items of `new` that it lacks, each where its order
+    /// requires it.
+    fn merge_ordered_list(
+        &mut self,
+        sequence: &YamlSequence<'_>,
+        old: &[Value],
+        new: &[Value],
+    ) -> Result<Value, MergeError> {
+        let old_texts: Vec<&str> = old.iter().filter_map(Value::as_str).collect();
+        let new_texts: Vec<&str> = new.iter().filter_map(Value::as_str).collect();
+        let Some(merge) = merge_ordered(&old_texts, &new_texts) else {
             return Err(MergeError::Order {
-                path: self.path.join("."),
-                items: shown(&new_texts),
+                path: self.dotted_path(),
+                items: quoted_items(&new_texts),
             });
         };
         let mut all = old.to_vec();
         for (at, text) in merge.changed {
             all[at] = text.into();
-            let tree = items
+            let item = sequence
+                .items
                 .get(at)
-                .ok_or_else(|| MergeError::Form(self.path.join(".")))?;
-            self.edits.set_item(tree, *flow, &all[at])?;
+                .ok_or_else(|| MergeError::Form(self.dotted_path()))?;
+            self.edits.set_item(item, sequence.flow, &all[at])?;
             self.merged
                 .paths
-                .push(format!("{}[{at}]", self.path.join(".")));
+                .push(format!("{}[{at}]", self.dotted_path()));
         }
         if !merge.inserted.is_empty() {
-            self.merged.paths.push(self.path.join("."));
+            self.merged.paths.push(self.dotted_path());
         }
-        for run in merge
+        // from the last position on, so that the earlier ones stay valid
+        let runs = merge
             .inserted
-            .chunk_by(|(_, one), (_, other)| one == other)
-            .rev()
-        {
-            let Some((_, place)) = run.first() else {
-                continue;
-            };
-            let run: Vec<Value> = run.iter().map(|(at, _)| new[*at].clone()).collect();
-            self.edits.add_items(tree, *place, &run)?;
-            all.splice(place..place, run);
+            .chunk_by(|one, other| one.before == other.before);
+        for run in runs.rev() {
+            let before = run[0].before;
+            let items: Vec<Value> = run
+                .iter()
+                .map(|insertion| new[insertion.item].clone())
+                .collect();
+            self.edits.add_items(sequence, before, &items)?;
+            all.splice(before..before, items);
         }
         Ok(Value::Sequence(all))
     }
 
-    fn mismatch(&self, at: &Tree, old: &Value, wanted: &'static str) -> MergeError {
-        let there = if at.kind == Kind::Alias {
+    /// The path of the value that is being merged, with dots between the keys.
+    pub(super) fn dotted_path(&self) -> String {
+        self.path.join(".")
+    }
+
+    fn mismatch(&self, node: &YamlNode<'_>, old: &Value, wanted: &'static str) -> MergeError {
+        let there = if matches!(node, YamlNode::Alias(_)) {
             "an alias"
         } else {
             kind_of(old)
@@ -370,7 +386,7 @@ impl Merger<'_> {
         let path = if self.path.is_empty() {
             "its top".to_owned()
         } else {
-            self.path.join(".")
+            self.dotted_path()
         };
         MergeError::Kind {
             path,
@@ -380,7 +396,12 @@ impl Merger<'_> {
     }
 }
 
-/// What an item of a list is told apart by.
+/// Whether two items of a list are equal or describe the same thing.
+fn is_same_item(one: &Value, other: &Value) -> bool {
+    one == other || (identity(other).is_some() && identity(one) == identity(other))
+}
+
+/// The text that identifies an item of a list: a volume mount, a container, a file.
 fn identity(item: &Value) -> Option<&str> {
     ["mountPath", "name", "path", "source"]
         .iter()

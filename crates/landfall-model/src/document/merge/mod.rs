@@ -1,11 +1,10 @@
 //! Sets values in YAML text and keeps every other byte.
 //!
 //! - `merger.rs`: mappings and lists.
-//! - `scalars.rs`: texts in scalars: YAML in them is merged as outside of them, in base64 too.
+//! - `scalars.rs`: scalars, plain or base64. A scalar that contains YAML is merged like a document.
 //! - `ordered.rs`: lists whose order matters, such as commands.
 //! - `texts.rs`: certificates, systemd drop-ins and NO_PROXY lists.
-//! - `edits.rs`: YAML for new values, and the edits of the text.
-//! - `error.rs`: why values cannot be set.
+//! - `edits.rs`: the edits of the text, and the YAML of new values.
 
 mod edits;
 mod error;

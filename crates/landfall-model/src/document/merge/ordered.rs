@@ -1,15 +1,24 @@
-//! Lists whose order matters: what is new goes to its position relative to the items that both
-//! lists have.
+//! Merges lists whose order matters: each new item is inserted relative to the items that both
+//! lists contain.
 
 use super::texts::{is_no_proxy, with_entries};
 
-/// What makes of an old list one that has all items of both, each list in its own order.
+/// The changes that make an old list contain all items of a new one, both in their own order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OrderedMerge {
-    /// New items, by their number, each with the number of the old item before which it belongs.
-    pub(super) inserted: Vec<(usize, usize)>,
-    /// Old items that get another text.
+    /// The insertions, in the order of the new list.
+    pub(super) inserted: Vec<Insertion>,
+    /// Old items that get another text, by their number in the old list.
     pub(super) changed: Vec<(usize, String)>,
+}
+
+/// An item of the new list that is inserted into the old one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Insertion {
+    /// Its number in the new list.
+    pub(super) item: usize,
+    /// The number of the old item before which it is inserted, or the length of the old list.
+    pub(super) before: usize,
 }
 
 /// Whether the order of the list `key` matters: commands run, and mirrors are asked, one after the
@@ -18,39 +27,38 @@ pub(super) fn is_ordered(key: &str) -> bool {
     key.ends_with("Commands") || ["runcmd", "bootcmd", "mirrors", "endpoint"].contains(&key)
 }
 
-/// How `new` goes into `old`; `None` if an item that both have stands in another order, or an item
-/// cannot be changed.
+/// How `new` is merged into `old`. `None` if the lists have a common item in another order, or if
+/// an item cannot be changed.
 ///
-/// An item that is new goes directly before the common item that follows it, as late as possible:
-/// what a command prepares for must still be prepared when that command runs.
-pub(super) fn ordered(old: &[&str], new: &[&str]) -> Option<OrderedMerge> {
-    let keys = |list: &[&str]| list.iter().map(|item| identity(item)).collect::<Vec<_>>();
-    let (old_keys, new_keys) = (keys(old), keys(new));
-    let pairs = common(&old_keys, &new_keys);
+/// A new item is inserted directly before the common item that follows it, which is as late as
+/// possible: what a command prepares for must not be undone by an old command in between.
+pub(super) fn merge_ordered(old: &[&str], new: &[&str]) -> Option<OrderedMerge> {
+    let old_keys: Vec<String> = old.iter().map(|item| command_identity(item)).collect();
+    let new_keys: Vec<String> = new.iter().map(|item| command_identity(item)).collect();
+    let pairs = common_subsequence(&old_keys, &new_keys);
     let mut merge = OrderedMerge {
         inserted: Vec::new(),
         changed: Vec::new(),
     };
-    for (at, item) in new.iter().enumerate() {
-        if let Some((place, _)) = pairs.iter().find(|(_, other)| *other == at) {
-            let text = changed(old[*place], item)?;
-            if text != old[*place] {
-                merge.changed.push((*place, text));
+    for (item, text) in new.iter().enumerate() {
+        if let Some((at, _)) = pairs.iter().find(|(_, other)| *other == item) {
+            let changed = changed_item(old[*at], text)?;
+            if changed != old[*at] {
+                merge.changed.push((*at, changed));
             }
             continue;
         }
-        let is_free = |place: &usize| !pairs.iter().any(|(taken, _)| taken == place);
         let is_elsewhere = (0..old.len())
-            .filter(is_free)
-            .any(|place| old_keys[place] == new_keys[at]);
-        if is_elsewhere && !is_repeatable(item) {
+            .filter(|at| !pairs.iter().any(|(paired, _)| paired == at))
+            .any(|at| old_keys[at] == new_keys[item]);
+        if is_elsewhere && !is_repeatable(text) {
             return None;
         }
-        let next = pairs
-            .iter()
-            .find(|(_, other)| *other > at)
-            .map_or(old.len(), |(place, _)| *place);
-        merge.inserted.push((at, next));
+        let next = pairs.iter().find(|(_, other)| *other > item);
+        merge.inserted.push(Insertion {
+            item,
+            before: next.map_or(old.len(), |(at, _)| *at),
+        });
     }
     Some(merge)
 }
@@ -60,9 +68,11 @@ fn is_repeatable(command: &str) -> bool {
     command.starts_with("systemctl ")
 }
 
-/// Pairs of the positions of a longest common subsequence, as late in `old` as possible. Items that
-/// may be repeated count less than all others together.
-fn common(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
+/// The pairs of positions of a longest common subsequence, as late in `old` as possible.
+///
+/// All repeatable items together weigh less than any other item, because only the others must not
+/// be inserted a second time.
+fn common_subsequence(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
     let weight = |key: &str| {
         if is_repeatable(key) {
             1
@@ -72,24 +82,27 @@ fn common(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
     };
     // best[i][j] is the weight of the best common subsequence of the first i and the first j items
     let mut best = vec![vec![0; new.len() + 1]; old.len() + 1];
-    for (i, of_old) in old.iter().enumerate() {
-        for (j, of_new) in new.iter().enumerate() {
+    for (i, old_key) in old.iter().enumerate() {
+        for (j, new_key) in new.iter().enumerate() {
             let without = best[i][j + 1].max(best[i + 1][j]);
-            let with = if of_old == of_new {
-                best[i][j] + weight(of_old)
+            let with = if old_key == new_key {
+                best[i][j] + weight(old_key)
             } else {
                 0
             };
             best[i + 1][j + 1] = without.max(with);
         }
     }
-    let (mut i, mut j, mut pairs) = (old.len(), new.len(), Vec::new());
+    let mut i = old.len();
+    let mut j = new.len();
+    let mut pairs = Vec::new();
     while i > 0 && j > 0 {
         let is_pair =
             old[i - 1] == new[j - 1] && best[i][j] == best[i - 1][j - 1] + weight(&old[i - 1]);
         if is_pair {
             pairs.push((i - 1, j - 1));
-            (i, j) = (i - 1, j - 1);
+            i -= 1;
+            j -= 1;
         } else if best[i][j - 1] == best[i][j] {
             j -= 1;
         } else {
@@ -100,92 +113,88 @@ fn common(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// What an item is told apart by: its words, but for what it sets.
-fn identity(item: &str) -> String {
+/// The text by which two commands are the same: the command without the value that it sets.
+fn command_identity(item: &str) -> String {
     let plain = item.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some((name, _)) = exported(&plain) {
+    if let Some((name, _)) = exported_variable(&plain) {
         return format!("export {name}");
     }
     // sed -i 's|PATTERN|TEXT|' FILE: whatever the text is
-    if let Some((before, rest)) = plain
-        .split_once("'s|")
-        .filter(|_| plain.starts_with("sed "))
+    if plain.starts_with("sed ")
+        && let Some((before, rest)) = plain.split_once("'s|")
         && let [pattern, _, after] = rest.splitn(3, '|').collect::<Vec<_>>()[..]
     {
         return format!("{before}'s|{pattern}|{after}");
     }
     // grep -q TEXT FILE || COMMAND: whatever the command is
-    match plain
-        .split_once(" || ")
-        .filter(|_| plain.starts_with("grep "))
+    if plain.starts_with("grep ")
+        && let Some((test, _)) = plain.split_once(" || ")
     {
-        Some((test, _)) => test.to_owned(),
-        None => plain,
+        return test.to_owned();
     }
+    plain
 }
 
-/// The old item as the new one wants it; `None` if its value cannot be read.
-fn changed(old: &str, new: &str) -> Option<String> {
-    let words = |text: &str| {
-        text.split_whitespace()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    if words(old) == words(new) {
+/// The text of the old item after the merge with the new one, which has the same identity. `None`
+/// if the value of either cannot be read.
+fn changed_item(old: &str, new: &str) -> Option<String> {
+    if old.split_whitespace().eq(new.split_whitespace()) {
         return Some(old.to_owned());
     }
-    match (exported(old), exported(new)) {
-        (Some((name, there)), Some((_, value))) if is_no_proxy(name) => {
-            let (there, value) = (unquoted(there)?, unquoted(value)?);
-            let list = with_entries(there, value);
-            Some(if list == there {
-                old.to_owned()
-            } else {
-                format!("export {name}='{list}'")
-            })
+    if let (Some((name, old_value)), Some((_, new_value))) =
+        (exported_variable(old), exported_variable(new))
+        && is_no_proxy(name)
+    {
+        let existing = unquoted(old_value)?;
+        let list = with_entries(existing, unquoted(new_value)?);
+        if list == existing {
+            return Some(old.to_owned());
         }
-        _ => Some(new.to_owned()),
+        return Some(format!("export {name}='{list}'"));
     }
+    Some(new.to_owned())
 }
 
 /// The variable that a command exports, and its value as written.
-fn exported(command: &str) -> Option<(&str, &str)> {
-    let (name, value) = command
-        .trim()
-        .strip_prefix("export ")?
-        .trim_start()
-        .split_once('=')?;
+fn exported_variable(command: &str) -> Option<(&str, &str)> {
+    let assignment = command.trim().strip_prefix("export ")?.trim_start();
+    let (name, value) = assignment.split_once('=')?;
     let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     (is_name && !name.is_empty()).then_some((name, value))
 }
 
-/// The value of a word of a shell, if the shell leaves it is.
+/// The value of a shell word. `None` if the shell would expand or split it.
 fn unquoted(word: &str) -> Option<&str> {
-    let within = |quote| {
-        word.strip_prefix(quote)
-            .and_then(|rest: &str| rest.strip_suffix(quote))
-    };
-    let plain = within('\'').or_else(|| within('"')).unwrap_or(word);
+    let single = word
+        .strip_prefix('\'')
+        .and_then(|rest| rest.strip_suffix('\''));
+    let double = word
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    let plain = single.or(double).unwrap_or(word);
     (!plain.contains(['\'', '"', '$', '`', '\\', ';', '&', '|'])).then_some(plain)
 }
 
-/// The items as a list of YAML for a message, without the account of a URL.
-pub(super) fn shown(items: &[&str]) -> String {
-    let quoted = |item: &&str| format!("- {}", serde_json::Value::from(without_account(item)));
-    items.iter().map(quoted).collect::<Vec<_>>().join("\n")
+/// The items as a YAML list for a message, without user names and passwords in URLs.
+pub(super) fn quoted_items(items: &[&str]) -> String {
+    let lines: Vec<String> = items
+        .iter()
+        .map(|item| format!("- {}", serde_json::Value::from(without_userinfo(item))))
+        .collect();
+    lines.join("\n")
 }
 
-/// `text` with `***` in place of the account in each URL.
-fn without_account(text: &str) -> String {
+/// `text` with `***` in place of the user name and password of each URL.
+fn without_userinfo(text: &str) -> String {
     let mut parts = text.split("://");
-    let mut shown = parts.next().unwrap_or_default().to_owned();
+    let mut masked = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let end = part.find(['/', ' ', '\'', '"']).unwrap_or(part.len());
         let host = part[..end].rfind('@').map_or(0, |at| at + 1);
         let mask = if host > 0 { "***@" } else { "" };
-        shown += &format!("://{mask}{}", &part[host..]);
+        masked += &format!("://{mask}{}", &part[host..]);
     }
-    shown
+    masked
 }
 
 #[cfg(test)]
@@ -193,13 +202,13 @@ mod tests {
     use super::*;
 
     fn result(old: &[&str], new: &[&str]) -> Option<Vec<String>> {
-        let merge = ordered(old, new)?;
+        let merge = merge_ordered(old, new)?;
         let mut list: Vec<String> = old.iter().map(|item| (*item).to_owned()).collect();
         for (place, text) in &merge.changed {
             list[*place].clone_from(text);
         }
-        for (at, place) in merge.inserted.iter().rev() {
-            list.insert(*place, new[*at].to_owned());
+        for insertion in merge.inserted.iter().rev() {
+            list.insert(insertion.before, new[insertion.item].to_owned());
         }
         Some(list)
     }
@@ -272,7 +281,7 @@ mod tests {
             "a 'b' https://x.test/@y",
         ];
         assert_eq!(
-            shown(&items),
+            quoted_items(&items),
             "- \"export HTTP_PROXY='http://***@10.0.0.1:3128'\"\n- \"a 'b' https://x.test/@y\""
         );
     }
@@ -302,7 +311,7 @@ mod tests {
                 let again: Vec<&str> = list.iter().map(String::as_str).collect();
                 assert_eq!(result(&again, &new).as_ref(), Some(&list));
             } else {
-                assert!(new.iter().any(|item| old.contains(item)), "nothing stands in another order");
+                assert!(new.iter().any(|item| old.contains(item)), "no item is in another order");
             }
         }
     }

@@ -1,62 +1,59 @@
-//! Texts in scalars: YAML in them is merged as outside of them, in base64 too.
+//! Sets the values of scalars, plain or base64. A scalar that contains YAML is merged like a
+//! document.
 
 use super::error::MergeError;
-use super::merger::{DecodedText, MergeRules, Merger, documents, merge};
+use super::merger::{DecodedText, MergeRules, ValueMerger, documents, merge};
 use super::texts;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_yaml::{Mapping, Value};
 
-impl Merger<'_> {
-    /// The text `old` in base64 with what the plain text `new` adds or changes, in base64.
-    pub(super) fn base64(&mut self, old: &str, new: &str) -> Result<Value, MergeError> {
-        let Some(plain) = texts::decoded(old) else {
-            self.lose("it is no text in base64");
+impl ValueMerger<'_> {
+    /// Merges the plain text `new` into the text that `old` is the base64 of. Returns base64.
+    pub(super) fn merge_base64(&mut self, old: &str, new: &str) -> Result<Value, MergeError> {
+        let Some(plain) = texts::decode_base64(old) else {
+            self.lose("it is not the base64 of a text");
             return Ok(Value::from(STANDARD.encode(new)));
         };
-        let text = self.text(&plain, new)?;
+        let text = self.merge_text(&plain, new)?;
         if text == plain {
             return Ok(old.into());
         }
         let encoded = STANDARD.encode(&text);
         self.merged.decoded.push(DecodedText {
-            path: self.path.join("."),
+            path: self.dotted_path(),
             old: plain,
             new: text,
         });
         Ok(encoded.into())
     }
 
-    /// The text `old` with what `new` adds or changes.
-    pub(super) fn text(&mut self, old: &str, new: &str) -> Result<String, MergeError> {
-        if self
-            .path
-            .iter()
-            .rev()
-            .take(2)
-            .any(|key| texts::is_no_proxy(key))
-            && !new.contains('\n')
-        {
+    /// Merges the text `new` into the text `old`.
+    pub(super) fn merge_text(&mut self, old: &str, new: &str) -> Result<String, MergeError> {
+        // in an item of `env`, the key is `value`, below the name of the variable
+        let mut keys = self.path.iter().rev().take(2);
+        if keys.any(|key| texts::is_no_proxy(key)) && !new.contains('\n') {
             return Ok(texts::with_entries(old, new));
         }
-        let mut why = "it has lines that the new text lacks";
-        if let Some(values) = yaml_in(new) {
+        let mut reason = "it has lines that the new text lacks";
+        if let Some(values) = embedded_mapping(new) {
             match documents(old).as_deref() {
-                Ok([Value::Mapping(_)]) => return self.yaml(old, &values),
-                Ok([_, _, ..]) => why = "it has several documents of YAML",
-                _ => why = "it is no mapping of YAML, as the new text is",
+                Ok([Value::Mapping(_)]) => return self.merge_embedded(old, &values),
+                Ok([_, _, ..]) => reason = "it has several YAML documents",
+                _ => reason = "it is not a YAML mapping, unlike the new text",
             }
         }
-        Ok(texts::merged(old, new).unwrap_or_else(|| {
-            self.lose(why);
-            new.to_owned()
-        }))
+        if let Some(text) = texts::merge_known_text(old, new) {
+            return Ok(text);
+        }
+        self.lose(reason);
+        Ok(new.to_owned())
     }
 
-    /// The YAML `old` in a scalar with `values` set.
-    fn yaml(&mut self, old: &str, values: &Mapping) -> Result<String, MergeError> {
-        let path = self.path.join(".");
-        let below = |inner: &str| format!("{path}: {inner}");
+    /// Sets `values` in the YAML text `old`, the value of a scalar.
+    fn merge_embedded(&mut self, old: &str, values: &Mapping) -> Result<String, MergeError> {
+        let path = self.dotted_path();
+        let inner_path = |inner: &str| format!("{path}: {inner}");
         let rules = MergeRules {
             base64: None,
             ..self.rules
@@ -64,7 +61,7 @@ impl Merger<'_> {
         let inner = match merge(old, 0, values, rules) {
             Ok(inner) => inner,
             Err(MergeError::Lost(lost)) => {
-                self.lost.extend(lost.iter().map(|one| below(one)));
+                self.lost.extend(lost.iter().map(|line| inner_path(line)));
                 return Ok(old.to_owned());
             }
             Err(MergeError::Kind {
@@ -73,43 +70,48 @@ impl Merger<'_> {
                 wanted,
             }) => {
                 return Err(MergeError::Kind {
-                    path: below(&path),
+                    path: inner_path(&path),
                     there,
                     wanted,
                 });
             }
             Err(MergeError::Order { path, items }) => {
                 return Err(MergeError::Order {
-                    path: below(&path),
+                    path: inner_path(&path),
                     items,
                 });
             }
-            Err(MergeError::Form(path)) => return Err(MergeError::Form(below(&path))),
+            Err(MergeError::Form(path)) => return Err(MergeError::Form(inner_path(&path))),
             Err(error @ MergeError::NotYaml(_)) => return Err(error),
         };
-        let is_json = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok();
+        // programs that read JSON do not read the YAML that an edit may make of it
         if is_json(old) && !is_json(&inner.text) {
             return Err(MergeError::Form(path));
         }
         self.merged
             .paths
-            .extend(inner.paths.iter().map(|one| below(one)));
-        Ok(match old.ends_with('\n') {
-            true => inner.text,
-            false => inner.text.trim_end_matches('\n').to_owned(),
-        })
+            .extend(inner.paths.iter().map(|path| inner_path(path)));
+        if old.ends_with('\n') {
+            Ok(inner.text)
+        } else {
+            Ok(inner.text.trim_end_matches('\n').to_owned())
+        }
     }
 
-    /// Notes that the text at the path would be replaced, unless that is allowed.
-    pub(super) fn lose(&mut self, why: &str) {
+    /// Records that the value at the path would be replaced, unless the rules allow that.
+    pub(super) fn lose(&mut self, reason: &str) {
         if !self.rules.replace {
-            self.lost.push(format!("{}: {why}", self.path.join(".")));
+            self.lost.push(format!("{}: {reason}", self.dotted_path()));
         }
     }
 }
 
-/// The mapping that `text` holds, if it is YAML or JSON rather than one line.
-fn yaml_in(text: &str) -> Option<Mapping> {
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde_json::Value>(text).is_ok()
+}
+
+/// The mapping in `text`, if it is YAML of several lines, or JSON.
+fn embedded_mapping(text: &str) -> Option<Mapping> {
     if !text.contains('\n') && !text.trim_start().starts_with('{') {
         return None;
     }

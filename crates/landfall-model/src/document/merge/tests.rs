@@ -1,12 +1,12 @@
 //! Merging into YAML text.
 
-use super::merger::Merged;
+use super::merger::MergedText;
 use super::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_yaml::Mapping;
 
-fn merged(text: &str, values: &str) -> Result<Merged, MergeError> {
+fn merged(text: &str, values: &str) -> Result<MergedText, MergeError> {
     merge(
         text,
         0,
@@ -197,13 +197,9 @@ fn what_cannot_be_merged_is_refused_with_its_place() {
             "a is an alias in it",
         ),
         ("- 1\n", "{a: 1}", "its top is a list"),
-        (
-            "? a\n: 1\n",
-            "{b: 1}",
-            "its form at b is one that cannot be edited",
-        ),
-        ("a: [\n", "{a: 1}", "it is no YAML"),
-        ("a: 1\na: 2\n", "{b: 1}", "it is no YAML"),
+        ("? a\n: 1\n", "{b: 1}", "the notation of b cannot be edited"),
+        ("a: [\n", "{a: 1}", "it is not YAML"),
+        ("a: 1\na: 2\n", "{b: 1}", "it is not YAML"),
     ] {
         let error = merged(file, values).unwrap_err().to_string();
         assert!(error.contains(words), "{file}: {error}");
@@ -303,13 +299,13 @@ fn what_would_be_removed_is_refused_and_replaced_where_that_is_asked_for() {
         (
             "a: |\n  {{ mine }}\n  x\n",
             "{a: \"b: 1\\nc: 2\\n\"}",
-            "a: it is no mapping of YAML",
+            "a: it is not a YAML mapping",
             "a: |\n  b: 1\n  c: 2\n",
         ),
         (
             "a: |\n  b: 1\n  ---\n  c: 1\n",
             "{a: \"b: 1\\nc: 2\\n\"}",
-            "a: it has several documents",
+            "a: it has several YAML documents",
             "a: |\n  b: 1\n  c: 2\n",
         ),
         (
@@ -321,19 +317,19 @@ fn what_would_be_removed_is_refused_and_replaced_where_that_is_asked_for() {
         (
             "files:\n- content: |\n    x\n  encoding: base64\n  path: /a\n",
             "{files: [{path: /a, contentFrom: {b: c}}]}",
-            "files./a.content: it cannot stand beside contentFrom",
+            "files./a.content: it conflicts with contentFrom",
             "files:\n- path: /a\n  contentFrom:\n    b: c\n",
         ),
         (
             "files:\n- path: /a\n  encoding: base64\n  # ours\n  content: eA==\n- path: /b\n",
             "{files: [{path: /a, owner: x, contentFrom: {b: c}}]}",
-            "files./a.encoding: it cannot stand beside contentFrom",
+            "files./a.encoding: it conflicts with contentFrom",
             "files:\n- path: /a\n  # ours\n  owner: x\n  contentFrom:\n    b: c\n- path: /b\n",
         ),
         (
             "files: [{content: x, encoding: base64, path: /a}, {path: /b, encoding: base64, content: y}]\n",
             "{files: [{path: /a, contentFrom: z}, {path: /b, contentFrom: z}]}",
-            "files./b.content: it cannot stand beside contentFrom",
+            "files./b.content: it conflicts with contentFrom",
             "files: [{path: /a, \"contentFrom\": \"z\"}, {path: /b, \"contentFrom\": \"z\"}]\n",
         ),
         (

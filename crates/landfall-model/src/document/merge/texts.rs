@@ -1,14 +1,16 @@
-//! Texts whose parts are known, so that two of them become one that has the parts of both.
+//! Texts whose format is known, so that two of them merge into one that has the parts of both.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The first line of a certificate in PEM form, and its last.
+/// The first line of a certificate in PEM form.
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+/// The last line of a certificate in PEM form.
 const END: &str = "-----END CERTIFICATE-----";
 
-/// `old` with what `new` adds or changes; `None` if lines of `old` would be removed.
-pub(super) fn merged(old: &str, new: &str) -> Option<String> {
+/// Merges `new` into `old`: certificates, systemd drop-ins, and texts that contain all lines of
+/// `old`. `None` if lines of `old` would be removed.
+pub(super) fn merge_known_text(old: &str, new: &str) -> Option<String> {
     if old.trim().is_empty() {
         return Some(new.to_owned());
     }
@@ -21,34 +23,34 @@ pub(super) fn merged(old: &str, new: &str) -> Option<String> {
     if let Some(unit) = with_variables(old, new) {
         return Some(unit);
     }
-    let is_line = |text: &str| !text.trim_end().contains('\n');
     let is_kept = |line: &str| {
         line.trim().is_empty() || new.lines().any(|other| other.trim_end() == line.trim_end())
     };
-    ((is_line(old) && is_line(new)) || old.lines().all(is_kept)).then(|| new.to_owned())
+    let are_single_lines = !old.trim_end().contains('\n') && !new.trim_end().contains('\n');
+    (are_single_lines || old.lines().all(is_kept)).then(|| new.to_owned())
 }
 
-/// The certificates that `text` holds in base64, as TKG's variables do.
+/// The certificates in the base64 `text`, which is how TKG's variables contain them.
 fn encoded_certificates(text: &str) -> Option<String> {
-    decoded(text).filter(|text| text.contains(BEGIN))
+    decode_base64(text).filter(|text| text.contains(BEGIN))
 }
 
-/// The text that `text` holds in base64.
-pub(super) fn decoded(text: &str) -> Option<String> {
-    let plain: String = text.split_whitespace().collect();
-    String::from_utf8(STANDARD.decode(plain).ok()?).ok()
+/// The text in the base64 `text`, which may have line breaks.
+pub(super) fn decode_base64(text: &str) -> Option<String> {
+    let packed: String = text.split_whitespace().collect();
+    String::from_utf8(STANDARD.decode(packed).ok()?).ok()
 }
 
-/// `old` with the certificates of `new` that it lacks.
+/// `old` followed by the certificates of `new` that it lacks.
 fn with_certificates(old: &str, new: &str) -> String {
-    let bare = |text: &str| text.split_whitespace().collect::<String>();
-    let there = bare(old);
+    let existing = without_whitespace(old);
     let mut text = old.to_owned();
     for part in new.split_inclusive(END) {
-        let Some(certificate) = part.find(BEGIN).map(|start| &part[start..]) else {
+        let Some(start) = part.find(BEGIN) else {
             continue;
         };
-        if certificate.ends_with(END) && !there.contains(&bare(certificate)) {
+        let certificate = &part[start..];
+        if certificate.ends_with(END) && !existing.contains(&without_whitespace(certificate)) {
             if !text.ends_with('\n') {
                 text.push('\n');
             }
@@ -59,10 +61,14 @@ fn with_certificates(old: &str, new: &str) -> String {
     text
 }
 
-/// The drop-in `old` with the variables of the drop-in `new`; `None` if `new` has more than
-/// variables, or `old` is no unit.
+/// Line lengths of PEM differ between programs, so certificates are compared without white space.
+fn without_whitespace(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+/// The systemd drop-in `old` with the variables of the drop-in `new`. `None` if `new` has more than
+/// variables, or if `old` has no `[Service]` section.
 fn with_variables(old: &str, new: &str) -> Option<String> {
-    let content = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', ';']);
     let mut lines: Vec<String> = old.lines().map(str::to_owned).collect();
     let section = lines.iter().position(|line| line.trim() == "[Service]")?;
     let is_section = |line: &String| line.trim_start().starts_with('[');
@@ -72,35 +78,29 @@ fn with_variables(old: &str, new: &str) -> Option<String> {
     while end > section + 1 && lines[end - 1].trim().is_empty() {
         end -= 1;
     }
-    for line in new.lines().filter(content) {
-        if line.trim() == "[Service]" {
+    for line in new.lines() {
+        let is_comment = line.starts_with(['#', ';']);
+        if line.trim().is_empty() || is_comment || line.trim() == "[Service]" {
             continue;
         }
-        let (name, value) = variable(line)?;
-        let is_same = |other: &String| variable(other).is_some_and(|(other, _)| other == name);
-        // the last assignment of a variable is the one that counts
-        match lines[section..end]
+        let (name, value) = unit_variable(line)?;
+        // systemd uses the last assignment of a variable
+        let last = lines[section..end]
             .iter()
-            .rposition(is_same)
-            .map(|at| section + at)
-        {
-            Some(at) => {
-                let there = variable(&lines[at])
-                    .map(|(_, value)| value.to_owned())
-                    .unwrap_or_default();
-                let value = if is_no_proxy(name) {
-                    with_entries(&there, value)
-                } else {
-                    value.to_owned()
-                };
-                if value != there {
-                    lines[at] = format!("Environment=\"{name}={value}\"");
-                }
-            }
-            None => {
-                lines.insert(end, line.to_owned());
-                end += 1;
-            }
+            .rposition(|other| unit_variable(other).is_some_and(|(other, _)| other == name));
+        let Some(at) = last.map(|last| section + last) else {
+            lines.insert(end, line.to_owned());
+            end += 1;
+            continue;
+        };
+        let existing = unit_variable(&lines[at]).map_or("", |(_, value)| value);
+        let value = if is_no_proxy(name) {
+            with_entries(existing, value)
+        } else {
+            value.to_owned()
+        };
+        if value != existing {
+            lines[at] = format!("Environment=\"{name}={value}\"");
         }
     }
     let mut text = lines.join("\n");
@@ -110,8 +110,8 @@ fn with_variables(old: &str, new: &str) -> Option<String> {
     Some(text)
 }
 
-/// The variable of a line with one assignment, and its value.
-fn variable(line: &str) -> Option<(&str, &str)> {
+/// The name and value of a line of a unit that sets one variable.
+fn unit_variable(line: &str) -> Option<(&str, &str)> {
     let assignment = line.trim().strip_prefix("Environment=")?;
     let quoted = assignment
         .strip_prefix('"')
@@ -120,30 +120,31 @@ fn variable(line: &str) -> Option<(&str, &str)> {
     (!value.contains('"')).then_some((name, value))
 }
 
-/// Whether a variable or key has a list of what bypasses the proxy.
+/// Whether a variable or key is a list of the hosts that bypass the proxy.
 pub(super) fn is_no_proxy(name: &str) -> bool {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     plain.to_ascii_lowercase().ends_with("noproxy")
 }
 
-/// The entries of the list `old`, and then those of `new` that it lacks.
+/// The comma-separated list `old` followed by the entries of `new` that it lacks.
 pub(super) fn with_entries(old: &str, new: &str) -> String {
-    let split = |list: &'_ str| -> Vec<String> {
-        list.split(',')
-            .map(|entry| entry.trim().to_owned())
-            .filter(|entry| !entry.is_empty())
-            .collect()
-    };
-    let there = split(old);
-    let missing: Vec<String> = split(new)
-        .into_iter()
-        .filter(|entry| !there.contains(entry))
-        .collect();
-    match (old.trim().is_empty(), missing.is_empty()) {
-        (true, _) => new.to_owned(),
-        (false, true) => old.to_owned(),
-        (false, false) => format!("{},{}", old.trim().trim_end_matches(','), missing.join(",")),
+    if old.trim().is_empty() {
+        return new.to_owned();
     }
+    let existing: Vec<&str> = list_entries(old).collect();
+    let missing: Vec<&str> = list_entries(new)
+        .filter(|entry| !existing.contains(entry))
+        .collect();
+    if missing.is_empty() {
+        return old.to_owned();
+    }
+    format!("{},{}", old.trim().trim_end_matches(','), missing.join(","))
+}
+
+fn list_entries(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
 }
 
 #[cfg(test)]
@@ -157,11 +158,12 @@ mod tests {
     #[test]
     fn certificates_are_added_once() {
         let old = format!("# ours\n{}", pem("YQ=="));
-        let both = merged(&old, &(pem("Yg==") + &pem("YQ=="))).unwrap();
+        let both = merge_known_text(&old, &(pem("Yg==") + &pem("YQ=="))).unwrap();
         assert_eq!(both, format!("{old}{}", pem("Yg==")));
-        assert_eq!(merged(&both, &pem("Yg==")).unwrap(), both);
-        let encoded = merged(&STANDARD.encode(pem("YQ==")), &STANDARD.encode(pem("Yg=="))).unwrap();
-        assert_eq!(decoded(&encoded).unwrap(), pem("YQ==") + &pem("Yg=="));
+        assert_eq!(merge_known_text(&both, &pem("Yg==")).unwrap(), both);
+        let encoded =
+            merge_known_text(&STANDARD.encode(pem("YQ==")), &STANDARD.encode(pem("Yg=="))).unwrap();
+        assert_eq!(decode_base64(&encoded).unwrap(), pem("YQ==") + &pem("Yg=="));
     }
 
     #[test]
@@ -173,17 +175,20 @@ mod tests {
         let expected = "[Unit]\nAfter=x\n[Service]\n# ours\nEnvironment=\"HTTP_PROXY=http://new\"\n\
                         Environment=\"NO_PROXY=10.0.0.0/8,svc\"\nLimitNOFILE=1\nEnvironment=\"HTTPS_PROXY=http://new\"\n\n\
                         [Install]\nWantedBy=y\n";
-        assert_eq!(merged(old, new).unwrap(), expected);
-        assert_eq!(merged(expected, new).unwrap(), expected);
+        assert_eq!(merge_known_text(old, new).unwrap(), expected);
+        assert_eq!(merge_known_text(expected, new).unwrap(), expected);
     }
 
     #[test]
     fn a_text_without_known_parts_is_replaced_only_if_no_line_is_lost() {
-        assert_eq!(merged("a\nb\n", "a\nc\nb\n").as_deref(), Some("a\nc\nb\n"));
-        assert_eq!(merged("a\nb\n", "a\nc\n"), None);
-        assert_eq!(merged("one", "two").as_deref(), Some("two"));
-        assert_eq!(merged("one", "a\nb\n"), None);
-        assert_eq!(merged(" \n", "x").as_deref(), Some("x"));
+        assert_eq!(
+            merge_known_text("a\nb\n", "a\nc\nb\n").as_deref(),
+            Some("a\nc\nb\n")
+        );
+        assert_eq!(merge_known_text("a\nb\n", "a\nc\n"), None);
+        assert_eq!(merge_known_text("one", "two").as_deref(), Some("two"));
+        assert_eq!(merge_known_text("one", "a\nb\n"), None);
+        assert_eq!(merge_known_text(" \n", "x").as_deref(), Some("x"));
     }
 
     #[test]

@@ -11,7 +11,9 @@ use crate::request::Request;
 use crate::settings::Setting;
 use landfall_model::Digest;
 use landfall_model::document::{MergeRules, documents, merge};
-use landfall_rewrite::{Meaning, Options, ReferenceIndex, Rewritten, Syntax, rewrite};
+use landfall_rewrite::{
+    ReferenceIndex, ReferenceMeaning, RewriteOptions, RewriteResult, TextSyntax, rewrite,
+};
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -158,11 +160,19 @@ impl<'r> Pointed<'r> {
         }
         let name = format!("{}-landfall", base.trim_end_matches("-landfall"));
         let mut notes = Vec::new();
-        let Rewritten { text, scan } =
-            rewrite(text, Syntax::Document, &self.index, Options::default());
+        let RewriteResult { text, scan } = rewrite(
+            text,
+            TextSyntax::Document,
+            &self.index,
+            RewriteOptions::default(),
+        );
         for one in &scan.found {
-            if let Meaning::Left { why } = &one.meaning {
-                notes.push(format!("{}: {} stays: {why}", one.place(base), one.written));
+            if let ReferenceMeaning::Left { why } = &one.meaning {
+                notes.push(format!(
+                    "{}: {} stays: {why}",
+                    one.position_in(base),
+                    one.written
+                ));
             }
         }
         let sources = self.setup.locked_sources(&system, base, &mut notes);

@@ -1,10 +1,10 @@
-//! The words of commands: what curl and wget fetch, and what package managers install.
+//! Reads shell commands word by word: what curl and wget fetch, and what package managers install.
 
-use super::installs::{Install, Placed};
+use super::installs::{MachineInstall, PlacedInstall};
 
 /// Programs that fetch URLs.
 const FETCHERS: [&str; 3] = ["curl", "wget", "aria2c"];
-/// Programs that install packages: each with the manager's name, and the word that says so.
+/// Programs that install packages, each with the name of the package manager and the subcommand.
 const MANAGERS: [(&str, &str, &str); 8] = [
     ("apt-get", "apt", "install"),
     ("apt", "apt", "install"),
@@ -15,7 +15,7 @@ const MANAGERS: [(&str, &str, &str); 8] = [
     ("zypper", "zypper", "install"),
     ("apk", "apk", "add"),
 ];
-/// Options of package managers that take the next word.
+/// Options of package managers whose value is the next word.
 const WITH_VALUE: [&str; 17] = [
     "-t",
     "-o",
@@ -36,21 +36,21 @@ const WITH_VALUE: [&str; 17] = [
     "--installroot",
 ];
 
-/// What a line of commands is about.
+/// The command that is being read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum CommandState {
     Nothing,
     Fetching,
-    /// A package manager, before the word that says that it installs.
+    /// A package manager, before its subcommand.
     Managing(&'static str, &'static str),
     Installing(&'static str),
 }
 
-/// What the commands of `text` fetch and install. A line that ends with `\` goes on.
-pub(super) fn of_script(text: &str) -> Vec<Placed> {
-    let mut reader = Reader {
-        doing: Doing::Nothing,
-        skips: Skips::Nothing,
+/// Finds what the commands of `text` fetch and install. A line that ends with `\` continues.
+pub(super) fn of_script(text: &str) -> Vec<PlacedInstall> {
+    let mut reader = CommandReader {
+        doing: CommandState::Nothing,
+        skips: SkippedWords::Nothing,
         in_ticks: false,
     };
     let mut found = Vec::new();
@@ -62,14 +62,14 @@ pub(super) fn of_script(text: &str) -> Vec<Placed> {
         let mut ticks = 0;
         for word in words(line) {
             ticks += usize::from(word == "`");
-            if word.starts_with('#') && matches!(reader.doing, Doing::Installing(_)) {
+            if word.starts_with('#') && matches!(reader.doing, CommandState::Installing(_)) {
                 break;
             }
             let Some(install) = reader.read(word, ticks % 2 == 1) else {
                 continue;
             };
             let before = &whole[..word.as_ptr() as usize - whole.as_ptr() as usize];
-            found.push(Placed {
+            found.push(PlacedInstall {
                 install,
                 line: at + 1,
                 column: before.chars().count() + 1,
@@ -77,19 +77,19 @@ pub(super) fn of_script(text: &str) -> Vec<Placed> {
             });
         }
         if !line.ends_with('\\') {
-            (reader.doing, reader.skips) = (Doing::Nothing, Skips::Nothing);
+            (reader.doing, reader.skips) = (CommandState::Nothing, SkippedWords::Nothing);
         }
     }
     found
 }
 
-/// Words that are passed over.
+/// The words to skip.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Skips {
+enum SkippedWords {
     Nothing,
     /// The value of an option.
     Value,
-    /// Up to the end of so many `$(…)`.
+    /// Up to the end of this many nested `$(…)`.
     Commands(usize),
     /// Up to the next backtick.
     Ticks,
@@ -97,22 +97,22 @@ enum Skips {
     Template,
 }
 
-/// What was read of a line so far.
-struct Reader {
-    doing: Doing,
-    skips: Skips,
-    /// Whether the package manager stands between backticks.
+/// The state of reading a line.
+struct CommandReader {
+    doing: CommandState,
+    skips: SkippedWords,
+    /// Whether the command of the package manager is between backticks.
     in_ticks: bool,
 }
 
-impl Reader {
-    /// What `word` says; `is_in_ticks` where an odd number of backticks stands before it.
-    fn read(&mut self, word: &str, is_in_ticks: bool) -> Option<Install> {
-        if self.passes_over(word) {
+impl CommandReader {
+    /// Reads `word`. `is_in_ticks` if an odd number of backticks precedes it.
+    fn read(&mut self, word: &str, is_in_ticks: bool) -> Option<MachineInstall> {
+        if self.skips_word(word) {
             return None;
         }
         if is_separator(word) {
-            self.doing = Doing::Nothing;
+            self.doing = CommandState::Nothing;
             return None;
         }
         let (word, ends) = word
@@ -120,90 +120,93 @@ impl Reader {
             .map_or((word, false), |word| (word, true));
         let install = self.word(word, is_in_ticks);
         if ends {
-            self.doing = Doing::Nothing;
+            self.doing = CommandState::Nothing;
         }
         install
     }
 
-    fn passes_over(&mut self, word: &str) -> bool {
+    /// Whether `word` is to be skipped.
+    fn skips_word(&mut self, word: &str) -> bool {
         let skipped = self.skips;
         self.skips = match skipped {
-            Skips::Nothing => return false,
-            Skips::Value => Skips::Nothing,
-            Skips::Ticks if word == "`" => Skips::Nothing,
-            Skips::Template if word.contains("}}") => Skips::Nothing,
-            Skips::Commands(1) if word == ")" => Skips::Nothing,
-            Skips::Commands(depth) if word == ")" => Skips::Commands(depth - 1),
-            Skips::Commands(depth) if word.ends_with("$(") => Skips::Commands(depth + 1),
+            SkippedWords::Nothing => return false,
+            SkippedWords::Value => SkippedWords::Nothing,
+            SkippedWords::Ticks if word == "`" => SkippedWords::Nothing,
+            SkippedWords::Template if word.contains("}}") => SkippedWords::Nothing,
+            SkippedWords::Commands(1) if word == ")" => SkippedWords::Nothing,
+            SkippedWords::Commands(depth) if word == ")" => SkippedWords::Commands(depth - 1),
+            SkippedWords::Commands(depth) if word.ends_with("$(") => {
+                SkippedWords::Commands(depth + 1)
+            }
             same => same,
         };
         true
     }
 
-    fn word(&mut self, word: &str, is_in_ticks: bool) -> Option<Install> {
+    fn word(&mut self, word: &str, is_in_ticks: bool) -> Option<MachineInstall> {
         let program = word.rsplit('/').next().unwrap_or(word);
         if FETCHERS.contains(&program) {
-            self.doing = Doing::Fetching;
+            self.doing = CommandState::Fetching;
             return None;
         }
         match self.doing {
-            Doing::Fetching => fetched(word),
-            Doing::Managing(by, says) if word == says => {
-                self.doing = Doing::Installing(by);
+            CommandState::Fetching => fetched(word),
+            CommandState::Managing(by, says) if word == says => {
+                self.doing = CommandState::Installing(by);
                 None
             }
-            Doing::Installing(by) => self.installed(by, word),
-            Doing::Nothing | Doing::Managing(..) => {
+            CommandState::Installing(by) => self.installed(by, word),
+            CommandState::Nothing | CommandState::Managing(..) => {
                 if let Some((_, by, says)) = MANAGERS.iter().find(|(name, ..)| *name == program) {
-                    (self.doing, self.in_ticks) = (Doing::Managing(by, says), is_in_ticks);
+                    (self.doing, self.in_ticks) = (CommandState::Managing(by, says), is_in_ticks);
                 }
                 None
             }
         }
     }
 
-    /// What `word`, which stands behind `install`, names.
-    fn installed(&mut self, by: &'static str, word: &str) -> Option<Install> {
-        let open = |text: String| Some(Install::OpenPackage(by, text));
+    /// Reads an argument of the subcommand that installs.
+    fn installed(&mut self, by: &'static str, word: &str) -> Option<MachineInstall> {
+        let open = |text: String| Some(MachineInstall::OpenPackage(by, text));
         match word {
-            // what is put in by another command, or the end of what an `echo` or a comment quotes
-            "`" if self.in_ticks => self.doing = Doing::Nothing,
+            // a command substitution, or the closing backtick of a comment or an `echo`
+            "`" if self.in_ticks => self.doing = CommandState::Nothing,
             "`" => {
-                self.skips = Skips::Ticks;
+                self.skips = SkippedWords::Ticks;
                 return open("`…`".into());
             }
-            ")" => self.doing = Doing::Nothing,
-            _ if WITH_VALUE.contains(&word) => self.skips = Skips::Value,
+            ")" => self.doing = CommandState::Nothing,
+            _ if WITH_VALUE.contains(&word) => self.skips = SkippedWords::Value,
             _ if word.starts_with('-') => {}
             _ if word.ends_with("$(") => {
-                self.skips = Skips::Commands(1);
+                self.skips = SkippedWords::Commands(1);
                 return open(format!("{word}…)"));
             }
             _ if word.contains("{{") => {
                 self.skips = if word.contains("}}") {
-                    Skips::Nothing
+                    SkippedWords::Nothing
                 } else {
-                    Skips::Template
+                    SkippedWords::Template
                 };
                 let end = if word.contains("}}") { "" } else { " …}}" };
                 return open(format!("{word}{end}"));
             }
             _ if word.contains('$') => return open(word.to_owned()),
-            _ if is_package(word) => return Some(Install::package(by, word)),
+            _ if is_package(word) => return Some(MachineInstall::package(by, word)),
             _ => {}
         }
         None
     }
 }
 
-/// Whether a command ends here.
+/// Whether `word` ends a command.
 fn is_separator(word: &str) -> bool {
     matches!(word, "then" | "do") || word.starts_with(['>', '<', ';', '&', '|'])
 }
 
-/// The words of a line: what stands between blanks and quotes, in lists of YAML and JSON, and
-/// between operators of a shell, which are words too. So are `)`, backticks, and what ends with
-/// `$(`. A URL is one word.
+/// The words of a line, separated by blanks, quotes, brackets of YAML and JSON, and shell
+/// operators. The operators, `)`, backticks, and texts that end with `$(` are words themselves. A
+/// URL is one word.
 fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut start = 0;
@@ -228,29 +231,29 @@ fn words(line: &str) -> Vec<&str> {
     bare.filter(|word| !word.is_empty()).collect()
 }
 
-/// Whether a word after `install` is a package, and no option or something put together elsewhere.
+/// Whether an argument is the name of a package.
 fn is_package(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphanumeric())
         && word.chars().all(|c| c.is_ascii_alphanumeric() || "+-._=:~*^/".contains(c))
         && !word.contains("://")
-        // `name-` is removed, and the others are files
+        // `name-` removes a package, and the other endings are files
         && !["-", ".deb", ".rpm"].iter().any(|end| word.ends_with(end))
 }
 
-/// What `word` is to a program that fetches.
-pub(super) fn fetched(word: &str) -> Option<Install> {
+/// The file that a program which fetches URLs reads from the argument `word`.
+pub(super) fn fetched(word: &str) -> Option<MachineInstall> {
     let rest = word
         .strip_prefix("https://")
         .or_else(|| word.strip_prefix("http://"))?;
     let (host, path) = rest.split_once('/')?;
     if word.contains(['$', '{', '}']) {
-        return Some(Install::Unclear(word.to_owned()));
+        return Some(MachineInstall::Unclear(word.to_owned()));
     }
     let is_local =
         host.starts_with("localhost") || host.starts_with("127.") || host.starts_with("169.254.");
-    // a page or a service, and no file
+    // other URLs are pages or services, not files
     let is_file = !path.is_empty() && !path.ends_with('/') && host.contains('.') && !is_local;
-    is_file.then(|| Install::File(word.to_owned()))
+    is_file.then(|| MachineInstall::File(word.to_owned()))
 }
 
 #[cfg(test)]
@@ -258,7 +261,7 @@ mod tests {
     use super::*;
 
     fn told(script: &str) -> Vec<String> {
-        let told = |one: Placed| format!("{}:{} {:?}", one.line, one.column, one.install);
+        let told = |one: PlacedInstall| format!("{}:{} {:?}", one.line, one.column, one.install);
         of_script(script).into_iter().map(told).collect()
     }
 
@@ -322,11 +325,11 @@ mod tests {
                 "Package socat",
             ),
         ] {
-            let told = |one: Placed| match one.install {
-                Install::File(text) => format!("File {text}"),
-                Install::Unclear(text) => format!("Unclear {text}"),
-                Install::Package(_, text) => format!("Package {text}"),
-                Install::OpenPackage(_, text) => format!("OpenPackage {text}"),
+            let told = |one: PlacedInstall| match one.install {
+                MachineInstall::File(text) => format!("File {text}"),
+                MachineInstall::Unclear(text) => format!("Unclear {text}"),
+                MachineInstall::Package(_, text) => format!("Package {text}"),
+                MachineInstall::OpenPackage(_, text) => format!("OpenPackage {text}"),
             };
             let found: Vec<String> = of_script(line).into_iter().map(told).collect();
             assert_eq!(found.join(" "), expected, "{line}");
@@ -335,10 +338,13 @@ mod tests {
 
     #[test]
     fn a_version_is_known_by_the_managers_own_form() {
-        assert!(Install::has_version("apt", "jq=1.6-2.1") && !Install::has_version("apt", "lib-2"));
         assert!(
-            Install::has_version("yum", "containerd.io-1.7.24")
-                && !Install::has_version("yum", "nfs-utils")
+            MachineInstall::has_version("apt", "jq=1.6-2.1")
+                && !MachineInstall::has_version("apt", "lib-2")
+        );
+        assert!(
+            MachineInstall::has_version("yum", "containerd.io-1.7.24")
+                && !MachineInstall::has_version("yum", "nfs-utils")
         );
     }
 }

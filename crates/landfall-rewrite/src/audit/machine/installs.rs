@@ -1,32 +1,32 @@
-//! What a machine fetches and installs, with places.
+//! Files and packages that a machine fetches and installs, with their positions.
 
-/// One thing that is fetched or installed.
+/// A file or package that a machine fetches or installs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Install {
-    /// A file by its URL.
+pub enum MachineInstall {
+    /// The URL of a file.
     File(String),
-    /// A URL of which a part stands elsewhere.
+    /// A URL with placeholders.
     Unclear(String),
-    /// A package: who installs it, and its name with the version that is written.
+    /// A package: the package manager, and the name as written, with its version.
     Package(&'static str, String),
-    /// A package whose name is put together elsewhere: who installs it, and what is written.
+    /// A package whose name has placeholders: the package manager, and the name as written.
     OpenPackage(&'static str, String),
 }
 
-/// What is fetched or installed, and where a text says so.
+/// A file or package, and its position in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Placed {
-    pub install: Install,
-    /// Line, from 1.
+pub(crate) struct PlacedInstall {
+    pub install: MachineInstall,
+    /// The line, counted from 1.
     pub line: usize,
-    /// Column, in characters from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
-    /// The file that is written by the text, and has the line.
+    /// The path of the embedded file that contains the line, if the text writes one.
     pub inside: Option<String>,
 }
 
-impl Placed {
-    /// The name of the file, which is `file` or inside of it.
+impl PlacedInstall {
+    /// The name of the file for messages: `file`, or the embedded file in it.
     pub(crate) fn file(&self, file: &str) -> String {
         self.inside
             .as_ref()
@@ -34,17 +34,17 @@ impl Placed {
     }
 }
 
-/// What was found, each with `file:line`.
+/// Files and packages, each with its position `file:line`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Installs(pub Vec<(Install, String)>);
+pub struct MachineInstalls(pub Vec<(MachineInstall, String)>);
 
-impl Install {
-    /// The package and its version, as the package manager `by` takes them together.
-    pub(super) fn package(by: &'static str, written: &str) -> Install {
-        Install::Package(by, written.to_owned())
+impl MachineInstall {
+    /// A package as the package manager `by` reads it, with its version.
+    pub(super) fn package(by: &'static str, written: &str) -> MachineInstall {
+        MachineInstall::Package(by, written.to_owned())
     }
 
-    /// Whether a package is written with a version.
+    /// Whether the package `written` for the package manager `by` has a version.
     pub fn has_version(by: &str, written: &str) -> bool {
         match by {
             "apt" | "apk" | "zypper" => written.contains('='),

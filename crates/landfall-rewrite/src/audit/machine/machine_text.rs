@@ -1,29 +1,29 @@
-//! Which texts set a machine up, and what they fetch and install.
+//! Recognizes texts that set up a machine, and finds what they fetch and install.
 
 use super::commands::{fetched, of_script};
-use super::installs::{Install, Installs, Placed};
+use super::installs::{MachineInstall, MachineInstalls, PlacedInstall};
 use crate::error::RewriteError;
-use crate::inputs::{Content, inputs, read};
+use crate::inputs::{InputContent, inputs, read};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::document::yaml;
 use serde_yaml::{Mapping, Value};
 use std::path::{Path, PathBuf};
 
-/// Endings of scripts, of systemd's units, and of Ignition's documents.
+/// Endings of scripts, systemd units, and documents of Ignition and Butane.
 const ENDINGS: [&str; 7] = ["sh", "bash", "service", "socket", "timer", "ign", "bu"];
-/// Keys by which a document of cloud-init is known.
+/// Keys that identify a document of cloud-init.
 const CLOUD_KEYS: [&str; 4] = ["runcmd", "bootcmd", "write_files", "packages"];
 
-/// What the files that `paths` name fetch and install, where they set up machines. What cannot be
-/// read says nothing.
+/// Finds what the files at `paths` that set up machines fetch and install. Files that cannot be
+/// read are skipped.
 ///
 /// # Errors
-/// When a path cannot be read.
-pub fn machine_installs(paths: &[PathBuf]) -> Result<Installs, RewriteError> {
-    let mut found = Installs::default();
+/// If a path cannot be listed.
+pub fn machine_installs(paths: &[PathBuf]) -> Result<MachineInstalls, RewriteError> {
+    let mut found = MachineInstalls::default();
     for input in inputs(paths, None)? {
-        let Ok(Content::Text(text)) = read(&input) else {
+        let Ok(InputContent::Text(text)) = read(&input) else {
             continue;
         };
         if is_of_machine(&input.path, &text) {
@@ -59,19 +59,26 @@ fn is_of_machine(path: &Path, text: &str) -> bool {
         })
 }
 
-/// What `text` installs from repositories. Whatever it is, its commands count; a text that sets a
-/// machine up is read as such.
-pub(crate) fn packages_in(path: &Path, text: &str) -> Vec<Placed> {
-    let mut found = match is_of_machine(path, text) {
-        true => of_text(text),
-        false if text.contains("install") => of_script(text),
-        false => Vec::new(),
+/// Finds the packages that `text` installs: by its commands and, if it sets up a machine, by its
+/// cloud-init keys.
+pub(crate) fn packages_in(path: &Path, text: &str) -> Vec<PlacedInstall> {
+    let mut found = if is_of_machine(path, text) {
+        of_text(text)
+    } else if text.contains("install") {
+        of_script(text)
+    } else {
+        Vec::new()
     };
-    found.retain(|one| matches!(one.install, Install::Package(..) | Install::OpenPackage(..)));
+    found.retain(|one| {
+        matches!(
+            one.install,
+            MachineInstall::Package(..) | MachineInstall::OpenPackage(..)
+        )
+    });
     found
 }
 
-fn of_text(text: &str) -> Vec<Placed> {
+fn of_text(text: &str) -> Vec<PlacedInstall> {
     let mut found = of_script(text);
     found.extend(packages(text));
     let cloud = yaml::from_str::<Mapping>(text).ok();
@@ -85,11 +92,12 @@ fn of_text(text: &str) -> Vec<Placed> {
         };
         let of = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
         if let Some(inner) = decoded(of("encoding"), of("content")) {
-            let inside = |one: Placed| Placed {
-                inside: Some(of("path").to_owned()),
-                ..one
-            };
-            found.extend(of_script(&inner).into_iter().map(inside));
+            for install in of_script(&inner) {
+                found.push(PlacedInstall {
+                    inside: Some(of("path").to_owned()),
+                    ..install
+                });
+            }
         }
         if let Some(uri) = entry
             .get("source")
@@ -110,7 +118,7 @@ fn of_text(text: &str) -> Vec<Placed> {
     found
 }
 
-/// The texts at the key `source`, wherever it stands.
+/// Calls `each` with the text of every key `source`.
 fn sources(value: &Value, each: &mut impl FnMut(&str)) {
     match value {
         Value::Mapping(map) => {
@@ -126,8 +134,8 @@ fn sources(value: &Value, each: &mut impl FnMut(&str)) {
     }
 }
 
-/// `install` at the first place of `part`.
-fn placed(install: Install, text: &str, part: &str) -> Placed {
+/// `install` at the first occurrence of `part` in `text`.
+fn placed(install: MachineInstall, text: &str, part: &str) -> PlacedInstall {
     let at = text
         .lines()
         .position(|line| line.contains(part))
@@ -135,12 +143,12 @@ fn placed(install: Install, text: &str, part: &str) -> Placed {
     on_line(install, text.lines().nth(at).unwrap_or_default(), at, part)
 }
 
-/// `install`, of which `part` stands on the line `line` with the index `at`.
-fn on_line(install: Install, line: &str, at: usize, part: &str) -> Placed {
+/// `install` at `part` in the line `line` with the index `at`.
+fn on_line(install: MachineInstall, line: &str, at: usize, part: &str) -> PlacedInstall {
     let before = line
         .find(part)
         .map_or(0, |found| line[..found].chars().count());
-    Placed {
+    PlacedInstall {
         install,
         line: at + 1,
         column: before + 1,
@@ -148,7 +156,7 @@ fn on_line(install: Install, line: &str, at: usize, part: &str) -> Placed {
     }
 }
 
-/// The text of a file that cloud-init is to write, where its form is base64.
+/// The content of a file that cloud-init writes, if it is base64.
 fn decoded(encoding: &str, content: &str) -> Option<String> {
     if !matches!(encoding, "b64" | "base64") {
         return None;
@@ -157,9 +165,8 @@ fn decoded(encoding: &str, content: &str) -> Option<String> {
     String::from_utf8(STANDARD.decode(plain).ok()?).ok()
 }
 
-/// The packages of a document of cloud-init, with their lines: names, and pairs of name and
-/// version.
-fn packages(text: &str) -> Vec<Placed> {
+/// The packages of a document of cloud-init: names, and pairs of name and version.
+fn packages(text: &str) -> Vec<PlacedInstall> {
     let mut found = Vec::new();
     let mut inside = false;
     for (at, line) in text.lines().enumerate() {
@@ -179,7 +186,7 @@ fn packages(text: &str) -> Vec<Placed> {
         match (&words[..], item.trim_start().starts_with('[')) {
             ([name, version], true) => {
                 found.push(on_line(
-                    Install::package("apt", &format!("{name}={version}")),
+                    MachineInstall::package("apt", &format!("{name}={version}")),
                     line,
                     at,
                     name,
@@ -189,7 +196,7 @@ fn packages(text: &str) -> Vec<Placed> {
                 found.extend(
                     names
                         .iter()
-                        .map(|name| on_line(Install::package("apt", name), line, at, name)),
+                        .map(|name| on_line(MachineInstall::package("apt", name), line, at, name)),
                 );
             }
         }
@@ -243,7 +250,7 @@ mod tests {
         }
         let found =
             of_text(r#"{"storage": {"files": [{"contents": {"source": "https://dl.test/i"}}]}}"#);
-        let expected = Install::File("https://dl.test/i".into());
+        let expected = MachineInstall::File("https://dl.test/i".into());
         assert_eq!(
             (found.len(), &found[0].install, found[0].line),
             (1, &expected, 1)
@@ -253,7 +260,8 @@ mod tests {
     #[test]
     fn packages_are_found_in_any_text_and_lists_of_cloud_init_only_there() {
         let names = |path: &str, text: &str| -> Vec<String> {
-            let told = |one: Placed| format!("{}:{} {:?}", one.line, one.column, one.install);
+            let told =
+                |one: PlacedInstall| format!("{}:{} {:?}", one.line, one.column, one.install);
             packages_in(Path::new(path), text)
                 .into_iter()
                 .map(told)

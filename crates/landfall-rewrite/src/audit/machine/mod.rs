@@ -1,10 +1,11 @@
-//! What the set-up of a machine fetches and installs: scripts, systemd units, cloud-init and
-//! Ignition. A manifest is drafted of it; an audit asks the lock for the packages.
+//! Finds the files and packages that the set-up of a machine fetches and installs: in scripts,
+//! systemd units, cloud-init and Ignition. `discover` drafts a manifest from them; an audit looks
+//! up the packages in the lock.
 
 mod commands;
 mod installs;
 mod machine_text;
 
-pub use installs::{Install, Installs};
+pub use installs::{MachineInstall, MachineInstalls};
 pub use machine_text::machine_installs;
 pub(super) use machine_text::packages_in;

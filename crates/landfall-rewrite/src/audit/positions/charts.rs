@@ -1,106 +1,146 @@
-//! Charts that Argo CD, Flux and k3s are told to install: a repository, a name and a version in
-//! keys of their own.
+//! Charts that Argo CD, Flux and k3s install: repository, name and version in keys of their own.
 
-use super::enclosing::Members;
-use super::position::Position;
-use super::reader::{Reader, start_of};
-use crate::audit::candidate::Candidate;
-use crate::yaml::{Node, text};
+use super::candidate_collector::{CandidateCollector, start_of};
+use super::image_position::ImagePosition;
+use super::node_position::MappingContents;
+use crate::audit::candidate::ImageCandidate;
+use crate::yaml::{YamlEntry, YamlNode, position_of, text_of, value_of};
 use landfall_item::ChartName;
 
-pub(super) struct Charts;
+pub(super) struct ChartPosition;
 
-const RANGE: &str = "it names no one version of a chart; write the version that is locked";
+const RANGE: &str = "it does not name one version of a chart; write the locked version";
 const ELSEWHERE: &str =
     "its repository is named in another object, and no locked chart has this name and version";
 
-impl Position for Charts {
+/// A chart to install.
+struct InstalledChart<'d> {
+    /// The keys that name the chart, whose values are not read again. The finding is at the first.
+    keys: [&'static str; 2],
+    /// Empty if another object names the repository.
+    repository: &'d str,
+    chart: &'d str,
+    version: Option<&'d str>,
+}
+
+impl ImagePosition for ChartPosition {
     fn references<'d>(
         &self,
-        reader: &mut Reader<'d, '_>,
-        members: &Members<'d>,
+        reader: &mut CandidateCollector<'d, '_>,
+        members: &MappingContents<'d>,
         _taken: &[usize],
     ) -> Vec<usize> {
-        let entries = members.entries;
-        let part = |key: &str| {
-            text(entries, key)
-                .map(str::trim)
-                .filter(|text| !text.is_empty())
-        };
-        let value = |key: &str| {
-            entries
-                .iter()
-                .find(|(name, _)| name.scalar().is_some_and(|name| name.value == key))
-        };
-        let is_mapping =
-            |key: &str| value(key).is_some_and(|(_, value)| matches!(value, Node::Mapping(..)));
-        let tag = || match value("ref") {
-            Some((_, Node::Mapping(entries, _))) => text(entries, "tag"),
-            _ => None,
-        };
-        // Argo CD's source, k3s's HelmChart, Flux's OCIRepository and HelmRelease
-        let (keys, repository, chart, version) =
-            match (part("repoURL"), part("repo"), part("url"), part("chart")) {
-                (Some(url), _, _, Some(chart)) => {
-                    (["repoURL", "chart"], url, chart, part("targetRevision"))
-                }
-                (_, Some(url), _, Some(chart)) => (["repo", "chart"], url, chart, part("version")),
-                (_, _, Some(url), None) if url.starts_with("oci://") && tag().is_some() => {
-                    let (repository, chart) = url.rsplit_once('/').unwrap_or_default();
-                    (["url", "ref"], repository, chart, tag())
-                }
-                (None, None, None, Some(chart)) if is_mapping("sourceRef") => {
-                    (["chart", "version"], "", chart, part("version"))
-                }
-                _ => return Vec::new(),
-            };
-        let Some(at) = value(keys[0]).and_then(|(_, value)| start_of(value)) else {
+        let Some(chart) = installed_chart(members.entries) else {
             return Vec::new();
         };
-        reader
-            .found
-            .push(candidate(at, reader, (repository, chart, version)));
-        let is_key = |key: &Node<'_>| key.scalar().is_some_and(|key| keys.contains(&&*key.value));
-        (0..entries.len())
-            .filter(|at| is_key(&entries[*at].0))
+        let Some(at) = value_of(members.entries, chart.keys[0]).and_then(start_of) else {
+            return Vec::new();
+        };
+        let candidate = chart.candidate(at, reader);
+        reader.found.push(candidate);
+        chart
+            .keys
+            .iter()
+            .filter_map(|key| position_of(members.entries, key))
             .collect()
     }
 }
 
-fn candidate(
-    at: usize,
-    reader: &Reader<'_, '_>,
-    (repository, chart, version): (&str, &str, Option<&str>),
-) -> Candidate {
-    let one = |written: String, why_not: Option<&str>| Candidate {
-        at,
-        path: reader.path.clone(),
-        written,
-        sure: true,
-        in_container: false,
-        is_chart: true,
-        why_not: why_not.map(str::to_owned),
+/// The chart that a mapping installs, if it does.
+fn installed_chart<'d>(entries: &'d [YamlEntry<'d>]) -> Option<InstalledChart<'d>> {
+    let part = |key: &str| {
+        let text = text_of(entries, key)?.trim();
+        (!text.is_empty()).then_some(text)
     };
-    let shown = format!("{chart} {}", version.unwrap_or_default());
-    let (Some(version), false) = (version, repository.is_empty()) else {
-        let held = version.and_then(|version| reader.inventory.chart_named(chart, version));
-        return held.map_or_else(
-            || one(shown.trim().into(), Some(ELSEWHERE)),
-            |held| one(held, None),
-        );
+    let Some(chart) = part("chart") else {
+        // Flux's OCIRepository
+        let url = part("url").filter(|url| url.starts_with("oci://"))?;
+        let Some(YamlNode::Mapping(reference)) = value_of(entries, "ref") else {
+            return None;
+        };
+        let tag = text_of(&reference.entries, "tag")?;
+        let (repository, chart) = url.rsplit_once('/').unwrap_or_default();
+        return Some(InstalledChart {
+            keys: ["url", "ref"],
+            repository,
+            chart,
+            version: Some(tag),
+        });
     };
-    let is_http = repository.starts_with("http://") || repository.starts_with("https://");
-    let name = match is_http {
-        true => ChartName::in_repository(repository, chart, version),
-        false => {
-            let place = repository
+    // Argo CD's source
+    if let Some(repository) = part("repoURL") {
+        return Some(InstalledChart {
+            keys: ["repoURL", "chart"],
+            repository,
+            chart,
+            version: part("targetRevision"),
+        });
+    }
+    // k3s's HelmChart
+    if let Some(repository) = part("repo") {
+        return Some(InstalledChart {
+            keys: ["repo", "chart"],
+            repository,
+            chart,
+            version: part("version"),
+        });
+    }
+    // Flux's HelmRelease
+    let has_source = matches!(value_of(entries, "sourceRef"), Some(YamlNode::Mapping(_)));
+    (part("url").is_none() && has_source).then(|| InstalledChart {
+        keys: ["chart", "version"],
+        repository: "",
+        chart,
+        version: part("version"),
+    })
+}
+
+impl InstalledChart<'_> {
+    /// The candidate at the byte `at`.
+    fn candidate(&self, at: usize, reader: &CandidateCollector<'_, '_>) -> ImageCandidate {
+        let result = self.reference(reader);
+        let (written, why_not) = match result {
+            Ok(reference) => (reference, None),
+            Err(reason) => {
+                let version = self.version.unwrap_or_default();
+                let written = format!("{} {version}", self.chart).trim().to_owned();
+                (written, Some(reason.to_owned()))
+            }
+        };
+        ImageCandidate {
+            at,
+            path: reader.path.clone(),
+            written,
+            sure: true,
+            in_container: false,
+            is_chart: true,
+            why_not,
+        }
+    }
+
+    /// The reference of the chart. An error is the reason why there is none.
+    fn reference(&self, reader: &CandidateCollector<'_, '_>) -> Result<String, &'static str> {
+        let Some(version) = self.version else {
+            return Err(ELSEWHERE);
+        };
+        if self.repository.is_empty() {
+            let locked = reader.inventory.chart_named(self.chart, version);
+            return locked.ok_or(ELSEWHERE);
+        }
+        let is_http =
+            self.repository.starts_with("http://") || self.repository.starts_with("https://");
+        let name = if is_http {
+            ChartName::in_repository(self.repository, self.chart, version)
+        } else {
+            let repository = self
+                .repository
                 .trim_start_matches("oci://")
                 .trim_end_matches('/');
-            ChartName::try_from(format!("oci://{place}/{chart}:{version}"))
+            ChartName::try_from(format!("oci://{repository}/{}:{version}", self.chart))
+        };
+        match name {
+            Ok(name) => Ok(name.reference.to_string()),
+            Err(_) => Err(RANGE),
         }
-    };
-    name.map_or_else(
-        |_| one(shown, Some(RANGE)),
-        |name| one(name.reference.to_string(), None),
-    )
+    }
 }

@@ -1,18 +1,23 @@
-//! Containers, whose `image` without a tag means `latest`, and image volumes.
+//! Containers and image volumes, whose `image` without a tag means `latest`.
 
-use super::enclosing::{Enclosing, Members};
-use super::position::Position;
+use super::image_position::ImagePosition;
+use super::node_position::{MappingContents, NodePosition};
 use crate::shapes::{is_container, is_list_of_containers};
-use crate::yaml::Node;
+use crate::yaml::YamlNode;
 
-pub(super) struct Containers;
+pub(super) struct ContainerPosition;
 
-impl Position for Containers {
-    fn entry<'d>(&self, members: &Members<'d>, value: &'d Node<'d>, below: &mut Enclosing<'d>) {
+impl ImagePosition for ContainerPosition {
+    fn entry<'d>(
+        &self,
+        members: &MappingContents<'d>,
+        value: &'d YamlNode<'d>,
+        below: &mut NodePosition<'d>,
+    ) {
         let around = &members.around;
         let volume = around.key == Some("image") && below.key == Some("reference");
         below.container = match value {
-            Node::Scalar(_) => volume || (around.container && below.key == Some("image")),
+            YamlNode::Scalar(_) => volume || (around.container && below.key == Some("image")),
             _ => is_container(below.key, around.key, around.container),
         };
         if volume {
@@ -23,8 +28,8 @@ impl Position for Containers {
     fn item<'d>(
         &self,
         list: Option<&str>,
-        _previous: Option<&'d Node<'d>>,
-        below: &mut Enclosing<'d>,
+        _previous: Option<&'d YamlNode<'d>>,
+        below: &mut NodePosition<'d>,
     ) {
         below.container = list.is_some_and(is_list_of_containers);
     }

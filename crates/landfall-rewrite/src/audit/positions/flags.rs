@@ -1,28 +1,28 @@
-//! Arguments that are named after an image: `--x-image=REF`, and `--x-image` with REF as the next
-//! item.
+//! Arguments that are named after an image: `--x-image=REF`, and `--x-image` followed by the item
+//! REF.
 
-use super::claim::Claim;
-use super::enclosing::Enclosing;
+use super::image_claim::ImageClaim;
 use super::image_keys::is_image_name;
-use super::position::Position;
+use super::image_position::ImagePosition;
+use super::node_position::NodePosition;
 use crate::audit::inventory::Inventory;
-use crate::yaml::Node;
+use crate::yaml::YamlNode;
 
-/// `--x-image=REF`.
-pub(super) struct ImageFlags;
+/// The argument `--x-image=REF`.
+pub(super) struct ImageFlagPosition;
 
-impl Position for ImageFlags {
+impl ImagePosition for ImageFlagPosition {
     fn scalar<'t>(
         &self,
         text: &'t str,
-        _around: &Enclosing<'_>,
+        _around: &NodePosition<'_>,
         _inventory: &Inventory<'_>,
-    ) -> Option<Claim<'t>> {
+    ) -> Option<ImageClaim<'t>> {
         let (flag, written) = text
             .split_once('=')
             .filter(|(flag, _)| flag.starts_with('-'))?;
         let is_image = flag.to_ascii_lowercase().contains("image");
-        is_image.then_some(Claim {
+        is_image.then_some(ImageClaim {
             written,
             sure: false,
             in_container: false,
@@ -30,15 +30,15 @@ impl Position for ImageFlags {
     }
 }
 
-/// `--x-image` with REF as the next item.
-pub(super) struct FlagValues;
+/// The argument `--x-image`, followed by the item REF.
+pub(super) struct FlagValuePosition;
 
-impl Position for FlagValues {
+impl ImagePosition for FlagValuePosition {
     fn item<'d>(
         &self,
         _list: Option<&str>,
-        previous: Option<&'d Node<'d>>,
-        below: &mut Enclosing<'d>,
+        previous: Option<&'d YamlNode<'d>>,
+        below: &mut NodePosition<'d>,
     ) {
         if previous.is_some_and(is_image_flag) {
             below.key = Some("image");
@@ -46,8 +46,8 @@ impl Position for FlagValues {
     }
 }
 
-/// Whether an argument is a flag whose value comes next.
-fn is_image_flag(node: &Node<'_>) -> bool {
+/// Whether an argument is a flag whose value is the next item.
+fn is_image_flag(node: &YamlNode<'_>) -> bool {
     let text = node.scalar().map(|scalar| scalar.value.trim());
     text.is_some_and(|text| text.starts_with('-') && !text.contains('=') && is_image_name(text))
 }

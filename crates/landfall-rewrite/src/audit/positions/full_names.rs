@@ -1,25 +1,25 @@
-//! Anywhere else: a full name with a tag or digest, at a host that is a registry beyond doubt.
+//! Any other value: a full name with a tag or digest whose host is certainly a registry.
 
-use super::claim::Claim;
-use super::enclosing::Enclosing;
-use super::position::Position;
+use super::image_claim::ImageClaim;
+use super::image_position::ImagePosition;
+use super::node_position::NodePosition;
 use crate::audit::inventory::Inventory;
 
-pub(super) struct FullNames;
+pub(super) struct FullNamePosition;
 
-impl Position for FullNames {
+impl ImagePosition for FullNamePosition {
     fn scalar<'t>(
         &self,
         text: &'t str,
-        _around: &Enclosing<'_>,
+        _around: &NodePosition<'_>,
         inventory: &Inventory<'_>,
-    ) -> Option<Claim<'t>> {
+    ) -> Option<ImageClaim<'t>> {
         let value = text
             .split_once('=')
             .filter(|(flag, _)| flag.starts_with('-'))
             .map(|(_, value)| value);
         let written = value.unwrap_or(text);
-        inventory.is_full_name(written).then_some(Claim {
+        inventory.is_full_name(written).then_some(ImageClaim {
             written,
             sure: true,
             in_container: false,

@@ -1,24 +1,25 @@
-//! Keys that are named after an image.
+//! Keys whose name says that the value is an image.
 
-use super::claim::Claim;
-use super::enclosing::Enclosing;
-use super::position::Position;
+use super::image_claim::ImageClaim;
+use super::image_position::ImagePosition;
+use super::node_position::NodePosition;
 use crate::audit::candidate::is_list;
 use crate::audit::inventory::Inventory;
 
-pub(super) struct ImageKeys;
+pub(super) struct ImageKeyPosition;
 
-impl Position for ImageKeys {
+impl ImagePosition for ImageKeyPosition {
     fn scalar<'t>(
         &self,
         text: &'t str,
-        around: &Enclosing<'_>,
+        around: &NodePosition<'_>,
         _inventory: &Inventory<'_>,
-    ) -> Option<Claim<'t>> {
-        let (sure, in_container) = (around.container, around.container);
+    ) -> Option<ImageClaim<'t>> {
+        let sure = around.container;
+        let in_container = around.container;
         let name = around.key?;
         let is_image = is_image_name(name) || (is_list_name(name) && is_list(text));
-        is_image.then_some(Claim {
+        is_image.then_some(ImageClaim {
             written: text,
             sure,
             in_container,

@@ -1,52 +1,52 @@
-//! The table of positions: where images are named in YAML and JSON documents, whether a lock knows
-//! them or not. Each position is one file and one row.
+//! The table of the positions at which YAML and JSON documents name images, whether the lock
+//! contains them or not. Each position is one file and one row.
 
+mod candidate_collector;
 mod charts;
-mod claim;
 mod containers;
-mod enclosing;
 mod flags;
 mod full_names;
+mod image_claim;
 mod image_keys;
+mod image_position;
 mod kustomize;
 mod node_images;
+mod node_position;
 mod pod_status;
-mod position;
-mod reader;
 mod split;
 mod suffixed;
 mod variables;
 mod walker;
 
-use super::candidate::Candidate;
+use super::candidate::ImageCandidate;
 use super::inventory::Inventory;
-use crate::yaml::Document;
-use position::Position;
+use crate::yaml::YamlDocument;
+use image_position::ImagePosition;
 
-/// Every position. Where several claim the entries of a mapping, or a value, the first one gets
-/// them.
-const POSITIONS: &[&dyn Position] = &[
-    &pod_status::PodStatus,
-    &node_images::NodeImages,
-    &kustomize::Kustomize,
-    &charts::Charts,
-    &suffixed::SuffixedRepository,
-    &split::Split,
-    &containers::Containers,
-    &variables::Variables,
-    &flags::FlagValues,
-    &image_keys::ImageKeys,
-    &flags::ImageFlags,
-    &full_names::FullNames,
+/// Every position. If several claim an entry of a mapping or a value, the first one gets it.
+const POSITIONS: &[&dyn ImagePosition] = &[
+    &pod_status::PodStatusPosition,
+    &node_images::NodeImagePosition,
+    &kustomize::KustomizePosition,
+    &charts::ChartPosition,
+    &suffixed::SuffixedPosition,
+    &split::SplitPosition,
+    &containers::ContainerPosition,
+    &variables::VariablePosition,
+    &flags::FlagValuePosition,
+    &image_keys::ImageKeyPosition,
+    &flags::ImageFlagPosition,
+    &full_names::FullNamePosition,
 ];
 
-/// Every value of `documents`, whose text is `source`, that names an image, or may, in the order of
-/// the text. `depth` is how many more levels of texts within texts are read.
+/// Finds every value of `documents`, whose text is `source`, that names an image, certainly or
+/// possibly, in the order of the text. `depth` is the number of further levels of texts within
+/// texts to read.
 pub(super) fn candidates(
-    documents: &[Document<'_>],
+    documents: &[YamlDocument<'_>],
     source: &str,
     inventory: &Inventory<'_>,
     depth: usize,
-) -> Vec<Candidate> {
+) -> Vec<ImageCandidate> {
     walker::candidates(POSITIONS, documents, source, inventory, depth)
 }

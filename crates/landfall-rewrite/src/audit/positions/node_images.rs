@@ -1,36 +1,32 @@
-//! The images of a node: `crictl images -o json`. An image stands there with its tags and its
-//! digests apart.
+//! The images of a node in the output of `crictl images -o json`, which lists tags and digests
+//! separately.
 
-use super::claim::Claim;
-use super::enclosing::Members;
-use super::position::Position;
-use super::reader::{Reader, text_start};
-use crate::yaml::{Node, Scalar};
+use super::candidate_collector::{CandidateCollector, text_start};
+use super::image_claim::ImageClaim;
+use super::image_position::ImagePosition;
+use super::node_position::MappingContents;
+use crate::yaml::{YamlNode, YamlScalar, YamlSequence, position_of};
 use landfall_model::ImageRef;
 
 const TAGS: &str = "repoTags";
 const DIGESTS: &str = "repoDigests";
 
-pub(super) struct NodeImages;
+pub(super) struct NodeImagePosition;
 
-impl Position for NodeImages {
+impl ImagePosition for NodeImagePosition {
     fn references<'d>(
         &self,
-        reader: &mut Reader<'d, '_>,
-        members: &Members<'d>,
+        reader: &mut CandidateCollector<'d, '_>,
+        members: &MappingContents<'d>,
         _taken: &[usize],
     ) -> Vec<usize> {
-        let at = |key: &str| {
-            members
-                .entries
-                .iter()
-                .position(|(name, _)| name.scalar().is_some_and(|name| name.value == key))
-        };
-        let (Some(tags), Some(digests)) = (at(TAGS), at(DIGESTS)) else {
+        let tags = position_of(members.entries, TAGS);
+        let digests = position_of(members.entries, DIGESTS);
+        let (Some(tags), Some(digests)) = (tags, digests) else {
             return Vec::new();
         };
-        let mut tagged = references(&members.entries[tags].1);
-        for (scalar, image) in references(&members.entries[digests].1) {
+        let mut tagged = references(&members.entries[tags].value);
+        for (scalar, image) in references(&members.entries[digests].value) {
             let names = tagged
                 .extract_if(.., |(_, one)| one.name() == image.name())
                 .collect::<Vec<_>>();
@@ -55,10 +51,10 @@ impl Position for NodeImages {
     }
 }
 
-fn add(reader: &mut Reader<'_, '_>, scalar: &Scalar<'_>, image: &ImageRef) {
+fn add(reader: &mut CandidateCollector<'_, '_>, scalar: &YamlScalar<'_>, image: &ImageRef) {
     reader.add(
         text_start(scalar),
-        Claim {
+        ImageClaim {
             written: &image.to_string(),
             sure: true,
             in_container: true,
@@ -66,14 +62,13 @@ fn add(reader: &mut Reader<'_, '_>, scalar: &Scalar<'_>, image: &ImageRef) {
     );
 }
 
-/// The references of a list of texts.
-fn references<'d>(node: &'d Node<'d>) -> Vec<(&'d Scalar<'d>, ImageRef)> {
-    let Node::Sequence(items, _) = node else {
+/// The references in a list of scalars.
+fn references<'d>(node: &'d YamlNode<'d>) -> Vec<(&'d YamlScalar<'d>, ImageRef)> {
+    let YamlNode::Sequence(YamlSequence { items, .. }) = node else {
         return Vec::new();
     };
-    let one = |item: &'d Node<'d>| {
-        let scalar = item.scalar()?;
-        Some((scalar, scalar.text()?.parse().ok()?))
-    };
-    items.iter().filter_map(one).collect()
+    let scalars = items.iter().filter_map(YamlNode::scalar);
+    scalars
+        .filter_map(|scalar| Some((scalar, scalar.text()?.parse().ok()?)))
+        .collect()
 }

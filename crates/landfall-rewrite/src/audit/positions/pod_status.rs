@@ -1,11 +1,11 @@
-//! The status of a pod: what runs, by digest.
+//! The status of a pod: the running images by digest.
 
-use super::claim::Claim;
-use super::enclosing::{Enclosing, Members};
-use super::position::Position;
-use super::reader::{Reader, text_start};
-use crate::audit::candidate::Candidate;
-use crate::yaml::{Node, member, text};
+use super::candidate_collector::{CandidateCollector, text_start};
+use super::image_claim::ImageClaim;
+use super::image_position::ImagePosition;
+use super::node_position::{MappingContents, NodePosition};
+use crate::audit::candidate::ImageCandidate;
+use crate::yaml::{YamlNode, text_of, value_of};
 use landfall_model::{Digest, ImageRef};
 
 /// Keys of lists in the status of a pod.
@@ -15,13 +15,13 @@ const STATUSES: [&str; 3] = [
     "ephemeralContainerStatuses",
 ];
 
-pub(super) struct PodStatus;
+pub(super) struct PodStatusPosition;
 
-impl Position for PodStatus {
+impl ImagePosition for PodStatusPosition {
     fn references<'d>(
         &self,
-        reader: &mut Reader<'d, '_>,
-        members: &Members<'d>,
+        reader: &mut CandidateCollector<'d, '_>,
+        members: &MappingContents<'d>,
         _taken: &[usize],
     ) -> Vec<usize> {
         if !members.around.status {
@@ -34,15 +34,15 @@ impl Position for PodStatus {
     fn item<'d>(
         &self,
         list: Option<&str>,
-        _previous: Option<&'d Node<'d>>,
-        below: &mut Enclosing<'d>,
+        _previous: Option<&'d YamlNode<'d>>,
+        below: &mut NodePosition<'d>,
     ) {
         below.status = list.is_some_and(|list| STATUSES.contains(&list));
     }
 }
 
-fn add(reader: &mut Reader<'_, '_>, members: &Members<'_>) {
-    let Some(scalar) = member(members.entries, "imageID").and_then(Node::scalar) else {
+fn add(reader: &mut CandidateCollector<'_, '_>, members: &MappingContents<'_>) {
+    let Some(scalar) = value_of(members.entries, "imageID").and_then(YamlNode::scalar) else {
         return;
     };
     let Some(id) = scalar.text() else { return };
@@ -50,18 +50,18 @@ fn add(reader: &mut Reader<'_, '_>, members: &Members<'_>) {
         .iter()
         .find_map(|head| id.strip_prefix(head))
         .unwrap_or(id);
-    let image = text(members.entries, "image").unwrap_or_default();
+    let image = text_of(members.entries, "image").unwrap_or_default();
     let at = text_start(scalar);
     if let Ok(config) = id.parse::<Digest>() {
         let (written, why_not) = match reader.inventory.with_config(&config) {
             Some(name) => (name.to_string(), None),
             None => {
-                let why = "the runtime tells the digest of its configuration only, which the lock does not have";
+                let why = "the runtime only reports the digest of its config, which the lock does not have";
                 (format!("{image} ({id})"), Some(why.to_owned()))
             }
         };
         let path = reader.path.clone();
-        return reader.found.push(Candidate {
+        return reader.found.push(ImageCandidate {
             at,
             path,
             written,
@@ -74,7 +74,7 @@ fn add(reader: &mut Reader<'_, '_>, members: &Members<'_>) {
     let Ok(ran) = id.parse::<ImageRef>() else {
         return;
     };
-    // the digest is what runs; the tag is what it was asked for by
+    // `imageID` has the digest that runs; `image` has the tag that was requested
     let asked = image
         .parse::<ImageRef>()
         .ok()
@@ -87,7 +87,7 @@ fn add(reader: &mut Reader<'_, '_>, members: &Members<'_>) {
     .to_string();
     reader.add(
         at,
-        Claim {
+        ImageClaim {
             written: &written,
             sure: true,
             in_container: true,

@@ -1,45 +1,42 @@
-//! References in parts: `registry`, `repository`, `tag` and `digest` as keys of one mapping.
+//! Split references: `registry`, `repository`, `tag` and `digest` as keys of one mapping.
 
-use super::claim::Claim;
-use super::enclosing::Members;
-use super::position::Position;
-use super::reader::{Reader, start_of};
-use crate::audit::candidate::Candidate;
-use crate::audit::finding::Coverage;
-use crate::reference_parts::{Part, part};
+use super::candidate_collector::{CandidateCollector, start_of};
+use super::image_claim::ImageClaim;
+use super::image_position::ImagePosition;
+use super::node_position::MappingContents;
+use crate::audit::candidate::ImageCandidate;
+use crate::reference_parts::{PartKind, part};
 use crate::split_reference::SplitReference;
-use crate::yaml::Entry;
-use landfall_model::{ImageRef, has_host};
+use crate::yaml::YamlEntry;
+use landfall_model::has_host;
 
-pub(super) struct Split;
+pub(super) struct SplitPosition;
 
-impl Position for Split {
+impl ImagePosition for SplitPosition {
     fn references<'d>(
         &self,
-        reader: &mut Reader<'d, '_>,
-        members: &Members<'d>,
+        reader: &mut CandidateCollector<'d, '_>,
+        members: &MappingContents<'d>,
         taken: &[usize],
     ) -> Vec<usize> {
-        let Members { entries, around } = members;
+        let MappingContents { entries, around } = members;
         let mut done = Vec::new();
         for (group, reference) in SplitReference::all(entries, around.key, reader.document) {
             if group.values().any(|at| taken.contains(at)) {
                 continue;
             }
-            let in_image = |key: Option<&str>| {
-                key.is_some_and(|key| key.to_ascii_lowercase().contains("image"))
-            };
             let key = group
-                .get(&Part::Repository)
-                .and_then(|at| entries[*at].0.scalar());
-            let parts = [Part::Registry, Part::Tag, Part::Digest]
+                .get(&PartKind::Repository)
+                .and_then(|at| entries[*at].key.scalar());
+            let parts = [PartKind::Registry, PartKind::Tag, PartKind::Digest]
                 .iter()
                 .any(|part| group.contains_key(part));
-            let sure = parts || in_image(around.key) || in_image(key.map(|key| &*key.value));
+            let sure =
+                parts || is_named_image(around.key) || is_named_image(key.map(|key| &*key.value));
             if !(sure || has_host(&reference.whole)) {
                 continue;
             }
-            if let Some(at) = start_of(reference.repository.0) {
+            if let Some(at) = start_of(reference.repository.node) {
                 let key = key.map(|key| key.value.to_string());
                 reader.path.extend(key.clone());
                 let by_name = key
@@ -52,7 +49,7 @@ impl Position for Split {
                 } else {
                     reader.add(
                         at,
-                        Claim {
+                        ImageClaim {
                             written: &reference.whole,
                             sure,
                             in_container: false,
@@ -69,33 +66,31 @@ impl Position for Split {
     }
 }
 
-/// Whether a key for the registry of `reference` is empty, so that a word alone names no image;
-/// unless it is held.
-fn is_headless(
-    reader: &Reader<'_, '_>,
-    entries: &[Entry<'_>],
-    reference: &SplitReference<'_>,
-) -> bool {
-    let is_empty = |(key, value): &Entry<'_>| {
-        let part = key.scalar().and_then(|key| part(&key.value));
-        part.is_some_and(|(stem, part)| stem.is_empty() && part == Part::Registry)
-            && reader.document.text(value).is_none()
-    };
-    let is_held = |whole: ImageRef| {
-        matches!(
-            reader.inventory.decide(&whole, false),
-            Coverage::Held { .. }
-        )
-    };
-    !reference.whole.contains('/')
-        && entries.iter().any(is_empty)
-        && !reference.whole.parse::<ImageRef>().is_ok_and(is_held)
+fn is_named_image(key: Option<&str>) -> bool {
+    key.is_some_and(|key| key.to_ascii_lowercase().contains("image"))
 }
 
-fn headless(at: usize, path: Vec<String>, written: String) -> Candidate {
+/// Whether the registry of `reference` is an empty value, so that its single word is not a complete
+/// image, and the lock does not contain it either.
+fn is_headless(
+    reader: &CandidateCollector<'_, '_>,
+    entries: &[YamlEntry<'_>],
+    reference: &SplitReference<'_>,
+) -> bool {
+    let has_empty_registry = entries.iter().any(|entry| {
+        let part = entry.key.scalar().and_then(|key| part(&key.value));
+        part.is_some_and(|(stem, part)| stem.is_empty() && part == PartKind::Registry)
+            && reader.document.text(&entry.value).is_none()
+    });
+    !reference.whole.contains('/')
+        && has_empty_registry
+        && !reader.inventory.has_image(&reference.whole)
+}
+
+fn headless(at: usize, path: Vec<String>, written: String) -> ImageCandidate {
     let why_not =
-        Some("the key for its registry is empty, so the registry is put in elsewhere".into());
-    Candidate {
+        Some("the key of its registry is empty, so the registry is added elsewhere".into());
+    ImageCandidate {
         at,
         path,
         written,

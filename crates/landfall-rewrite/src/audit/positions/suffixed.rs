@@ -1,59 +1,41 @@
-//! Repositories that get a suffix (Cilium's operator): only one of the images is used. Those that
-//! the lock holds are told; if it holds none, all are.
+//! Repositories to which a suffix is appended (Cilium's operator). Only one of the images is used,
+//! so those in the lock are reported; if the lock has none, all are.
 
-use super::claim::Claim;
-use super::enclosing::Members;
-use super::position::Position;
-use super::reader::{Reader, start_of};
-use crate::audit::finding::Coverage;
-use crate::suffixed::SuffixedReference;
-use landfall_model::ImageRef;
+use super::candidate_collector::{CandidateCollector, start_of};
+use super::image_claim::ImageClaim;
+use super::image_position::ImagePosition;
+use super::node_position::MappingContents;
+use crate::suffixed::{SuffixedImage, SuffixedReference};
 
-pub(super) struct SuffixedRepository;
+pub(super) struct SuffixedPosition;
 
-impl Position for SuffixedRepository {
+impl ImagePosition for SuffixedPosition {
     fn references<'d>(
         &self,
-        reader: &mut Reader<'d, '_>,
-        members: &Members<'d>,
+        reader: &mut CandidateCollector<'d, '_>,
+        members: &MappingContents<'d>,
         _taken: &[usize],
     ) -> Vec<usize> {
         let Some(found) = SuffixedReference::of(members.entries, reader.document) else {
             return Vec::new();
         };
-        let Some(at) = start_of(&members.entries[found.repository.0].1) else {
+        let Some(at) = start_of(&members.entries[found.repository.0].value) else {
             return Vec::new();
         };
-        let is_held = |whole: &str| {
-            let held = |reference: ImageRef| {
-                matches!(
-                    reader.inventory.decide(&reference, false),
-                    Coverage::Held { .. }
-                )
-            };
-            whole.parse::<ImageRef>().is_ok_and(held)
-        };
-        let held: Vec<bool> = found
-            .references
-            .iter()
-            .map(|one| is_held(&one.whole))
-            .collect();
-        let none = !held.contains(&true);
+        let all: Vec<&SuffixedImage> = found.references.iter().collect();
+        let mut reported = all.clone();
+        reported.retain(|image| reader.inventory.has_image(&image.whole));
+        if reported.is_empty() {
+            reported = all;
+        }
         reader.path.push("repository".into());
-        for (one, _) in found
-            .references
-            .iter()
-            .zip(&held)
-            .filter(|(_, held)| none || **held)
-        {
-            reader.add(
-                at,
-                Claim {
-                    written: &one.whole,
-                    sure: true,
-                    in_container: false,
-                },
-            );
+        for image in reported {
+            let claim = ImageClaim {
+                written: &image.whole,
+                sure: true,
+                in_container: false,
+            };
+            reader.add(at, claim);
         }
         reader.path.pop();
         found.parts

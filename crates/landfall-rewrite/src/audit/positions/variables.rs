@@ -1,15 +1,21 @@
-//! Environment variables that are named after an image: `{name: RELATED_IMAGE_X, value: …}`.
+//! Environment variables whose name says that the value is an image:
+//! `{name: RELATED_IMAGE_X, value: …}`.
 
-use super::enclosing::{Enclosing, Members};
 use super::image_keys::{is_image_name, is_list_name};
-use super::position::Position;
-use crate::yaml::{Node, text};
+use super::image_position::ImagePosition;
+use super::node_position::{MappingContents, NodePosition};
+use crate::yaml::{YamlNode, text_of};
 
-pub(super) struct Variables;
+pub(super) struct VariablePosition;
 
-impl Position for Variables {
-    fn entry<'d>(&self, members: &Members<'d>, _value: &'d Node<'d>, below: &mut Enclosing<'d>) {
-        let Some(name) = text(members.entries, "name").filter(|_| below.key == Some("value"))
+impl ImagePosition for VariablePosition {
+    fn entry<'d>(
+        &self,
+        members: &MappingContents<'d>,
+        _value: &'d YamlNode<'d>,
+        below: &mut NodePosition<'d>,
+    ) {
+        let Some(name) = text_of(members.entries, "name").filter(|_| below.key == Some("value"))
         else {
             return;
         };

@@ -1,36 +1,36 @@
-//! Walks over documents and asks each position what it sees.
+//! Walks over documents, and calls each position at every node.
 
-use super::claim::Claim;
-use super::enclosing::{Enclosing, Members};
-use super::position::Position;
-use super::reader::Reader;
-use crate::audit::candidate::Candidate;
+use super::candidate_collector::CandidateCollector;
+use super::image_claim::ImageClaim;
+use super::image_position::ImagePosition;
+use super::node_position::{MappingContents, NodePosition};
+use crate::audit::candidate::ImageCandidate;
 use crate::audit::inventory::Inventory;
 use crate::audit::template;
 use crate::shapes::is_our_own;
-use crate::yaml::{self, Document, Entry, Node, Scalar};
+use crate::yaml::{self, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence};
 
-/// What was there before an object was changed; nobody pulls it.
-const OUTDATED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// The annotation with the previous version of an object, whose images are not pulled any more.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-type Positions = [&'static dyn Position];
+type PositionTable = [&'static dyn ImagePosition];
 
-struct Walker<'d, 'f> {
-    positions: &'static Positions,
-    /// How many more levels of texts within texts are read.
+struct PositionWalker<'d, 'f> {
+    positions: &'static PositionTable,
+    /// The number of further levels of texts within texts to read.
     depth: usize,
-    reader: Reader<'d, 'f>,
+    reader: CandidateCollector<'d, 'f>,
 }
 
-/// Every value of `documents`, whose text is `source`, that names an image, or may, in the order of
-/// the text.
+/// Finds every value of `documents`, whose text is `source`, that names an image, certainly or
+/// possibly, in the order of the text.
 pub(super) fn candidates(
-    positions: &'static Positions,
-    documents: &[Document<'_>],
+    positions: &'static PositionTable,
+    documents: &[YamlDocument<'_>],
     source: &str,
     inventory: &Inventory<'_>,
     depth: usize,
-) -> Vec<Candidate> {
+) -> Vec<ImageCandidate> {
     let mut found = Vec::new();
     for document in documents {
         let Some(root) = document
@@ -40,52 +40,52 @@ pub(super) fn candidates(
         else {
             continue;
         };
-        let reader = Reader {
+        let reader = CandidateCollector {
             document,
             source,
             inventory,
             path: Vec::new(),
             found: &mut found,
         };
-        Walker {
+        PositionWalker {
             positions,
             depth,
             reader,
         }
-        .node(root, Enclosing::default());
+        .node(root, NodePosition::default());
     }
     found
 }
 
-/// Whether it is a CustomResourceDefinition: what looks like images there are names of fields.
-fn is_schema(root: &Node<'_>) -> bool {
-    let Node::Mapping(entries, _) = root else {
+/// Whether the document is a CustomResourceDefinition, in which keys like `image` describe fields.
+fn is_schema(root: &YamlNode<'_>) -> bool {
+    let YamlNode::Mapping(YamlMapping { entries, .. }) = root else {
         return false;
     };
-    yaml::text(entries, "kind") == Some("CustomResourceDefinition")
+    yaml::text_of(entries, "kind") == Some("CustomResourceDefinition")
 }
 
-impl<'d> Walker<'d, '_> {
-    fn node(&mut self, node: &'d Node<'d>, around: Enclosing<'d>) {
+impl<'d> PositionWalker<'d, '_> {
+    fn node(&mut self, node: &'d YamlNode<'d>, around: NodePosition<'d>) {
         match node {
-            Node::Scalar(scalar) => self.scalar(scalar, around),
-            // it was read at its anchor
-            Node::Alias(..) => {}
-            Node::Sequence(items, _) => self.sequence(items, around),
-            Node::Mapping(entries, _) => self.mapping(entries, around),
+            YamlNode::Scalar(scalar) => self.scalar(scalar, around),
+            // the anchored node was read already
+            YamlNode::Alias(_) => {}
+            YamlNode::Sequence(YamlSequence { items, .. }) => self.sequence(items, around),
+            YamlNode::Mapping(YamlMapping { entries, .. }) => self.mapping(entries, around),
         }
     }
 
-    fn below(&mut self, key: String, node: &'d Node<'d>, around: Enclosing<'d>) {
+    fn below(&mut self, key: String, node: &'d YamlNode<'d>, around: NodePosition<'d>) {
         self.reader.path.push(key);
         self.node(node, around);
         self.reader.path.pop();
     }
 
-    fn sequence(&mut self, items: &'d [Node<'d>], around: Enclosing<'d>) {
+    fn sequence(&mut self, items: &'d [YamlNode<'d>], around: NodePosition<'d>) {
         let mut previous = None;
         for (at, item) in items.iter().enumerate() {
-            let mut below = Enclosing::default();
+            let mut below = NodePosition::default();
             self.positions
                 .iter()
                 .for_each(|position| position.item(around.key, previous, &mut below));
@@ -94,22 +94,22 @@ impl<'d> Walker<'d, '_> {
         }
     }
 
-    fn mapping(&mut self, entries: &'d [Entry<'d>], around: Enclosing<'d>) {
-        let members = Members { entries, around };
+    fn mapping(&mut self, entries: &'d [YamlEntry<'d>], around: NodePosition<'d>) {
+        let members = MappingContents { entries, around };
         let mut taken = Vec::new();
         for position in self.positions {
             let more = position.references(&mut self.reader, &members, &taken);
             taken.extend(more);
         }
         taken.sort_unstable();
-        for (at, (key, value)) in entries.iter().enumerate() {
+        for (at, YamlEntry { key, value }) in entries.iter().enumerate() {
             let is_taken = taken.binary_search(&at).is_ok();
             let Some(key) = key.scalar().map(|key| &*key.value).filter(|_| !is_taken) else {
                 continue;
             };
-            let mut below = Enclosing {
+            let mut below = NodePosition {
                 key: Some(key),
-                ..Enclosing::default()
+                ..NodePosition::default()
             };
             self.positions
                 .iter()
@@ -118,7 +118,7 @@ impl<'d> Walker<'d, '_> {
         }
     }
 
-    fn scalar(&mut self, scalar: &Scalar<'_>, around: Enclosing<'_>) {
+    fn scalar(&mut self, scalar: &YamlScalar<'_>, around: NodePosition<'_>) {
         let Some(text) = scalar.text().map(str::trim) else {
             return;
         };
@@ -127,35 +127,38 @@ impl<'d> Walker<'d, '_> {
         if text.contains('\n') || flow {
             return self.text(scalar, around);
         }
-        if let Some(Claim {
+        if let Some(ImageClaim {
             written,
             sure,
             in_container,
         }) = self.claim(text, &around)
         {
-            // what a position claims is all that follows a flag
+            // a position may claim only the part after a flag, which is at the end
             let at = scalar.value.trim_end().len() - written.len();
-            self.reader
-                .add_inner(scalar, Candidate::all(at, &[], written, sure, in_container));
+            self.reader.add_inner(
+                scalar,
+                ImageCandidate::all(at, &[], written, sure, in_container),
+            );
         }
     }
 
-    /// What a position says of the text of a scalar.
-    fn claim<'t>(&self, text: &'t str, around: &Enclosing<'_>) -> Option<Claim<'t>> {
+    /// The image that the first matching position reads in the text of a scalar.
+    fn claim<'t>(&self, text: &'t str, around: &NodePosition<'_>) -> Option<ImageClaim<'t>> {
         let inventory = self.reader.inventory;
         self.positions
             .iter()
             .find_map(|position| position.scalar(text, around, inventory))
     }
 
-    /// A text as the value of a scalar: a document in a ConfigMap or an annotation, a list of
-    /// images, a template.
-    fn text(&mut self, scalar: &Scalar<'_>, around: Enclosing<'_>) {
-        if around.key == Some(OUTDATED) || self.depth == 0 {
+    /// Reads a scalar that is a text itself: a document in a ConfigMap or annotation, a list of
+    /// images, or a template.
+    fn text(&mut self, scalar: &YamlScalar<'_>, around: NodePosition<'_>) {
+        if around.key == Some(LAST_APPLIED) || self.depth == 0 {
             return;
         }
         let value = &*scalar.value;
-        let is_document = |one: &Document<'_>| !matches!(one.root, None | Some(Node::Scalar(_)));
+        let is_document =
+            |one: &YamlDocument<'_>| !matches!(one.root, None | Some(YamlNode::Scalar(_)));
         let documents = yaml::documents(value).collect::<Result<Vec<_>, _>>();
         let inner = match documents {
             Ok(documents) if documents.iter().all(is_document) => candidates(
@@ -167,7 +170,7 @@ impl<'d> Walker<'d, '_> {
             ),
             _ => match self
                 .claim(value, &around)
-                .and_then(|claim| Candidate::of_list(claim.written))
+                .and_then(|claim| ImageCandidate::of_list(claim.written))
             {
                 Some(list) => list,
                 None => template::candidates(value),

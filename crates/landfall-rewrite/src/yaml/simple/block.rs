@@ -1,23 +1,23 @@
 //! Block mappings and lists.
 
-use super::reader::{LONGEST_KEY, Reader};
-use crate::yaml::node::{Node, Scalar};
+use super::nodes::{from_first_item, left_out, list, mapping};
+use super::reader::{MAX_KEY, SimpleReader};
+use landfall_model::document::{YamlEntry, YamlNode, YamlScalar};
 
-impl<'a> Reader<'a> {
+impl<'a> SimpleReader<'a> {
     /// Reads a node that begins here, at `column`, in a collection at the column `parent`. The next
     /// line must belong to that collection or to one around it.
-    pub(super) fn node(&mut self, column: isize, parent: isize) -> Option<Node<'a>> {
+    pub(super) fn node(&mut self, column: isize, parent: isize) -> Option<YamlNode<'a>> {
         self.enter()?;
         let node = match self.byte()? {
             b'-' if self.is_blank_at(self.at + 1) => self.sequence(column)?,
             b'"' | b'\'' => {
                 let scalar = self.quoted(Some(parent))?;
-                match self.is_colon() {
-                    true => self.mapping(column, scalar)?,
-                    false => {
-                        self.end_line()?;
-                        Node::Scalar(scalar)
-                    }
+                if self.is_colon() {
+                    self.mapping(column, scalar)?
+                } else {
+                    self.end_line()?;
+                    YamlNode::Scalar(scalar)
                 }
             }
             b'[' | b'{' | b'|' | b'>' => self.value_here(parent)?,
@@ -26,17 +26,18 @@ impl<'a> Reader<'a> {
                 if is_key {
                     self.mapping(column, scalar)?
                 } else {
-                    Node::Scalar(scalar)
+                    YamlNode::Scalar(scalar)
                 }
             }
         };
         self.leave();
-        let is_scalar = matches!(node, Node::Scalar(_));
+        let is_scalar = matches!(node, YamlNode::Scalar(_));
         (self.column <= parent && !(is_scalar && parent < 0)).then_some(node)
     }
 
     /// Reads a list. Its first dash is here, at `column`.
-    fn sequence(&mut self, column: isize) -> Option<Node<'a>> {
+    fn sequence(&mut self, column: isize) -> Option<YamlNode<'a>> {
+        let start = self.at;
         let mut items = Vec::new();
         loop {
             self.at += 1;
@@ -45,7 +46,7 @@ impl<'a> Reader<'a> {
                 None | Some(b'\n' | b'#') => {
                     self.at -= spaces;
                     self.end_line()?;
-                    // the other reader finds the position of an empty entry
+                    // the general parser finds the position of an empty entry
                     (self.column > column).then_some(())?;
                     self.node(self.column, column)?
                 }
@@ -53,21 +54,26 @@ impl<'a> Reader<'a> {
             };
             items.push(item);
             if self.column != column || !self.is_dash() {
-                return Some(Node::sequence(items, 0));
+                return Some(list(items, start..self.at, false));
             }
         }
     }
 
     /// Reads a mapping at `column`. Its first key is read already; its colon is here.
-    fn mapping(&mut self, column: isize, first: Scalar<'a>) -> Option<Node<'a>> {
+    fn mapping(&mut self, column: isize, first: YamlScalar<'a>) -> Option<YamlNode<'a>> {
         let mut entries = Vec::with_capacity(4);
+        let start = first.span.start;
         let mut key = first;
         loop {
-            (self.at - key.span.start <= LONGEST_KEY).then_some(())?;
+            (self.at - key.span.start <= MAX_KEY).then_some(())?;
             let value = self.value(column)?;
-            entries.push((Node::Scalar(key), value));
+            entries.push(YamlEntry {
+                key: YamlNode::Scalar(key),
+                value,
+            });
             if self.column != column {
-                return (self.column < column).then_some(Node::mapping(entries, 0));
+                let mapping = mapping(entries, start..self.at, false);
+                return (self.column < column).then_some(mapping);
             }
             key = match self.byte()? {
                 b'"' | b'\'' => self.quoted(None)?,
@@ -79,7 +85,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the value of an entry of the mapping at `column`. The colon is here.
-    fn value(&mut self, column: isize) -> Option<Node<'a>> {
+    fn value(&mut self, column: isize) -> Option<YamlNode<'a>> {
         let colon = self.at;
         self.at += 1;
         let spaces = self.skip_spaces();
@@ -91,9 +97,10 @@ impl<'a> Reader<'a> {
                     return self.node(self.column, column);
                 }
                 if self.column == column && self.is_dash() {
-                    return self.sequence(column).filter(|_| self.column <= column);
+                    let list = self.sequence(column).filter(|_| self.column <= column)?;
+                    return Some(from_first_item(list));
                 }
-                Some(Node::Scalar(Scalar::nothing(colon)))
+                Some(YamlNode::Scalar(left_out(colon)))
             }
             Some(b'-') if self.is_blank_at(self.at + 1) => None,
             Some(_) => self.value_here(column).filter(|_| self.column <= column),
@@ -102,16 +109,18 @@ impl<'a> Reader<'a> {
 
     /// Reads a scalar or flow collection that begins here, in a collection at the column `parent`,
     /// and the rest of its line.
-    fn value_here(&mut self, parent: isize) -> Option<Node<'a>> {
+    fn value_here(&mut self, parent: isize) -> Option<YamlNode<'a>> {
         let node = match self.byte()? {
-            b'"' | b'\'' => Node::Scalar(self.quoted(Some(parent))?),
+            b'"' | b'\'' => YamlNode::Scalar(self.quoted(Some(parent))?),
             b'[' | b'{' => self.flow()?,
             style @ (b'|' | b'>') => {
-                return self.block_scalar(parent, style == b'|').map(Node::Scalar);
+                return self
+                    .block_scalar(parent, style == b'|')
+                    .map(YamlNode::Scalar);
             }
             _ => {
                 let (scalar, is_key) = self.plain(parent)?;
-                return (!is_key).then_some(Node::Scalar(scalar));
+                return (!is_key).then_some(YamlNode::Scalar(scalar));
             }
         };
         self.end_line()?;

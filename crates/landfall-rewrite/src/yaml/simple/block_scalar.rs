@@ -1,16 +1,16 @@
 //! Literal and folded scalars.
 
-use super::reader::Reader;
-use crate::yaml::node::Scalar;
-use granit_parser::ScalarStyle;
+use super::reader::SimpleReader;
+use landfall_model::document::{ScalarStyle, YamlScalar};
 use memchr::memchr;
 use std::borrow::Cow;
 
-impl<'a> Reader<'a> {
+impl<'a> SimpleReader<'a> {
     /// Reads a block scalar in a collection at the column `parent`. Its `|` or `>` is here.
-    pub(super) fn block_scalar(&mut self, parent: isize, literal: bool) -> Option<Scalar<'a>> {
+    pub(super) fn block_scalar(&mut self, parent: isize, literal: bool) -> Option<YamlScalar<'a>> {
         self.at += 1;
-        let (mut chomp, mut explicit) = (None, None);
+        let mut chomp = None;
+        let mut explicit = None;
         while let Some(byte @ (b'+' | b'-' | b'1'..=b'9')) = self.byte() {
             let twice = match byte {
                 b'+' | b'-' => chomp.replace(byte).is_some(),
@@ -33,7 +33,9 @@ impl<'a> Reader<'a> {
             self.block_indent(indent.flatten(), usize::try_from(parent).ok()?)?;
         let start = self.at;
         let mut value = String::new();
-        let (mut line, mut after_blank, mut first) = (start, false, true);
+        let mut line = start;
+        let mut after_blank = false;
+        let mut first = true;
         let mut ended = true;
         // each round begins after the indentation of a line
         while self.at < self.bytes.len() && self.at - line >= usize::from(!first) * indent {
@@ -81,13 +83,15 @@ impl<'a> Reader<'a> {
         } else {
             ScalarStyle::Folded
         };
-        Some(Scalar::of(Cow::Owned(value), style, start..end))
+        Some(YamlScalar::new(Cow::Owned(value), style, start..end))
     }
 
     /// Moves to the first byte of the content of a block scalar. Returns its indentation and the
-    /// number of empty lines before it; `None` if it has no content: the other reader reads those.
+    /// number of empty lines before it; `None` if it has no content: the general parser reads
+    /// those.
     fn block_indent(&mut self, explicit: Option<usize>, parent: usize) -> Option<(usize, usize)> {
-        let (mut breaks, mut longest) = (0, 0);
+        let mut breaks = 0;
+        let mut longest = 0;
         loop {
             let spaces = self.skip_at_most(explicit.unwrap_or(usize::MAX));
             longest = longest.max(spaces);

@@ -1,17 +1,19 @@
 //! Flow collections and their scalars.
 
-use super::reader::{LONGEST_KEY, Reader, is_flow, is_sign};
-use crate::yaml::node::{Node, Scalar};
-use granit_parser::ScalarStyle;
+use super::nodes::{left_out, list, mapping};
+use super::reader::{MAX_KEY, SimpleReader, is_flow, is_sign};
+use landfall_model::document::{ScalarStyle, YamlEntry, YamlNode, YamlScalar};
 use std::borrow::Cow;
 
-impl<'a> Reader<'a> {
+impl<'a> SimpleReader<'a> {
     /// Reads a flow collection that begins here.
-    pub(super) fn flow(&mut self) -> Option<Node<'a>> {
+    pub(super) fn flow(&mut self) -> Option<YamlNode<'a>> {
         self.enter()?;
+        let start = self.at;
         let is_sequence = self.byte() == Some(b'[');
         self.at += 1;
-        let (mut items, mut entries) = (Vec::new(), Vec::new());
+        let mut items = Vec::new();
+        let mut entries = Vec::new();
         while !matches!(self.flow_space()?, b']' | b'}') {
             if is_sequence {
                 items.push(self.flow_node()?);
@@ -20,14 +22,17 @@ impl<'a> Reader<'a> {
                 let quoted = key.style != ScalarStyle::Plain;
                 let is_colon =
                     self.byte() == Some(b':') && (quoted || self.is_blank_at(self.at + 1));
-                (is_colon && self.at - key.span.start <= LONGEST_KEY).then_some(())?;
+                (is_colon && self.at - key.span.start <= MAX_KEY).then_some(())?;
                 let colon = self.at;
                 self.at += 1;
                 let value = match self.flow_space()? {
-                    b',' | b'}' => Node::Scalar(Scalar::nothing(colon)),
+                    b',' | b'}' => YamlNode::Scalar(left_out(colon)),
                     _ => self.flow_node()?,
                 };
-                entries.push((Node::Scalar(key), value));
+                entries.push(YamlEntry {
+                    key: YamlNode::Scalar(key),
+                    value,
+                });
             }
             match self.flow_space()? {
                 b',' => self.at += 1,
@@ -39,18 +44,18 @@ impl<'a> Reader<'a> {
         self.at += 1;
         self.leave();
         let node = if is_sequence {
-            Node::sequence(items, 0)
+            list(items, start..self.at, true)
         } else {
-            Node::mapping(entries, 0)
+            mapping(entries, start..self.at, true)
         };
         closed.then_some(node)
     }
 
     /// Reads a node in a flow collection.
-    fn flow_node(&mut self) -> Option<Node<'a>> {
+    fn flow_node(&mut self) -> Option<YamlNode<'a>> {
         match self.byte()? {
             b'[' | b'{' => self.flow(),
-            _ => self.flow_scalar().map(Node::Scalar),
+            _ => self.flow_scalar().map(YamlNode::Scalar),
         }
     }
 
@@ -63,7 +68,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a scalar of one line in a flow collection.
-    fn flow_scalar(&mut self) -> Option<Scalar<'a>> {
+    fn flow_scalar(&mut self) -> Option<YamlScalar<'a>> {
         let start = self.at;
         match self.byte()? {
             b'"' | b'\'' => return self.quoted(None),
@@ -92,8 +97,8 @@ impl<'a> Reader<'a> {
         }
         let value = self.text[start..self.at].trim_end_matches(' ');
         let end = start + value.len();
-        // the other reader reads `a : b`, and what may end a document
+        // the general parser reads `a : b`, and what may end a document
         let odd = (self.byte() == Some(b':') && end < self.at) || value == "...";
-        (!odd).then(|| Scalar::of(Cow::Borrowed(value), ScalarStyle::Plain, start..end))
+        (!odd).then(|| YamlScalar::new(Cow::Borrowed(value), ScalarStyle::Plain, start..end))
     }
 }

@@ -1,33 +1,32 @@
 //! Plain scalars in block collections.
 
-use super::reader::{Reader, fold, is_sign};
-use crate::yaml::node::Scalar;
-use granit_parser::ScalarStyle;
+use super::reader::{SimpleReader, fold, is_sign};
+use landfall_model::document::{ScalarStyle, YamlScalar};
 use memchr::memchr3;
 use std::borrow::Cow;
 
 /// What ends a plain scalar on a line.
-enum Stop {
+enum PlainScalarEnd {
     /// The `:` of a mapping.
     Colon,
     Comment,
     Line,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SimpleReader<'a> {
     /// Reads a plain scalar that begins here, in a collection at the column `parent`. Returns
     /// whether it is a key. After a key, the position is its colon, else the first token of a later
     /// line.
-    pub(super) fn plain(&mut self, parent: isize) -> Option<(Scalar<'a>, bool)> {
+    pub(super) fn plain(&mut self, parent: isize) -> Option<(YamlScalar<'a>, bool)> {
         let start = self.at;
         let (mut end, stop) = self.plain_line()?;
         let text = self.text;
         let mut folded: Option<String> = None;
-        let is_key = matches!(stop, Stop::Colon);
+        let is_key = matches!(stop, PlainScalarEnd::Colon);
         match stop {
-            Stop::Colon => {}
-            Stop::Comment => self.end_line()?,
-            Stop::Line => loop {
+            PlainScalarEnd::Colon => {}
+            PlainScalarEnd::Comment => self.end_line()?,
+            PlainScalarEnd::Line => loop {
                 let line = self.at;
                 let (breaks, spaces) = self.breaks();
                 let goes_on = spaces > parent && !matches!(self.byte(), None | Some(b'#' | b'\t'));
@@ -43,24 +42,27 @@ impl<'a> Reader<'a> {
                 value.push_str(&text[from..until]);
                 end = until;
                 match stop {
-                    Stop::Line => {}
-                    Stop::Comment => {
+                    PlainScalarEnd::Line => {}
+                    PlainScalarEnd::Comment => {
                         self.end_line()?;
                         break;
                     }
-                    Stop::Colon => return None,
+                    PlainScalarEnd::Colon => return None,
                 }
             },
         }
         let value = folded.map_or(Cow::Borrowed(&text[start..end]), Cow::Owned);
-        Some((Scalar::of(value, ScalarStyle::Plain, start..end), is_key))
+        Some((
+            YamlScalar::new(value, ScalarStyle::Plain, start..end),
+            is_key,
+        ))
     }
 
     /// Reads a plain key that begins here, up to its colon.
-    pub(super) fn plain_key(&mut self) -> Option<Scalar<'a>> {
+    pub(super) fn plain_key(&mut self) -> Option<YamlScalar<'a>> {
         let start = self.at;
         match self.plain_line()? {
-            (end, Stop::Colon) => Some(Scalar::of(
+            (end, PlainScalarEnd::Colon) => Some(YamlScalar::new(
                 Cow::Borrowed(&self.text[start..end]),
                 ScalarStyle::Plain,
                 start..end,
@@ -71,7 +73,7 @@ impl<'a> Reader<'a> {
 
     /// Reads the first line of a plain scalar in a block collection. Returns where its text ends,
     /// and what ends it.
-    fn plain_line(&mut self) -> Option<(usize, Stop)> {
+    fn plain_line(&mut self) -> Option<(usize, PlainScalarEnd)> {
         let first = self.byte()?;
         let may_begin = match first {
             b'-' | b'?' | b':' => !self.is_blank_at(self.at + 1),
@@ -82,19 +84,19 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a further line of a plain scalar.
-    fn plain_rest(&mut self) -> Option<(usize, Stop)> {
+    fn plain_rest(&mut self) -> Option<(usize, PlainScalarEnd)> {
         let start = self.at;
         loop {
             let found = memchr3(b'\n', b':', b'#', &self.bytes[self.at..]);
             self.at = found.map_or(self.bytes.len(), |len| self.at + len);
             let before = self.at > start && matches!(self.bytes[self.at - 1], b' ' | b'\t');
             let stop = match self.byte() {
-                None | Some(b'\n') => Stop::Line,
-                // the other reader reads `a : b`
+                None | Some(b'\n') => PlainScalarEnd::Line,
+                // the general parser reads `a : b`
                 Some(b':') if self.is_blank_at(self.at + 1) => {
-                    return (!before).then_some((self.at, Stop::Colon));
+                    return (!before).then_some((self.at, PlainScalarEnd::Colon));
                 }
-                Some(b'#') if before => Stop::Comment,
+                Some(b'#') if before => PlainScalarEnd::Comment,
                 Some(_) => {
                     self.at += 1;
                     continue;
@@ -105,7 +107,7 @@ impl<'a> Reader<'a> {
                 .rev()
                 .take_while(|byte| matches!(byte, b' ' | b'\t'));
             let end = self.at - blanks.count();
-            if let Stop::Comment = stop {
+            if let PlainScalarEnd::Comment = stop {
                 self.at = end;
             }
             return (end > start).then_some((end, stop));

@@ -1,15 +1,14 @@
 //! Quoted scalars.
 
-use super::reader::{Reader, fold};
-use crate::yaml::node::Scalar;
-use granit_parser::ScalarStyle;
+use super::reader::{SimpleReader, fold};
+use landfall_model::document::{ScalarStyle, YamlScalar};
 use memchr::{memchr2, memchr3};
 use std::borrow::Cow;
 
-impl<'a> Reader<'a> {
+impl<'a> SimpleReader<'a> {
     /// Reads a quoted scalar that begins here. Only in a collection, at the column `below`, may it
     /// have several lines.
-    pub(super) fn quoted(&mut self, below: Option<isize>) -> Option<Scalar<'a>> {
+    pub(super) fn quoted(&mut self, below: Option<isize>) -> Option<YamlScalar<'a>> {
         let start = self.at;
         let single = self.byte() == Some(b'\'');
         let mut from = start + 1;
@@ -35,7 +34,7 @@ impl<'a> Reader<'a> {
                 b'\\' if next == Some(b'\n') => {
                     value.to_mut().push_str(text);
                     self.at += 1;
-                    // the other reader reads empty lines after it
+                    // the general parser reads empty lines after it
                     (self.go_on(below?)? == 1).then_some(())?;
                     lines = true;
                 }
@@ -62,7 +61,8 @@ impl<'a> Reader<'a> {
                     };
                     // a key has one line
                     let is_key = self.byte() == Some(b':');
-                    return (!(lines && is_key)).then(|| Scalar::of(value, style, start..self.at));
+                    return (!(lines && is_key))
+                        .then(|| YamlScalar::new(value, style, start..self.at));
                 }
             }
             from = self.at;
@@ -70,8 +70,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Moves from the end of a line of a quoted scalar to its next text. Returns the number of line
-    /// breaks between them. That text may begin in the column of the key, as what runs on libyaml
-    /// takes it; the general parser does not.
+    /// breaks between them. That text may begin in the column of the key: libyaml accepts that, the
+    /// general parser does not.
     fn go_on(&mut self, below: isize) -> Option<usize> {
         let (breaks, spaces) = self.breaks();
         let is_end = spaces == 0 && self.text[self.at..].starts_with("...");
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
             b'e' => Ok('\x1b'),
             b'x' => Err(2),
             b'u' => Err(4),
-            // the other reader reads the rest
+            // the general parser reads the rest
             _ => return None,
         };
         self.at += 2;
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
                 let digits = self.text.get(self.at..self.at + len)?;
                 self.at += len;
                 let hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-                // half of a surrogate pair is no character: the other reader decides
+                // half of a surrogate pair is no character: the general parser decides
                 hex.then(|| {
                     u32::from_str_radix(digits, 16)
                         .ok()

@@ -1,23 +1,23 @@
-//! Reads one document.
+//! The entry point of the reader: reads one document.
 
-use super::reader::Reader;
-use crate::yaml::node::Document;
+use super::reader::SimpleReader;
+use landfall_model::document::YamlDocument;
 use std::ops::Range;
 
 #[allow(
     clippy::option_option,
-    reason = "outside: it is plain; inside: there is one"
+    reason = "outer: whether this reader can read it; inner: whether there is a document"
 )]
-/// The document of the `part` of `source` (see `parts`), if there is one in it.
+/// Reads the document in the `part` of `source` (see `stream_parts`), if there is one.
 pub(in crate::yaml) fn read<'a>(
     source: &'a str,
     part: &Range<usize>,
-) -> Option<Option<Document<'a>>> {
+) -> Option<Option<YamlDocument<'a>>> {
     let text = &source[..part.end];
     if !is_printable(&source[part.clone()]) {
         return None;
     }
-    let mut reader = Reader::new(text, part.start);
+    let mut reader = SimpleReader::new(text, part.start);
     let marked =
         reader.bytes[part.clone()].starts_with(b"---") && reader.is_blank_at(part.start + 3);
     if marked {
@@ -27,21 +27,18 @@ pub(in crate::yaml) fn read<'a>(
         reader.next_line()?;
     }
     if reader.column < 0 {
-        // the other reader finds the end of an empty document
+        // the general parser knows where an empty document ends
         return (!marked).then_some(None);
     }
     let root = reader.node(reader.column, -1)?;
-    Some(Some(Document {
-        root: Some(root),
-        ..Document::default()
-    }))
+    Some(Some(YamlDocument::new(root)))
 }
 
 /// Whether YAML reads every character as itself, and lines end with `\n` alone.
 fn is_printable(text: &str) -> bool {
     let ascii = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     let is_other = |c: char| matches!(c, '\u{85}' | '\u{a0}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..);
-    // without a branch, the processor takes many bytes at a time
+    // without a branch, the compiler makes this loop process many bytes at a time
     text.bytes().fold(true, |all, byte| all & ascii(byte))
         || text.chars().all(|c| {
             if c.is_ascii() {

@@ -2,14 +2,14 @@
 
 use memchr::memchr;
 
-/// How deep collections may nest here. The other reader, which has a bound of its own, reads deeper
+/// How deep collections may nest here. The general parser, which has its own limit, reads deeper
 /// ones.
-const DEEPEST: usize = 64;
-/// The longest simple key that is read here, in bytes; the specification allows 1024 characters.
-pub(super) const LONGEST_KEY: usize = 1000;
+const MAX_DEPTH: usize = 64;
+/// The longest simple key that is read here, in bytes. YAML 1.2.2 (7.4) allows 1024 characters.
+pub(super) const MAX_KEY: usize = 1000;
 
 /// A position in a text, between tokens.
-pub(super) struct Reader<'a> {
+pub(super) struct SimpleReader<'a> {
     pub(super) text: &'a str,
     pub(super) bytes: &'a [u8],
     pub(super) at: usize,
@@ -18,10 +18,10 @@ pub(super) struct Reader<'a> {
     depth: usize,
 }
 
-impl<'a> Reader<'a> {
-    /// A reader of `text` from the byte `at`.
-    pub(super) fn new(text: &'a str, at: usize) -> Reader<'a> {
-        Reader {
+impl<'a> SimpleReader<'a> {
+    /// A reader that starts at the byte `at` of `text`.
+    pub(super) fn new(text: &'a str, at: usize) -> SimpleReader<'a> {
+        SimpleReader {
             text,
             bytes: text.as_bytes(),
             at,
@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
     /// Enters a collection. `None` if it is nested too deep.
     pub(super) fn enter(&mut self) -> Option<()> {
         self.depth += 1;
-        (self.depth <= DEEPEST).then_some(())
+        (self.depth <= MAX_DEPTH).then_some(())
     }
 
     /// Leaves a collection.

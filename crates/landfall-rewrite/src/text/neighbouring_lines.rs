@@ -1,12 +1,12 @@
-//! The lines around one in a text that would be YAML but for its placeholders.
+//! Looks at the neighbouring lines in a text that is YAML except for its placeholders.
 
-/// How many lines before and after one are looked at.
+/// The number of lines before and after a line that are searched.
 const LINES: usize = 20;
-/// How much of a line before and after a place is looked at, in bytes.
+/// The number of bytes of a line before and after an offset that are searched.
 const LINE_BYTES: usize = 256;
 
-/// Whether a line beside the one at `at` is that of a registry: in the same mapping, as far as
-/// indentation tells.
+/// Whether another line of the same mapping, judged by indentation, has the registry of the
+/// reference at the byte `at`.
 pub(super) fn has_registry_beside(text: &str, at: usize) -> bool {
     let from = text.floor_char_boundary(at.saturating_sub(LINE_BYTES));
     let start = match text[from..at].rfind('\n') {
@@ -18,12 +18,16 @@ pub(super) fn has_registry_beside(text: &str, at: usize) -> bool {
     let end = text[at..to]
         .find('\n')
         .map_or(text.len(), |len| at + len + 1);
-    let Some(own) = Line::of(&text[start..to]) else {
+    let Some(own) = KeyLine::of(&text[start..to]) else {
         return false;
     };
-    let before = text[..start].lines().rev().take(LINES).filter_map(Line::of);
-    let after = text[end..].lines().take(LINES).filter_map(Line::of);
-    // the first entry of a list's item begins the mapping
+    let before = text[..start]
+        .lines()
+        .rev()
+        .take(LINES)
+        .filter_map(KeyLine::of);
+    let after = text[end..].lines().take(LINES).filter_map(KeyLine::of);
+    // the first entry of a list item begins the mapping
     let mut begun = own.is_item;
     let before = before.take_while(|line| {
         line.column >= own.column && !begun && {
@@ -40,24 +44,24 @@ pub(super) fn has_registry_beside(text: &str, at: usize) -> bool {
 }
 
 /// A line with a key.
-struct Line<'t> {
-    /// Where its key begins, behind the dashes of lists.
+struct KeyLine<'t> {
+    /// The column of the key, after the dashes of lists.
     column: usize,
-    /// Whether it begins an item of a list.
+    /// Whether the line begins a list item.
     is_item: bool,
     content: &'t str,
 }
 
-impl Line<'_> {
-    /// `None` for a blank line, a comment and a call of a template.
-    fn of(line: &str) -> Option<Line<'_>> {
+impl KeyLine<'_> {
+    /// Reads a line. `None` for a blank line, a comment and a template call.
+    fn of(line: &str) -> Option<KeyLine<'_>> {
         let line = line.lines().next()?;
         let content = line.trim_start_matches([' ', '-']);
         let column = line.len() - content.len();
         let is_item = line[..column].contains('-');
         let is_key =
             !content.is_empty() && !content.starts_with(['#', '\t']) && !content.starts_with("{{");
-        (is_key || is_item).then_some(Line {
+        (is_key || is_item).then_some(KeyLine {
             column,
             is_item,
             content,

@@ -1,38 +1,38 @@
-//! References as exact words of a text that has no readable structure. A word counts if nothing
-//! that could belong to a reference stands before or after it.
+//! Finds references as exact words of a text without structure. A word is a reference only if
+//! nothing before or after it could belong to the reference.
 
 use super::comments::comments;
 use super::meaning::decide;
-use super::places::Places;
+use super::text_marks::TextMarks;
 use super::url;
-use super::word::{Word, Words};
+use super::word::{ReferenceWord, WordIter};
 use crate::occurrence::Occurrence;
-use crate::role::Role;
-use crate::settings::Settings;
+use crate::role::ReferenceRole;
+use crate::settings::ScanSettings;
 
-/// Whether a text has lines, in which comments may stand.
+/// Whether a text has several lines, so that it may have comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lines {
-    /// A text of its own.
+pub(crate) enum TextLines {
+    /// A text with several lines.
     Many,
-    /// A word or sentence.
+    /// One line, such as the value of a scalar.
     One,
 }
 
-/// Every reference in `text`. `role` is that of the text as a whole.
+/// Finds every reference in `text`. `role` is the role of the whole text.
 pub(crate) fn scan(
-    settings: &Settings<'_>,
+    settings: &ScanSettings<'_>,
     text: &str,
-    lines: Lines,
-    role: Role,
+    lines: TextLines,
+    role: ReferenceRole,
 ) -> Vec<Occurrence> {
     let mut found = Vec::new();
     let comments = match lines {
-        Lines::Many if !settings.options.comments => comments(text),
+        TextLines::Many if !settings.options.comments => comments(text),
         _ => Vec::new(),
     };
-    let places = Places::of(text);
-    let mut words = Words { text, at: 0 };
+    let places = TextMarks::of(text);
+    let mut words = WordIter { text, at: 0 };
     let mut comment = comments.iter().peekable();
     while let Some(word) = words.next() {
         while comment
@@ -50,7 +50,13 @@ pub(crate) fn scan(
                 words.at = words.at.max(url.end);
                 url::decide(settings, text, &url)
             }
-            None => decide(settings, text, &Word::of(text, word), role, &places),
+            None => decide(
+                settings,
+                text,
+                &ReferenceWord::of(text, word),
+                role,
+                &places,
+            ),
         };
         found.extend(occurrence.map(|mut occurrence| {
             if let Some(why) = places

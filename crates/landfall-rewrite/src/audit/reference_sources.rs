@@ -1,54 +1,56 @@
-//! What a template makes a reference of: whether each of its sources is a value in which an image
-//! was found, or one that is empty. Whatever else goes into it is decided by whoever renders the
-//! chart.
+//! Finds the values from which a template composes a reference. If all of them are values in which
+//! an image was found, or empty, the template adds no other image; otherwise the image depends on
+//! the values of the user.
 
-use super::finding::{Coverage, Finding};
-use crate::chart::Installed;
-use crate::reference_parts::{Part, part};
+use super::finding::{AuditFinding, LockCoverage};
+use crate::chart::ChartTemplate;
+use crate::reference_parts::{PartKind, part};
 use serde_yaml::{Mapping, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the values of a chart say, and how its helpers put references together.
-pub(super) struct Sources<'a> {
+/// The values and helpers from which the templates of a chart compose references.
+pub(super) struct ReferenceSources<'a> {
     values: &'a Mapping,
-    /// The paths of the values that name images.
+    /// The paths of the values in which images were found.
     named: Vec<Vec<String>>,
-    /// The keys that lead to the values of each chart.
+    /// The keys that lead to the values of each chart, subcharts included.
     charts: BTreeSet<&'a [String]>,
-    /// The bodies of helpers by their names.
+    /// The bodies of the helpers by their names.
     helpers: BTreeMap<String, String>,
 }
 
-/// What was seen in an expression.
+/// The state of a search for the sources of a reference.
 #[derive(Default)]
-struct Seen<'a> {
-    /// Whether a source is known, and whether one is not.
+struct SourceSearch<'a> {
+    /// Whether a source is a value with a known image, or empty.
     known: bool,
+    /// Whether a source is something else.
     open: bool,
-    /// Helpers and variables that were read already.
+    /// The helpers and variables that were read already.
     read: BTreeSet<&'a str>,
 }
 
-/// The text that an expression stands in, for its variables; and the keys that lead to the values
-/// of its chart, where it is known which chart renders it.
+/// The surroundings of a template action.
 #[derive(Clone, Copy)]
-struct Scope<'a> {
+struct ActionScope<'a> {
+    /// The text that contains the action, for its variables.
     text: &'a str,
     /// Whether one action is the whole reference.
     is_whole: bool,
+    /// The keys that lead to the values of its chart, if it is known which chart renders it.
     below: Option<&'a [String]>,
 }
 
-impl<'a> Sources<'a> {
-    /// The sources of a chart with these effective `values` and templates; at the paths `named`
-    /// stands an image. `helpers` are the texts of all its helpers, of charts that are switched off
-    /// too.
+impl<'a> ReferenceSources<'a> {
+    /// Reads the sources of a chart with the effective `values` and these templates. Images were
+    /// found at the paths `named`. `helpers` are the texts of all helpers, also of disabled
+    /// subcharts.
     pub(super) fn new(
         values: &'a Mapping,
         named: Vec<Vec<String>>,
-        templates: &'a [Installed<'a>],
+        templates: &'a [ChartTemplate<'a>],
         helpers: impl Iterator<Item = &'a str>,
-    ) -> Sources<'a> {
+    ) -> ReferenceSources<'a> {
         let charts = templates.iter().map(|template| &*template.below).collect();
         let texts: Vec<String> = helpers.map(without_comments).collect();
         let mut helpers = BTreeMap::new();
@@ -58,7 +60,7 @@ impl<'a> Sources<'a> {
                 helpers.insert(name.to_owned(), body.to_owned());
             }
         }
-        Sources {
+        ReferenceSources {
             values,
             named,
             charts,
@@ -66,36 +68,40 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Whether nothing about the reference `finding` of a template is open but what stands
-    /// elsewhere.
-    pub(super) fn decide(&self, finding: &Finding, template: &Installed<'_>) -> bool {
-        let Coverage::Undecided { .. } = finding.coverage else {
+    /// Whether all sources of the reference `finding` in a template are known, so that it need not
+    /// be reported.
+    pub(super) fn decide(&self, finding: &AuditFinding, template: &ChartTemplate<'_>) -> bool {
+        let LockCoverage::Undecided { .. } = finding.coverage else {
             return false;
         };
         if !finding.reference.contains("{{") {
             return false;
         }
-        // a helper may be called for any chart
+        // templates of any chart may call a helper
         let below = (!template.is_helper()).then_some(&*template.below);
         let written = &finding.reference;
         let is_whole = written.starts_with("{{") && written.find("}}") == Some(written.len() - 2);
-        let (scope, mut seen) = (
-            Scope {
-                text: template.text,
-                is_whole,
-                below,
-            },
-            Seen::default(),
-        );
+        let scope = ActionScope {
+            text: template.text,
+            is_whole,
+            below,
+        };
+        let mut seen = SourceSearch::default();
         for action in actions(written) {
-            self.look(action, scope, false, &mut seen);
+            self.read_action(action, scope, false, &mut seen);
         }
         seen.known && !seen.open
     }
 
-    /// Looks at one action, or at what is assigned to a variable. In a helper, what does not begin
-    /// at the values is what it was called with.
-    fn look<'t>(&'t self, action: &'t str, scope: Scope<'t>, in_helper: bool, seen: &mut Seen<'t>) {
+    /// Reads one action, or the value of a variable. In a helper, paths that do not begin at the
+    /// values are arguments of the call, which were read at the call.
+    fn read_action<'t>(
+        &'t self,
+        action: &'t str,
+        scope: ActionScope<'t>,
+        in_helper: bool,
+        seen: &mut SourceSearch<'t>,
+    ) {
         let paths: Vec<Vec<&str>> = values_in(action)
             .map(|path| path.split('.').collect())
             .collect();
@@ -107,25 +113,25 @@ impl<'a> Sources<'a> {
         if images.iter().any(|path| self.is_known(path, scope)) {
             seen.known = true;
         } else if let Some(first) = images.first() {
-            // a value alone that is empty makes no reference
+            // an action that only inserts an empty value adds no image
             let is_repository = matches!(
                 part(first.last().unwrap_or(&"")),
-                Some((_, Part::Repository))
+                Some((_, PartKind::Repository))
             );
             let is_nothing = is_alone && (whole || is_repository) && self.is_empty(first, scope);
             seen.known |= is_nothing;
             seen.open |= !is_nothing;
         }
-        // another variant of the image than the values name
+        // a suffix makes another variant of the image in the values
         seen.open |= literals(action)
             .any(|text| text.contains("%s-") || (text.len() > 1 && text.starts_with('-')));
         for name in calls(action) {
             match self.helpers.get(name) {
                 Some(body) if seen.read.insert(name) => {
                     for action in actions(body) {
-                        self.look(
+                        self.read_action(
                             action,
-                            Scope {
+                            ActionScope {
                                 text: body,
                                 ..scope
                             },
@@ -146,36 +152,29 @@ impl<'a> Sources<'a> {
             seen.open |= assigned.is_empty();
             if seen.read.insert(variable) {
                 for action in assigned {
-                    self.look(action, scope, false, seen);
+                    self.read_action(action, scope, false, seen);
                 }
             }
         }
-        // `.image` of what a `range` or `with` goes through: where the values have such a key, it
-        // was read there
+        // `.image` within `range` or `with`: if the values have such a key, its image was found
+        // there
         for keys in words(action).filter_map(relative) {
-            let is_at_end = |known: &Vec<String>| {
-                known
-                    .iter()
-                    .rev()
-                    .zip(keys.iter().rev())
-                    .all(|(a, b)| a == b)
-            };
-            if self
-                .named
-                .iter()
-                .any(|known| known.len() >= keys.len() && is_at_end(known))
-            {
+            let is_known = self.named.iter().any(|known| {
+                let mut ends = known.iter().rev().zip(keys.iter().rev());
+                known.len() >= keys.len() && ends.all(|(a, b)| a == b)
+            });
+            if is_known {
                 seen.known = true;
             } else {
                 let is_other = part(keys.last().unwrap_or(&""))
-                    .is_some_and(|(_, part)| part != Part::Repository);
+                    .is_some_and(|(_, part)| part != PartKind::Repository);
                 seen.open |= !is_other;
             }
         }
     }
 
-    /// Whether an image was found at the value, in it or around it.
-    fn is_known(&self, path: &[&str], scope: Scope<'_>) -> bool {
+    /// Whether an image was found at the value, below it or in a mapping that contains it.
+    fn is_known(&self, path: &[&str], scope: ActionScope<'_>) -> bool {
         let meets = |known: &[String]| known.iter().zip(path).all(|(a, b)| a == b);
         self.named.iter().any(|known| match below(path, scope) {
             Some(below) => known.strip_prefix(below).is_some_and(meets),
@@ -186,9 +185,9 @@ impl<'a> Sources<'a> {
         })
     }
 
-    /// Whether the value is there, and is empty.
-    fn is_empty(&self, path: &[&str], scope: Scope<'_>) -> bool {
-        // whose values they are is not known
+    /// Whether the value exists and is empty.
+    fn is_empty(&self, path: &[&str], scope: ActionScope<'_>) -> bool {
+        // it is not known which chart has the value
         let Some(below) = below(path, scope) else {
             return false;
         };
@@ -204,8 +203,8 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The keys before `path` in the values of all charts. The globals of a subchart are those of all.
-fn below<'a>(path: &[&str], scope: Scope<'a>) -> Option<&'a [String]> {
+/// The keys that precede `path` in the values of the top chart. All charts share the globals.
+fn below<'a>(path: &[&str], scope: ActionScope<'a>) -> Option<&'a [String]> {
     if path.first() == Some(&"global") {
         Some(&[])
     } else {
@@ -217,7 +216,7 @@ fn below<'a>(path: &[&str], scope: Scope<'a>) -> Option<&'a [String]> {
 pub(super) fn is_of_image(path: &[&str]) -> bool {
     let key = path.last().copied().unwrap_or_default();
     match part(key) {
-        Some((_, part)) => part == Part::Repository,
+        Some((_, part)) => part == PartKind::Repository,
         None => {
             let lower = key.to_ascii_lowercase();
             let above = path
@@ -230,7 +229,7 @@ pub(super) fn is_of_image(path: &[&str]) -> bool {
     }
 }
 
-/// What stands between `{{` and `}}`, without what begins a branch or ends one.
+/// The content of each `{{ … }}`, without control structures and comments.
 fn actions(text: &str) -> impl Iterator<Item = &str> {
     let inside = text
         .split("{{")
@@ -244,7 +243,7 @@ fn actions(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The paths behind `.Values.`
+/// The paths after each `.Values.`.
 fn values_in(action: &str) -> impl Iterator<Item = &str> {
     action.split(".Values.").skip(1).map(|rest| {
         let end = rest
@@ -254,30 +253,29 @@ fn values_in(action: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether an action writes one value and nothing in its place.
+/// Whether an action only inserts values, without a default or a helper.
 fn is_value_alone(action: &str) -> bool {
     const HARMLESS: [&str; 8] = ["|", "quote", "trim", "toString", "tpl", ".", "$", "toYaml"];
-    let is_value = |word: &str| word.starts_with(".Values.") || word.starts_with("$.Values.");
-    words(action).all(|word| is_value(word) || HARMLESS.contains(&word))
+    words(action).all(|word| {
+        word.starts_with(".Values.") || word.starts_with("$.Values.") || HARMLESS.contains(&word)
+    })
 }
 
-/// The names of the helpers that are called.
+/// The names of the helpers that an action calls.
 fn calls(action: &str) -> impl Iterator<Item = &str> {
-    let of = |word| {
-        action
-            .split(word)
-            .skip(1)
-            .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
-    };
-    of("include ").chain(of("template "))
+    let included = action.split("include ").skip(1);
+    let called = action.split("template ").skip(1);
+    included
+        .chain(called)
+        .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
 }
 
-/// What stands in quotes.
+/// The quoted texts of an action.
 fn literals(action: &str) -> impl Iterator<Item = &str> {
     action.split('"').skip(1).step_by(2)
 }
 
-/// The variables that are read: `$image` of `$image.tag`.
+/// The variables that an action reads: `$image` in `$image.tag`.
 fn variables(action: &str) -> impl Iterator<Item = &str> {
     words(action).filter_map(|word| {
         let name = word.strip_prefix('$')?.split('.').next()?;
@@ -285,7 +283,7 @@ fn variables(action: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What `text` assigns to a variable.
+/// The expressions that `text` assigns to a variable.
 fn assignments<'t>(text: &'t str, variable: &str) -> impl Iterator<Item = &'t str> {
     text.match_indices(variable).filter_map(move |(at, _)| {
         let rest = text[at + variable.len()..].trim_start();
@@ -336,19 +334,19 @@ mod tests {
             .iter()
             .map(|path| path.split('.').map(str::to_owned).collect())
             .collect();
-        let installed = [Installed {
+        let installed = [ChartTemplate {
             below: Vec::new(),
             file: "a/templates/d.yaml",
             text: template,
         }];
-        let sources = Sources::new(&values, named, &installed, std::iter::once(helpers));
+        let sources = ReferenceSources::new(&values, named, &installed, std::iter::once(helpers));
         let references = template
             .lines()
             .filter_map(|line| line.split_once("image: "));
         let undecided = |(_, reference): (&str, &str)| {
-            let coverage = Coverage::Undecided { why: String::new() };
+            let coverage = LockCoverage::Undecided { why: String::new() };
             let reference = reference.to_owned();
-            Finding {
+            AuditFinding {
                 line: 1,
                 column: 1,
                 path: Vec::new(),

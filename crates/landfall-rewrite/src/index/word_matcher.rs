@@ -1,13 +1,12 @@
-//! The words of an index: a text that contains none of them has no known reference, and is not read
-//! any further.
+//! A set of words of which every text with a known reference contains one. Texts without any of
+//! them need not be read.
 
 use super::basenames::basename;
 use aho_corasick::AhoCorasick;
 use landfall_model::alias_hosts;
 use std::collections::BTreeSet;
 
-/// What stands in a text that may hide references which its own bytes do not show: encoded content,
-/// and escapes.
+/// Words of texts whose references may not be visible in their bytes: encoded content and escapes.
 const HIDING: [&str; 11] = [
     "b64",
     "base64",
@@ -22,19 +21,19 @@ const HIDING: [&str; 11] = [
     "\\u",
 ];
 
-/// Words, one of which every text with a known reference contains.
+/// Finds the words in a text.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Words(Option<AhoCorasick>);
+pub(super) struct WordMatcher(Option<AhoCorasick>);
 
-impl Words {
-    /// The words of the repositories `names`, however a reference to them is split, and `urls`.
+impl WordMatcher {
+    /// The words of the repositories `names`, even of split references to them, and `urls`.
     pub(super) fn new<'n>(
         names: impl Iterator<Item = &'n String>,
         urls: impl Iterator<Item = &'n str>,
-    ) -> Words {
+    ) -> WordMatcher {
         let words: BTreeSet<&str> = names
             .flat_map(|name| {
-                // a registry may stand by itself
+                // the registry of a split reference is a value of its own
                 let host = name.split('/').next().unwrap_or(name);
                 let parts = [basename(name), first(name), host];
                 parts
@@ -45,7 +44,7 @@ impl Words {
             .chain(urls)
             .chain(HIDING)
             .collect();
-        Words(
+        WordMatcher(
             AhoCorasick::builder()
                 .ascii_case_insensitive(true)
                 .build(words)
@@ -53,14 +52,13 @@ impl Words {
         )
     }
 
-    /// Whether one of them is in `text`.
+    /// Whether one of the words is in `text`.
     pub(super) fn is_in(&self, text: &str) -> bool {
         self.0.as_ref().is_none_or(|words| words.is_match(text))
     }
 }
 
-/// The word by which a prefix of the reference `name` is known: its host, or what follows
-/// `docker.io`, which is usually omitted.
+/// The first component of the reference `name`, without `docker.io`, which is usually omitted.
 fn first(name: &str) -> &str {
     let name = name.strip_prefix("docker.io/").unwrap_or(name);
     name.split('/').next().unwrap_or(name)

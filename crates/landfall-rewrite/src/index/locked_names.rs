@@ -7,19 +7,19 @@ use std::borrow::Cow;
 
 /// A name by which a reference finds a locked item.
 #[derive(Debug, Clone)]
-pub(crate) enum Found<'l> {
-    /// An image reference, or a digest.
+pub(crate) enum LockedName<'l> {
+    /// The reference of an image or chart, with its digests.
     Reference(ReferencedItem<'l>),
-    /// A URL.
+    /// A URL of a file.
     Url {
-        /// The URL.
+        /// The URL, complete with scheme.
         url: Cow<'l, str>,
-        /// The name of the item that is there.
+        /// The name of the item with this URL.
         item: &'l str,
     },
 }
 
-/// A locked item that an image reference means, as far as references can tell it from others.
+/// A locked item that has an image reference.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReferencedItem<'l> {
     item: &'l dyn LockedItem,
@@ -27,72 +27,72 @@ pub(crate) struct ReferencedItem<'l> {
 }
 
 impl<'l> ReferencedItem<'l> {
-    /// The reference.
+    /// The upstream reference of the item.
     pub(crate) fn name(self) -> &'l ImageRef {
         self.name
     }
 
-    /// The digest that the lock gives it.
+    /// The locked digest.
     pub(crate) fn digest(self) -> &'l Digest {
         self.item.digest()
     }
 
-    /// The tag that it has at a destination.
+    /// The tag of the item at its destinations.
     pub(crate) fn destination_tag(self) -> String {
         self.item.tag()
     }
 
-    /// Whether it is a chart.
+    /// Whether the item is a chart, not an image.
     pub(crate) fn is_chart(self) -> bool {
         self.item.as_chart().is_some()
     }
 
-    /// Its destinations; the first one is written.
+    /// The destinations of the item. References are changed to the first one.
     pub(crate) fn destinations(self, mapping: &DestinationMap) -> Vec<Destination> {
         self.item.destinations(mapping)
     }
 
-    /// Every digest by which a reference can mean it.
+    /// Every digest that a reference to the item may have.
     pub(crate) fn digests(self) -> impl Iterator<Item = &'l Digest> {
         self.item.digests().into_iter()
     }
 
-    /// Whether `digest` is that of one of its configs or layers.
+    /// Whether `digest` is the digest of a config or layer of the item.
     pub(crate) fn has_blob(self, digest: &Digest) -> bool {
         self.item.has_blob(digest)
     }
 }
 
 /// Every name by which a reference finds an item of `lock`.
-pub(crate) fn names(lock: &Lock) -> impl Iterator<Item = Found<'_>> {
+pub(crate) fn names(lock: &Lock) -> impl Iterator<Item = LockedName<'_>> {
     lock.items().flat_map(|item| {
         let reference = item
             .reference()
-            .map(|name| Found::Reference(ReferencedItem { item, name }));
+            .map(|name| LockedName::Reference(ReferencedItem { item, name }));
         let files = item.files();
         let first = files.first().map_or("", |file| file.name);
         let urls = files.into_iter().flat_map(|file| file.urls);
         reference
             .into_iter()
-            .chain(urls.map(move |url| Found::Url { url, item: first }))
+            .chain(urls.map(move |url| LockedName::Url { url, item: first }))
     })
 }
 
-/// Why the lock has an image's name without a digest.
+/// The reason why the lock has the name of an image without a digest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LossCause<'l> {
-    /// It could not be resolved; why.
+    /// It could not be resolved, for this reason.
     Unresolved(&'l str),
-    /// The manifest accepts the loss.
+    /// The manifest accepts that it is missing.
     Accepted {
-        /// Why.
+        /// The reason in the manifest.
         reason: &'l str,
         /// The last day on which it is accepted, `YYYY-MM-DD`.
         until: &'l str,
     },
 }
 
-/// The image references that `lock` has without a digest, in canonical form.
+/// The canonical image references that `lock` has without a digest.
 pub(crate) fn losses(lock: &Lock) -> impl Iterator<Item = (String, LossCause<'_>)> {
     let unresolved = lock
         .unresolved

@@ -1,11 +1,11 @@
-//! Plain lists of references.
+//! Finds the images of plain lists of references.
 
-use super::candidate::Candidate;
+use super::candidate::ImageCandidate;
 use landfall_model::{ImageRef, has_host};
 
-/// The references of a plain list: one per line, `#` begins a comment. `None` where `text` is not
-/// such a list.
-pub(super) fn candidates(text: &str) -> Option<Vec<Candidate>> {
+/// The references of a plain list: one per line, `#` begins a comment. `None` if `text` is not such
+/// a list.
+pub(super) fn candidates(text: &str) -> Option<Vec<ImageCandidate>> {
     let mut found = Vec::new();
     let text_start = text.len() - text.trim_start_matches('\u{feff}').len();
     let mut end = text_start;
@@ -18,7 +18,7 @@ pub(super) fn candidates(text: &str) -> Option<Vec<Candidate>> {
         }
         let reference = written.parse::<ImageRef>().ok();
         reference.filter(|reference| reference.is_pinned() || has_host(written))?;
-        found.extend(Candidate::all(start, &[], written, true, true));
+        found.extend(ImageCandidate::all(start, &[], written, true, true));
     }
     (!found.is_empty()).then_some(found)
 }

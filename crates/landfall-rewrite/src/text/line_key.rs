@@ -1,6 +1,7 @@
-//! The key that a value has on its line, in texts that do not parse.
+//! Finds the key of a value on its line, in texts that are not YAML.
 
-/// The key that a value after `before` has on its line: `image` in `  - image: "`, `FROM` has none.
+/// The key at the end of `before`, the text before a value: `image` in `  - image: "`. After
+/// `FROM`, there is none.
 pub(super) fn key(before: &str) -> Option<&str> {
     let before = before.trim_end_matches(['"', '\'', ' ', '\t']);
     let key = before
@@ -16,10 +17,10 @@ pub(super) fn is_image_key(key: &str) -> bool {
     key.to_ascii_lowercase().ends_with("image")
 }
 
-/// Whether the tag of what this key names may stand under another key.
+/// Whether the tag may be the value of another key.
 pub(super) fn has_tag_beside(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
-    // dockerRepository's tag is the version of what reads it
+    // the tag of KKP's dockerRepository is KKP's own version
     key != "dockerrepository"
         && ["image", "repository", "repo", "name"]
             .iter()

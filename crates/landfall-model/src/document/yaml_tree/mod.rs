@@ -1,0 +1,23 @@
+//! YAML documents as trees whose nodes know their bytes in the text.
+//!
+//! Values are read by `yaml`, which has no positions. Whatever needs positions uses this tree:
+//! messages that point at a value, merges and rewrites that keep every other byte, and audits.
+//!
+//! - `node.rs`: the nodes.
+//! - `documents.rs`: the documents of a stream, read from the parser's events.
+//! - `lookup.rs`: finds the node that a message is about.
+//! - `extent.rs`: the bytes to replace when a value gets a new text.
+
+mod documents;
+mod extent;
+mod lookup;
+mod node;
+
+pub use documents::{NotYaml, YamlDocuments, comment_spans};
+pub use granit_parser::ScalarStyle;
+pub use lookup::anchored_scalar;
+pub use node::{
+    YamlAlias, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence,
+};
+
+pub(super) use documents::document_roots;

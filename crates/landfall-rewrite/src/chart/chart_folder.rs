@@ -1,0 +1,133 @@
+//! Collects the files of a chart in a folder: metadata, default values, templates, subcharts.
+
+use super::error::ChartError;
+use crate::inputs::is_document;
+use landfall_model::Limits;
+use landfall_model::document::{ArchiveBudget, UnpackedFiles, read_input};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// The files that a chart has beside its folders.
+const CHART_FILES: [&str; 3] = ["Chart.yaml", "values.yaml", "requirements.yaml"];
+
+/// Reads the files of the chart in the folder `path` that may name images. They are counted against
+/// `budget`.
+pub(super) fn collect_chart_files(
+    path: &Path,
+    limits: &Limits,
+    budget: &mut ArchiveBudget,
+) -> Result<UnpackedFiles, ChartError> {
+    let mut collector = FileCollector {
+        limits,
+        budget,
+        files: UnpackedFiles::new(),
+    };
+    collector.add_chart(path, "")?;
+    Ok(collector.files)
+}
+
+struct FileCollector<'c> {
+    limits: &'c Limits,
+    budget: &'c mut ArchiveBudget,
+    files: UnpackedFiles,
+}
+
+impl FileCollector<'_> {
+    /// Adds the files of the chart in `dir`, whose names get the `prefix`.
+    fn add_chart(&mut self, dir: &Path, prefix: &str) -> Result<(), ChartError> {
+        for name in CHART_FILES {
+            let path = dir.join(name);
+            if path.is_file() {
+                self.add_file(&path, format!("{prefix}{name}"))?;
+            }
+        }
+        for name in ["templates", "files"] {
+            self.add_documents(&dir.join(name), &format!("{prefix}{name}/"))?;
+        }
+        let charts = dir.join("charts");
+        if !charts.is_dir() {
+            return Ok(());
+        }
+        // links may lead to a folder that contains them
+        if prefix.matches("charts/").count() > self.limits.chart_depth {
+            return Err(ChartError::Deep {
+                path: charts.display().to_string(),
+                depth: self.limits.chart_depth,
+            });
+        }
+        for entry in fs::read_dir(&charts).map_err(|source| cannot_open(&charts, source))? {
+            let path = entry.map_err(|source| cannot_open(&charts, source))?.path();
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+                continue;
+            };
+            let name = format!("{prefix}charts/{name}");
+            if path.is_dir() {
+                self.add_chart(&path, &format!("{name}/"))?;
+            } else if name.ends_with(".tgz") && path.is_file() {
+                self.add_file(&path, name)?;
+            }
+        }
+        self.check_count(&charts)
+    }
+
+    /// Adds the documents in `dir` and below it. A link to a folder is not followed.
+    fn add_documents(&mut self, dir: &Path, prefix: &str) -> Result<(), ChartError> {
+        let Ok(entries) = fs::read_dir(dir) else {
+            return Ok(());
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                self.add_documents(&path, &format!("{prefix}{name}/"))?;
+            } else if is_document(Path::new(name)) && path.is_file() {
+                self.add_file(&path, format!("{prefix}{name}"))?;
+            }
+        }
+        self.check_count(dir)
+    }
+
+    fn check_count(&self, dir: &Path) -> Result<(), ChartError> {
+        if self.files.len() <= self.limits.archive_files {
+            return Ok(());
+        }
+        Err(ChartError::Large {
+            path: dir.into(),
+            limit: self.limits.archive_files as u64,
+        })
+    }
+
+    /// Adds the file at `path` under this name.
+    fn add_file(&mut self, path: &Path, name: String) -> Result<(), ChartError> {
+        let content = read_limited(path, self.limits)?;
+        self.budget
+            .take(content.len() as u64)
+            .map_err(|source| ChartError::Archive {
+                path: path.display().to_string(),
+                source,
+            })?;
+        self.files.insert(name, content);
+        Ok(())
+    }
+}
+
+/// Reads a file, unless it is larger than an archive may be.
+pub(super) fn read_limited(path: &Path, limits: &Limits) -> Result<Vec<u8>, ChartError> {
+    let metadata = fs::metadata(path).map_err(|source| cannot_open(path, source))?;
+    if metadata.len() > limits.archive_bytes {
+        return Err(ChartError::Large {
+            path: path.into(),
+            limit: limits.archive_bytes,
+        });
+    }
+    read_input(path).map_err(|source| cannot_open(path, source))
+}
+
+fn cannot_open(path: &Path, source: io::Error) -> ChartError {
+    ChartError::Open {
+        path: path.into(),
+        source,
+    }
+}

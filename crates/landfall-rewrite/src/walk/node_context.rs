@@ -1,0 +1,47 @@
+//! The context of a node in its document.
+
+use crate::role::ReferenceRole;
+use crate::yaml::YamlEntry;
+
+/// The keys above a node, and what the shapes say about it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct NodeContext<'n> {
+    /// The key whose value the node is.
+    pub(crate) key: Option<&'n str>,
+    /// The key of the mapping that contains `key`.
+    pub(crate) above: Option<&'n str>,
+    /// The role of the node if it is a reference as a whole.
+    pub(crate) role: ReferenceRole,
+    /// Whether the node, if it is a mapping, is a container.
+    pub(crate) container: bool,
+    /// Whether the mappings here and below are Secrets, whatever their `kind` is.
+    pub(crate) in_secrets: bool,
+    /// Whether the values here and below are values of a Secret.
+    pub(crate) secret: bool,
+    /// Whether the values here and below are encoded, so that a shape must decode them.
+    pub(crate) encoded: bool,
+    /// The reason why nothing here and below may be changed, if there is one.
+    pub(crate) keep: Option<&'static str>,
+}
+
+impl<'n> NodeContext<'n> {
+    /// The context of the value of `key` in this node.
+    pub(super) fn below(self, key: Option<&'n str>) -> NodeContext<'n> {
+        NodeContext {
+            key,
+            above: self.key,
+            role: ReferenceRole::Value,
+            container: false,
+            ..self
+        }
+    }
+}
+
+/// The entries of a mapping, and its context.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MappingContext<'s> {
+    pub(crate) entries: &'s [YamlEntry<'s>],
+    /// The value of `kind`; empty if there is none.
+    pub(crate) kind: &'s str,
+    pub(crate) around: NodeContext<'s>,
+}
