@@ -1,6 +1,6 @@
 //! A gate that the requests of two commands pass in the order of a schedule, for tests.
 
-use landfall_content::bucket::emulator::{Hook, Moment};
+use landfall_content::bucket::emulator::{RequestHook, RequestMoment};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
@@ -71,9 +71,9 @@ impl Gate {
         self.changed.notify_waiters();
     }
 
-    pub(super) fn hook(self: &Arc<Self>) -> Hook {
+    pub(super) fn hook(self: &Arc<Self>) -> RequestHook {
         let gate = self.clone();
-        Arc::new(move |moment: Moment| {
+        Arc::new(move |moment: RequestMoment| {
             let gate = gate.clone();
             Box::pin(async move { gate.pass(moment.actor).await })
         })

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use gate::{Gate, Schedule};
 use landfall_content::bucket::BucketObject;
-use landfall_content::bucket::emulator::{Emulator, Hook, Moment};
+use landfall_content::bucket::emulator::{Emulator, RequestHook, RequestMoment};
 use landfall_content::store::{BucketStore, StoreTimeouts};
 use landfall_model::Digest;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -216,14 +216,14 @@ fn an_upload_whose_owner_goes_on_is_left_to_it() {
     let store = Emulator::default();
     let lease = Duration::from_millis(800);
     let patience = StoreTimeouts {
-        beat: lease / 40,
+        heartbeat: lease / 40,
         lease,
-        deletions: Duration::ZERO,
+        gc_wait: Duration::ZERO,
     };
     // the second part of the first pull waits, while its record is written again and again
     let (halted, released) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (is_halted, may_go_on) = (halted.clone(), released.clone());
-    let owner: Hook = Arc::new(move |moment: Moment| {
+    let owner: RequestHook = Arc::new(move |moment: RequestMoment| {
         let (is_halted, may_go_on) = (is_halted.clone(), may_go_on.clone());
         Box::pin(async move {
             if moment.request.contains("partNumber=2") {
@@ -235,7 +235,7 @@ fn an_upload_whose_owner_goes_on_is_left_to_it() {
     });
     let sent = Arc::new(Mutex::new(Vec::new()));
     let notes = sent.clone();
-    let other: Hook = Arc::new(move |moment: Moment| {
+    let other: RequestHook = Arc::new(move |moment: RequestMoment| {
         notes.lock().unwrap().push(moment.request);
         Box::pin(async { true })
     });
@@ -324,7 +324,7 @@ fn at_google_a_deletion_that_comes_late_leaves_what_was_written_since() {
     store.put("blobs/one", one.clone());
     store.put("blobs/other", other);
     let (late, written) = (store.clone(), one.clone());
-    let hook: Hook = Arc::new(move |moment: Moment| {
+    let hook: RequestHook = Arc::new(move |moment: RequestMoment| {
         let is_meant = moment.request.starts_with("DELETE ") && moment.request.ends_with("one");
         if is_meant && is_late.swap(false, Ordering::SeqCst) {
             late.put("blobs/one", written.clone());

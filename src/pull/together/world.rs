@@ -3,7 +3,7 @@
 use super::gate::{Gate, Schedule};
 use crate::pull::{Share, pull};
 use bytes::Bytes;
-use landfall_content::bucket::emulator::{Emulator, Hook, Moment};
+use landfall_content::bucket::emulator::{Emulator, RequestHook, RequestMoment};
 use landfall_content::bucket::{Bucket, block_on};
 use landfall_content::store::{BucketGc, BucketStore, ServedStore, StoreTimeouts, index_list};
 use landfall_content::{
@@ -316,7 +316,7 @@ impl World {
         let size = store.get(&digest.layout_path()).unwrap().len() as u64;
         let (key, packed) = index_list([(digest, size)]).unwrap();
         let other = store.clone();
-        let hook: Hook = Arc::new(move |moment: Moment| {
+        let hook: RequestHook = Arc::new(move |moment: RequestMoment| {
             if moment.request.starts_with("PUT /at/condemned") && other.get(&key).is_none() {
                 other.put(&key, packed.clone());
                 // times of objects are milliseconds
@@ -362,6 +362,6 @@ pub(super) fn quick() -> StoreTimeouts {
     StoreTimeouts {
         beat,
         lease: 6 * beat,
-        deletions: Duration::ZERO,
+        gc_wait: Duration::ZERO,
     }
 }

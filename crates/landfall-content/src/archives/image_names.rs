@@ -75,13 +75,13 @@ impl ArchiveImages {
 }
 
 #[derive(Deserialize)]
-struct Index {
+struct ArchiveIndex {
     #[serde(default)]
-    manifests: Vec<Child>,
+    manifests: Vec<ArchiveIndexEntry>,
 }
 
 #[derive(Deserialize)]
-struct Child {
+struct ArchiveIndexEntry {
     #[serde(flatten)]
     descriptor: Descriptor,
     #[serde(default)]
@@ -169,7 +169,7 @@ impl ArchiveImages {
     }
 
     fn index(&mut self, bytes: &[u8], at: &str) -> io::Result<()> {
-        match serde_json::from_slice::<Index>(bytes) {
+        match serde_json::from_slice::<ArchiveIndex>(bytes) {
             Ok(index) => self.add(index, at),
             Err(error) => self.leave(format!("{at}: its index.json cannot be read: {error}")),
         }
@@ -208,9 +208,9 @@ impl ArchiveImages {
         Ok(())
     }
 
-    fn add(&mut self, index: Index, at: &str) {
+    fn add(&mut self, index: ArchiveIndex, at: &str) {
         let mut nameless = 0;
-        for Child {
+        for ArchiveIndexEntry {
             descriptor,
             annotations,
         } in index.manifests

@@ -2,7 +2,7 @@
 //! upstream.
 
 use super::file_names::{digest_of_name, is_unpacked_layer};
-use super::members::Member;
+use super::members::ArchiveMember;
 use super::source_archive::SourceArchive;
 use crate::{LocalStore, WriteError, for_each_chunk};
 use landfall_model::report::Progress;
@@ -156,7 +156,7 @@ impl From<io::Error> for MemberError {
 
 /// Writes one member. What is there in part already, of an earlier run, is passed over.
 fn bring(
-    member: &mut Member<'_>,
+    member: &mut ArchiveMember<'_>,
     blob: &Descriptor,
     into: &dyn LocalStore,
     progress: &dyn Progress,

@@ -17,7 +17,7 @@ const HEADER_BYTES: u64 = 64 << 10;
 const DEPTH: usize = 6;
 
 /// A regular file.
-pub(super) struct Member<'a> {
+pub(super) struct ArchiveMember<'a> {
     /// Its path, with `/` between components.
     pub(super) path: String,
     /// Its size in bytes.
@@ -32,7 +32,7 @@ pub(super) struct Member<'a> {
 /// When it cannot be read to its end, and where `each` fails.
 pub(super) fn in_tar<R: Read>(
     entries: tar::Entries<'_, R>,
-    each: &mut dyn FnMut(&mut Member<'_>) -> io::Result<()>,
+    each: &mut dyn FnMut(&mut ArchiveMember<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     for entry in entries.raw(true) {
         let mut entry = entry?;
@@ -46,7 +46,7 @@ pub(super) fn in_tar<R: Read>(
         }
         let path = String::from_utf8_lossy(&entry.header().path_bytes()).into_owned();
         let size = entry.header().entry_size()?;
-        each(&mut Member {
+        each(&mut ArchiveMember {
             path: path.trim_start_matches("./").to_owned(),
             size,
             reader: &mut entry,
@@ -80,7 +80,7 @@ fn refuse_size(header: &mut impl Read) -> io::Result<()> {
 /// As [`in_tar`].
 pub(super) fn in_folder(
     folder: &Path,
-    each: &mut dyn FnMut(&mut Member<'_>) -> io::Result<()>,
+    each: &mut dyn FnMut(&mut ArchiveMember<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     walk(folder, "", DEPTH, each)
 }
@@ -89,7 +89,7 @@ fn walk(
     folder: &Path,
     above: &str,
     depth: usize,
-    each: &mut dyn FnMut(&mut Member<'_>) -> io::Result<()>,
+    each: &mut dyn FnMut(&mut ArchiveMember<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -108,10 +108,10 @@ fn walk(
             walk(&at, &format!("{path}/"), depth - 1, each)?;
         } else if kind.is_file() {
             let size = std::fs::metadata(&at)?.len();
-            each(&mut Member {
+            each(&mut ArchiveMember {
                 path,
                 size,
-                reader: &mut Unopened { at, file: None },
+                reader: &mut LazyFile { at, file: None },
             })?;
         }
     }
@@ -119,12 +119,12 @@ fn walk(
 }
 
 /// A file that is opened when somebody reads it.
-struct Unopened {
+struct LazyFile {
     at: PathBuf,
     file: Option<File>,
 }
 
-impl Read for Unopened {
+impl Read for LazyFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.file {
             Some(file) => file.read(buffer),

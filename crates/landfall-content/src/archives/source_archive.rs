@@ -1,7 +1,7 @@
 //! What stands at a path: a folder, or a tar in one of the forms that tools write.
 
 use super::error::SourceArchiveError;
-use super::members::{Member, in_folder, in_tar};
+use super::members::{ArchiveMember, in_folder, in_tar};
 use flate2::read::MultiGzDecoder;
 use landfall_model::document::open_input;
 use std::io::{self, BufReader, Read, Seek};
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub struct SourceArchive {
     path: PathBuf,
-    form: Form,
+    form: ArchiveFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ArchiveFormat {
     Folder,
     Tar,
     Gzip,
@@ -36,7 +36,7 @@ impl SourceArchive {
             source,
         };
         let form = match std::fs::metadata(path).map_err(failed)?.is_dir() {
-            true => Some(Form::Folder),
+            true => Some(ArchiveFormat::Folder),
             false => {
                 let mut first = Vec::new();
                 open_input(path)
@@ -65,18 +65,18 @@ impl SourceArchive {
     /// When it cannot be read to its end, and where `each` fails.
     pub(super) fn members(
         &self,
-        each: &mut dyn FnMut(&mut Member<'_>) -> io::Result<()>,
+        each: &mut dyn FnMut(&mut ArchiveMember<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        if self.form == Form::Folder {
+        if self.form == ArchiveFormat::Folder {
             return in_folder(&self.path, each);
         }
         let mut file = open_input(&self.path)?;
         match self.form {
-            Form::Gzip => in_tar(
+            ArchiveFormat::Gzip => in_tar(
                 tar::Archive::new(MultiGzDecoder::new(BufReader::new(file))).entries()?,
                 each,
             ),
-            Form::Zstd => in_tar(
+            ArchiveFormat::Zstd => in_tar(
                 tar::Archive::new(zstd::Decoder::new(file)?).entries()?,
                 each,
             ),
@@ -89,20 +89,20 @@ impl SourceArchive {
     }
 }
 
-fn form_of(first: &[u8]) -> Option<Form> {
+fn form_of(first: &[u8]) -> Option<ArchiveFormat> {
     let is_skippable = |number: u32| number & 0xffff_fff0 == 0x184d_2a50;
     match first {
-        [0x1f, 0x8b, ..] => Some(Form::Gzip),
+        [0x1f, 0x8b, ..] => Some(ArchiveFormat::Gzip),
         [a, b, c, d, ..]
             if u32::from_le_bytes([*a, *b, *c, *d]) == zstd::zstd_safe::MAGICNUMBER
                 || is_skippable(u32::from_le_bytes([*a, *b, *c, *d])) =>
         {
-            Some(Form::Zstd)
+            Some(ArchiveFormat::Zstd)
         }
         _ => first
             .get(MAGIC_AT..)?
             .starts_with(b"ustar")
-            .then_some(Form::Tar),
+            .then_some(ArchiveFormat::Tar),
     }
 }
 
@@ -114,10 +114,16 @@ mod tests {
     fn an_archive_is_told_by_its_first_bytes() {
         let mut tar = vec![0; 512];
         tar[MAGIC_AT..MAGIC_AT + 5].copy_from_slice(b"ustar");
-        assert_eq!(form_of(&tar), Some(Form::Tar));
-        assert_eq!(form_of(&[0x1f, 0x8b, 8]), Some(Form::Gzip));
-        assert_eq!(form_of(&[0x28, 0xb5, 0x2f, 0xfd]), Some(Form::Zstd));
-        assert_eq!(form_of(&[0x5e, 0x2a, 0x4d, 0x18]), Some(Form::Zstd));
+        assert_eq!(form_of(&tar), Some(ArchiveFormat::Tar));
+        assert_eq!(form_of(&[0x1f, 0x8b, 8]), Some(ArchiveFormat::Gzip));
+        assert_eq!(
+            form_of(&[0x28, 0xb5, 0x2f, 0xfd]),
+            Some(ArchiveFormat::Zstd)
+        );
+        assert_eq!(
+            form_of(&[0x5e, 0x2a, 0x4d, 0x18]),
+            Some(ArchiveFormat::Zstd)
+        );
         for other in [&b"\xfd7zXZ\0"[..], b"BZh9", b"PK\x03\x04", b"", b"{}"] {
             assert_eq!(form_of(other), None);
         }
@@ -139,7 +145,10 @@ mod tests {
                 .to_string()
                 .contains("cannot read")
         );
-        assert_eq!(SourceArchive::open(dir.path()).unwrap().form, Form::Folder);
+        assert_eq!(
+            SourceArchive::open(dir.path()).unwrap().form,
+            ArchiveFormat::Folder
+        );
         let pipe = dir.path().join("pipe");
         let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What a profile sets, by its keys.
-pub(super) type Profile = BTreeMap<String, String>;
+pub(super) type AwsProfile = BTreeMap<String, String>;
 
 /// The profile that the environment names, or `default`, by both files. Empty where there is none.
 ///
 /// # Errors
 /// A named profile that neither file has, and one whose account only a program can give.
-pub(super) fn profile(environment: impl Fn(&str) -> Option<String>) -> Result<Profile, String> {
+pub(super) fn profile(environment: impl Fn(&str) -> Option<String>) -> Result<AwsProfile, String> {
     let home = environment("HOME").map(PathBuf::from);
     let file = |variable: &str, name: &str| {
         environment(variable)
@@ -54,9 +54,9 @@ pub(super) fn profile(environment: impl Fn(&str) -> Option<String>) -> Result<Pr
 }
 
 /// The keys of a section of such a file; `None` where there is no such file or section.
-fn section_of(path: &Path, wanted: &str) -> Option<Profile> {
+fn section_of(path: &Path, wanted: &str) -> Option<AwsProfile> {
     let text = std::fs::read_to_string(path).ok()?;
-    let mut found: Option<Profile> = None;
+    let mut found: Option<AwsProfile> = None;
     let mut is_in = false;
     for line in text
         .lines()

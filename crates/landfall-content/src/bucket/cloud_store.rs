@@ -1,9 +1,9 @@
 //! Opens an object store by its location, with the account that its cloud's own tools would find.
 
 use super::aws_profile::profile;
-use super::http_client::Service;
+use super::http_client::TransportClient;
 use super::location::{BucketLocation, BucketProtocol};
-use super::protocol_fixes::Layer;
+use super::protocol_fixes::ProtocolFixes;
 use landfall_http::{ErrorKind, HttpError, Transport};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What landfall asks of an object store.
-pub(super) trait Cloud: ObjectStore + MultipartStore {
+pub(super) trait CloudStore: ObjectStore + MultipartStore {
     /// Who signs URLs, where the store can.
     fn signer(&self) -> Option<&dyn Signer>;
 }
 
 macro_rules! signs {
     ($($store:ty),*) => {
-        $(impl Cloud for $store {
+        $(impl CloudStore for $store {
             fn signer(&self) -> Option<&dyn Signer> {
                 Some(self)
             }
@@ -36,7 +36,7 @@ signs!(
 );
 
 #[cfg(any(test, feature = "testkit"))]
-impl Cloud for object_store::memory::InMemory {
+impl CloudStore for object_store::memory::InMemory {
     fn signer(&self) -> Option<&dyn Signer> {
         None
     }
@@ -49,9 +49,9 @@ impl Cloud for object_store::memory::InMemory {
 pub(super) fn open(
     location: &BucketLocation,
     transport: &Transport,
-) -> Result<Arc<dyn Cloud>, HttpError> {
+) -> Result<Arc<dyn CloudStore>, HttpError> {
     let wrong = |words: String| HttpError::new(ErrorKind::Local, words).about(location.to_string());
-    let service = Layer(Service(transport.clone()));
+    let service = ProtocolFixes(TransportClient(transport.clone()));
     // the transport tries again; what it gives up is final
     let retry = RetryConfig {
         max_retries: 0,
@@ -76,7 +76,7 @@ pub(super) fn open(
                 .with_http_connector(service);
             builder
                 .build()
-                .map(|store| Arc::new(store) as Arc<dyn Cloud>)
+                .map(|store| Arc::new(store) as Arc<dyn CloudStore>)
         }
         BucketProtocol::Google => {
             let builder = GoogleCloudStorageBuilder::from_env()
@@ -85,7 +85,7 @@ pub(super) fn open(
             builder
                 .with_http_connector(service)
                 .build()
-                .map(|store| Arc::new(store) as Arc<dyn Cloud>)
+                .map(|store| Arc::new(store) as Arc<dyn CloudStore>)
         }
         BucketProtocol::Azure => {
             let builder = MicrosoftAzureBuilder::from_env()
@@ -94,7 +94,7 @@ pub(super) fn open(
             builder
                 .with_http_connector(service)
                 .build()
-                .map(|store| Arc::new(store) as Arc<dyn Cloud>)
+                .map(|store| Arc::new(store) as Arc<dyn CloudStore>)
         }
     };
     opened.map_err(|error| wrong(error.to_string()))

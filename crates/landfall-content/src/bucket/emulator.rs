@@ -7,7 +7,7 @@
 )]
 
 use super::objects::Bucket;
-use super::protocol_fixes::Layer;
+use super::protocol_fixes::ProtocolFixes;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, Response, StatusCode};
@@ -26,7 +26,7 @@ use std::time::{Duration, SystemTime};
 
 /// A moment of a request.
 #[derive(Debug, Clone)]
-pub struct Moment {
+pub struct RequestMoment {
     /// Who sent it.
     pub actor: usize,
     /// Method, and key with its query.
@@ -35,15 +35,15 @@ pub struct Moment {
 
 /// What a request waits for. Where it says no, the process of the actor is killed: the request has
 /// no answer, and there is no other one.
-pub type Hook = Arc<dyn Fn(Moment) -> BoxFuture<'static, bool> + Send + Sync>;
+pub type RequestHook = Arc<dyn Fn(RequestMoment) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// The object store. A clone is the same one.
 #[derive(Clone, Default)]
-pub struct Emulator(Arc<Mutex<Stored>>);
+pub struct Emulator(Arc<Mutex<EmulatorState>>);
 
 #[derive(Clone, Default)]
-struct Stored {
-    objects: BTreeMap<String, One>,
+struct EmulatorState {
+    objects: BTreeMap<String, StoredObject>,
     /// The parts of uploads under way, with their etags.
     uploads: BTreeMap<String, BTreeMap<usize, (String, Bytes)>>,
     count: u64,
@@ -52,7 +52,7 @@ struct Stored {
 }
 
 #[derive(Clone)]
-struct One {
+struct StoredObject {
     bytes: Bytes,
     etag: String,
     generation: u64,
@@ -60,7 +60,7 @@ struct One {
 }
 
 impl Emulator {
-    fn stored(&self) -> MutexGuard<'_, Stored> {
+    fn stored(&self) -> MutexGuard<'_, EmulatorState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -125,7 +125,7 @@ impl Emulator {
     }
 
     /// The folder `at` as S3, for an actor whose requests pass `hook`.
-    pub fn bucket(&self, actor: usize, hook: Hook) -> Bucket {
+    pub fn bucket(&self, actor: usize, hook: RequestHook) -> Bucket {
         let builder = AmazonS3Builder::new()
             .with_bucket_name("b")
             .with_region("r")
@@ -135,14 +135,14 @@ impl Emulator {
             .with_allow_http(true)
             .with_retry(once());
         let store = builder
-            .with_http_connector(Layer(self.door(actor, hook)))
+            .with_http_connector(ProtocolFixes(self.door(actor, hook)))
             .build()
             .unwrap();
         Bucket::over(Arc::new(store), &"s3://b/at".parse().unwrap())
     }
 
     /// The same as Google Cloud Storage.
-    pub fn google_bucket(&self, actor: usize, hook: Hook) -> Bucket {
+    pub fn google_bucket(&self, actor: usize, hook: RequestHook) -> Bucket {
         let key = serde_json::json!({
             "client_email": "a@b.test", "private_key": "none", "private_key_id": "none",
             "disable_oauth": true, "gcs_base_url": "http://s3.test",
@@ -153,14 +153,14 @@ impl Emulator {
         let builder = builder.with_service_account_key(key.to_string());
         let builder = builder.with_client_options(ClientOptions::new().with_allow_http(true));
         let store = builder
-            .with_http_connector(Layer(self.door(actor, hook)))
+            .with_http_connector(ProtocolFixes(self.door(actor, hook)))
             .build()
             .unwrap();
         Bucket::over(Arc::new(store), &"gs://b/at".parse().unwrap())
     }
 
-    fn door(&self, actor: usize, hook: Hook) -> Door {
-        Door {
+    fn door(&self, actor: usize, hook: RequestHook) -> EmulatorClient {
+        EmulatorClient {
             emulator: self.clone(),
             actor,
             hook,
@@ -176,25 +176,25 @@ fn once() -> RetryConfig {
 }
 
 #[derive(Clone)]
-struct Door {
+struct EmulatorClient {
     emulator: Emulator,
     actor: usize,
-    hook: Hook,
+    hook: RequestHook,
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for EmulatorClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Door({})", self.actor)
+        write!(f, "EmulatorClient({})", self.actor)
     }
 }
 
-impl HttpConnector for Door {
+impl HttpConnector for EmulatorClient {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         Ok(HttpClient::new(self.clone()))
     }
 }
 
-impl HttpService for Door {
+impl HttpService for EmulatorClient {
     fn call<'a, 'b>(
         &'a self,
         request: HttpRequest,
@@ -212,7 +212,7 @@ impl HttpService for Door {
                 head.uri.to_string().replace("http://s3.test/b", "")
             );
             let pass = async || {
-                let moment = Moment {
+                let moment = RequestMoment {
                     actor: self.actor,
                     request: shown.clone(),
                 };
@@ -228,15 +228,15 @@ impl HttpService for Door {
     }
 }
 
-type Answer = Response<Bytes>;
+type EmulatorResponse = Response<Bytes>;
 
-fn answer(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+fn answer(status: StatusCode, body: impl Into<Bytes>) -> EmulatorResponse {
     let mut answer = Response::new(body.into());
     *answer.status_mut() = status;
     answer
 }
 
-fn refusal(status: StatusCode, code: &str) -> Answer {
+fn refusal(status: StatusCode, code: &str) -> EmulatorResponse {
     answer(
         status,
         format!("<Error><Code>{code}</Code><Message>no</Message></Error>"),
@@ -257,14 +257,14 @@ fn texts<'a>(xml: &'a str, name: &str) -> Vec<String> {
         .collect()
 }
 
-impl Stored {
+impl EmulatorState {
     fn put(&mut self, key: &str, bytes: Bytes, kind: &str) -> String {
         self.count += 1;
         let etag = format!(
             "\"{kind}-{}\"",
             landfall_model::Digest::sha256(&bytes).hex()
         );
-        let one = One {
+        let one = StoredObject {
             bytes,
             etag: etag.clone(),
             generation: self.count,
@@ -274,7 +274,7 @@ impl Stored {
         etag
     }
 
-    fn answer(&mut self, head: &http::request::Parts, body: &Bytes) -> Answer {
+    fn answer(&mut self, head: &http::request::Parts, body: &Bytes) -> EmulatorResponse {
         let path = percent_encoding::percent_decode_str(head.uri.path())
             .decode_utf8()
             .unwrap();
@@ -350,7 +350,7 @@ impl Stored {
         }
     }
 
-    fn read(&self, key: &str, method: &Method, headers: &HeaderMap) -> Answer {
+    fn read(&self, key: &str, method: &Method, headers: &HeaderMap) -> EmulatorResponse {
         let Some(one) = self.objects.get(key) else {
             return refusal(StatusCode::NOT_FOUND, "NoSuchKey");
         };
@@ -390,7 +390,7 @@ impl Stored {
         answer
     }
 
-    fn list(&self, prefix: &str) -> Answer {
+    fn list(&self, prefix: &str) -> EmulatorResponse {
         let entries = self.objects.iter().filter(|(key, _)| key.starts_with(prefix)).map(|(key, one)| {
             let modified = jiff::Timestamp::try_from(one.modified).unwrap();
             let (key, etag) = (quick_xml::escape::escape(key), quick_xml::escape::escape(&one.etag));
@@ -407,7 +407,7 @@ impl Stored {
         )
     }
 
-    fn complete(&mut self, key: &str, id: &str, etags: &[String]) -> Answer {
+    fn complete(&mut self, key: &str, id: &str, etags: &[String]) -> EmulatorResponse {
         let Some(parts) = self.uploads.get(id) else {
             return refusal(StatusCode::NOT_FOUND, "NoSuchUpload");
         };
@@ -428,14 +428,14 @@ impl Stored {
     }
 }
 
-fn with_etag(status: StatusCode, etag: &str) -> Answer {
+fn with_etag(status: StatusCode, etag: &str) -> EmulatorResponse {
     let mut answer = answer(status, "");
     answer.headers_mut().insert("etag", etag.parse().unwrap());
     answer
 }
 
 /// Whether the conditions of a request hold.
-fn is_met(headers: &HeaderMap, standing: Option<&One>) -> bool {
+fn is_met(headers: &HeaderMap, standing: Option<&StoredObject>) -> bool {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let generation =
         header("x-goog-if-generation-match").map(|wanted| wanted.parse::<u64>().unwrap());

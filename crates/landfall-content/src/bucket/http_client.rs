@@ -19,26 +19,26 @@ use url::Url;
 
 /// The transport as `object_store` wants it.
 #[derive(Clone)]
-pub(super) struct Service(pub Transport);
+pub(super) struct TransportClient(pub Transport);
 
 /// Marks a request whose answer is read as slowly as its reader likes, who may ask for something
 /// else meanwhile: it takes no slot of the host that short requests need.
 #[derive(Clone)]
-pub(super) struct Slow;
+pub(super) struct SlowReader;
 
-impl fmt::Debug for Service {
+impl fmt::Debug for TransportClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Service")
     }
 }
 
-impl HttpConnector for Service {
+impl HttpConnector for TransportClient {
     fn connect(&self, _: &object_store::ClientOptions) -> object_store::Result<HttpClient> {
         Ok(HttpClient::new(self.clone()))
     }
 }
 
-impl HttpService for Service {
+impl HttpService for TransportClient {
     fn call<'a, 'b>(
         &'a self,
         request: HttpRequest,
@@ -62,7 +62,7 @@ impl HttpService for Service {
                 RequestBody::Bytes(bytes)
             };
             // the signature is for this host alone
-            let is_slow = head.extensions.get::<Slow>().is_some();
+            let is_slow = head.extensions.get::<SlowReader>().is_some();
             let class = if is_slow {
                 SlotClass::UploadSource
             } else {
@@ -81,7 +81,7 @@ impl HttpService for Service {
                 headers.clone_from(&response.headers);
             }
             let body =
-                HttpResponseBody::new(Received(Mutex::new(response.stream().fuse().boxed())));
+                HttpResponseBody::new(ReceivedBody(Mutex::new(response.stream().fuse().boxed())));
             answer
                 .body(body)
                 .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))
@@ -95,9 +95,9 @@ fn failed(error: landfall_http::HttpError) -> HttpError {
 }
 
 /// The body of an answer, which may be shared between threads.
-struct Received(Mutex<ByteStream>);
+struct ReceivedBody(Mutex<ByteStream>);
 
-impl Body for Received {
+impl Body for ReceivedBody {
     type Data = Bytes;
     type Error = HttpError;
 

@@ -21,7 +21,7 @@ const AT_ONCE: usize = 2;
 
 /// Writes an object. What is written is sent part by part.
 pub struct ObjectWriter {
-    upload: Arc<Upload>,
+    upload: Arc<ObjectUpload>,
     part: Vec<u8>,
     part_size: usize,
     size: u64,
@@ -31,7 +31,7 @@ pub struct ObjectWriter {
 }
 
 /// An upload under way.
-struct Upload {
+struct ObjectUpload {
     bucket: Bucket,
     key: String,
     id: String,
@@ -42,7 +42,7 @@ struct Upload {
 
 /// Gives an upload up when it is dropped before the object is finished. Whoever may be interrupted
 /// while another thread writes holds it.
-pub struct UploadGuard(Arc<Upload>, AbortHandle);
+pub struct UploadGuard(Arc<ObjectUpload>, AbortHandle);
 
 impl ObjectWriter {
     /// Begins an object with this key, which is expected to have at most `expected` bytes.
@@ -59,7 +59,7 @@ impl ObjectWriter {
         let (upload, sending) = block_on(async move {
             let before = bucket.look(&key).await?;
             let id = bucket.begin_parts(&key).await?;
-            let upload = Arc::new(Upload {
+            let upload = Arc::new(ObjectUpload {
                 bucket,
                 key,
                 id,
@@ -155,7 +155,7 @@ impl Drop for UploadGuard {
 
 /// Sends the parts as they are filled. Returns their identifiers, in order.
 async fn send(
-    upload: Arc<Upload>,
+    upload: Arc<ObjectUpload>,
     filled: mpsc::Receiver<Bytes>,
 ) -> Result<Vec<String>, HttpError> {
     let filled = futures_util::stream::unfold(filled, async |mut filled| {

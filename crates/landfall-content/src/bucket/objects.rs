@@ -1,8 +1,8 @@
 //! The objects of a folder: look, read, write, list, delete; uploads in parts.
 
-use super::cloud_store::{Cloud, open};
+use super::cloud_store::{CloudStore, open};
 use super::error::failed;
-use super::http_client::Slow;
+use super::http_client::SlowReader;
 use super::location::{BucketLocation, BucketProtocol};
 use super::protocol_fixes::if_generation;
 use bytes::Bytes;
@@ -31,10 +31,10 @@ fn is_about(one: SystemTime, other: SystemTime) -> bool {
 
 /// A folder of an object store. Keys are relative to it. Cheap to clone.
 #[derive(Clone)]
-pub struct Bucket(Arc<Inner>);
+pub struct Bucket(Arc<BucketInner>);
 
-struct Inner {
-    cloud: Arc<dyn Cloud>,
+struct BucketInner {
+    cloud: Arc<dyn CloudStore>,
     location: BucketLocation,
     /// The store knows no conditions: whoever writes last wins.
     is_unconditional: AtomicBool,
@@ -113,8 +113,8 @@ impl Bucket {
         Ok(Bucket::over(open(location, transport)?, location))
     }
 
-    pub(super) fn over(cloud: Arc<dyn Cloud>, location: &BucketLocation) -> Bucket {
-        Bucket(Arc::new(Inner {
+    pub(super) fn over(cloud: Arc<dyn CloudStore>, location: &BucketLocation) -> Bucket {
+        Bucket(Arc::new(BucketInner {
             cloud,
             location: location.clone(),
             is_unconditional: AtomicBool::new(false),
@@ -146,7 +146,7 @@ impl Bucket {
         .to_string()
     }
 
-    pub(super) fn cloud(&self) -> &dyn Cloud {
+    pub(super) fn cloud(&self) -> &dyn CloudStore {
         &*self.0.cloud
     }
 
@@ -323,7 +323,7 @@ impl Bucket {
     ) -> Result<ByteStream, HttpError> {
         let key = &object.key;
         let mut extensions = http::Extensions::new();
-        extensions.insert(Slow);
+        extensions.insert(SlowReader);
         let range = Some(GetRange::Bounded(range));
         let options = GetOptions {
             if_match: object.etag.clone(),

@@ -31,18 +31,18 @@ pub(super) async fn if_generation<T>(
 
 /// Between `object_store` and what sends its requests.
 #[derive(Debug)]
-pub(super) struct Layer<C>(pub C);
+pub(super) struct ProtocolFixes<C>(pub C);
 
-impl<C: HttpConnector> HttpConnector for Layer<C> {
+impl<C: HttpConnector> HttpConnector for ProtocolFixes<C> {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(Layered(self.0.connect(options)?)))
+        Ok(HttpClient::new(FixedService(self.0.connect(options)?)))
     }
 }
 
 #[derive(Debug)]
-struct Layered(HttpClient);
+struct FixedService(HttpClient);
 
-impl HttpService for Layered {
+impl HttpService for FixedService {
     fn call<'a, 'b>(
         &'a self,
         mut request: HttpRequest,

@@ -1,7 +1,7 @@
 //! How one account stands with one registry: whether it was ever taken, whether a request has to go
 //! alone, and what is refused to it. The requests without an account have a standing too.
 
-use super::scope::Scope;
+use super::scope::TokenScope;
 use landfall_http::HttpError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,29 +9,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The standing of one account.
 #[derive(Default)]
-pub(super) struct Standing {
+pub(super) struct AccountState {
     /// A request was taken, and none was refused since: requests need not go alone.
     proven: AtomicBool,
     /// Held until then, so that one worker alone gets the challenge and presents the account.
     first: Arc<tokio::sync::Mutex<()>>,
-    state: Mutex<State>,
+    state: Mutex<AccountFacts>,
 }
 
 #[derive(Default)]
-struct State {
+struct AccountFacts {
     /// It was presented and taken.
     taken: bool,
     /// It is presented to nobody any more, so that it does not get locked.
     refused: Option<HttpError>,
     /// The scopes for which it gets no token.
-    scopes: HashMap<Scope, HttpError>,
+    scopes: HashMap<TokenScope, HttpError>,
 }
 
 /// The turn to go alone.
-pub(super) type Turn = tokio::sync::OwnedMutexGuard<()>;
+pub(super) type SoloTurn = tokio::sync::OwnedMutexGuard<()>;
 
-impl Standing {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl AccountState {
+    fn state(&self) -> MutexGuard<'_, AccountFacts> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -41,7 +41,7 @@ impl Standing {
     }
 
     /// Waits until requests need not go alone, or gives the caller the turn to.
-    pub(super) async fn turn(&self) -> Option<Turn> {
+    pub(super) async fn turn(&self) -> Option<SoloTurn> {
         if self.is_proven() {
             return None;
         }
@@ -78,7 +78,7 @@ impl Standing {
     }
 
     /// Refuses it for this scope alone.
-    pub(super) fn refuse_scope(&self, scope: &Scope, error: HttpError) {
+    pub(super) fn refuse_scope(&self, scope: &TokenScope, error: HttpError) {
         self.state().scopes.insert(scope.clone(), error);
     }
 
@@ -86,7 +86,7 @@ impl Standing {
     ///
     /// # Errors
     /// Its refusal.
-    pub(super) fn check(&self, scope: &Scope) -> Result<(), HttpError> {
+    pub(super) fn check(&self, scope: &TokenScope) -> Result<(), HttpError> {
         let state = self.state();
         state
             .refused

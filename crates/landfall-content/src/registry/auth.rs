@@ -1,13 +1,13 @@
 //! The sign-in to one registry: answers its challenges by Basic or Bearer, with the account for
 //! each scope. What is refused to an account stands in its [`Standing`].
 
-use super::account_state::{Standing, Turn};
+use super::account_state::{AccountState, SoloTurn};
 use super::challenge::Challenge;
-use super::credential::{Credential, CredentialLookup, Secret};
+use super::credential::{Credential, CredentialLookup, RegistrySecret};
 use super::keychain::Keychain;
-use super::redirect_tokens::ForeignTokens;
-use super::scope::Scope;
-use super::token::{Authorization, Token, realm_url};
+use super::redirect_tokens::RedirectTokens;
+use super::scope::TokenScope;
+use super::token::{Authorization, BearerToken, realm_url};
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose, Transport};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{Method, StatusCode};
@@ -23,22 +23,22 @@ pub(super) struct Auth {
     keychain: Arc<Keychain>,
     /// Credentials may be sent: the scheme was not found by probing.
     pub(super) trusted: bool,
-    scheme: Mutex<Scheme>,
-    standings: Mutex<HashMap<Option<Credential>, Arc<Standing>>>,
-    pub(super) tokens: Mutex<HashMap<Scope, Arc<tokio::sync::Mutex<Option<Token>>>>>,
-    pub(super) foreign: ForeignTokens,
+    scheme: Mutex<AuthScheme>,
+    standings: Mutex<HashMap<Option<Credential>, Arc<AccountState>>>,
+    pub(super) tokens: Mutex<HashMap<TokenScope, Arc<tokio::sync::Mutex<Option<BearerToken>>>>>,
+    pub(super) foreign: RedirectTokens,
 }
 
 /// Who signs a request, and how they stand here.
-pub(super) struct Signer {
+pub(super) struct RequestAccount {
     /// The account; `None` while the registry has asked for none, and where there is none.
     pub(super) account: Option<Credential>,
-    pub(super) standing: Arc<Standing>,
+    pub(super) standing: Arc<AccountState>,
 }
 
 /// How the registry wants requests signed.
 #[derive(Clone)]
-enum Scheme {
+enum AuthScheme {
     /// No challenge so far.
     None,
     Basic,
@@ -62,31 +62,31 @@ impl Auth {
             transport,
             keychain,
             trusted,
-            scheme: Mutex::new(Scheme::None),
+            scheme: Mutex::new(AuthScheme::None),
             standings: Mutex::default(),
             tokens: Mutex::default(),
-            foreign: ForeignTokens::default(),
+            foreign: RedirectTokens::default(),
         }
     }
 
-    fn scheme(&self) -> Scheme {
+    fn scheme(&self) -> AuthScheme {
         self.scheme
             .lock()
-            .map_or(Scheme::None, |scheme| scheme.clone())
+            .map_or(AuthScheme::None, |scheme| scheme.clone())
     }
 
     /// Whether the registry has sent no challenge so far.
     pub(super) fn is_anonymous(&self) -> bool {
-        matches!(self.scheme(), Scheme::None)
+        matches!(self.scheme(), AuthScheme::None)
     }
 
-    fn learn(&self, scheme: Scheme) {
+    fn learn(&self, scheme: AuthScheme) {
         if let Ok(mut slot) = self.scheme.lock() {
             *slot = scheme;
         }
     }
 
-    fn standing(&self, account: Option<&Credential>) -> Arc<Standing> {
+    fn standing(&self, account: Option<&Credential>) -> Arc<AccountState> {
         let mut standings = self
             .standings
             .lock()
@@ -95,13 +95,15 @@ impl Auth {
     }
 
     /// Who signs requests of this scope.
-    async fn signer(&self, scope: &Scope) -> Signer {
+    async fn signer(&self, scope: &TokenScope) -> RequestAccount {
         let account = match self.scheme() {
-            Scheme::None => None,
+            AuthScheme::None => None,
             // why there is none is told where one is needed
-            Scheme::Basic | Scheme::Bearer { .. } => self.account(scope).await.unwrap_or_default(),
+            AuthScheme::Basic | AuthScheme::Bearer { .. } => {
+                self.account(scope).await.unwrap_or_default()
+            }
         };
-        Signer {
+        RequestAccount {
             standing: self.standing(account.as_ref()),
             account,
         }
@@ -109,7 +111,7 @@ impl Auth {
 
     /// Who signs the next request of this scope, once it may be sent: with others, or alone in its
     /// turn.
-    pub(super) async fn enter(&self, scope: &Scope) -> (Signer, Option<Turn>) {
+    pub(super) async fn enter(&self, scope: &TokenScope) -> (RequestAccount, Option<SoloTurn>) {
         loop {
             let signer = self.signer(scope).await;
             let turn = signer.standing.turn().await;
@@ -121,7 +123,7 @@ impl Auth {
     }
 
     /// Whether it is this signer who signs requests of the scope now.
-    pub(super) async fn is_signed_by(&self, scope: &Scope, signer: &Signer) -> bool {
+    pub(super) async fn is_signed_by(&self, scope: &TokenScope, signer: &RequestAccount) -> bool {
         self.signer(scope).await.account == signer.account
     }
 
@@ -132,20 +134,20 @@ impl Auth {
     /// Where the account is refused, or no token is given.
     pub(super) async fn authorization(
         &self,
-        scope: &Scope,
-        signer: &Signer,
+        scope: &TokenScope,
+        signer: &RequestAccount,
     ) -> Result<Option<Authorization>, HttpError> {
         signer.standing.check(scope)?;
         match self.scheme() {
-            Scheme::None => Ok(None),
-            Scheme::Basic => {
+            AuthScheme::None => Ok(None),
+            AuthScheme::Basic => {
                 let header = signer
                     .account
                     .as_ref()
                     .and_then(|account| account.secret.basic_header());
                 Ok(header.map(Authorization::new))
             }
-            Scheme::Bearer { realm, service } => Ok(Some(
+            AuthScheme::Bearer { realm, service } => Ok(Some(
                 self.token(scope, &realm, service.as_deref(), signer)
                     .await?,
             )),
@@ -161,8 +163,8 @@ impl Auth {
         &self,
         headers: &HeaderMap,
         url: &Url,
-        scope: &Scope,
-        signer: &Signer,
+        scope: &TokenScope,
+        signer: &RequestAccount,
         sent: Option<&str>,
     ) -> Result<(), HttpError> {
         match Challenge::read(headers) {
@@ -176,7 +178,7 @@ impl Auth {
                     }
                     signer.standing.doubt();
                 }
-                self.learn(Scheme::Basic);
+                self.learn(AuthScheme::Basic);
                 Ok(())
             }
             Ok(Challenge::Bearer { realm, service, .. }) => {
@@ -184,7 +186,7 @@ impl Auth {
                 if sent.is_some() {
                     self.forget(scope, sent).await;
                 }
-                self.learn(Scheme::Bearer { realm, service });
+                self.learn(AuthScheme::Bearer { realm, service });
                 Ok(())
             }
             Err(offered) => {
@@ -202,8 +204,8 @@ impl Auth {
     /// account's where the registry takes it for nothing any more, else that of the scope.
     pub(super) async fn refused_again(
         &self,
-        scope: &Scope,
-        signer: &Signer,
+        scope: &TokenScope,
+        signer: &RequestAccount,
         sent: Option<&str>,
     ) -> HttpError {
         if let Some(account) = &signer.account
@@ -232,7 +234,7 @@ impl Auth {
 
     /// The error for a request that the registry refuses although it was signed, or that could not
     /// be signed.
-    pub(super) async fn denied(&self, scope: &Scope, status: StatusCode) -> HttpError {
+    pub(super) async fn denied(&self, scope: &TokenScope, status: StatusCode) -> HttpError {
         let who = match self.account(scope).await {
             Ok(Some(account)) => format!("{account} may not do this"),
             Ok(None) => "there is no account for it; sign in with docker or podman login, or name credentials in the site".into(),
@@ -250,7 +252,7 @@ impl Auth {
     }
 
     /// A Basic `Authorization` with the account for `scope`, for an API that takes no tokens.
-    pub(super) async fn basic(&self, scope: &Scope) -> Result<Option<String>, HttpError> {
+    pub(super) async fn basic(&self, scope: &TokenScope) -> Result<Option<String>, HttpError> {
         let Ok(Some(account)) = self.account(scope).await else {
             return Ok(None);
         };
@@ -262,7 +264,7 @@ impl Auth {
     ///
     /// # Errors
     /// Why it cannot be had.
-    pub(super) async fn account(&self, scope: &Scope) -> CredentialLookup {
+    pub(super) async fn account(&self, scope: &TokenScope) -> CredentialLookup {
         if !self.trusted {
             return Ok(None);
         }
@@ -270,7 +272,7 @@ impl Auth {
     }
 
     /// The error for a sign-in without an account.
-    pub(super) async fn no_account(&self, scope: &Scope) -> HttpError {
+    pub(super) async fn no_account(&self, scope: &TokenScope) -> HttpError {
         let words = format!(
             "it wants a sign-in for {}, and there is no account for it",
             scope.repository
@@ -292,9 +294,9 @@ impl Auth {
 
     /// The error for a refused account. It is final for all workers, so that no account gets
     /// locked.
-    pub(super) fn refuse(&self, account: &Credential, standing: &Standing) -> HttpError {
+    pub(super) fn refuse(&self, account: &Credential, standing: &AccountState) -> HttpError {
         let hint = match &account.secret {
-            Secret::Basic(user, _) if user == "robot" => {
+            RegistrySecret::Basic(user, _) if user == "robot" => {
                 "; the user name is 'robot' alone: was a $ in it expanded by a shell?"
             }
             _ => "",

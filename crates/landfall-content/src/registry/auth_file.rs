@@ -1,7 +1,7 @@
 //! One auth file of docker or podman (containers/image, `docs/containers-auth.json.5.md`), and the
 //! credential helpers that it names.
 
-use super::credential::{Credential, CredentialError, CredentialLookup, Secret};
+use super::credential::{Credential, CredentialError, CredentialLookup, RegistrySecret};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::canonical_host;
@@ -205,17 +205,17 @@ impl AuthFile {
         }
         #[derive(Deserialize)]
         #[serde(rename_all = "PascalCase")]
-        struct Answer {
+        struct HelperResponse {
             username: String,
             secret: String,
         }
-        let answer: Answer =
+        let answer: HelperResponse =
             serde_json::from_str(&text).map_err(|_| CredentialError::HelperAnswer {
                 program: program.clone(),
             })?;
         let secret = match answer.username.as_str() {
-            "<token>" => Secret::Identity(answer.secret),
-            _ => Secret::Basic(answer.username, answer.secret),
+            "<token>" => RegistrySecret::Identity(answer.secret),
+            _ => RegistrySecret::Basic(answer.username, answer.secret),
         };
         Ok(Some(Credential {
             secret,
@@ -225,16 +225,16 @@ impl AuthFile {
 }
 
 impl AuthEntry {
-    fn secret(&self) -> Result<Option<Secret>, &'static str> {
+    fn secret(&self) -> Result<Option<RegistrySecret>, &'static str> {
         if let Some(token) = self
             .identitytoken
             .as_ref()
             .filter(|token| !token.is_empty())
         {
-            return Ok(Some(Secret::Identity(token.clone())));
+            return Ok(Some(RegistrySecret::Identity(token.clone())));
         }
         if let (Some(user), Some(password)) = (&self.username, &self.password) {
-            return Ok(Some(Secret::Basic(user.clone(), password.clone())));
+            return Ok(Some(RegistrySecret::Basic(user.clone(), password.clone())));
         }
         let Some(auth) = self.auth.as_ref().filter(|auth| !auth.is_empty()) else {
             return Ok(None);
@@ -242,7 +242,7 @@ impl AuthEntry {
         let decoded = STANDARD.decode(auth.trim()).map_err(|_| "not base64")?;
         let decoded = String::from_utf8(decoded).map_err(|_| "not text")?;
         let (user, password) = decoded.split_once(':').ok_or("not user:password")?;
-        Ok(Some(Secret::Basic(
+        Ok(Some(RegistrySecret::Basic(
             user.into(),
             password.trim_end_matches('\0').into(),
         )))

@@ -14,14 +14,14 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Credential {
     /// The secret itself.
-    pub secret: Secret,
+    pub secret: RegistrySecret,
     /// Where it was found, for messages.
     pub source: String,
 }
 
 /// What landfall presents.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub enum Secret {
+pub enum RegistrySecret {
     /// User name and password.
     Basic(String, String),
     /// An OAuth2 refresh token (`identitytoken` of auth files).
@@ -37,21 +37,21 @@ impl fmt::Debug for Credential {
 impl fmt::Display for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.secret {
-            Secret::Basic(user, _) => write!(f, "account '{user}' from {}", self.source),
-            Secret::Identity(_) => write!(f, "identity token from {}", self.source),
+            RegistrySecret::Basic(user, _) => write!(f, "account '{user}' from {}", self.source),
+            RegistrySecret::Identity(_) => write!(f, "identity token from {}", self.source),
         }
     }
 }
 
-impl Secret {
+impl RegistrySecret {
     /// The value of an `Authorization: Basic` header, for user name and password.
     pub fn basic_header(&self) -> Option<String> {
         match self {
-            Secret::Basic(user, password) => Some(format!(
+            RegistrySecret::Basic(user, password) => Some(format!(
                 "Basic {}",
                 STANDARD.encode(format!("{user}:{password}"))
             )),
-            Secret::Identity(_) => None,
+            RegistrySecret::Identity(_) => None,
         }
     }
 }
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn secrets_are_not_shown() {
         let credential = Credential {
-            secret: Secret::Basic("robot".into(), "hush".into()),
+            secret: RegistrySecret::Basic("robot".into(), "hush".into()),
             source: "x".into(),
         };
         assert_eq!(

@@ -1,6 +1,6 @@
 //! Deletion of manifests (distribution-spec, "Deleting Manifests").
 
-use super::scope::Scope;
+use super::scope::TokenScope;
 use super::session::RegistrySession;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose};
 use landfall_model::Digest;
@@ -18,7 +18,7 @@ impl RegistrySession {
     ) -> Result<bool, HttpError> {
         let url = self.url(repository, &format!("manifests/{digest}"))?;
         let request = HttpRequest::new(Method::DELETE, url, RequestPurpose::Registry);
-        let scope = Scope {
+        let scope = TokenScope {
             delete: true,
             ..self.scope(repository, false)
         };

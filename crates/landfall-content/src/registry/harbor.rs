@@ -1,6 +1,6 @@
 //! Harbor's own API (goharbor/harbor, api/v2.0/swagger.yaml): projects and their quotas.
 
-use super::scope::Scope;
+use super::scope::TokenScope;
 use super::session::RegistrySession;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 
 /// What a Harbor project may hold, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quota {
+pub struct ProjectQuota {
     /// The most; `None` where there is no limit.
     pub hard: Option<u64>,
     /// What it holds.
     pub used: u64,
 }
 
-impl Quota {
+impl ProjectQuota {
     /// What there is room for, where there is a limit.
     pub fn free(&self) -> Option<u64> {
         self.hard.map(|hard| hard.saturating_sub(self.used))
@@ -84,7 +84,7 @@ impl RegistrySession {
     }
 
     /// The storage quota of a project, where this account may read it.
-    pub async fn quota(&self, project: &str) -> Option<Quota> {
+    pub async fn quota(&self, project: &str) -> Option<ProjectQuota> {
         #[derive(Deserialize)]
         struct Summary {
             quota: Amounts,
@@ -112,7 +112,7 @@ impl RegistrySession {
             .get("storage")
             .and_then(|used| u64::try_from(*used).ok())
             .unwrap_or(0);
-        Some(Quota { hard, used })
+        Some(ProjectQuota { hard, used })
     }
 
     async fn harbor(
@@ -153,7 +153,7 @@ impl RegistrySession {
         project: &str,
     ) -> Result<HttpResponse, HttpError> {
         if !project.is_empty() {
-            let scope = Scope {
+            let scope = TokenScope {
                 repository: project.into(),
                 push: true,
                 delete: false,

@@ -2,7 +2,7 @@
 //! `DOCKER_AUTH_CONFIG`, and credential helpers.
 
 use super::auth_file::{AuthFile, hub_key, normal_key};
-use super::credential::{Credential, CredentialError, CredentialLookup, Secret};
+use super::credential::{Credential, CredentialError, CredentialLookup, RegistrySecret};
 use super::site_credentials::site_secret;
 use landfall_model::TargetRegistry;
 use landfall_model::config::{PathDestinations, Site, SiteCredentials};
@@ -122,7 +122,7 @@ impl Keychain {
             },
             None => {
                 site_secret(site, from, setting, get).map(|(user, password, source)| Credential {
-                    secret: Secret::Basic(user, password),
+                    secret: RegistrySecret::Basic(user, password),
                     source,
                 })
             }
@@ -183,8 +183,8 @@ mod tests {
 
     async fn user(keychain: &Keychain, host: &str, repository: &str) -> Option<String> {
         match keychain.find(host, repository).await.unwrap()?.secret {
-            Secret::Basic(user, password) => Some(format!("{user}:{password}")),
-            Secret::Identity(token) => Some(token),
+            RegistrySecret::Basic(user, password) => Some(format!("{user}:{password}")),
+            RegistrySecret::Identity(token) => Some(token),
         }
     }
 

@@ -4,7 +4,7 @@
 use super::list_responses::{ReferrersResponse, TagList};
 use super::manifests::FetchedManifest;
 use super::response::api_errors;
-use super::scope::Scope;
+use super::scope::TokenScope;
 use super::session::RegistrySession;
 use bytes::Bytes;
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose};
@@ -21,12 +21,12 @@ use url::Url;
 const PAGE: usize = 1000;
 
 #[derive(Deserialize)]
-struct Page {
+struct TagsPage {
     tags: Option<Vec<String>>,
 }
 
 /// One answer of a list.
-enum Answer {
+enum ListPage {
     /// Its bytes, and where the list goes on.
     Page(Bytes, Option<Url>),
     /// It is no list.
@@ -63,8 +63,8 @@ impl RegistrySession {
         for _ in 0..pages {
             let request = HttpRequest::new(Method::GET, url.clone(), RequestPurpose::Registry);
             let (bytes, next) = match self.page(&request, &scope, left).await {
-                Ok(Answer::Page(bytes, next)) => (bytes, next),
-                Ok(Answer::Other(response)) => {
+                Ok(ListPage::Page(bytes, next)) => (bytes, next),
+                Ok(ListPage::Other(response)) => {
                     response.discard().await;
                     return Ok(TagList::Refused);
                 }
@@ -75,7 +75,7 @@ impl RegistrySession {
                 Err(error) => return Err(error),
             };
             left -= bytes.len();
-            let Ok(page) = serde_json::from_slice::<Page>(&bytes) else {
+            let Ok(page) = serde_json::from_slice::<TagsPage>(&bytes) else {
                 return Ok(TagList::Refused);
             };
             let found = page.tags.unwrap_or_default();
@@ -158,11 +158,11 @@ impl RegistrySession {
                 .await
                 .map_err(|error| error.about(what()))?
             {
-                Answer::Page(bytes, next) => (bytes, next),
-                Answer::Other(response) if page == 0 && is_unknown(response.status) => {
+                ListPage::Page(bytes, next) => (bytes, next),
+                ListPage::Other(response) if page == 0 && is_unknown(response.status) => {
                     return Ok(no_list(*response).await);
                 }
-                Answer::Other(response) => {
+                ListPage::Other(response) => {
                     self.expect(*response, &scope, what, |status| status == StatusCode::OK)
                         .await?
                         .discard()
@@ -189,18 +189,18 @@ impl RegistrySession {
     async fn page(
         &self,
         request: &HttpRequest,
-        scope: &Scope,
+        scope: &TokenScope,
         most: usize,
-    ) -> Result<Answer, HttpError> {
+    ) -> Result<ListPage, HttpError> {
         let mut attempts = self.transport.retry_policy().body_attempts();
         loop {
             let response = self.send(request.clone(), scope).await?;
             if response.status != StatusCode::OK || response.is_page() {
-                return Ok(Answer::Other(Box::new(response)));
+                return Ok(ListPage::Other(Box::new(response)));
             }
             let next = next_page(&request.url, &response);
             match response.bytes(most).await {
-                Ok(bytes) => return Ok(Answer::Page(bytes, next)),
+                Ok(bytes) => return Ok(ListPage::Page(bytes, next)),
                 Err(error) => {
                     attempts
                         .after(BodyFailure::<HttpError>::reading(error))

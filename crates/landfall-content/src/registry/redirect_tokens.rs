@@ -2,8 +2,8 @@
 //! registry.k8s.io does: one for each scope and host, for all workers. They are anonymous, as no
 //! account goes to another host.
 
-use super::scope::Scope;
-use super::token::Token;
+use super::scope::TokenScope;
+use super::token::BearerToken;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
@@ -11,13 +11,13 @@ use url::Origin;
 
 /// The tokens for other hosts.
 #[derive(Default)]
-pub(super) struct ForeignTokens(Mutex<HashMap<Scope, HashMap<Origin, Arc<Slot>>>>);
+pub(super) struct RedirectTokens(Mutex<HashMap<TokenScope, HashMap<Origin, Arc<TokenSlot>>>>);
 
-type Slot = tokio::sync::Mutex<Option<Token>>;
+type TokenSlot = tokio::sync::Mutex<Option<BearerToken>>;
 
-impl ForeignTokens {
+impl RedirectTokens {
     /// Where the token of this scope for a host stands.
-    pub(super) fn slot(&self, scope: &Scope, origin: Origin) -> Arc<Slot> {
+    pub(super) fn slot(&self, scope: &TokenScope, origin: Origin) -> Arc<TokenSlot> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(scope.clone())
             .or_default()
@@ -27,8 +27,8 @@ impl ForeignTokens {
     }
 
     /// What a redirected request of this scope is signed with, by the host that it comes to.
-    pub(super) async fn for_scope(&self, scope: &Scope) -> Vec<(Origin, String)> {
-        let slots: Vec<(Origin, Arc<Slot>)> = {
+    pub(super) async fn for_scope(&self, scope: &TokenScope) -> Vec<(Origin, String)> {
+        let slots: Vec<(Origin, Arc<TokenSlot>)> = {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let slots = all.get(scope).into_iter().flatten();
             slots

@@ -1,7 +1,7 @@
 //! A registry's answers: which are good, and what a refusal means.
 
 use super::error_codes::is_quota_error;
-use super::scope::Scope;
+use super::scope::TokenScope;
 use super::session::{RegistrySession, host_of};
 use landfall_http::{
     DistributionError, ErrorKind, HttpError, HttpResponse, SIGN_IN_HINT, is_html, page_title,
@@ -18,7 +18,7 @@ impl RegistrySession {
     pub(super) async fn expect(
         &self,
         response: HttpResponse,
-        scope: &Scope,
+        scope: &TokenScope,
         what: impl Fn() -> String,
         good: impl FnOnce(StatusCode) -> bool,
     ) -> Result<HttpResponse, HttpError> {
@@ -34,7 +34,7 @@ impl RegistrySession {
     pub(super) async fn answered(
         &self,
         response: HttpResponse,
-        scope: &Scope,
+        scope: &TokenScope,
         what: impl FnOnce() -> String,
         good: impl FnOnce(StatusCode) -> bool,
     ) -> Result<HttpResponse, HttpError> {
@@ -68,7 +68,7 @@ impl RegistrySession {
     pub(super) async fn refusal(
         &self,
         status: StatusCode,
-        scope: &Scope,
+        scope: &TokenScope,
         words: String,
         codes: Vec<DistributionError>,
     ) -> HttpError {
@@ -92,10 +92,10 @@ impl RegistrySession {
 /// The error objects of the distribution API in a body (distribution-spec, "Error Codes").
 pub(super) fn api_errors(body: &[u8]) -> Vec<DistributionError> {
     #[derive(Deserialize)]
-    struct Document {
+    struct ErrorDocument {
         errors: Vec<Value>,
     }
-    let document: Option<Document> = serde_json::from_slice(body).ok();
+    let document: Option<ErrorDocument> = serde_json::from_slice(body).ok();
     let text = |error: &Value, key: &str| {
         error
             .get(key)

@@ -2,7 +2,7 @@
 
 /// What a request wants to do in a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Scope {
+pub(super) struct TokenScope {
     /// The repository; empty for a sign-in that is about none.
     pub(super) repository: String,
     /// Whether it writes.
@@ -13,7 +13,7 @@ pub(super) struct Scope {
     pub(super) from: Option<String>,
 }
 
-impl Scope {
+impl TokenScope {
     /// The scopes of the token that the request needs (distribution token specification).
     pub(super) fn words(&self) -> Vec<String> {
         if self.repository.is_empty() {

@@ -4,7 +4,7 @@ use super::auth::Auth;
 use super::keychain::Keychain;
 use super::list_responses::ReferrersResponse;
 use super::registry_url::BaseUrl;
-use super::scope::Scope;
+use super::scope::TokenScope;
 use super::upload_session::{BodyLimit, SelfMounts};
 use landfall_http::{
     ErrorKind, HttpError, HttpRequest, HttpResponse, OnceMap, SlotClass, Transport, host_port,
@@ -138,7 +138,7 @@ impl RegistrySession {
     pub(super) async fn send(
         &self,
         mut request: HttpRequest,
-        scope: &Scope,
+        scope: &TokenScope,
     ) -> Result<HttpResponse, HttpError> {
         request.origin = self.origin.clone();
         if request.url.origin() != self.base.origin() {
@@ -227,8 +227,8 @@ impl RegistrySession {
     }
 
     /// The scope of a request that reads, or reads and writes.
-    pub(super) fn scope(&self, repository: &str, push: bool) -> Scope {
-        Scope {
+    pub(super) fn scope(&self, repository: &str, push: bool) -> TokenScope {
+        TokenScope {
             repository: self.full(repository),
             push,
             delete: false,

@@ -16,9 +16,9 @@ use tracing::info;
 
 /// A repository of a registry as a [`BlobSink`].
 #[derive(Clone)]
-pub struct RegistrySink(Arc<Inner>);
+pub struct RegistrySink(Arc<RegistrySinkInner>);
 
-struct Inner {
+struct RegistrySinkInner {
     session: Arc<RegistrySession>,
     repository: Arc<str>,
     /// Where to mount blobs from.
@@ -37,7 +37,7 @@ impl RegistrySink {
         from: Option<Arc<str>>,
     ) -> RegistrySink {
         let (refuses_mounts, cuts) = (AtomicBool::new(false), Mutex::default());
-        RegistrySink(Arc::new(Inner {
+        RegistrySink(Arc::new(RegistrySinkInner {
             session,
             repository,
             from,
@@ -61,13 +61,13 @@ impl BlobSink for RegistrySink {
                 .map_err(TransferError::destination)?;
             Ok(upload.map(|upload| {
                 let (sink, blob) = (self.0.clone(), blob.clone());
-                Box::new(Upload { sink, blob, upload }) as Box<dyn BlobWrite>
+                Box::new(BlobUpload { sink, blob, upload }) as Box<dyn BlobWrite>
             }))
         })
     }
 }
 
-impl Inner {
+impl RegistrySinkInner {
     /// Begins the upload of a blob; `None` where the repository has it now.
     async fn begin(&self, blob: &Descriptor) -> Result<Option<UploadSession>, HttpError> {
         let session = &*self.session;
@@ -140,16 +140,16 @@ impl Inner {
 
 /// A blob that is being sent. A registry keeps nothing of a body that broke off: the next attempt
 /// begins anew.
-struct Upload {
-    sink: Arc<Inner>,
+struct BlobUpload {
+    sink: Arc<RegistrySinkInner>,
     blob: Descriptor,
     upload: UploadSession,
 }
 
-impl BlobWrite for Upload {
+impl BlobWrite for BlobUpload {
     fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
         Box::pin(async move {
-            let Upload { sink, blob, upload } = *self;
+            let BlobUpload { sink, blob, upload } = *self;
             let (session, repository) = (&*sink.session, &*sink.repository);
             if let Err(failed) = session.send_body(repository, &blob, upload, opener).await {
                 return Err(opener.failure().unwrap_or_else(|| {

@@ -1,6 +1,6 @@
 //! The accounts that a site names, for configuration that takes them along to nodes.
 
-use super::credential::{CredentialError, Secret};
+use super::credential::{CredentialError, RegistrySecret};
 use super::keychain::Keychain;
 use super::proxy_settings::proxy_rules;
 use super::setup_error::SetupError;
@@ -8,7 +8,7 @@ use landfall_model::config::Site;
 use std::sync::Arc;
 
 /// User name and password.
-type Account = (String, String);
+type SiteAccount = (String, String);
 
 /// Variables by which the accounts of whoever runs landfall are found. They are not the nodes'.
 const OF_THE_USER: [&str; 5] = [
@@ -28,7 +28,7 @@ pub fn site_account(
     get: impl Fn(&str) -> Option<String>,
     host: &str,
     repository: &str,
-) -> Result<Option<Account>, Arc<CredentialError>> {
+) -> Result<Option<SiteAccount>, Arc<CredentialError>> {
     let get = |name: &str| {
         if OF_THE_USER.contains(&name) {
             None
@@ -44,8 +44,8 @@ pub fn site_account(
     match runtime.block_on(keychain.find(host, repository))? {
         None => Ok(None),
         Some(found) => match found.secret {
-            Secret::Basic(user, password) => Ok(Some((user, password))),
-            Secret::Identity(_) => Err(CredentialError::Token(found.source).into()),
+            RegistrySecret::Basic(user, password) => Ok(Some((user, password))),
+            RegistrySecret::Identity(_) => Err(CredentialError::Token(found.source).into()),
         },
     }
 }
@@ -57,7 +57,7 @@ pub fn site_account(
 pub fn site_proxy_accounts(
     site: &Site,
     get: impl Fn(&str) -> Option<String>,
-) -> Result<[Option<Account>; 2], SetupError> {
+) -> Result<[Option<SiteAccount>; 2], SetupError> {
     let rules = proxy_rules(Some(site), get)?;
     Ok(rules.by_scheme().map(|proxy| {
         let account = proxy?.account.as_ref()?;

@@ -28,22 +28,22 @@ impl Authorization {
 }
 
 /// A token, and until when it is used.
-pub(super) struct Token {
+pub(super) struct BearerToken {
     pub(super) authorization: Authorization,
     pub(super) until: Instant,
 }
 
-impl Token {
+impl BearerToken {
     /// The token in the answer of a token service; `None` where it gave none.
-    pub(super) fn read(body: &[u8]) -> Option<Token> {
+    pub(super) fn read(body: &[u8]) -> Option<BearerToken> {
         #[derive(Deserialize)]
-        struct Answer {
+        struct TokenResponse {
             token: Option<String>,
             access_token: Option<String>,
             expires_in: Option<Value>,
         }
         const DAY: u64 = 24 * 3600;
-        let answer: Answer = serde_json::from_slice(body).ok()?;
+        let answer: TokenResponse = serde_json::from_slice(body).ok()?;
         let lifetime = answer
             .expires_in
             .as_ref()
@@ -57,7 +57,7 @@ impl Token {
         // refreshed early: half a minute, or half of a short life
         let early = (lifetime / 2).min(30);
         let until = Instant::now() + Duration::from_secs(lifetime.saturating_sub(early).max(1));
-        Some(Token {
+        Some(BearerToken {
             authorization: Authorization::new(format!("Bearer {token}")),
             until,
         })
@@ -93,7 +93,7 @@ mod tests {
     fn a_lifetime_is_a_number_or_text_and_bounded() {
         let lives = |text: &str| {
             let body = format!(r#"{{"token":"t","expires_in":{text}}}"#);
-            (Token::read(body.as_bytes()).unwrap().until - Instant::now())
+            (BearerToken::read(body.as_bytes()).unwrap().until - Instant::now())
                 .as_secs_f64()
                 .round() as u64
         };
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn an_empty_token_is_none_and_the_other_name_counts() {
         let header =
-            |body: &str| Token::read(body.as_bytes()).map(|token| token.authorization.header);
+            |body: &str| BearerToken::read(body.as_bytes()).map(|token| token.authorization.header);
         assert_eq!(
             header(r#"{"token":"","access_token":"a"}"#).as_deref(),
             Some("Bearer a")

@@ -1,12 +1,12 @@
 //! Fetches Bearer tokens from the token service that a registry names, or a host that it redirects
 //! to: one for each scope, for all workers.
 
-use super::account_state::Standing;
-use super::auth::{Auth, Signer};
+use super::account_state::AccountState;
+use super::auth::{Auth, RequestAccount};
 use super::challenge::Challenge;
-use super::credential::{Credential, Secret};
-use super::scope::Scope;
-use super::token::{Authorization, Token, realm_url};
+use super::credential::{Credential, RegistrySecret};
+use super::scope::TokenScope;
+use super::token::{Authorization, BearerToken, realm_url};
 use landfall_http::{
     ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, host_port, is_html, page_error,
     redacted_url,
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use url::{Origin, Url};
 
 impl Auth {
-    fn slot(&self, scope: &Scope) -> Arc<tokio::sync::Mutex<Option<Token>>> {
+    fn slot(&self, scope: &TokenScope) -> Arc<tokio::sync::Mutex<Option<BearerToken>>> {
         let mut tokens = self
             .tokens
             .lock()
@@ -27,7 +27,7 @@ impl Auth {
     }
 
     /// Forgets the token that was `sent`.
-    pub(super) async fn forget(&self, scope: &Scope, sent: Option<&str>) {
+    pub(super) async fn forget(&self, scope: &TokenScope, sent: Option<&str>) {
         let slot = self.slot(scope);
         let mut token = slot.lock().await;
         // another worker may have a new one already
@@ -42,10 +42,10 @@ impl Auth {
     /// The token for `scope`, fetched once for all workers.
     pub(super) async fn token(
         &self,
-        scope: &Scope,
+        scope: &TokenScope,
         realm: &Url,
         service: Option<&str>,
-        signer: &Signer,
+        signer: &RequestAccount,
     ) -> Result<Authorization, HttpError> {
         let slot = self.slot(scope);
         let mut token = slot.lock().await;
@@ -82,11 +82,11 @@ impl Auth {
     async fn token_for(
         &self,
         account: &Credential,
-        standing: &Standing,
-        scope: &Scope,
+        standing: &AccountState,
+        scope: &TokenScope,
         realm: &Url,
         service: Option<&str>,
-    ) -> Result<Token, HttpError> {
+    ) -> Result<BearerToken, HttpError> {
         let words = scope.words();
         let mut failure = self.fetch(&words, realm, service, Some(account)).await;
         if matches!(
@@ -123,10 +123,10 @@ impl Auth {
     /// A token without an account.
     pub(super) async fn anonymous_token(
         &self,
-        scope: &Scope,
+        scope: &TokenScope,
         realm: &Url,
         service: Option<&str>,
-    ) -> Result<Token, HttpError> {
+    ) -> Result<BearerToken, HttpError> {
         match self.fetch(&scope.words(), realm, service, None).await {
             Ok(token) => Ok(token),
             Err(TokenFailure::Error(error)) => Err(error),
@@ -148,9 +148,9 @@ impl Auth {
         realm: &Url,
         service: Option<&str>,
         account: Option<&Credential>,
-    ) -> Result<Token, TokenFailure> {
+    ) -> Result<BearerToken, TokenFailure> {
         let mut request = match account.map(|account| &account.secret) {
-            Some(Secret::Identity(refresh)) => {
+            Some(RegistrySecret::Identity(refresh)) => {
                 let mut form = url::form_urlencoded::Serializer::new(String::new());
                 form.append_pair("grant_type", "refresh_token")
                     .append_pair("refresh_token", refresh);
@@ -175,7 +175,7 @@ impl Auth {
                     });
                 }
                 let request = HttpRequest::new(Method::GET, url, RequestPurpose::Token);
-                match basic.and_then(Secret::basic_header) {
+                match basic.and_then(RegistrySecret::basic_header) {
                     Some(header) => request.header(AUTHORIZATION, &header),
                     None => request,
                 }
@@ -208,7 +208,7 @@ impl Auth {
             let by_refresh_token = matches!(
                 account,
                 Some(Credential {
-                    secret: Secret::Identity(_),
+                    secret: RegistrySecret::Identity(_),
                     ..
                 })
             );
@@ -228,7 +228,7 @@ impl Auth {
                     .about(&*self.host)
             }
         };
-        Token::read(&body).ok_or_else(|| none().into())
+        BearerToken::read(&body).ok_or_else(|| none().into())
     }
 
     /// Gets a token for the host of `url`, which answered a redirected request of this scope with 401. `sent` is what the
@@ -240,7 +240,7 @@ impl Auth {
         &self,
         headers: &HeaderMap,
         url: &Url,
-        scope: &Scope,
+        scope: &TokenScope,
         sent: &[(Origin, String)],
     ) -> Result<(), HttpError> {
         let Ok(Challenge::Bearer {
@@ -256,7 +256,7 @@ impl Auth {
         };
         let slot = self.foreign.slot(scope, url.origin());
         let mut token = slot.lock().await;
-        let was_sent = |token: &Token| {
+        let was_sent = |token: &BearerToken| {
             sent.iter()
                 .any(|(_, header)| *header == token.authorization.header)
         };
@@ -275,7 +275,7 @@ impl Auth {
             .as_deref()
             .and_then(|word| word.split(':').nth(1))
             .unwrap_or(&scope.repository);
-        let there = Scope {
+        let there = TokenScope {
             repository: repository.into(),
             push: false,
             delete: false,

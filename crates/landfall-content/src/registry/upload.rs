@@ -1,6 +1,6 @@
 //! Uploads of blobs: opens them, mounts a blob from another repository, and cancels them.
 
-use super::scope::Scope;
+use super::scope::TokenScope;
 use super::session::RegistrySession;
 use super::upload_session::{UploadSession, upload_url};
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose};
@@ -21,7 +21,7 @@ impl RegistrySession {
             None => format!("an upload to {}/{repository}", self.host()),
         };
         let foreign = mount.filter(|from| *from != repository);
-        let scope = Scope {
+        let scope = TokenScope {
             from: foreign.map(|from| self.full(from)),
             ..self.scope(repository, true)
         };

@@ -1,4 +1,4 @@
-//! The store as content that is read by digest, and as a sink.
+//! The disk store as a source of blobs and as the destination of a pull.
 
 use super::disk_store::DiskStore;
 use super::partial_file;
@@ -13,19 +13,19 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 impl DiskStore {
-    /// Begins to write content, or resumes what an earlier run left. Waits while another process
-    /// writes the same. `None` means that it is there by now.
+    /// Begins to write a blob, or resumes what an earlier run left. Waits while another process
+    /// writes the same blob. Returns `None` if the blob is present by now.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// If the store cannot be written.
     pub fn writer(&self, descriptor: &Descriptor) -> Result<Option<VerifiedWriter>, WriteError> {
         Ok(partial_file::open(self, descriptor, false)?.map(|(writer, _)| writer))
     }
 
-    /// Keeps a small piece of content.
+    /// Stores a small blob, unless it is present.
     ///
     /// # Errors
-    /// When it has another digest or size, or the store cannot be written.
+    /// If digest or size differ, or the store cannot be written.
     pub fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
         if self.has(&descriptor.digest, descriptor.size)? {
             return Ok(());
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_is_there_and_survives_reopening() {
+    fn a_stored_blob_survives_reopening() {
         let dir = tempfile::tempdir().unwrap();
         let store = DiskStore::open(dir.path()).unwrap();
         let hello = blob(b"hello");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changed_is_hashed_again_and_a_bad_one_removed() {
+    fn a_changed_file_is_hashed_again_and_removed_if_damaged() {
         let dir = tempfile::tempdir().unwrap();
         let store = DiskStore::open(dir.path()).unwrap();
         let hello = blob(b"hello");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_goes_on_and_wrong_bytes_leave_nothing() {
+    fn a_partial_blob_is_resumed_and_wrong_bytes_are_discarded() {
         let dir = tempfile::tempdir().unwrap();
         let store = DiskStore::open(dir.path()).unwrap();
         let hello = blob(b"hello");

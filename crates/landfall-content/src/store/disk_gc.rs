@@ -1,4 +1,4 @@
-//! Removes from the store what no lock needs any more.
+//! Garbage collection: removes what no lock needs from the store on disk.
 
 use super::disk_store::DiskStore;
 use super::error::{StoreError, io};
@@ -10,67 +10,67 @@ use std::fmt;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
-/// The kind of a file that nothing needs.
+/// The kind of a file that is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Waste {
+pub enum GarbageKind {
     /// A blob or a manifest.
     Blob,
-    /// The beginning, or parts, of one that was never finished.
+    /// A partial file of a blob that was never completed.
     Unfinished,
-    /// The journal of an unfinished one, which says which ranges are there.
+    /// The journal of a partial file.
     Journal,
 }
 
-impl fmt::Display for Waste {
+impl fmt::Display for GarbageKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Waste::Blob => "blob",
-            Waste::Unfinished => "unfinished",
-            Waste::Journal => "journal",
+            GarbageKind::Blob => "blob",
+            GarbageKind::Unfinished => "unfinished",
+            GarbageKind::Journal => "journal",
         })
     }
 }
 
-/// A file of the store that nothing needs.
+/// A file of the store that no lock needs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Removed {
-    /// What it is.
-    pub what: Waste,
-    /// Of which content.
+pub struct GarbageFile {
+    /// The kind of the file.
+    pub what: GarbageKind,
+    /// The blob that it belongs to.
     pub digest: Digest,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub bytes: u64,
     #[serde(skip)]
     path: PathBuf,
 }
 
-/// What a sweep found.
+/// The result of a garbage collection of the store on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DiskGcReport {
-    /// What was removed, or would be.
-    pub removed: Vec<Removed>,
-    /// How many blobs stay.
+    /// The files that were removed, or would be removed in a dry run.
+    pub removed: Vec<GarbageFile>,
+    /// The number of blobs that are kept.
     pub kept: usize,
-    /// Their size in bytes.
+    /// The size of the kept blobs in bytes.
     pub kept_bytes: u64,
-    /// Files that do not belong to the store. They stay.
+    /// Files that do not belong to the store, and are not touched.
     pub strange: Vec<PathBuf>,
 }
 
-/// Removes from the store at `dir` everything but `keep`, names in `index.json` and lines of the
-/// journal too; with `dry_run` it only lists them. Unfinished content of `keep` stays, so that it
+/// Removes everything but `keep` from the store at `dir`, including names in `index.json` and lines
+/// of the journal; with `dry_run`, only lists it. Partial files of `keep` are kept, so that they
 /// can be resumed.
 ///
 /// # Errors
-/// When another process uses the store, or a file cannot be read or removed.
+/// If another process uses the store, or a file cannot be read or removed.
 pub fn gc(dir: &Path, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<DiskGcReport, StoreError> {
     let disk = if dry_run {
         DiskStore::open(dir)?
     } else {
-        DiskStore::open_alone(dir)?
+        DiskStore::open_exclusive(dir)?
     };
-    let mut swept = DiskGcReport::default();
+    let mut report = DiskGcReport::default();
     for folder in entries(&dir.join("blobs"))? {
         for file in entries(&folder.path())? {
             let name = file.file_name();
@@ -79,35 +79,37 @@ pub fn gc(dir: &Path, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<DiskGcRe
                 folder.file_name().to_string_lossy(),
                 name.to_string_lossy()
             );
-            swept.sort_out(&file, digest.parse().ok(), Waste::Blob, keep)?;
+            report.add_file(&file, digest.parse().ok(), GarbageKind::Blob, keep)?;
         }
     }
     for file in entries(&dir.join(".landfall/partial"))? {
         let name = file.file_name().to_string_lossy().into_owned();
         let (name, what) = match name.strip_suffix(range_journal::SUFFIX) {
-            Some(name) => (name, Waste::Journal),
-            None => (name.as_str(), Waste::Unfinished),
+            Some(name) => (name, GarbageKind::Journal),
+            None => (name.as_str(), GarbageKind::Unfinished),
         };
-        swept.sort_out(&file, name.replacen('-', ":", 1).parse().ok(), what, keep)?;
+        report.add_file(&file, name.replacen('-', ":", 1).parse().ok(), what, keep)?;
     }
-    swept.removed.sort();
-    swept.strange.sort();
+    report.removed.sort();
+    report.strange.sort();
     if !dry_run {
-        // the names first: a name whose content is gone would be worse than content without a name
-        disk.forget(keep)?;
-        for Removed { path, .. } in &swept.removed {
+        // names first: if the run is killed, a blob without a name is harmless, a name without its
+        // blob is not
+        disk.retain(keep)?;
+        for GarbageFile { path, .. } in &report.removed {
             std::fs::remove_file(path).map_err(io("remove", path))?;
         }
     }
-    Ok(swept)
+    Ok(report)
 }
 
 impl DiskGcReport {
-    fn sort_out(
+    /// Counts a file as kept, garbage or foreign.
+    fn add_file(
         &mut self,
         file: &DirEntry,
         digest: Option<Digest>,
-        what: Waste,
+        what: GarbageKind,
         keep: &BTreeSet<Digest>,
     ) -> Result<(), StoreError> {
         let path = file.path();
@@ -115,12 +117,12 @@ impl DiskGcReport {
         match digest.filter(|_| metadata.is_file()) {
             None => self.strange.push(path),
             Some(digest) if keep.contains(&digest) => {
-                if what == Waste::Blob {
+                if what == GarbageKind::Blob {
                     self.kept += 1;
                     self.kept_bytes += metadata.len();
                 }
             }
-            Some(digest) => self.removed.push(Removed {
+            Some(digest) => self.removed.push(GarbageFile {
                 what,
                 digest,
                 bytes: metadata.len(),

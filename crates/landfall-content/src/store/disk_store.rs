@@ -1,8 +1,8 @@
-//! The store on disk: an OCI image layout, with landfall's own journal in `.landfall/` beside it.
+//! The store on disk: an OCI image layout, with landfall's own files in `.landfall/`.
 
 use super::error::{StoreError, io};
 use super::layout_index::LayoutIndex;
-use super::verified_journal::Records;
+use super::verified_journal::VerifiedJournal;
 use crate::{DiskSpace, LockEntry, WriteError, sync_folder, temporary_file_in};
 use landfall_model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
 use std::borrow::Borrow;
@@ -14,30 +14,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::{debug, trace};
 
-/// The store. Cheap to clone; several processes may use one store at once.
+/// The store on disk. It is cheap to clone, and several processes can use a store at the same time.
 #[derive(Debug, Clone)]
-pub struct DiskStore(Arc<Inner>);
+pub struct DiskStore(Arc<DiskStoreInner>);
 
 #[derive(Debug)]
-pub(super) struct Inner {
+pub(super) struct DiskStoreInner {
     pub(super) dir: PathBuf,
-    pub(super) records: Records,
-    /// What it has ends with the run, and is not brought to disk.
+    pub(super) records: VerifiedJournal,
+    /// Whether the store is deleted at the end of the run, so that nothing is synced to disk.
     is_scratch: bool,
-    /// Held while the store is open, by any number of processes, or by the one that sweeps it.
+    /// A lock that is held while the store is open: shared by all processes that use the store, or
+    /// exclusive for garbage collection.
     _in_use: File,
 }
 
-/// The journal of what was hashed.
+/// The journal of verified blobs.
 const VERIFIED: &str = ".landfall/verified";
 
-/// The folder of [`DiskStore::temporary`] files.
+/// The folder of [`DiskStore::temporary_file`]s.
 const TEMPORARY: &str = ".landfall/temporary";
 
-/// Removes the temporary files of processes that have ended. What cannot be removed does no harm.
+/// Removes the temporary files of processes that have ended. Those that cannot be removed do no
+/// harm.
 fn remove_abandoned(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        // locked until it is gone: whoever made it just now waits, sees that, and makes another
+        // the lock is held until the file is gone: a process that has just created the file waits
+        // for it, finds the name gone, and creates another one
         if let Ok(file) = File::open(entry.path())
             && file.try_lock().is_ok()
         {
@@ -47,28 +50,25 @@ fn remove_abandoned(folder: &Path) {
 }
 
 impl DiskStore {
-    /// Opens the store at `dir`; makes it where there is none.
+    /// Opens the store at `dir`, or creates it.
     ///
     /// # Errors
-    /// When a file or folder of it cannot be made or read.
+    /// If a file or folder of the store cannot be created or read, or garbage is being collected.
     pub fn open(dir: &Path) -> Result<DiskStore, StoreError> {
         DiskStore::open_with(dir, File::try_lock_shared, false)
     }
 
-    /// As [`DiskStore::open`], for what a run needs until its end: nothing is brought to disk,
-    /// where each file would cost a wait.
+    /// Like [`DiskStore::open`], for a store that is deleted at the end of the run. Nothing is
+    /// synced to disk, as each sync would cost time.
     ///
     /// # Errors
-    /// As there.
+    /// Like [`DiskStore::open`].
     pub fn scratch(dir: &Path) -> Result<DiskStore, StoreError> {
         DiskStore::open_with(dir, File::try_lock_shared, true)
     }
 
-    /// As [`DiskStore::open`], with no other process beside it.
-    ///
-    /// # Errors
-    /// As there; and when another process uses the store.
-    pub(super) fn open_alone(dir: &Path) -> Result<DiskStore, StoreError> {
+    /// Like [`DiskStore::open`], but fails if another process uses the store.
+    pub(super) fn open_exclusive(dir: &Path) -> Result<DiskStore, StoreError> {
         DiskStore::open_with(dir, File::try_lock, false)
     }
 
@@ -97,8 +97,8 @@ impl DiskStore {
         }
         remove_abandoned(&dir.join(TEMPORARY));
         let verified = dir.join(VERIFIED);
-        let records = Records::open(&verified).map_err(io("open", &verified))?;
-        let disk = DiskStore(Arc::new(Inner {
+        let records = VerifiedJournal::open(&verified).map_err(io("open", &verified))?;
+        let disk = DiskStore(Arc::new(DiskStoreInner {
             dir: dir.into(),
             records,
             is_scratch,
@@ -116,21 +116,21 @@ impl DiskStore {
         Ok(disk)
     }
 
-    /// The folder.
+    /// Returns the folder of the store.
     pub fn dir(&self) -> &Path {
         &self.0.dir
     }
 
-    /// Where a blob stands.
+    /// Returns the path of a blob, whether it is present or not.
     pub fn path(&self, digest: &Digest) -> PathBuf {
         self.0.dir.join(digest.layout_path())
     }
 
-    /// Whether the content is there and good. A file that changed since it was hashed is hashed
-    /// again; a bad one is removed.
+    /// Whether the blob is present and intact. A file that changed since it was hashed is hashed
+    /// again, and removed if it is damaged.
     ///
     /// # Errors
-    /// When a file of the store cannot be read.
+    /// If the file cannot be read.
     pub fn has(&self, digest: &Digest, size: u64) -> Result<bool, WriteError> {
         let path = self.path(digest);
         let metadata = match std::fs::metadata(&path) {
@@ -138,7 +138,7 @@ impl DiskStore {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(io("look at", &path)(error)),
         };
-        if self.0.records.fits(digest, &metadata) {
+        if self.0.records.is_unchanged(digest, &metadata) {
             trace!(%digest, "in the store; the journal fits");
             return Ok(metadata.len() == size);
         }
@@ -147,17 +147,18 @@ impl DiskStore {
         Ok(is_good)
     }
 
-    /// Whether a file is there that must be hashed before it counts; with `rehash`, whatever the
-    /// journal says.
+    /// Whether the file of the blob exists and must be hashed before it counts as intact. With
+    /// `rehash`, this is so even if the journal lists it.
     pub(super) fn is_unhashed(&self, digest: &Digest, rehash: bool) -> bool {
         let metadata = std::fs::metadata(self.path(digest));
-        metadata.is_ok_and(|metadata| rehash || !self.0.records.fits(digest, &metadata))
+        metadata.is_ok_and(|metadata| rehash || !self.0.records.is_unchanged(digest, &metadata))
     }
 
-    /// Hashes the content whatever the journal says; a bad file is removed.
+    /// Hashes the blob, even if the journal lists it, and removes it if it is damaged. Returns
+    /// whether it is present and intact.
     ///
     /// # Errors
-    /// When a file of the store cannot be read.
+    /// If the file cannot be read.
     pub fn rehash(&self, digest: &Digest, size: u64) -> Result<bool, WriteError> {
         let path = self.path(digest);
         if path.exists() {
@@ -186,37 +187,38 @@ impl DiskStore {
                 .records
                 .add(digest, &metadata)
                 .map_err(io("write", &self.0.dir.join(VERIFIED)))?;
-            // good content under its digest, whatever size somebody expects of it
+            // the blob is intact, so it stays, even if the caller expects another size
             return Ok(length == size);
         }
-        // unless another process has put a good one in its place meanwhile
+        // another process may have replaced it with an intact one meanwhile
         if std::fs::metadata(path).is_ok_and(|now| now.ino() == metadata.ino()) {
             std::fs::remove_file(path).map_err(io("remove the damaged", path))?;
         }
         Ok(false)
     }
 
-    /// A file in the store's own folder for content whose digest is not known yet. It is locked:
-    /// what a killed process leaves has no lock, and is removed when the store is opened again.
+    /// Creates a file for a blob whose digest is not known yet. It is locked, so that a file
+    /// without a lock is known to be left by a killed process, and is removed when the store is
+    /// opened.
     ///
     /// # Errors
-    /// When it cannot be made.
-    pub fn temporary(&self) -> Result<tempfile::NamedTempFile, WriteError> {
+    /// If it cannot be created.
+    pub fn temporary_file(&self) -> Result<tempfile::NamedTempFile, WriteError> {
         let folder = self.0.dir.join(TEMPORARY);
         loop {
             let file = temporary_file_in(&folder).map_err(io("write to", &folder))?;
             file.as_file().lock().map_err(io("lock", file.path()))?;
-            // another process may have taken it for abandoned before it was locked
+            // another process may have removed it as abandoned before it was locked
             if file.path().exists() {
                 return Ok(file);
             }
         }
     }
 
-    /// Takes in a [`DiskStore::temporary`] file whose content was hashed while it was written.
+    /// Adds a [`DiskStore::temporary_file`] that was hashed while it was written.
     ///
     /// # Errors
-    /// When it cannot be brought to disk.
+    /// If it cannot be synced to disk or renamed.
     pub fn adopt(&self, file: tempfile::NamedTempFile, digest: &Digest) -> Result<(), WriteError> {
         let path = self.path(digest);
         self.sync(file.as_file()).map_err(io("write", &path))?;
@@ -230,34 +232,39 @@ impl DiskStore {
             .map_err(io("write the journal for", &path))
     }
 
-    /// Where the partial file of some content stands.
+    /// Returns the path of the partial file of a blob.
     pub(super) fn partial_path(&self, digest: &Digest) -> PathBuf {
         let name = format!("{}-{}", digest.algorithm().as_str(), digest.hex());
         self.0.dir.join(".landfall/partial").join(name)
     }
 
-    /// The room for this content; what of it is here in part needs less.
+    /// Returns the space that these blobs need and what is free. A blob that is partly written
+    /// needs less.
     ///
     /// # Errors
-    /// When the system does not tell what is free.
+    /// If the file system cannot be queried.
     pub fn disk_space<'a>(
         &self,
         wanted: impl Iterator<Item = (&'a Digest, u64)>,
     ) -> Result<DiskSpace, WriteError> {
-        let blocks = |digest: &Digest| {
-            std::fs::metadata(self.partial_path(digest)).map(|file| file.blocks())
-        };
-        let taken = |digest: &Digest| blocks(digest).map_or(0, |blocks| blocks * 512);
         let needed = wanted
-            .map(|(digest, size)| size.saturating_sub(taken(digest)))
+            .map(|(digest, size)| size.saturating_sub(self.partial_size_on_disk(digest)))
             .sum();
         DiskSpace::measure(&self.0.dir, needed).map_err(io("look at", &self.0.dir))
     }
 
-    /// Gives the entries their names in `index.json`, after the names of their blobs are on disk.
+    /// Returns how many bytes the partial file of a blob occupies; it may have holes.
+    fn partial_size_on_disk(&self, digest: &Digest) -> u64 {
+        let metadata = std::fs::metadata(self.partial_path(digest));
+        // st_blocks counts units of 512 bytes, whatever the block size is
+        metadata.map_or(0, |metadata| metadata.blocks() * 512)
+    }
+
+    /// Adds the entries to `index.json`. Syncs the folders of blobs first, so that after a crash
+    /// the index names no blob that is missing.
     ///
     /// # Errors
-    /// When `index.json` cannot be read or written.
+    /// If `index.json` cannot be read or written.
     pub fn add_to_index(
         &self,
         entries: impl IntoIterator<Item = impl Borrow<LockEntry>>,
@@ -272,12 +279,12 @@ impl DiskStore {
         self.edit_index(|index| index.add(entries))
     }
 
-    /// Drops every name and every line of the journal that is not of `keep`.
-    pub(super) fn forget(&self, keep: &BTreeSet<Digest>) -> Result<(), StoreError> {
+    /// Removes everything but `keep` from `index.json` and the journal.
+    pub(super) fn retain(&self, keep: &BTreeSet<Digest>) -> Result<(), StoreError> {
         self.edit_index(|index| index.retain(keep))?;
         Ok(self.replace(
             &self.0.dir.join(VERIFIED),
-            self.0.records.only(keep).as_bytes(),
+            self.0.records.retained(keep).as_bytes(),
         )?)
     }
 
@@ -298,7 +305,7 @@ impl DiskStore {
     }
 
     pub(super) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
-        let mut file = self.temporary()?;
+        let mut file = self.temporary_file()?;
         file.write_all(content)
             .and_then(|()| self.sync(file.as_file()))
             .map_err(io("write", path))?;
@@ -307,7 +314,7 @@ impl DiskStore {
         self.sync_folder(path.parent().unwrap_or(path))
     }
 
-    /// Brings a file of the store to disk.
+    /// Syncs a file of the store to disk.
     pub(super) fn sync(&self, file: &File) -> std::io::Result<()> {
         if self.0.is_scratch {
             Ok(())
@@ -316,7 +323,7 @@ impl DiskStore {
         }
     }
 
-    /// Brings the names in a folder of the store to disk.
+    /// Syncs the names in a folder of the store to disk.
     fn sync_folder(&self, folder: &Path) -> Result<(), WriteError> {
         if self.0.is_scratch {
             return Ok(());
@@ -324,7 +331,7 @@ impl DiskStore {
         sync_folder(folder).map_err(io("write the folder", folder))
     }
 
-    pub(super) fn records(&self) -> &Records {
+    pub(super) fn records(&self) -> &VerifiedJournal {
         &self.0.records
     }
 }
@@ -334,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_temporary_file_is_not_removed_while_its_owner_lives() {
+    fn a_temporary_file_is_not_removed_while_its_process_runs() {
         let dir = tempfile::tempdir().unwrap();
         let store = DiskStore::open(dir.path()).unwrap();
         let folder = dir.path().join(TEMPORARY);
@@ -348,7 +355,7 @@ mod tests {
                 });
             }
             let lost = (0..300).filter(|_| {
-                let mine = store.temporary().unwrap();
+                let mine = store.temporary_file().unwrap();
                 std::thread::yield_now();
                 !mine.path().exists()
             });
@@ -360,10 +367,10 @@ mod tests {
     }
 
     #[test]
-    fn temporary_files_of_the_dead_go_and_those_of_the_living_stay() {
+    fn only_abandoned_temporary_files_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let store = DiskStore::open(dir.path()).unwrap();
-        let mine = store.temporary().unwrap();
+        let mine = store.temporary_file().unwrap();
         let abandoned = dir.path().join(TEMPORARY).join("left");
         std::fs::write(&abandoned, b"half a file").unwrap();
         DiskStore::open(dir.path()).unwrap();

@@ -1,4 +1,4 @@
-//! Why the store cannot be used.
+//! Errors of the store on disk.
 
 use crate::WriteError;
 use std::path::{Path, PathBuf};
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Content or a file of the store cannot be read or written.
+    /// A file of the store cannot be read or written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The store is to be swept while others use it, or used while it is swept.
-    #[error("another process uses the store {dir}; wait until it is done")]
+    /// Garbage collection needs the store for itself, or is running right now.
+    #[error("another process uses the store {dir}; wait until it has ended")]
     Busy {
-        /// The store.
+        /// The folder of the store.
         dir: PathBuf,
     },
-    /// `index.json` of the store is no JSON.
-    #[error("store: {path} is no JSON ({why}); move it away, the blobs are not touched")]
+    /// `index.json` of the store is not valid JSON.
+    #[error("store: {path} is not valid JSON: {why}; move it away, the blobs are kept")]
     Index {
-        /// The file.
+        /// The path of `index.json`.
         path: PathBuf,
-        /// Why.
+        /// The error of the parser.
         why: String,
     },
 }
@@ -34,7 +34,7 @@ impl From<StoreError> for WriteError {
     }
 }
 
-/// A step that failed: what was tried, with which file.
+/// Returns a function that turns an I/O error into the error of `action` on `path` in the store.
 pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> WriteError {
     move |source| {
         let denied = source.kind() == std::io::ErrorKind::PermissionDenied;

@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a> {
+struct IndexDocument<'a> {
     schema_version: u32,
     media_type: &'a str,
-    manifests: Vec<Named<'a>>,
+    manifests: Vec<NamedDescriptor<'a>>,
 }
 
-/// An entry as it is written.
+/// An entry of `index.json` to be written.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Named<'a> {
+struct NamedDescriptor<'a> {
     media_type: &'a str,
     digest: &'a Digest,
     size: u64,
@@ -33,13 +33,14 @@ struct Annotations<'a> {
     name: &'a str,
 }
 
-/// An entry as it is read; `None` where it has no name, or is no descriptor.
+/// An entry of `index.json` that was read: its name, descriptor and artifact type. `None` if it has
+/// no name or is not a descriptor.
 #[derive(Deserialize)]
 #[serde(from = "Value")]
-struct Child(Option<(String, (Descriptor, Option<String>))>);
+struct IndexEntry(Option<(String, (Descriptor, Option<String>))>);
 
-impl From<Value> for Child {
-    fn from(child: Value) -> Child {
+impl From<Value> for IndexEntry {
+    fn from(child: Value) -> IndexEntry {
         let read = |child: Value| {
             let name = child
                 .get("annotations")?
@@ -52,28 +53,28 @@ impl From<Value> for Child {
                 .map(str::to_owned);
             Some((name, (serde_json::from_value(child).ok()?, artifact)))
         };
-        Child(read(child))
+        IndexEntry(read(child))
     }
 }
 
-/// Names and what they stand at: the content of `index.json`.
+/// The content of `index.json`: the manifest of each name, with its artifact type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LayoutIndex {
     names: BTreeMap<String, (Descriptor, Option<String>)>,
 }
 
 impl LayoutIndex {
-    /// Reads `index.json`; entries without a name are skipped.
+    /// Parses `index.json` and ignores entries without a name.
     ///
     /// # Errors
-    /// When it is no JSON.
+    /// If it is not valid JSON.
     pub fn parse(bytes: &[u8]) -> Result<LayoutIndex, serde_json::Error> {
         #[derive(Deserialize)]
-        struct Found {
+        struct ParsedIndex {
             #[serde(default)]
-            manifests: Vec<Child>,
+            manifests: Vec<IndexEntry>,
         }
-        let found: Found = serde_json::from_slice(bytes)?;
+        let found: ParsedIndex = serde_json::from_slice(bytes)?;
         Ok(LayoutIndex {
             names: found
                 .manifests
@@ -83,7 +84,7 @@ impl LayoutIndex {
         })
     }
 
-    /// Adds or replaces the entries' names.
+    /// Adds the names of the entries, or lets them refer to other manifests.
     pub fn add(&mut self, entries: impl IntoIterator<Item = impl Borrow<LockEntry>>) {
         for entry in entries {
             let entry = entry.borrow();
@@ -93,27 +94,30 @@ impl LayoutIndex {
         }
     }
 
-    /// Drops the names that stand at none of `keep`.
+    /// Removes the names of manifests that are not in `keep`.
     pub(super) fn retain(&mut self, keep: &BTreeSet<Digest>) {
         self.names.retain(|_, (top, _)| keep.contains(&top.digest));
     }
 
-    /// The document, sorted by name: equal content gives equal bytes.
+    /// Returns the JSON, sorted by name, so that equal indexes have equal bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let manifests = self.names.iter().map(|(name, (top, artifact))| Named {
-            media_type: &top.media_type,
-            digest: &top.digest,
-            size: top.size,
-            artifact_type: artifact.as_deref(),
-            annotations: Annotations { name },
-        });
+        let manifests = self
+            .names
+            .iter()
+            .map(|(name, (top, artifact))| NamedDescriptor {
+                media_type: &top.media_type,
+                digest: &top.digest,
+                size: top.size,
+                artifact_type: artifact.as_deref(),
+                annotations: Annotations { name },
+            });
         let manifests = manifests.collect();
-        let document = Document {
+        let document = IndexDocument {
             schema_version: 2,
             media_type: media_type::OCI_INDEX,
             manifests,
         };
-        // texts and numbers, which nothing can be wrong with
+        // a document of strings and numbers always serializes
         serde_json::to_vec(&document).unwrap_or_default()
     }
 }

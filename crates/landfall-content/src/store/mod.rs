@@ -1,5 +1,5 @@
-//! KEEP IT. The store: on disk, an OCI image layout; or in an object store. Both resume what was
-//! cut off.
+//! The store: an OCI image layout on disk, or a folder of an object store. Both resume interrupted
+//! writes.
 
 mod disk_content;
 mod disk_gc;

@@ -1,5 +1,5 @@
-//! Content of a store as a server offers it: that of the locks it serves, and no other. In an
-//! object store, what is read in parts is of the object that was hashed.
+//! The blobs of a store that a server offers: those that its locks name, and no others. In an
+//! object store, ranges are read only from the object that was examined first.
 
 use super::disk_store::DiskStore;
 use super::served_store::ServedStore;
@@ -15,34 +15,34 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a link to content can be used. Who resumes asks for another one.
-const LINK_LASTS: Duration = Duration::from_mins(15);
+/// How long a presigned URL is valid. A client that resumes later requests another one.
+const URL_LIFETIME: Duration = Duration::from_mins(15);
 
-/// Content of a store that is offered.
+/// The blobs of a store that a server offers.
 pub struct OfferedBlobs {
-    /// By the locks, so that nothing is asked for it.
+    /// The sizes in the locks, so that no request is needed for them.
     sizes: HashMap<Digest, u64>,
-    place: Place,
+    storage: OfferedStorage,
 }
 
-enum Place {
+enum OfferedStorage {
     Disk(DiskStore),
-    /// A folder, and the objects in it that were looked at.
+    /// A folder of an object store, with the objects that were examined.
     Bucket(Bucket, Mutex<HashMap<Digest, OpenObject>>),
 }
 
 impl OfferedBlobs {
-    /// What these entries of locks name of the store.
-    pub fn new(shelf: &ServedStore, entries: impl Iterator<Item = LockEntry>) -> OfferedBlobs {
+    /// Offers the blobs of the store that these lock entries name.
+    pub fn new(store: &ServedStore, entries: impl Iterator<Item = LockEntry>) -> OfferedBlobs {
         let parts = entries.flat_map(|entry| entry.parts);
         let sizes = parts
             .map(|part| (part.descriptor.digest, part.descriptor.size))
             .collect();
-        let place = match shelf {
-            ServedStore::Disk(disk) => Place::Disk(disk.clone()),
-            ServedStore::Bucket(bucket) => Place::Bucket(bucket.clone(), Mutex::default()),
+        let storage = match store {
+            ServedStore::Disk(disk) => OfferedStorage::Disk(disk.clone()),
+            ServedStore::Bucket(bucket) => OfferedStorage::Bucket(bucket.clone(), Mutex::default()),
         };
-        OfferedBlobs { sizes, place }
+        OfferedBlobs { sizes, storage }
     }
 
     fn size(&self, digest: &Digest) -> Result<u64, ContentError> {
@@ -54,7 +54,7 @@ impl OfferedBlobs {
             })
     }
 
-    /// The object that has the content, as it was when it was looked at first.
+    /// Returns the object that holds the blob, as it was when it was first examined.
     fn object(
         &self,
         bucket: &Bucket,
@@ -85,12 +85,12 @@ impl OfferedBlobs {
         Ok(object)
     }
 
-    /// The content from `offset` on, of the object that was looked at. One that another has
-    /// replaced is looked at anew the next time.
+    /// Opens the blob at `offset`, in the object that was examined first. If that was replaced, the
+    /// next call examines the new object.
     fn reader(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let (bucket, known) = match &self.place {
-            Place::Disk(disk) => return disk.open(digest, offset),
-            Place::Bucket(bucket, known) => (bucket, known),
+        let (bucket, known) = match &self.storage {
+            OfferedStorage::Disk(disk) => return disk.open(digest, offset),
+            OfferedStorage::Bucket(bucket, known) => (bucket, known),
         };
         let object = self.object(bucket, known, digest)?;
         let range = offset.min(object.size())..object.size();
@@ -115,28 +115,25 @@ impl BlobRead for OfferedBlobs {
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let (reader, left) = (self.reader(digest, offset)?, self.size(digest)?);
-        Ok(match offset {
-            0 => {
-                let hasher = Some(Hasher::new(digest.algorithm()));
-                Box::new(Hashed {
-                    reader,
-                    hasher,
-                    left,
-                    digest: digest.clone(),
-                })
-            }
-            _ => reader,
-        })
+        let reader = self.reader(digest, offset)?;
+        if offset > 0 {
+            return Ok(reader);
+        }
+        Ok(Box::new(HashingReader {
+            reader,
+            hasher: Some(Hasher::new(digest.algorithm())),
+            remaining: self.size(digest)?,
+            digest: digest.clone(),
+        }))
     }
 }
 
 impl VerifiedRead for OfferedBlobs {
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
         self.size(digest)?;
-        match &self.place {
-            Place::Disk(disk) => disk.file_stamps(digest),
-            Place::Bucket(bucket, known) => {
+        match &self.storage {
+            OfferedStorage::Disk(disk) => disk.file_stamps(digest),
+            OfferedStorage::Bucket(bucket, known) => {
                 Ok(vec![self.object(bucket, known, digest)?.file_stamp()])
             }
         }
@@ -152,7 +149,7 @@ impl VerifiedRead for OfferedBlobs {
     }
 
     fn is_remote(&self) -> bool {
-        matches!(self.place, Place::Bucket(..))
+        matches!(self.storage, OfferedStorage::Bucket(..))
     }
 
     fn as_presigned_urls(&self) -> Option<&dyn PresignedUrls> {
@@ -163,11 +160,12 @@ impl VerifiedRead for OfferedBlobs {
 impl PresignedUrls for OfferedBlobs {
     fn presigned_url(&self, digest: &Digest) -> Result<Option<String>, ContentError> {
         self.size(digest)?;
-        let Place::Bucket(bucket, _) = &self.place else {
+        let OfferedStorage::Bucket(bucket, _) = &self.storage else {
             return Ok(None);
         };
         let (bucket, key) = (bucket.clone(), digest.layout_path());
-        let url = crate::bucket::block_on(async move { bucket.presigned(&key, LINK_LASTS).await });
+        let url =
+            crate::bucket::block_on(async move { bucket.presigned(&key, URL_LIFETIME).await });
         let failed = |error| ContentError::Read {
             digest: digest.clone(),
             source: io::Error::other(error),
@@ -176,34 +174,33 @@ impl PresignedUrls for OfferedBlobs {
     }
 }
 
-/// Content that is hashed while it is read. Its last bytes are not handed out if the digest is
+/// Hashes a blob while it is read, and fails instead of returning the last bytes if the digest is
 /// wrong.
-struct Hashed {
+struct HashingReader {
     reader: Box<dyn Read + Send>,
+    /// `None` after the end.
     hasher: Option<Hasher>,
-    left: u64,
+    remaining: u64,
     digest: Digest,
 }
 
-impl Read for Hashed {
+impl Read for HashingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.reader.read(buffer)?;
         if let Some(hasher) = &mut self.hasher {
             hasher.update(&buffer[..count]);
         }
-        self.left = self.left.saturating_sub(count as u64);
-        let is_over = self.left == 0 || (count == 0 && !buffer.is_empty());
-        if is_over
-            && self
-                .hasher
-                .take()
-                .is_some_and(|hasher| hasher.finish() != self.digest)
+        self.remaining = self.remaining.saturating_sub(count as u64);
+        let is_end = self.remaining == 0 || (count == 0 && !buffer.is_empty());
+        if is_end
+            && let Some(hasher) = self.hasher.take()
+            && hasher.finish() != self.digest
         {
-            let words = format!(
+            let message = format!(
                 "{}: the object store has other bytes under this digest",
                 self.digest
             );
-            return Err(io::Error::new(io::ErrorKind::InvalidData, words));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         Ok(count)
     }
@@ -218,7 +215,7 @@ mod tests {
     use landfall_model::report::EntryKind;
 
     #[test]
-    fn only_what_the_locks_name_is_offered_and_wrong_bytes_never_whole() {
+    fn only_blobs_of_the_locks_are_offered_and_wrong_ones_fail() {
         let bucket = Bucket::in_memory();
         let (right, wrong, other) = (
             Digest::sha256(b"right"),

@@ -1,29 +1,29 @@
-//! A partial file of the store: content that is not whole yet. It gets its final name when it is
-//! whole, verified and on disk.
+//! A file of the store that holds an incomplete blob. It gets its final name when the blob is
+//! complete, verified and synced to disk.
 
 use super::disk_store::DiskStore;
 use super::error::io;
-use super::range_journal::{self, Journal};
+use super::range_journal::{self, RangeJournal};
 use crate::{ByteRange, PartialBlob, VerifiedWriter, WriteError};
 use landfall_model::{Descriptor, Digest};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
-/// A partial file, locked against other processes.
+/// A partial file, which is locked against other processes while it is open.
 #[derive(Debug)]
-struct Partial {
+struct PartialFile {
     disk: DiskStore,
     digest: Digest,
     path: PathBuf,
     file: File,
-    /// Where several connections write.
-    journal: Option<Journal>,
+    /// `None` if only one connection writes.
+    journal: Option<RangeJournal>,
 }
 
-/// Opens the partial file of some content, and waits while another process has it. With
-/// `keep_ranges` the ranges that several connections brought behind the beginning are kept, and
-/// returned; without, they are discarded. `None` where the content is in the store.
+/// Opens the partial file of a blob, and waits while another process has it open. With
+/// `keep_ranges`, ranges that several connections wrote behind the beginning are kept and returned;
+/// otherwise they are discarded. Returns `None` if the blob is in the store.
 pub(super) fn open(
     disk: &DiskStore,
     descriptor: &Descriptor,
@@ -31,7 +31,8 @@ pub(super) fn open(
 ) -> Result<Option<(VerifiedWriter, Vec<ByteRange>)>, WriteError> {
     let digest = &descriptor.digest;
     let path = disk.partial_path(digest);
-    // who is killed here leaves no file behind that nobody asks for again
+    // checked before the file is created: a run that is killed now must not leave an empty partial
+    // file of a blob that is complete
     if !path.exists() && disk.has(digest, descriptor.size)? {
         return Ok(None);
     }
@@ -44,10 +45,10 @@ pub(super) fn open(
             .open(&path)
             .map_err(io("open", &path))?;
         file.lock().map_err(io("lock", &path))?;
-        // whoever held the lock may have finished the file and moved it away
-        let here = std::fs::metadata(&path).map(|metadata| metadata.ino()).ok();
-        let ours = file.metadata().map_err(io("look at", &path))?.ino();
-        if here != Some(ours) {
+        // the process that held the lock before may have completed the file and renamed it
+        let inode_at_path = std::fs::metadata(&path).map(|metadata| metadata.ino()).ok();
+        let locked_inode = file.metadata().map_err(io("look at", &path))?.ino();
+        if inode_at_path != Some(locked_inode) {
             if disk.has(digest, descriptor.size)? {
                 return Ok(None);
             }
@@ -63,22 +64,24 @@ pub(super) fn open(
             range_journal::remove(&path).map_err(io("remove the journal of", &path))?;
             length = 0;
         }
-        let (begin, apart) = match range_journal::read(&path, length) {
-            Some((begin, apart)) if keep_ranges => (begin, apart),
-            Some((begin, _)) => {
-                // in this order: a file without a journal is content as far as it goes
-                file.set_len(begin).map_err(io("shorten", &path))?;
+        let (written, ranges) = match range_journal::read(&path, length) {
+            Some((written, ranges)) if keep_ranges => (written, ranges),
+            Some((written, _)) => {
+                // in this order: without its journal, the file counts as complete up to its end
+                file.set_len(written).map_err(io("shorten", &path))?;
                 range_journal::remove(&path).map_err(io("remove the journal of", &path))?;
-                (begin, Vec::new())
+                (written, Vec::new())
             }
             None => (length, Vec::new()),
         };
-        let journal = keep_ranges
-            .then(|| Journal::open(&path).and_then(|new| new.add((0, begin)).map(|()| new)));
-        let journal = journal
-            .transpose()
-            .map_err(io("write the journal of", &path))?;
-        let partial = Partial {
+        let mut journal = None;
+        if keep_ranges {
+            let new = RangeJournal::open(&path).map_err(io("write the journal of", &path))?;
+            new.add((0, written))
+                .map_err(io("write the journal of", &path))?;
+            journal = Some(new);
+        }
+        let partial = PartialFile {
             disk: disk.clone(),
             digest: digest.clone(),
             path,
@@ -86,12 +89,12 @@ pub(super) fn open(
             journal,
         };
         let mut writer = VerifiedWriter::new(partial, descriptor);
-        writer.absorb(begin)?;
-        return Ok(Some((writer, apart)));
+        writer.absorb(written)?;
+        return Ok(Some((writer, ranges)));
     }
 }
 
-impl PartialBlob for Partial {
+impl PartialBlob for PartialFile {
     fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), WriteError> {
         self.file
             .read_exact_at(buffer, at)

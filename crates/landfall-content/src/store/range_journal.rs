@@ -1,5 +1,5 @@
-//! The journal of a partial file, while several connections fetch one blob: which ranges are there.
-//! Without a journal a partial file is content from its beginning to its end.
+//! Records which ranges of a partial file are written, while several connections fetch one blob. A
+//! partial file without a journal is complete from its first byte to its end.
 
 use crate::ByteRange;
 use std::fs::{File, OpenOptions};
@@ -7,21 +7,21 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// The journal of a partial file. Lines are `from to`, in the order in which they were written.
+/// The journal of a partial file. Its lines are `FROM TO`, in the order of the writes.
 #[derive(Debug)]
-pub(super) struct Journal(Mutex<File>);
+pub(super) struct RangeJournal(Mutex<File>);
 
-impl Journal {
-    /// Opens or begins the journal of the partial file at `path`.
-    pub(super) fn open(path: &Path) -> std::io::Result<Journal> {
+impl RangeJournal {
+    /// Opens or creates the journal of the partial file at `path`.
+    pub(super) fn open(path: &Path) -> std::io::Result<RangeJournal> {
         let file = OpenOptions::new()
             .create(true)
             .append(true)
-            .open(beside(path))?;
-        Ok(Journal(Mutex::new(file)))
+            .open(journal_path(path))?;
+        Ok(RangeJournal(Mutex::new(file)))
     }
 
-    /// Records bytes that were written.
+    /// Records that a range was written.
     pub(super) fn add(&self, (from, to): ByteRange) -> std::io::Result<()> {
         let mut file = self
             .0
@@ -31,37 +31,38 @@ impl Journal {
     }
 }
 
-/// The suffix of a journal's name.
+/// The extension of a journal's file name.
 pub(super) const SUFFIX: &str = ".ranges";
 
-fn beside(path: &Path) -> PathBuf {
+fn journal_path(path: &Path) -> PathBuf {
     path.with_extension(&SUFFIX[1..])
 }
 
-/// How far the partial file at `path` is whole, and the ranges behind that, by its journal; `None`
-/// where it has no journal. Nothing can lie behind the `length` bytes of the file.
+/// Reads the journal of the partial file at `path`, which is `length` bytes long. Returns how many
+/// bytes from the first on are written, and the ranges behind them; `None` if there is no journal.
 pub(super) fn read(path: &Path, length: u64) -> Option<(u64, Vec<ByteRange>)> {
-    let text = std::fs::read_to_string(beside(path)).ok()?;
-    // a last line without its end was cut off by a crash
+    let text = std::fs::read_to_string(journal_path(path)).ok()?;
+    // a crash may have cut off the last line
     let lines = text
         .split_inclusive('\n')
         .filter_map(|line| line.strip_suffix('\n')?.split_once(' '));
     let all = lines
         .filter_map(|(from, to)| Some((from.parse().ok()?, to.parse::<u64>().ok()?.min(length))));
-    let mut apart = crate::merge_ranges(all.collect());
-    let begin = match apart.first() {
+    // a crash may also have lost data that the journal already lists, hence the limit to `length`
+    let mut ranges = crate::merge_ranges(all.collect());
+    let written = match ranges.first() {
         Some(&(0, to)) => {
-            apart.remove(0);
+            ranges.remove(0);
             to
         }
         _ => 0,
     };
-    Some((begin, apart))
+    Some((written, ranges))
 }
 
-/// Removes the journal of the partial file at `path`, if it has one.
+/// Removes the journal of the partial file at `path`, if there is one.
 pub(super) fn remove(path: &Path) -> std::io::Result<()> {
-    match std::fs::remove_file(beside(path)) {
+    match std::fs::remove_file(journal_path(path)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
@@ -72,18 +73,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_tells_the_beginning_and_what_lies_apart() {
+    fn a_journal_lists_the_beginning_and_the_ranges_behind_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sha256-aa");
         assert_eq!(read(&path, 100), None);
-        let journal = Journal::open(&path).unwrap();
+        let journal = RangeJournal::open(&path).unwrap();
         for range in [(0, 10), (40, 50), (50, 60), (10, 20), (80, 200)] {
             journal.add(range).unwrap();
         }
         assert_eq!(read(&path, 100), Some((20, vec![(40, 60), (80, 100)])));
         assert_eq!(read(&path, 0), Some((0, vec![])));
         // cut off in the middle of a line
-        std::fs::write(beside(&path), "0 10\n10 2").unwrap();
+        std::fs::write(journal_path(&path), "0 10\n10 2").unwrap();
         assert_eq!(read(&path, 100), Some((10, vec![])));
         remove(&path).unwrap();
         remove(&path).unwrap();

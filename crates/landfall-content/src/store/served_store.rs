@@ -1,5 +1,6 @@
-//! What a store offers to servers: its pointer `current` names a lock, and the one before it.
-//! Servers look at the pointer before they look up a name, so all of them switch when it does.
+//! What a store tells its servers to serve. Its pointer `current` names a lock and the one before.
+//! Servers read the pointer before they look up a name, so all of them switch to a new lock at
+//! once.
 
 use super::disk_store::DiskStore;
 use crate::WriteError;
@@ -9,56 +10,57 @@ use landfall_model::{Digest, Limits};
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// Where the pointer stands in an object store.
+/// The key of the pointer in an object store.
 const POINTER: &str = "current";
-/// Where the locks stand that it may name.
+/// The folder of published locks.
 const LOCKS: &str = "locks";
-/// Landfall's own folder in a store on disk, where both stand.
+/// Landfall's own folder in a store on disk, which has both.
 const OWN: &str = ".landfall";
-/// How often a pointer is written again that somebody else wrote meanwhile.
+/// How often publishing is tried while others publish at the same time.
 const ATTEMPTS: usize = 8;
 
-/// What servers of a store offer.
+/// The pointer to the lock that servers of a store serve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pointer {
+pub struct LockPointer {
     version: u32,
-    /// Fingerprint of the lock that is served.
+    /// The fingerprint of the lock that is served.
     pub lock: Digest,
-    /// That of the lock before it. What it names is still read by digest.
+    /// The fingerprint of the lock before. Its blobs are still served by digest, for clients that
+    /// have resolved a tag already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Digest>,
 }
 
-/// A pointer as it was read, and what tells whether it is still the same.
+/// A pointer that was read, with the version of its object.
 #[derive(Debug, Clone)]
-pub struct Current {
-    pub pointer: Pointer,
-    /// The object that it is, in an object store.
+pub struct ReadPointer {
+    pub pointer: LockPointer,
+    /// `None` in a store on disk.
     object: Option<BucketObject>,
 }
 
-/// A store, as far as it says what is served.
+/// A store with a pointer to the lock that its servers serve.
 #[derive(Clone)]
 pub enum ServedStore {
-    /// On disk.
+    /// A store on disk.
     Disk(DiskStore),
-    /// In an object store.
+    /// A store in a folder of an object store.
     Bucket(Bucket),
 }
 
-/// Why a store does not say what is served, or does not take it.
+/// Why the pointer of a store cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ServedStoreError {
-    /// Nothing was ever published there.
-    #[error("there is nothing to serve: `landfall publish` names a lock in the store {place}")]
+    /// No lock was ever published.
+    #[error("no lock was published in the store {place}; publish one with `landfall publish`")]
     Nothing {
         /// The store.
         place: String,
     },
-    /// The object store does not answer, or refuses.
+    /// A request to the object store failed.
     #[error(transparent)]
     Bucket(#[from] HttpError),
-    /// The disk refuses.
+    /// A file of the store cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
         /// The file.
@@ -66,19 +68,19 @@ pub enum ServedStoreError {
         /// The system's answer.
         source: io::Error,
     },
-    /// The disk does not take it.
+    /// A file of the store cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// Something else stands there.
-    #[error("{place} is not what landfall wrote: {why}; run `landfall publish` again")]
+    /// The pointer or a lock is damaged.
+    #[error("{place} is damaged: {why}; run `landfall publish` again")]
     Damaged {
-        /// What was read.
+        /// The file or object.
         place: String,
         /// What is wrong with it.
         why: String,
     },
-    /// Others write the pointer again and again.
-    #[error("{place} was published by others meanwhile, {ATTEMPTS} times; run it again")]
+    /// Others published at the same time in every attempt.
+    #[error("{ATTEMPTS} attempts to publish in {place} failed, as others published; run it again")]
     Busy {
         /// The store.
         place: String,
@@ -86,7 +88,7 @@ pub enum ServedStoreError {
 }
 
 impl ServedStore {
-    /// Where it is, for people.
+    /// Returns the path or URL of the store, for messages.
     pub fn place(&self) -> String {
         match self {
             ServedStore::Disk(disk) => disk.dir().display().to_string(),
@@ -94,38 +96,42 @@ impl ServedStore {
         }
     }
 
-    /// What is served; `None` where nothing was ever published.
+    /// Reads the pointer. Returns `None` if no lock was ever published.
     ///
     /// # Errors
-    /// When it cannot be read, or is no pointer that this release knows.
-    pub async fn current(&self) -> Result<Option<Current>, ServedStoreError> {
+    /// If it cannot be read, or has a version that this release does not know.
+    pub async fn current(&self) -> Result<Option<ReadPointer>, ServedStoreError> {
         let found = match self {
-            ServedStore::Disk(disk) => read(disk, POINTER)?.map(|bytes| (bytes.into(), None)),
+            ServedStore::Disk(disk) => {
+                read_own_file(disk, POINTER)?.map(|bytes| (bytes.into(), None))
+            }
             ServedStore::Bucket(bucket) => bucket
                 .get(POINTER, Limits::default().document_bytes as u64)
                 .await?
                 .map(|(bytes, object)| (bytes, Some(object))),
         };
-        found
-            .map(|(bytes, object)| {
-                Ok(Current {
-                    pointer: self.parse(&bytes)?,
-                    object,
-                })
-            })
-            .transpose()
+        let Some((bytes, object)) = found else {
+            return Ok(None);
+        };
+        Ok(Some(ReadPointer {
+            pointer: self.parse(&bytes)?,
+            object,
+        }))
     }
 
-    /// Whether the pointer is another one by now.
+    /// Whether the pointer has changed since it was read. An object store is asked for the pointer
+    /// only if its etag differs.
     ///
     /// # Errors
-    /// As [`ServedStore::current`]; and when it is gone.
-    pub async fn has_changed(&self, current: &Current) -> Result<bool, ServedStoreError> {
+    /// Like [`ServedStore::current`], or if the pointer was removed.
+    pub async fn has_changed(&self, current: &ReadPointer) -> Result<bool, ServedStoreError> {
         let nothing = || ServedStoreError::Nothing {
             place: self.place(),
         };
         let found = match self {
-            ServedStore::Disk(disk) => self.parse(&read(disk, POINTER)?.ok_or_else(nothing)?)?,
+            ServedStore::Disk(disk) => {
+                self.parse(&read_own_file(disk, POINTER)?.ok_or_else(nothing)?)?
+            }
             ServedStore::Bucket(bucket) => {
                 let most = Limits::default().document_bytes as u64;
                 let etag = current
@@ -142,10 +148,10 @@ impl ServedStore {
         Ok(found != current.pointer)
     }
 
-    /// The text of the lock with this fingerprint, which was published once.
+    /// Returns the text of a published lock.
     ///
     /// # Errors
-    /// When it cannot be read, or is another one.
+    /// If it cannot be read, or has another fingerprint.
     pub async fn lock(&self, fingerprint: &Digest) -> Result<String, ServedStoreError> {
         let key = format!("{LOCKS}/{}", fingerprint.hex());
         let damaged = |why: &str| ServedStoreError::Damaged {
@@ -153,27 +159,27 @@ impl ServedStore {
             why: why.into(),
         };
         let bytes = match self {
-            ServedStore::Disk(disk) => read(disk, &key)?.map(Into::into),
+            ServedStore::Disk(disk) => read_own_file(disk, &key)?.map(Into::into),
             ServedStore::Bucket(bucket) => bucket
                 .get(&key, Limits::default().contents_bytes as u64)
                 .await?
                 .map(|(bytes, _)| bytes),
         };
-        let bytes: bytes::Bytes = bytes.ok_or_else(|| damaged("it is not there"))?;
+        let bytes: bytes::Bytes = bytes.ok_or_else(|| damaged("it is missing"))?;
         if !fingerprint.matches(&bytes) {
-            return Err(damaged("it has not the fingerprint that it is called by"));
+            return Err(damaged("its fingerprint differs from its name"));
         }
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The pointer, the text of its lock, and that of the one before where it is still there.
-    /// `None` where nothing was ever published.
+    /// Returns the pointer, the text of its lock, and the text of the previous lock if it is still
+    /// there; or `None` if no lock was ever published.
     ///
     /// # Errors
-    /// As [`ServedStore::current`] and [`ServedStore::lock`].
+    /// Like [`ServedStore::current`] and [`ServedStore::lock`].
     pub async fn served(
         &self,
-    ) -> Result<Option<(Current, String, Option<String>)>, ServedStoreError> {
+    ) -> Result<Option<(ReadPointer, String, Option<String>)>, ServedStoreError> {
         let Some(current) = self.current().await? else {
             return Ok(None);
         };
@@ -181,7 +187,7 @@ impl ServedStore {
         let before = match &current.pointer.previous {
             None => None,
             Some(previous) => match self.lock(previous).await {
-                // it may be removed by now
+                // it may have been removed by now
                 Err(ServedStoreError::Damaged { .. }) => None,
                 before => Some(before?),
             },
@@ -189,12 +195,12 @@ impl ServedStore {
         Ok(Some((current, lock, before)))
     }
 
-    /// Has servers serve the lock with this text from their next look-up on. Returns the pointer
-    /// before, where there was one.
+    /// Publishes the lock with this text: servers serve it from their next look-up on. Returns the
+    /// previous pointer, if there was one.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub async fn publish(&self, text: String) -> Result<Option<Pointer>, ServedStoreError> {
+    /// If the lock or the pointer cannot be written.
+    pub async fn publish(&self, text: String) -> Result<Option<LockPointer>, ServedStoreError> {
         let fingerprint = Digest::sha256(text.as_bytes());
         let key = format!("{LOCKS}/{}", fingerprint.hex());
         match self {
@@ -207,7 +213,7 @@ impl ServedStore {
                 std::fs::create_dir_all(&folder).map_err(failed)?;
                 disk.write(&format!("{OWN}/{key}"), text.as_bytes())?;
                 let before = self.current().await?.map(|current| current.pointer);
-                let pointer = next(&fingerprint, before.as_ref());
+                let pointer = next_pointer(&fingerprint, before.as_ref());
                 disk.edit(&format!("{OWN}/{POINTER}"), |_| pointer.to_bytes())?;
                 Ok(before)
             }
@@ -217,14 +223,14 @@ impl ServedStore {
                     let before = self.current().await?;
                     let condition = match &before {
                         None => PutCondition::IfAbsent,
-                        Some(Current {
+                        Some(ReadPointer {
                             object: Some(object),
                             ..
                         }) => PutCondition::IfSame(object.version()),
                         Some(_) => PutCondition::Always,
                     };
                     let before = before.map(|current| current.pointer);
-                    let pointer = next(&fingerprint, before.as_ref());
+                    let pointer = next_pointer(&fingerprint, before.as_ref());
                     if let PutOutcome::Written(_) = bucket
                         .put(POINTER, pointer.to_bytes().into(), &condition)
                         .await?
@@ -239,12 +245,12 @@ impl ServedStore {
         }
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Pointer, ServedStoreError> {
+    fn parse(&self, bytes: &[u8]) -> Result<LockPointer, ServedStoreError> {
         let damaged = |why: String| ServedStoreError::Damaged {
             place: format!("{}/{POINTER}", self.place()),
             why,
         };
-        let pointer: Pointer =
+        let pointer: LockPointer =
             serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
         match pointer.version {
             1 => Ok(pointer),
@@ -255,7 +261,7 @@ impl ServedStore {
     }
 }
 
-impl Pointer {
+impl LockPointer {
     fn to_bytes(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec(self).unwrap_or_default();
         text.push(b'\n');
@@ -263,21 +269,22 @@ impl Pointer {
     }
 }
 
-/// The pointer to the lock with this fingerprint. What is published again keeps what was before it.
-fn next(fingerprint: &Digest, before: Option<&Pointer>) -> Pointer {
+/// Returns the pointer to the lock with this fingerprint. Publishing the same lock again keeps the
+/// previous one.
+fn next_pointer(fingerprint: &Digest, before: Option<&LockPointer>) -> LockPointer {
     let previous = match before {
         Some(before) if before.lock == *fingerprint => before.previous.clone(),
         before => before.map(|before| before.lock.clone()),
     };
-    Pointer {
+    LockPointer {
         version: 1,
         lock: fingerprint.clone(),
         previous,
     }
 }
 
-/// One of landfall's own files in a store on disk; `None` where it is not there.
-fn read(disk: &DiskStore, name: &str) -> Result<Option<Vec<u8>>, ServedStoreError> {
+/// Reads one of landfall's own files in a store on disk. Returns `None` if it is missing.
+fn read_own_file(disk: &DiskStore, name: &str) -> Result<Option<Vec<u8>>, ServedStoreError> {
     let path = disk.dir().join(OWN).join(name);
     match std::fs::read(&path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -319,7 +326,7 @@ mod tests {
             let (second, lock, before) = shelf.served().await.unwrap().unwrap();
             assert_eq!(
                 second.pointer,
-                Pointer {
+                LockPointer {
                     version: 1,
                     lock: two,
                     previous: Some(one)
@@ -332,7 +339,7 @@ mod tests {
                 .unwrap_err()
                 .to_string();
             assert!(
-                unknown.contains("locks/") && unknown.contains("it is not there"),
+                unknown.contains("locks/") && unknown.contains("it is missing"),
                 "{unknown}"
             );
         }

@@ -1,4 +1,5 @@
-//! Files of landfall's own in the store: small ones, written whole, by one process at a time.
+//! Small files with landfall's own state in the store. Each is replaced as a whole, by one process
+//! at a time.
 
 use super::disk_store::DiskStore;
 use super::error::io;
@@ -6,19 +7,19 @@ use crate::WriteError;
 use std::fs::File;
 
 impl DiskStore {
-    /// Writes a file of landfall's own in the store, whole or not at all.
+    /// Replaces a state file in one step.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<(), WriteError> {
         self.replace(&self.dir().join(name), content)
     }
 
-    /// Changes a file of landfall's own in the store, whole or not at all; `edit` gets its old
-    /// content, empty where there is none.
+    /// Edits a state file in one step. `edit` receives the old content, empty if the file is
+    /// missing.
     ///
     /// # Errors
-    /// When it cannot be read or written.
+    /// If it cannot be read or written.
     pub fn edit(&self, name: &str, edit: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<(), WriteError> {
         let _guard = self.guard()?;
         let path = self.dir().join(name);
@@ -35,7 +36,8 @@ impl DiskStore {
         }
     }
 
-    /// Held while a file of the store is read, changed and written: by one process at a time.
+    /// Locks the state files against other processes, while one is read, edited and written.
+    /// Dropping the file releases the lock.
     pub(super) fn guard(&self) -> Result<File, WriteError> {
         let path = self.dir().join(".landfall/lock");
         let file = File::create(&path).map_err(io("open", &path))?;

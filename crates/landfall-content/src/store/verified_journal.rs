@@ -1,5 +1,5 @@
-//! The journal of verified content: the digest of each file, and how the file looked when it was
-//! hashed. It is append-only, and makes reuse cheap and safe.
+//! The append-only journal of verified blobs: the digest of each file with its stamp when it was
+//! hashed. A file whose stamp is unchanged need not be hashed again.
 
 use crate::FileStamp;
 use landfall_model::Digest;
@@ -9,17 +9,17 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// The journal. Lines are `digest inode seconds nanoseconds size`; the last line of a digest
-/// counts.
+/// The journal. Its lines are `DIGEST INODE SECONDS NANOSECONDS SIZE`; the last line of a digest
+/// wins.
 #[derive(Debug)]
-pub(super) struct Records {
+pub(super) struct VerifiedJournal {
     known: Mutex<HashMap<Digest, FileStamp>>,
     file: Mutex<File>,
 }
 
-impl Records {
-    /// Opens or begins the journal. A last line that was cut off by a crash is skipped.
-    pub(super) fn open(path: &Path) -> std::io::Result<Records> {
+impl VerifiedJournal {
+    /// Opens or creates the journal. A last line that was cut off by a crash is ignored.
+    pub(super) fn open(path: &Path) -> std::io::Result<VerifiedJournal> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -27,21 +27,21 @@ impl Records {
         };
         let known = text.lines().filter_map(read_line).collect();
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(Records {
+        Ok(VerifiedJournal {
             known: Mutex::new(known),
             file: Mutex::new(file),
         })
     }
 
-    /// Whether the file still looks as it did when it was hashed.
-    pub(super) fn fits(&self, digest: &Digest, metadata: &Metadata) -> bool {
+    /// Whether the file is unchanged since it was hashed.
+    pub(super) fn is_unchanged(&self, digest: &Digest, metadata: &Metadata) -> bool {
         self.known
             .lock()
             .is_ok_and(|known| known.get(digest) == Some(&FileStamp::of(metadata)))
     }
 
-    /// The lines of `keep`, one each.
-    pub(super) fn only(&self, keep: &BTreeSet<Digest>) -> String {
+    /// Returns the content of a journal that lists only the digests in `keep`.
+    pub(super) fn retained(&self, keep: &BTreeSet<Digest>) -> String {
         let known = self
             .known
             .lock()
@@ -51,7 +51,7 @@ impl Records {
             .collect()
     }
 
-    /// Records that the file was hashed and has this digest.
+    /// Records that a file was hashed and has this digest.
     pub(super) fn add(&self, digest: &Digest, metadata: &Metadata) -> std::io::Result<()> {
         let file_stamp = FileStamp::of(metadata);
         let line = line(digest, file_stamp);
@@ -62,7 +62,7 @@ impl Records {
             .file
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        // one write of a whole line, so that two processes do not mix theirs
+        // one write per line: in append mode, lines of two processes do not get mixed
         file.write_all(line.as_bytes())
     }
 }

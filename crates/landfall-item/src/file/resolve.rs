@@ -217,7 +217,7 @@ async fn download_once(
         .and_then(|length| length.parse().ok());
     let mut temporary = resolver
         .disk()
-        .temporary()
+        .temporary_file()
         .map_err(|error| local(error.to_string()))?;
     let mut hasher = Hasher::new(Algorithm::Sha256);
     let mut check = expected.map(|digest| Hasher::new(digest.algorithm()));

@@ -1,7 +1,7 @@
-//! What the store knows to be there, and what it asks for.
+//! The store in an object store: which blobs are known to be present, and how others are looked up.
 
-use super::blob_list::{self, Contents};
-use super::claims;
+use super::blob_list::{self, BlobSizes};
+use super::claims::{self, ClaimedLock};
 use super::keys;
 use super::store_timeouts::StoreTimeouts;
 use crate::bucket::{Bucket, BucketObject, PutCondition, PutOutcome};
@@ -13,40 +13,44 @@ use landfall_model::{Descriptor, Digest};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Looks for single objects that are under way at once.
-const LOOKS: usize = 32;
+/// How many blobs are looked up at the same time.
+const CONCURRENT_LOOKUPS: usize = 32;
 
-/// The store in a folder of an object store. Cheap to clone.
+/// The store in a folder of an object store. It is cheap to clone.
 #[derive(Clone)]
-pub struct BucketStore(Arc<Inner>);
+pub struct BucketStore(Arc<BucketStoreInner>);
 
-struct Inner {
+struct BucketStoreInner {
     bucket: Bucket,
-    patience: StoreTimeouts,
-    known: Mutex<Known>,
+    timeouts: StoreTimeouts,
+    known: Mutex<KnownContent>,
 }
 
-/// What is known of the content there.
+/// What is known about the blobs in the store.
 #[derive(Default)]
-struct Known {
-    /// By lists, and by what this process did and saw.
-    here: Contents,
-    /// What no list has yet.
-    unlisted: Contents,
-    /// What `gc` may delete, and what turned out damaged: it counts as absent, and is written anew.
+struct KnownContent {
+    /// Blobs that are present, by lists and by what this process wrote and looked up.
+    present: BlobSizes,
+    /// Present blobs that no list has yet.
+    unlisted: BlobSizes,
+    /// Blobs that `gc` may delete, and damaged ones. They count as absent and are written again.
     condemned: BTreeSet<Digest>,
-    /// What lists say is here, where that does not count.
-    doubted: Contents,
+    /// Blobs that lists say are present, while lists are not trusted.
+    distrusted: BlobSizes,
     /// The lists that were read.
     lists: Vec<BucketObject>,
 }
 
-impl Known {
-    /// What the lists say, unless they are those that `before` says it by.
+impl KnownContent {
+    /// Reads the lists, or returns `None` if they are the same as `before`.
     ///
-    /// A `gc` deletes lists of what is there before the content, and lists of what it deletes after
-    /// it: in this order, what was deleted meanwhile is not taken for present.
-    async fn read(bucket: &Bucket, before: &[BucketObject]) -> Result<Option<Known>, HttpError> {
+    /// A `gc` deletes lists of present blobs before the blobs, and lists of condemned blobs after
+    /// them. So the condemned ones must be read first: a blob that is deleted meanwhile is not
+    /// taken for present.
+    async fn read(
+        bucket: &Bucket,
+        before: &[BucketObject],
+    ) -> Result<Option<KnownContent>, HttpError> {
         let condemned = blob_list::list_all(bucket, keys::CONDEMNED).await?;
         let condemned_lists = blob_list::read_each(bucket, condemned.clone()).await?;
         let index = blob_list::list_all(bucket, keys::INDEX).await?;
@@ -61,99 +65,100 @@ impl Known {
                 *at = list.written.max(*at);
             }
         }
-        let mut here = Contents::new();
+        let mut present = BlobSizes::new();
         for list in blob_list::read_each(bucket, index).await? {
-            // who listed it after that has written it anew, or gc found it needed
-            let holds = |digest: &Digest| {
+            // a younger list of present blobs wins: its run has written the blob again, or gc found
+            // that it is needed
+            let is_present = |digest: &Digest| {
                 condemned_at
                     .get(digest)
                     .is_none_or(|at| *at <= list.written)
             };
-            here.extend(
+            present.extend(
                 list.contents
                     .into_iter()
-                    .filter(|(digest, _)| holds(digest)),
+                    .filter(|(digest, _)| is_present(digest)),
             );
         }
         let condemned = condemned_at
             .into_keys()
-            .filter(|digest| !here.contains_key(digest))
+            .filter(|digest| !present.contains_key(digest))
             .collect();
-        Ok(Some(Known {
-            here,
+        Ok(Some(KnownContent {
+            present,
             condemned,
             lists,
-            ..Known::default()
+            ..KnownContent::default()
         }))
     }
 }
 
 impl BucketStore {
-    /// Opens the store, and reads its lists.
+    /// Opens the store and reads its lists.
     ///
     /// # Errors
-    /// When the object store does not answer, or refuses.
-    pub async fn open(bucket: Bucket, patience: StoreTimeouts) -> Result<BucketStore, HttpError> {
-        let known = Mutex::new(Known::read(&bucket, &[]).await?.unwrap_or_default());
-        Ok(BucketStore(Arc::new(Inner {
+    /// If a request to the object store fails, or a list is damaged.
+    pub async fn open(bucket: Bucket, timeouts: StoreTimeouts) -> Result<BucketStore, HttpError> {
+        let known = Mutex::new(KnownContent::read(&bucket, &[]).await?.unwrap_or_default());
+        Ok(BucketStore(Arc::new(BucketStoreInner {
             bucket,
-            patience,
+            timeouts,
             known,
         })))
     }
 
-    /// Claims content, and reads the lists again where they have changed: what is there then, and
-    /// is not condemned, stays.
+    /// Claims blobs, and reads the lists again if they have changed: blobs that are present and not
+    /// condemned from now on stay.
     pub(super) async fn claim(
         &self,
-        lock: (&Digest, Bytes),
+        lock: ClaimedLock<'_>,
         wanted: &BTreeSet<Digest>,
     ) -> Result<(), HttpError> {
-        claims::claim(self.bucket(), lock, wanted, self.patience().deletions).await?;
+        claims::claim(self.bucket(), lock, wanted, self.timeouts().gc_wait).await?;
         let before = self.known().lists.clone();
-        if let Some(known) = Known::read(self.bucket(), &before).await? {
+        if let Some(known) = KnownContent::read(self.bucket(), &before).await? {
             *self.known() = known;
         }
         Ok(())
     }
 
-    /// How long others are waited for.
-    pub(super) fn patience(&self) -> StoreTimeouts {
-        self.0.patience
+    pub(super) fn timeouts(&self) -> StoreTimeouts {
+        self.0.timeouts
     }
 
-    /// The folder.
+    /// Returns the folder of the object store.
     pub fn bucket(&self) -> &Bucket {
         &self.0.bucket
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownContent> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The size of content that is known to be there.
+    /// Returns the size of a blob in bytes if it is known to be present, without a request.
     pub fn known_size(&self, digest: &Digest) -> Option<u64> {
-        self.known().here.get(digest).copied()
+        self.known().present.get(digest).copied()
     }
 
-    /// Whether `gc` may delete it: whoever needs it writes it anew.
+    /// Whether `gc` may delete the blob, or it is damaged: a run that needs it writes it again.
     pub(super) fn is_condemned(&self, digest: &Digest) -> bool {
         self.known().condemned.contains(digest)
     }
 
-    /// What stands there of condemned content, and is to be replaced.
-    pub(super) async fn condemned(
+    /// Returns the object of a condemned blob, which is to be replaced.
+    pub(super) async fn condemned_object(
         &self,
         digest: &Digest,
     ) -> Result<Option<BucketObject>, HttpError> {
-        match self.is_condemned(digest) {
-            true => self.bucket().look(&keys::blob(digest)).await,
-            false => Ok(None),
+        if self.is_condemned(digest) {
+            self.bucket().look(&keys::blob(digest)).await
+        } else {
+            Ok(None)
         }
     }
 
-    /// The size of content that is there; `None` where it is not.
-    pub(super) async fn look(&self, digest: &Digest) -> Result<Option<u64>, HttpError> {
+    /// Returns the size of a blob in bytes, or `None` if it is absent.
+    pub(super) async fn look_up(&self, digest: &Digest) -> Result<Option<u64>, HttpError> {
         if let Some(size) = self.known_size(digest) {
             return Ok(Some(size));
         }
@@ -166,22 +171,21 @@ impl BucketStore {
             .await?
             .map(|object| object.size);
         if let Some(size) = found {
-            self.note(digest, size);
+            self.note_present(digest, size);
         }
         Ok(found)
     }
 
-    /// This content is there.
-    pub(super) fn note(&self, digest: &Digest, size: u64) {
+    pub(super) fn note_present(&self, digest: &Digest, size: u64) {
         let mut known = self.known();
         known.condemned.remove(digest);
-        if known.here.insert(digest.clone(), size) != Some(size) {
+        if known.present.insert(digest.clone(), size) != Some(size) {
             known.unlisted.insert(digest.clone(), size);
         }
     }
 
-    /// Writes a list of what none has, if that is `least` or more.
-    pub(super) async fn list(&self, least: usize) -> Result<(), HttpError> {
+    /// Writes a list of the blobs that no list has, if there are at least `least`.
+    pub(super) async fn write_list(&self, least: usize) -> Result<(), HttpError> {
         let unlisted = {
             let mut known = self.known();
             if known.unlisted.len() < least {
@@ -196,27 +200,26 @@ impl BucketStore {
         written.map(drop)
     }
 
-    /// What is known of it does not count: it is looked for again.
+    /// Forgets that a blob is present, so that it is looked up again.
     pub(super) fn forget(&self, digest: &Digest) {
-        self.known().here.remove(digest);
+        self.known().present.remove(digest);
     }
 
-    /// It turned out damaged: it counts as absent, and is written anew over what stands there.
-    /// Returns its size, where that is known.
+    /// Takes a damaged blob for absent, so that it is written again. Returns its size if it is
+    /// known.
     pub(super) fn distrust(&self, digest: &Digest) -> Option<u64> {
         let mut known = self.known();
         known.unlisted.remove(digest);
         known.condemned.insert(digest.clone());
-        known.here.remove(digest)
+        known.present.remove(digest)
     }
 
-    /// How much content no list has yet.
-    pub(super) fn unlisted(&self) -> usize {
+    pub(super) fn unlisted_count(&self) -> usize {
         self.known().unlisted.len()
     }
 
-    /// Lists content that turned out damaged or missing, so that every run takes it for absent and
-    /// writes it anew.
+    /// Lists damaged or missing blobs, so that every run takes them for absent and writes them
+    /// again.
     pub(super) async fn condemn(
         &self,
         damaged: impl IntoIterator<Item = Digest>,
@@ -224,19 +227,19 @@ impl BucketStore {
         let sized = damaged
             .into_iter()
             .map(|digest| (self.distrust(&digest).unwrap_or_default(), digest));
-        let damaged: Contents = sized.map(|(size, digest)| (digest, size)).collect();
+        let damaged: BlobSizes = sized.map(|(size, digest)| (digest, size)).collect();
         blob_list::write(self.bucket(), keys::CONDEMNED, &damaged)
             .await
             .map(drop)
     }
 
-    /// What lists say does not count from now on: each is looked for.
+    /// Ignores what lists say from now on, so that each blob is looked up.
     pub(super) fn distrust_lists(&self) {
         let mut known = self.known();
-        known.doubted = std::mem::take(&mut known.here);
+        known.distrusted = std::mem::take(&mut known.present);
     }
 
-    /// Keeps a small piece of content, which is checked.
+    /// Stores a small blob after checking its size and digest.
     pub(super) async fn put(
         &self,
         descriptor: &Descriptor,
@@ -259,7 +262,7 @@ impl BucketStore {
         }
         let (bucket, key) = (self.bucket(), keys::blob(digest));
         let put = async {
-            // what is condemned is written again: its age is what saves it
+            // a condemned blob is overwritten even if it is intact: gc spares it for its new age
             if self.is_condemned(digest)
                 || bucket
                     .put(&key, bytes.clone(), &PutCondition::IfAbsent)
@@ -272,18 +275,21 @@ impl BucketStore {
             Ok(())
         };
         put.await.map_err(refused)?;
-        self.note(digest, *size);
+        self.note_present(digest, *size);
         Ok(())
     }
 
-    /// Which of `wanted` are there, by lists, and else by looking for each. What a list has and is
-    /// not there is condemned.
-    pub(super) async fn find(&self, wanted: Vec<Descriptor>) -> Result<HashSet<Digest>, HttpError> {
+    /// Returns which of the `wanted` blobs are present: by lists, or else by looking each one up.
+    /// Blobs that a list has although they are absent are condemned.
+    pub(super) async fn find_present(
+        &self,
+        wanted: Vec<Descriptor>,
+    ) -> Result<HashSet<Digest>, HttpError> {
         let (known, unknown): (Vec<_>, Vec<_>) = wanted
             .into_iter()
             .partition(|blob| self.known_size(&blob.digest) == Some(blob.size));
-        let mut here: HashSet<Digest> = known.into_iter().map(|blob| blob.digest).collect();
-        // a new store is not asked for each
+        let mut present: HashSet<Digest> = known.into_iter().map(|blob| blob.digest).collect();
+        // in a new store, one listing saves a request for each blob
         if unknown.is_empty()
             || self
                 .bucket()
@@ -293,40 +299,43 @@ impl BucketStore {
                 .transpose()?
                 .is_none()
         {
-            self.condemn(self.doubted(&unknown)).await?;
-            return Ok(here);
+            self.condemn(self.distrusted(&unknown)).await?;
+            return Ok(present);
         }
-        // a list may have the size that another object had before
+        // the size in a list may be that of an earlier object
         unknown.iter().for_each(|blob| self.forget(&blob.digest));
-        let mut missing = self.doubted(&unknown);
-        let looks = futures_util::stream::iter(unknown).map(|blob| async move {
-            let found = self.look(&blob.digest).await?;
+        let mut missing = self.distrusted(&unknown);
+        let lookups = futures_util::stream::iter(unknown).map(|blob| async move {
+            let found = self.look_up(&blob.digest).await?;
             Ok::<_, HttpError>((found == Some(blob.size)).then_some(blob.digest))
         });
-        let found: Vec<Option<Digest>> = looks.buffer_unordered(LOOKS).try_collect().await?;
-        here.extend(found.into_iter().flatten());
-        missing.retain(|digest| !here.contains(digest));
+        let found: Vec<Option<Digest>> = lookups
+            .buffer_unordered(CONCURRENT_LOOKUPS)
+            .try_collect()
+            .await?;
+        present.extend(found.into_iter().flatten());
+        missing.retain(|digest| !present.contains(digest));
         self.condemn(missing).await?;
-        Ok(here)
+        Ok(present)
     }
 
-    /// Those that a list had.
-    fn doubted(&self, blobs: &[Descriptor]) -> Vec<Digest> {
+    /// Returns which of these blobs are in a list that is not trusted.
+    fn distrusted(&self, blobs: &[Descriptor]) -> Vec<Digest> {
         let known = self.known();
         let digests = blobs.iter().map(|blob| &blob.digest);
         digests
-            .filter(|digest| known.doubted.contains_key(digest))
+            .filter(|digest| known.distrusted.contains_key(digest))
             .cloned()
             .collect()
     }
 }
 
-/// An object store's refusal, as a sink says it.
+/// Turns a failed request to the object store into an error of the sink.
 pub(super) fn refused(error: HttpError) -> WriteError {
     WriteError::Refused(error.to_string())
 }
 
-/// An error of reading, for content by digest.
+/// Turns a failed request to the object store into an error of reading a blob.
 pub(super) fn unreadable(digest: &Digest, error: HttpError) -> ContentError {
     match error.kind {
         ErrorKind::NotFound => ContentError::Missing {

@@ -1,15 +1,15 @@
-//! How a run and a `gc` that deletes learn of each other, without a lock.
+//! How a run and a `gc` that deletes blobs notice each other without a lock.
 //!
-//! A run writes its claim, and reads the markers after that. A `gc` writes a marker that names what
-//! it is about to delete, and reads the claims after that. Listings of object stores have all that
-//! was written before them, so one of the two sees the other: either `gc` keeps what the run wants,
-//! or the run waits until the marker is gone, and looks only then for what is there.
+//! A run writes its claim and then reads the markers. A `gc` writes a marker that lists the blobs
+//! it is about to delete, and then reads the claims. Listings of object stores are consistent, so
+//! at least one of the two sees the other: either `gc` keeps the blobs that the run needs, or the
+//! run waits until the marker is gone, and only then looks for present blobs.
 //!
-//! A marker stays when its `gc` cannot say that the deletion is over. It counts for [`OVER`]: a
-//! deletion is sent within [`SEND`] of its marker or not at all, and S3 refuses one whose signature
-//! is older than 15 minutes.
+//! If a `gc` cannot tell whether its deletion has ended, the marker stays and is valid for
+//! [`MARKER_LIFETIME`]: a deletion is sent within [`DELETION_TIMEOUT`] of its marker or not at all,
+//! and S3 refuses a request whose signature is older than 15 minutes.
 
-use super::blob_list::{self, Contents, List};
+use super::blob_list::{self, BlobList, BlobSizes};
 use super::keys;
 use crate::bucket::{Bucket, PutCondition};
 use bytes::Bytes;
@@ -19,31 +19,39 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::time::sleep;
 
-/// The longest time between a marker and the end of its deletion, for a `gc` that goes on.
-const SEND: Duration = Duration::from_mins(5);
-/// How long a marker counts. More than [`SEND`] and the age at which S3 refuses a signature.
-const OVER: Duration = Duration::from_mins(30);
-/// The first pause before markers are looked for again, and the longest.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// The longest time between a marker and the end of its deletion.
+const DELETION_TIMEOUT: Duration = Duration::from_mins(5);
+/// How long a marker is valid: longer than [`DELETION_TIMEOUT`] plus the age at which S3 refuses a
+/// signature.
+const MARKER_LIFETIME: Duration = Duration::from_mins(30);
+/// The first pause before markers are read again. Each pause is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// Claims `wanted`, which the lock with this fingerprint and text names. After that no `gc` deletes
-/// it for as long as the claim counts, and what was being deleted is gone.
-///
-/// # Errors
-/// When the object store does not answer, or refuses; and when a `gc` deletes some of it for longer
-/// than `patience`.
+/// A lock that is claimed: its fingerprint and text.
+pub(super) struct ClaimedLock<'a> {
+    pub fingerprint: &'a Digest,
+    pub text: Bytes,
+}
+
+/// Claims the `wanted` blobs, which the lock names. Afterwards no `gc` deletes them while the claim
+/// is valid, and deletions in progress have ended. Fails if a `gc` deletes some of them for longer
+/// than `gc_wait`.
 pub(super) async fn claim(
     bucket: &Bucket,
-    (fingerprint, lock): (&Digest, Bytes),
+    lock: ClaimedLock<'_>,
     wanted: &BTreeSet<Digest>,
-    patience: Duration,
+    gc_wait: Duration,
 ) -> Result<(), HttpError> {
-    let key = keys::claim(fingerprint, SystemTime::now());
-    bucket.put(&key, lock, &PutCondition::Always).await?;
-    let (claimed, mut pause) = (Instant::now(), PAUSES.0);
+    let key = keys::claim(lock.fingerprint, SystemTime::now());
+    bucket.put(&key, lock.text, &PutCondition::Always).await?;
+    let claimed = Instant::now();
+    let mut pause = FIRST_PAUSE;
     loop {
         let markers = blob_list::read_all(bucket, keys::DELETING).await?;
-        let is_wanted = |list: &&List| list.contents.keys().any(|digest| wanted.contains(digest));
+        let is_wanted =
+            |list: &&BlobList| list.contents.keys().any(|digest| wanted.contains(digest));
         let Some(last) = markers
             .iter()
             .filter(is_wanted)
@@ -52,68 +60,69 @@ pub(super) async fn claim(
         else {
             return Ok(());
         };
-        // the object store's clock, for both
+        // both times are by the clock of the object store, which may differ from ours
         let written = bucket
             .look(&key)
             .await?
             .map_or(last, |claim| claim.modified);
         let waited = claimed.elapsed();
-        if is_over(last, written + waited) {
+        if is_expired(last, written + waited) {
             return Ok(());
         }
-        if waited >= patience {
-            let words = "a `landfall gc` is deleting content that this run needs, or was ended while it did; run this again \
-                         when it is done, at the latest in 30 minutes";
+        if waited >= gc_wait {
+            let words = "a `landfall gc` is deleting blobs that this run needs, or was killed while \
+                         deleting; run this again when it has ended, at the latest in 30 minutes";
             return Err(
                 HttpError::new(ErrorKind::Invalid, words).about(bucket.shown(keys::DELETING))
             );
         }
-        sleep(pause.min(patience.saturating_sub(waited))).await;
-        pause = PAUSES.1.min(pause * 2);
+        sleep(pause.min(gc_wait.saturating_sub(waited))).await;
+        pause = MAX_PAUSE.min(pause * 2);
     }
 }
 
-/// Whether a marker that was written then counts no more.
-pub(super) fn is_over(written: SystemTime, now: SystemTime) -> bool {
-    now.duration_since(written).is_ok_and(|age| age > OVER)
+/// Whether a marker that was written at this time has expired.
+pub(super) fn is_expired(written: SystemTime, now: SystemTime) -> bool {
+    now.duration_since(written)
+        .is_ok_and(|age| age > MARKER_LIFETIME)
 }
 
-/// Content that this process is about to delete.
-pub(super) struct Marker<'a> {
+/// A marker for blobs that this process is about to delete.
+pub(super) struct DeletionMarker<'a> {
     bucket: &'a Bucket,
     key: String,
     since: Instant,
 }
 
-impl<'a> Marker<'a> {
-    /// Tells runs that begin from now on.
+impl<'a> DeletionMarker<'a> {
+    /// Writes the marker, which runs that begin from now on see.
     pub(super) async fn write(
         bucket: &'a Bucket,
-        contents: &Contents,
-    ) -> Result<Marker<'a>, HttpError> {
+        blobs: &BlobSizes,
+    ) -> Result<DeletionMarker<'a>, HttpError> {
         let since = Instant::now();
-        let (key, packed) =
-            blob_list::packed(contents, |digest| keys::named_apart(keys::DELETING, digest))?;
-        bucket.put(&key, packed, &PutCondition::Always).await?;
-        Ok(Marker { bucket, key, since })
+        let (key, compressed) =
+            blob_list::compress(blobs, |digest| keys::named_apart(keys::DELETING, digest))?;
+        bucket.put(&key, compressed, &PutCondition::Always).await?;
+        Ok(DeletionMarker { bucket, key, since })
     }
 
-    /// Deletes, and removes the marker. It stays where the deletion may still be under way.
+    /// Runs the deletion and removes the marker, unless the deletion may still be in progress.
     pub(super) async fn end(
         self,
         deletion: impl Future<Output = Result<(), HttpError>>,
     ) -> Result<(), HttpError> {
         let late = |_| {
-            let words = "the object store takes too long to delete; run gc again";
+            let words = "the object store took too long to delete blobs; run gc again";
             HttpError::new(ErrorKind::GivenUp, words).about(self.bucket.shown("blobs"))
         };
-        tokio::time::timeout_at((self.since + SEND).into(), deletion)
+        tokio::time::timeout_at((self.since + DELETION_TIMEOUT).into(), deletion)
             .await
             .map_err(late)??;
         self.remove().await
     }
 
-    /// Removes the marker, of which nothing was deleted, or everything.
+    /// Removes the marker, after nothing or everything that it lists was deleted.
     pub(super) async fn remove(self) -> Result<(), HttpError> {
         self.bucket.delete(vec![self.key]).await
     }

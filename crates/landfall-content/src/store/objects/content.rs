@@ -1,4 +1,4 @@
-//! The store as content that is read by digest.
+//! Reads blobs of the store in an object store.
 
 use super::bucket_store::{BucketStore, unreadable};
 use super::keys;
@@ -10,31 +10,35 @@ use std::io::{self, Read};
 
 impl BlobRead for BucketStore {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        let (this, wanted) = (self.clone(), digest.clone());
-        block_on(async move { this.look(&wanted).await }).map_err(|error| unreadable(digest, error))
+        let this = self.clone();
+        let wanted = digest.clone();
+        block_on(async move { this.look_up(&wanted).await })
+            .map_err(|error| unreadable(digest, error))
     }
 
-    /// From its beginning the content is hashed, and its last bytes are held back if it is wrong.
-    /// From elsewhere the object store's own checks stand for that.
+    /// A blob that is read from byte 0 is hashed, and its last bytes are held back if the digest is
+    /// wrong. From another offset, only the object store's own checksums protect it.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let (bucket, key) = (self.bucket().clone(), keys::blob(digest));
         let reader = BlockingReader::open(async move { bucket.stream(&key, offset, None).await });
         let reader = match reader {
-            // a list has it: the next run must not believe that
+            // a list has the blob although it is absent: the next run must not trust that
             Err(error)
                 if error.kind == ErrorKind::NotFound && self.known_size(digest).is_some() =>
             {
-                let (this, missing) = (self.clone(), digest.clone());
+                let this = self.clone();
+                let missing = digest.clone();
                 block_on(async move { this.condemn([missing]).await })
                     .map_err(|error| unreadable(digest, error))?;
                 return Err(unreadable(digest, error));
             }
             reader => reader.map_err(|error| unreadable(digest, error))?,
         };
-        Ok(match offset {
-            0 => Box::new(Checked::new(self, reader, digest)),
-            _ => Box::new(reader),
-        })
+        if offset == 0 {
+            Ok(Box::new(VerifyingReader::new(self, reader, digest)))
+        } else {
+            Ok(Box::new(reader))
+        }
     }
 }
 
@@ -45,47 +49,48 @@ impl VerifiedRead for BucketStore {
     }
 }
 
-/// Content that is hashed while it is read. A piece is handed out when the next one is there, so
-/// that the last comes only after all have the digest.
-struct Checked {
+/// Hashes a blob while it is read. A piece is returned only after the next one was received, so the
+/// last piece is returned only if the digest is right.
+struct VerifyingReader {
     store: BucketStore,
     reader: BlockingReader,
     digest: Digest,
     /// `None` after the end.
     hasher: Option<Hasher>,
+    /// The piece that is being returned.
     piece: Vec<u8>,
-    at: usize,
+    /// How much of `piece` was returned.
+    position: usize,
+    /// The piece after it.
     next: Vec<u8>,
 }
 
-/// The longest piece, in bytes.
-const PIECE: usize = 64 << 10;
+/// The largest piece in bytes.
+const PIECE_SIZE: usize = 64 << 10;
 
-impl Checked {
-    fn new(store: &BucketStore, reader: BlockingReader, digest: &Digest) -> Checked {
-        let hasher = Some(Hasher::new(digest.algorithm()));
-        let (store, digest) = (store.clone(), digest.clone());
-        Checked {
-            store,
+impl VerifyingReader {
+    fn new(store: &BucketStore, reader: BlockingReader, digest: &Digest) -> VerifyingReader {
+        VerifyingReader {
+            store: store.clone(),
             reader,
-            digest,
-            hasher,
+            digest: digest.clone(),
+            hasher: Some(Hasher::new(digest.algorithm())),
             piece: Vec::new(),
-            at: 0,
+            position: 0,
             next: Vec::new(),
         }
     }
 
-    /// Hands out the piece that waits, and receives the one after it.
+    /// Moves to the next piece and receives the one after it.
     fn advance(&mut self) -> io::Result<()> {
         let Some(mut hasher) = self.hasher.take() else {
             self.piece.clear();
-            self.at = 0;
+            self.position = 0;
             return Ok(());
         };
         std::mem::swap(&mut self.piece, &mut self.next);
-        self.at = 0;
-        self.next.resize(PIECE, 0);
+        self.position = 0;
+        self.next.resize(PIECE_SIZE, 0);
         let count = self.reader.read(&mut self.next)?;
         self.next.truncate(count);
         if count > 0 {
@@ -93,33 +98,34 @@ impl Checked {
             self.hasher = Some(hasher);
         } else if hasher.finish() != self.digest {
             self.piece.clear();
-            let (store, digest) = (self.store.clone(), self.digest.clone());
-            let told = block_on(async move { store.condemn([digest]).await });
-            let hint = match told {
-                Ok(()) => "`landfall pull` writes it anew",
-                Err(_) => "`landfall pull --rehash` writes it anew",
+            let store = self.store.clone();
+            let digest = self.digest.clone();
+            // a pull trusts the lists, so it notices the damage only if the blob was condemned
+            let hint = match block_on(async move { store.condemn([digest]).await }) {
+                Ok(()) => "`landfall pull` writes it again",
+                Err(_) => "`landfall pull --rehash` writes it again",
             };
-            let words = format!(
+            let message = format!(
                 "{}: the object store has other bytes under this digest; {hint}",
                 self.digest
             );
-            return Err(io::Error::new(io::ErrorKind::InvalidData, words));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         Ok(())
     }
 }
 
-impl Read for Checked {
+impl Read for VerifyingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.at == self.piece.len() {
+        while self.position == self.piece.len() {
             if self.hasher.is_none() && self.next.is_empty() {
                 return Ok(0);
             }
             self.advance()?;
         }
-        let count = buffer.len().min(self.piece.len() - self.at);
-        buffer[..count].copy_from_slice(&self.piece[self.at..self.at + count]);
-        self.at += count;
+        let count = buffer.len().min(self.piece.len() - self.position);
+        buffer[..count].copy_from_slice(&self.piece[self.position..self.position + count]);
+        self.position += count;
         Ok(count)
     }
 }

@@ -1,15 +1,16 @@
-//! Removes from a store in an object store what no lock needs any more, while others may use it.
+//! Garbage collection of a store in an object store, while others may use it.
 //!
-//! No lock of a file system helps here, so content goes in two steps, a grace period apart that is
-//! longer than any run. The first `gc` **condemns** what is unused: a list of it is written. A run
-//! that reads this list takes such content for absent, and writes it anew. A later `gc` **deletes**
-//! what was condemned before the grace period, unless a lock or a claim names it by then, or it was
-//! written since. What is deleted at once is marked first: see [`super::claims`].
+//! There is no file lock, so blobs are removed in two steps, separated by a grace period that is
+//! longer than any run. The first `gc` **condemns** unused blobs by writing a list of them. A run
+//! that reads this list takes these blobs for absent, and writes them again. A later `gc`
+//! **deletes** blobs that were condemned before the grace period, unless a lock or a claim names
+//! them by then, or they were written again. Blobs are marked before they are deleted, see
+//! [`super::claims`].
 
-use super::blob_list::{self, Contents};
-use super::claims::{self, Marker};
+use super::blob_list::{self, BlobSizes};
+use super::claims::{self, DeletionMarker};
 use super::keys;
-use super::upload_record::Record;
+use super::upload_record::UploadRecord;
 use crate::bucket::{Bucket, BucketObject};
 use futures_util::TryStreamExt;
 use landfall_http::{ErrorKind, HttpError};
@@ -18,105 +19,108 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-/// The most that a claim may have, in bytes.
-const CLAIM: u64 = 1 << 30;
-/// Objects that are deleted by one call.
-const BATCH: usize = 1000;
+/// The largest claim that is read, in bytes.
+const MAX_CLAIM: u64 = 1 << 30;
+/// How many objects are deleted by one call.
+const BATCH_SIZE: usize = 1000;
 
-/// What a sweep found.
+/// The result of a garbage collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct BucketGcReport {
-    /// What was deleted now, or would be.
+    /// The blobs that were deleted, or would be in a dry run.
     pub deleted: Vec<SweptBlob>,
-    /// What was condemned now, or would be: a later sweep deletes it.
+    /// The blobs that were condemned, or would be in a dry run. A later `gc` deletes them.
     pub condemned: Vec<SweptBlob>,
-    /// What was condemned earlier, and waits for the end of its grace period.
+    /// The number of blobs whose grace period has not ended.
     pub waiting: usize,
-    /// Uploads that nobody resumed, and that were given up, or would be.
+    /// The number of abandoned uploads that were aborted, or would be in a dry run.
     pub uploads: usize,
-    /// How many blobs locks and claims name.
+    /// The number of blobs that locks and claims name.
     pub kept: usize,
-    /// Their size in bytes.
+    /// The size of these blobs in bytes.
     pub kept_bytes: u64,
-    /// Locks that runs have claimed, as far as their claims count.
+    /// The number of locks with a valid claim.
     pub claims: usize,
 }
 
-/// Content that is deleted or condemned.
+/// A blob that is deleted or condemned.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct SweptBlob {
-    /// Which.
+    /// The digest of the blob.
     pub digest: Digest,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
-/// How a sweep goes.
+/// A garbage collection of a store in an object store.
 pub struct BucketGc<'a> {
-    /// The store.
+    /// The folder of the store.
     pub bucket: &'a Bucket,
-    /// What locks name.
+    /// The blobs that known locks name.
     pub keep: BTreeSet<Digest>,
-    /// What the lock of a claim names; `None` where it is no lock.
+    /// Returns the blobs that the lock in a claim names, or `None` if it is not a lock.
     pub names: &'a (dyn Fn(&[u8]) -> Option<Vec<Digest>> + Sync),
-    /// Longer than any run.
+    /// The grace period, which must be longer than any run.
     pub grace: Duration,
-    /// The time now, by a clock that differs from the object store's by much less than `grace`.
+    /// The present time. The clock may differ from that of the object store by much less than
+    /// `grace`.
     pub now: SystemTime,
-    /// Deletes and writes nothing.
+    /// Whether nothing is deleted or written.
     pub dry_run: bool,
 }
 
 impl BucketGc<'_> {
-    /// Sweeps.
+    /// Collects garbage. If it fails or is killed, no needed blob is lost, and the next `gc`
+    /// continues.
     ///
     /// # Errors
-    /// When the object store does not answer, or refuses. Nothing that is needed is gone then;
-    /// another sweep goes on.
+    /// If a request to the object store fails, or a claim is not a lock.
     pub async fn run(mut self) -> Result<BucketGcReport, HttpError> {
-        let mut collected = BucketGcReport::default();
+        let mut report = BucketGcReport::default();
         let old_lists = blob_list::read_all(self.bucket, keys::INDEX).await?;
         let mut claimed = BTreeSet::new();
-        self.take_claims(&mut claimed).await?;
-        collected.claims = claimed.len();
+        self.keep_claimed(&mut claimed).await?;
+        report.claims = claimed.len();
         let blobs: Vec<(Digest, BucketObject)> = self.blobs().await?;
         let condemned = blob_list::read_all(self.bucket, keys::CONDEMNED).await?;
         let (due, waiting): (Vec<_>, Vec<_>) = condemned
             .into_iter()
             .partition(|list| self.is_old(list.written));
-        // by the lists whose time has come, and not written anew since
-        let (mut doomed, mut listed, mut condemns) = (Vec::new(), Contents::new(), Contents::new());
+        // `doomed` are blobs of a list whose grace period has ended, unless they were written again
+        let mut doomed = Vec::new();
+        let mut listed = BlobSizes::new();
+        let mut condemns = BlobSizes::new();
         for (digest, object) in blobs {
-            let is_due = |list: &blob_list::List| {
+            let is_due = |list: &blob_list::BlobList| {
                 list.contents.contains_key(&digest) && object.modified < list.written
             };
             if self.keep.contains(&digest) {
                 listed.insert(digest, object.size);
-                collected.kept += 1;
-                collected.kept_bytes += object.size;
+                report.kept += 1;
+                report.kept_bytes += object.size;
             } else if due.iter().any(is_due) {
                 doomed.push((digest, object));
             } else if waiting
                 .iter()
                 .any(|list| list.contents.contains_key(&digest))
             {
-                collected.waiting += 1;
+                report.waiting += 1;
             } else if self.is_old(object.modified) {
                 condemns.insert(digest, object.size);
             } else {
                 listed.insert(digest, object.size);
             }
         }
-        collected.uploads = self.end_uploads().await?;
+        report.uploads = self.abort_old_uploads().await?;
         let deleted = if self.dry_run {
-            contents(&doomed)
+            sizes_of(&doomed)
         } else {
-            // runs that begin now know of it before anything is deleted
+            // first, so that runs that begin now know the condemned blobs before any are deleted
             blob_list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
             if !condemns.is_empty() {
-                // a run that began before may have been told that some of it is there: a younger
-                // list tells everybody
-                self.take_claims(&mut claimed).await?;
+                // a run that began before the list may count on some of these blobs; it has claimed
+                // them, and a younger list of present blobs spares them
+                self.keep_claimed(&mut claimed).await?;
                 for digest in &self.keep {
                     listed.extend(condemns.remove_entry(digest));
                 }
@@ -133,26 +137,26 @@ impl BucketGc<'_> {
             self.delete_old_markers().await?;
             deleted
         };
-        let shown = |contents: Contents| {
+        let shown = |contents: BlobSizes| {
             contents
                 .into_iter()
                 .map(|(digest, bytes)| SweptBlob { digest, bytes })
                 .collect()
         };
-        (collected.deleted, collected.condemned) = (shown(deleted), shown(condemns));
-        Ok(collected)
+        (report.deleted, report.condemned) = (shown(deleted), shown(condemns));
+        Ok(report)
     }
 
-    /// Deletes what nobody has claimed meanwhile, and returns it.
+    /// Deletes the doomed blobs that no run has claimed meanwhile, and returns those.
     async fn delete_doomed(
         &mut self,
         doomed: Vec<(Digest, BucketObject)>,
         claimed: &mut BTreeSet<String>,
-    ) -> Result<Contents, HttpError> {
-        let mut deleted = Contents::new();
-        for batch in doomed.chunks(BATCH) {
-            let marker = Marker::write(self.bucket, &contents(batch)).await?;
-            if let Err(error) = self.take_claims(claimed).await {
+    ) -> Result<BlobSizes, HttpError> {
+        let mut deleted = BlobSizes::new();
+        for batch in doomed.chunks(BATCH_SIZE) {
+            let marker = DeletionMarker::write(self.bucket, &sizes_of(batch)).await?;
+            if let Err(error) = self.keep_claimed(claimed).await {
                 marker.remove().await?;
                 return Err(error);
             }
@@ -168,16 +172,16 @@ impl BucketGc<'_> {
         Ok(deleted)
     }
 
-    /// Whether the grace period after this moment is over.
+    /// Whether this time is further back than the grace period.
     fn is_old(&self, moment: SystemTime) -> bool {
         self.now
             .duration_since(moment)
             .is_ok_and(|age| age > self.grace)
     }
 
-    /// Keeps what runs claim, and adds their locks to `claimed`, of which none is read again.
-    /// Claims whose grace period is over are deleted.
-    async fn take_claims(&mut self, claimed: &mut BTreeSet<String>) -> Result<(), HttpError> {
+    /// Adds the blobs of claims to `keep`. The locks in `claimed` were read before, and new ones
+    /// are added. Claims older than the grace period are deleted.
+    async fn keep_claimed(&mut self, claimed: &mut BTreeSet<String>) -> Result<(), HttpError> {
         let mut over = Vec::new();
         let objects: Vec<BucketObject> = self.bucket.list(keys::CLAIMS).try_collect().await?;
         for object in objects {
@@ -190,12 +194,13 @@ impl BucketGc<'_> {
             if claimed.contains(&fingerprint) {
                 continue;
             }
-            let Some((bytes, _)) = self.bucket.get(&object.key, CLAIM).await? else {
+            let Some((bytes, _)) = self.bucket.get(&object.key, MAX_CLAIM).await? else {
                 continue;
             };
             let unread = || {
-                let words = "it is no lock that this release reads: what its run needs is not known, and nothing is removed; use \
-                             the newest landfall, or delete it when its run has ended";
+                let words = "this claim is not a lock that this release can read, so nothing is \
+                             removed; use the newest landfall, or delete the claim when its run \
+                             has ended";
                 HttpError::new(ErrorKind::Local, words).about(self.bucket.shown(&object.key))
             };
             let names = (self.names)(&bytes).ok_or_else(unread)?;
@@ -208,7 +213,7 @@ impl BucketGc<'_> {
         Ok(())
     }
 
-    /// All content that is there.
+    /// Returns all blobs in the store.
     async fn blobs(&self) -> Result<Vec<(Digest, BucketObject)>, HttpError> {
         let known = |object: BucketObject| {
             let content = keys::content_of("blobs", &object.key);
@@ -221,8 +226,8 @@ impl BucketGc<'_> {
             .await
     }
 
-    /// Gives up the uploads that nobody resumed. Returns how many.
-    async fn end_uploads(&self) -> Result<usize, HttpError> {
+    /// Aborts uploads that no run has resumed for the grace period. Returns how many.
+    async fn abort_old_uploads(&self) -> Result<usize, HttpError> {
         let is_old = |object: &BucketObject| {
             let is_record = keys::content_of(keys::UPLOADS, &object.key).is_some();
             std::future::ready(is_record && self.is_old(object.modified))
@@ -235,30 +240,30 @@ impl BucketGc<'_> {
             .await?;
         if !self.dry_run {
             for object in &old {
-                Record::end(self.bucket, &object.key).await?;
+                UploadRecord::abort(self.bucket, &object.key).await?;
             }
         }
         Ok(old.len())
     }
 
-    /// Deletes markers that no run waits for any more.
+    /// Deletes expired markers.
     async fn delete_old_markers(&self) -> Result<(), HttpError> {
         let markers = blob_list::list_all(self.bucket, keys::DELETING).await?;
         let old = markers
             .into_iter()
-            .filter(|marker| claims::is_over(marker.modified, self.now));
+            .filter(|marker| claims::is_expired(marker.modified, self.now));
         self.delete(old.map(|marker| marker.key).collect()).await
     }
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), HttpError> {
-        for batch in keys.chunks(BATCH) {
+        for batch in keys.chunks(BATCH_SIZE) {
             self.bucket.delete(batch.to_vec()).await?;
         }
         Ok(())
     }
 }
 
-fn contents(blobs: &[(Digest, BucketObject)]) -> Contents {
+fn sizes_of(blobs: &[(Digest, BucketObject)]) -> BlobSizes {
     blobs
         .iter()
         .map(|(digest, object)| (digest.clone(), object.size))
@@ -394,10 +399,7 @@ mod tests {
             now: SystemTime::now(),
             dry_run: true,
         };
-        let collected = kept.run().await.unwrap();
-        assert_eq!(
-            (collected.kept, collected.kept_bytes, collected.claims),
-            (1, 2, 1)
-        );
+        let report = kept.run().await.unwrap();
+        assert_eq!((report.kept, report.kept_bytes, report.claims), (1, 2, 1));
     }
 }

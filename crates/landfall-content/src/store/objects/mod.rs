@@ -1,14 +1,15 @@
-//! The store in an object store. Any number of processes, on any machines, may use one at once:
-//! content by digest needs no coordinator, as two writers of one digest write the same bytes.
+//! The store in a folder of an object store. Any number of processes on any machines can use it at
+//! the same time: content by digest needs no coordinator, as two writers of one digest write the
+//! same bytes.
 //!
-//! | key | what |
+//! | key | content |
 //! |---|---|
-//! | `blobs/sha256/<hex>` | content, under this name only after its digest was checked |
-//! | `uploads/sha256/<hex>` | the record of an upload under way, by which any process resumes it |
-//! | `index/<hex>` | a list of content that is there, written once: a run reads these in place of a listing |
-//! | `claims/<hex>-<hour>` | the lock of the runs of an hour, by its fingerprint: `gc` keeps what it names |
-//! | `condemned/<hex>` | a list of content that `gc` found unused, and that a later `gc` deletes |
-//! | `deleting/<hex>-<any>` | a list of content that a `gc` is deleting: runs that want some of it wait |
+//! | `blobs/sha256/<hex>` | a blob; it gets this key only after its digest was verified |
+//! | `uploads/sha256/<hex>` | the record of an upload in progress, with which any process can resume it |
+//! | `index/<hex>` | an immutable list of present blobs, which a run reads instead of listing keys |
+//! | `claims/<hex>-<hour>` | a lock, by its fingerprint, that runs used in this hour: `gc` keeps its blobs |
+//! | `condemned/<hex>` | a list of blobs that `gc` found unused, and that a later `gc` deletes |
+//! | `deleting/<hex>-<any>` | a list of blobs that a `gc` is deleting: runs that need one of them wait |
 
 mod blob_list;
 mod bucket_store;

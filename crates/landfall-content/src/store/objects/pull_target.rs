@@ -1,6 +1,7 @@
-//! The store as the place that a pull brings content to.
+//! The store in an object store as the destination of a pull.
 
 use super::bucket_store::{BucketStore, refused};
+use super::claims::ClaimedLock;
 use super::sink::ObjectSink;
 use crate::bucket::block_on;
 use crate::{BlobRead, BlobSink, BlobStore, IdleSlots, LockEntry, WriteError, has_digest};
@@ -9,16 +10,17 @@ use landfall_model::{Descriptor, Digest, Limits};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-/// Content after which a list of it is written.
-const LIST_EVERY: usize = 1000;
+/// After how many new blobs a list of them is written.
+const LIST_INTERVAL: usize = 1000;
 
 impl BlobStore for BucketStore {
     fn has_blob(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
-        let (this, digest) = (self.clone(), descriptor.digest.clone());
+        let this = self.clone();
+        let digest = descriptor.digest.clone();
         if rehash {
             self.forget(&digest);
         }
-        let size = block_on(async move { this.look(&digest).await }).map_err(refused)?;
+        let size = block_on(async move { this.look_up(&digest).await }).map_err(refused)?;
         if size != Some(descriptor.size) || !rehash {
             return Ok(size == Some(descriptor.size));
         }
@@ -26,16 +28,15 @@ impl BlobStore for BucketStore {
             Ok(mut reader) => has_digest(&mut reader, &descriptor.digest),
             Err(error) => Err(std::io::Error::other(error)),
         };
-        let is_good = match hashed {
-            Ok(is_good) => is_good,
+        let is_intact = match hashed {
+            Ok(is_intact) => is_intact,
             Err(error) if error.kind() == std::io::ErrorKind::InvalidData => false,
             Err(error) => return Err(WriteError::Refused(error.to_string())),
         };
-        if !is_good {
-            // to be written anew, over what stands there
+        if !is_intact {
             self.distrust(&descriptor.digest);
         }
-        Ok(is_good)
+        Ok(is_intact)
     }
 
     fn needs_hashing(&self, _: &Descriptor, rehash: bool) -> bool {
@@ -44,24 +45,20 @@ impl BlobStore for BucketStore {
 
     fn present_blobs(&self, wanted: Vec<Descriptor>) -> Result<HashSet<Digest>, WriteError> {
         let this = self.clone();
-        block_on(async move { this.find(wanted).await }).map_err(refused)
+        block_on(async move { this.find_present(wanted).await }).map_err(refused)
     }
 
     fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
-        let (this, descriptor, bytes) = (
-            self.clone(),
-            descriptor.clone(),
-            Bytes::copy_from_slice(bytes),
-        );
-        let taking = async move {
-            Ok(
-                match this.look(&descriptor.digest).await? == Some(descriptor.size) {
-                    true => Ok(()),
-                    false => this.put(&descriptor, bytes).await,
-                },
-            )
+        let this = self.clone();
+        let descriptor = descriptor.clone();
+        let bytes = Bytes::copy_from_slice(bytes);
+        let putting = async move {
+            if this.look_up(&descriptor.digest).await? == Some(descriptor.size) {
+                return Ok(Ok(()));
+            }
+            Ok(this.put(&descriptor, bytes).await)
         };
-        block_on(taking).map_err(refused)?
+        block_on(putting).map_err(refused)?
     }
 
     fn sink(self: Arc<Self>, _: Limits, _: Option<IdleSlots>) -> Arc<dyn BlobSink> {
@@ -69,14 +66,15 @@ impl BlobStore for BucketStore {
     }
 
     fn mark_present(&self, descriptor: &Descriptor) {
-        self.note(&descriptor.digest, descriptor.size);
-        if self.unlisted() < LIST_EVERY {
+        self.note_present(&descriptor.digest, descriptor.size);
+        if self.unlisted_count() < LIST_INTERVAL {
             return;
         }
         let this = self.clone();
-        // a list that cannot be written now is written at the end, or not: then each is looked for
+        // in the background and without its result: if this fails, the list is written at the end,
+        // and without any list, blobs are looked up one by one
         drop(block_on(async move {
-            tokio::spawn(async move { this.list(LIST_EVERY).await });
+            tokio::spawn(async move { this.write_list(LIST_INTERVAL).await });
             Ok(())
         }));
     }
@@ -91,14 +89,23 @@ impl BlobStore for BucketStore {
         lock: &str,
         wanted: BTreeSet<Digest>,
     ) -> Result<(), WriteError> {
-        let (this, fingerprint) = (self.clone(), fingerprint.clone());
-        let lock = Bytes::copy_from_slice(lock.as_bytes());
-        block_on(async move { this.claim((&fingerprint, lock), &wanted).await }).map_err(refused)
+        let this = self.clone();
+        let fingerprint = fingerprint.clone();
+        let text = Bytes::copy_from_slice(lock.as_bytes());
+        let claiming = async move {
+            let lock = ClaimedLock {
+                fingerprint: &fingerprint,
+                text,
+            };
+            this.claim(lock, &wanted).await
+        };
+        block_on(claiming).map_err(refused)
     }
 
     fn record_complete(&self, _: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError> {
-        // names are in locks: one object that all shards write would be what they wait for
+        // there is no index.json: the names are in the locks, and shards would have to wait for
+        // each other to write one object
         let this = self.clone();
-        block_on(async move { this.list(1).await }).map_err(refused)
+        block_on(async move { this.write_list(1).await }).map_err(refused)
     }
 }

@@ -1,10 +1,10 @@
-//! The store as a sink. Small content is one object, written when it is whole; big content is
-//! uploaded in parts, and becomes an object when its digest was checked.
+//! Writes blobs to the store in an object store. A small blob is put as one object when it is
+//! complete. A big one is uploaded in parts, and becomes an object when its digest is verified.
 
 use super::bucket_store::{BucketStore, refused};
 use super::keys;
 use super::store_timeouts::StoreTimeouts;
-use super::upload_record::{OwnRecord, PART, hash_text};
+use super::upload_record::{MIN_PART_SIZE, OwnUploadRecord, encode_hash_state};
 use crate::bucket::BucketObject;
 use crate::{
     BlobSink, BlobWrite, FailedAttempt, FailureCause, PartOpener, TransferError, WriteError,
@@ -19,10 +19,10 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-/// Parts of one blob that are uploaded at once, while the next is received.
-const PARTS_AT_ONCE: usize = 2;
+/// How many parts of one blob are uploaded at the same time, while the next is received.
+const CONCURRENT_PARTS: usize = 2;
 
-/// The store as a [`BlobSink`].
+/// A [`BucketStore`] as a [`BlobSink`].
 pub(super) struct ObjectSink(pub BucketStore);
 
 impl BlobSink for ObjectSink {
@@ -32,23 +32,27 @@ impl BlobSink for ObjectSink {
         _in_order: bool,
     ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
         Box::pin(async move {
-            let (store, blob) = (self.0.clone(), blob.clone());
+            let store = self.0.clone();
+            let blob = blob.clone();
             if store.known_size(&blob.digest) == Some(blob.size) {
                 return Ok(None);
             }
-            if blob.size <= PART {
-                return Ok(Some(Box::new(Small { store, blob }) as Box<dyn BlobWrite>));
+            if blob.size <= MIN_PART_SIZE {
+                return Ok(Some(
+                    Box::new(SingleObjectWrite { store, blob }) as Box<dyn BlobWrite>
+                ));
             }
             let opened = async {
-                let before = store.condemned(&blob.digest).await?;
-                let patience = store.patience();
-                let own = OwnRecord::open(store.bucket(), &blob, before.as_ref(), patience).await?;
+                let before = store.condemned_object(&blob.digest).await?;
+                let timeouts = store.timeouts();
+                let own =
+                    OwnUploadRecord::open(store.bucket(), &blob, before.as_ref(), timeouts).await?;
                 Ok(own.map(|own| (own, before)))
             };
             let Some((own, before)) = opened.await.map_err(TransferError::destination)? else {
                 return Ok(None);
             };
-            Ok(Some(Box::new(Big {
+            Ok(Some(Box::new(MultipartWrite {
                 store,
                 blob,
                 own,
@@ -58,13 +62,13 @@ impl BlobSink for ObjectSink {
     }
 }
 
-/// Content that is held in memory until it is whole.
-struct Small {
+/// The write of a small blob, which is kept in memory until it is complete.
+struct SingleObjectWrite {
     store: BucketStore,
     blob: Descriptor,
 }
 
-impl BlobWrite for Small {
+impl BlobWrite for SingleObjectWrite {
     fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
         Box::pin(async move {
             let mut bytes = BytesMut::with_capacity(self.blob.size as usize);
@@ -90,74 +94,80 @@ fn too_long(blob: &Descriptor, found: usize) -> WriteError {
     }
 }
 
-/// Content that is uploaded in parts.
-struct Big {
+/// The write of a big blob, which is uploaded in parts.
+struct MultipartWrite {
     store: BucketStore,
     blob: Descriptor,
-    own: OwnRecord,
-    /// What stands there, and is to be replaced.
+    own: OwnUploadRecord,
+    /// The condemned object that is to be replaced.
     before: Option<BucketObject>,
 }
 
-impl BlobWrite for Big {
+impl BlobWrite for MultipartWrite {
     fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
         Box::pin(async move {
-            let Big {
+            let MultipartWrite {
                 store,
                 blob,
                 own,
                 before,
             } = *self;
-            let patience = store.patience();
-            let came = Mutex::new(Came {
+            let timeouts = store.timeouts();
+            let uploaded = Mutex::new(UploadedParts {
                 own,
-                later: BTreeMap::new(),
+                out_of_order: BTreeMap::new(),
             });
-            let upload = Arc::new(Upload {
+            let upload = Arc::new(MultipartUpload {
                 store,
                 blob,
                 before,
-                came,
+                uploaded,
             });
             let filled = tokio::select! {
                 filled = upload.fill(opener) => filled,
-                lost = upload.beat(patience) => Err(lost),
+                lost = upload.send_heartbeats(timeouts) => Err(lost),
             };
             match filled {
                 Ok(()) => Ok(()),
-                Err(failed) => Err(upload.after(failed).await),
+                Err(failed) => {
+                    upload.discard_if_unusable(&failed).await;
+                    Err(failed)
+                }
             }
         })
     }
 }
 
-/// An upload under way.
-struct Upload {
+/// An upload in parts that this run owns.
+struct MultipartUpload {
     store: BucketStore,
     blob: Descriptor,
     before: Option<BucketObject>,
-    came: Mutex<Came>,
+    uploaded: Mutex<UploadedParts>,
 }
 
-/// What came of an upload.
-struct Came {
-    own: OwnRecord,
-    /// Parts that came before one that they follow: their names, and the hash after each.
-    later: BTreeMap<usize, (String, String)>,
+/// The parts that were uploaded.
+struct UploadedParts {
+    own: OwnUploadRecord,
+    /// Parts that were uploaded before an earlier one: their identifiers, and the state of the
+    /// hasher after each.
+    out_of_order: BTreeMap<usize, (String, String)>,
 }
 
-impl Upload {
+impl MultipartUpload {
     async fn fill(self: &Arc<Self>, opener: &Arc<PartOpener>) -> Result<(), FailedAttempt> {
-        let own = self.came.lock().await.own.clone();
-        let (part_size, first) = (own.record.part_size, own.record.parts.len());
+        let own = self.uploaded.lock().await.own.clone();
+        let part_size = own.record.part_size;
+        let first = own.record.parts.len();
         let mut hasher = own
             .hasher(&self.blob)
             .unwrap_or_else(|| Hasher::new(self.blob.digest.algorithm()));
         let mut at = first as u64 * part_size;
-        let mut under_way = JoinSet::new();
+        let mut uploads = JoinSet::new();
         if at < self.blob.size {
             let mut stream = open_for_upload(opener, at).await?;
-            let (mut index, mut part) = (first, BytesMut::with_capacity(part_size as usize));
+            let mut index = first;
+            let mut part = BytesMut::with_capacity(part_size as usize);
             while let Some(piece) = stream.next().await {
                 let mut piece = piece.map_err(|error| opener.failed(error))?;
                 opener.count_received(piece.len());
@@ -173,19 +183,19 @@ impl Upload {
                             &mut part,
                             BytesMut::with_capacity(part_size as usize),
                         );
-                        self.send(&mut under_way, index, full.freeze(), &mut hasher)
+                        self.begin_part(&mut uploads, index, full.freeze(), &mut hasher)
                             .await?;
                         index += 1;
                     }
                 }
             }
             if !part.is_empty() {
-                self.send(&mut under_way, index, part.freeze(), &mut hasher)
+                self.begin_part(&mut uploads, index, part.freeze(), &mut hasher)
                     .await?;
             }
         }
-        while let Some(done) = under_way.join_next().await {
-            sent(done)?;
+        while let Some(done) = uploads.join_next().await {
+            part_result(done)?;
         }
         let found = hasher.finish();
         if found != self.blob.digest {
@@ -195,101 +205,109 @@ impl Upload {
             }
             .into());
         }
-        let (key, own) = (
-            keys::blob(&self.blob.digest),
-            self.came.lock().await.own.clone(),
-        );
+        let key = keys::blob(&self.blob.digest);
+        let own = self.uploaded.lock().await.own.clone();
         let bucket = self.store.bucket();
-        let (upload, parts) = (&own.record.upload, own.record.parts.clone());
+        let upload = &own.record.upload;
+        let parts = own.record.parts.clone();
         let completed =
             bucket.complete_parts(&key, upload, parts, self.blob.size, self.before.as_ref());
-        completed.await.map_err(failed)?;
-        // a record that stays is that of an upload that is gone: it does no harm
+        completed.await.map_err(upload_failed)?;
+        // a record that stays names an upload that no longer exists, which does no harm
         let _ = own.remove(bucket, &self.blob).await;
         Ok(())
     }
 
-    /// Says again and again that this run goes on with the upload. Ends when another one does.
-    async fn beat(&self, patience: StoreTimeouts) -> FailedAttempt {
+    /// Renews the ownership of the upload. Returns when another run has taken it over.
+    async fn send_heartbeats(&self, timeouts: StoreTimeouts) -> FailedAttempt {
         loop {
-            tokio::time::sleep(patience.beat).await;
-            let mut came = self.came.lock().await;
-            if let Err(error) = came.own.save(self.store.bucket(), &self.blob).await
+            tokio::time::sleep(timeouts.heartbeat).await;
+            let mut uploaded = self.uploaded.lock().await;
+            if let Err(error) = uploaded.own.save(self.store.bucket(), &self.blob).await
                 && error.kind == ErrorKind::NotFound
             {
-                return failed(error);
+                return upload_failed(error);
             }
         }
     }
 
-    /// Sends a part beside others that are under way.
-    async fn send(
+    /// Begins to upload a part, after waiting for another one if too many are in progress.
+    async fn begin_part(
         self: &Arc<Self>,
-        under_way: &mut JoinSet<Result<(), FailedAttempt>>,
+        uploads: &mut JoinSet<Result<(), FailedAttempt>>,
         index: usize,
         bytes: Bytes,
         hasher: &mut Hasher,
     ) -> Result<(), FailedAttempt> {
         hasher.update(&bytes);
-        let state = hash_text(hasher);
-        if under_way.len() >= PARTS_AT_ONCE
-            && let Some(done) = under_way.join_next().await
+        let state = encode_hash_state(hasher);
+        if uploads.len() >= CONCURRENT_PARTS
+            && let Some(done) = uploads.join_next().await
         {
-            sent(done)?;
+            part_result(done)?;
         }
         let this = self.clone();
-        under_way.spawn(async move { this.put(index, bytes, state).await });
+        uploads.spawn(async move { this.put_part(index, bytes, state).await });
         Ok(())
     }
 
-    /// Uploads a part, and records it when all before it are there.
-    async fn put(&self, index: usize, bytes: Bytes, state: String) -> Result<(), FailedAttempt> {
-        let upload = self.came.lock().await.own.record.upload.clone();
+    /// Uploads a part, and records it once all parts before it are uploaded.
+    async fn put_part(
+        &self,
+        index: usize,
+        bytes: Bytes,
+        state: String,
+    ) -> Result<(), FailedAttempt> {
+        let upload = self.uploaded.lock().await.own.record.upload.clone();
         let bucket = self.store.bucket();
         let name = bucket
             .put_part(&keys::blob(&self.blob.digest), &upload, index, bytes)
             .await
-            .map_err(failed)?;
-        let mut came = self.came.lock().await;
-        came.later.insert(index, (name, state));
-        let Came {
-            own: OwnRecord { record, .. },
-            later,
-        } = &mut *came;
+            .map_err(upload_failed)?;
+        let mut uploaded = self.uploaded.lock().await;
+        uploaded.out_of_order.insert(index, (name, state));
+        let UploadedParts {
+            own: OwnUploadRecord { record, .. },
+            out_of_order,
+        } = &mut *uploaded;
         let before = record.parts.len();
-        while let Some((name, state)) = later.remove(&record.parts.len()) {
+        while let Some((name, state)) = out_of_order.remove(&record.parts.len()) {
             record.parts.push(name);
             record.hash = state;
         }
         if record.parts.len() > before {
-            came.own.save(bucket, &self.blob).await.map_err(failed)?;
+            uploaded
+                .own
+                .save(bucket, &self.blob)
+                .await
+                .map_err(upload_failed)?;
         }
         Ok(())
     }
 
-    /// What is done about a failure: wrong bytes, and an upload that is gone, are begun anew.
-    async fn after(&self, failed: FailedAttempt) -> FailedAttempt {
+    /// Aborts the upload if it cannot be resumed: after wrong bytes, or if it is gone.
+    async fn discard_if_unusable(&self, failed: &FailedAttempt) {
         let is_wrong = matches!(failed.cause, FailureCause::Wrong | FailureCause::WrongOnce);
         let is_gone = failed.cause == FailureCause::Sink;
         if is_wrong || is_gone {
-            let own = self.came.lock().await.own.clone();
-            // what cannot be given up now is given up by gc
+            let own = self.uploaded.lock().await.own.clone();
+            // what cannot be aborted now is aborted by gc
             let _ = own.discard(self.store.bucket(), &self.blob).await;
         }
-        failed
     }
 }
 
-/// The part from `at` on. Its host may be that of the object store, whose slots the uploads need.
+/// Opens the part at `at`, by requests that have slots of their own: its host may be that of the
+/// object store, whose slots the uploads hold.
 async fn open_for_upload(opener: &Arc<PartOpener>, at: u64) -> Result<ByteStream, FailedAttempt> {
     Ok(stream_for_upload(
         read_for_upload(opener.unchecked_stream(at)).await?,
     ))
 }
 
-/// A failure of the object store. An upload that is not there any more, or cannot be completed, is
-/// begun anew; one that another run goes on with is waited for.
-fn failed(error: HttpError) -> FailedAttempt {
+/// Turns an error of the object store into a failed attempt. After `NotFound`, the next attempt
+/// begins a new upload, or waits for the run that has taken it over.
+fn upload_failed(error: HttpError) -> FailedAttempt {
     let cause = if error.kind == ErrorKind::NotFound {
         FailureCause::Sink
     } else {
@@ -298,7 +316,8 @@ fn failed(error: HttpError) -> FailedAttempt {
     FailedAttempt::new(TransferError::destination(error), cause)
 }
 
-fn sent(
+/// Returns the result of a task that uploads a part.
+fn part_result(
     done: Result<Result<(), FailedAttempt>, tokio::task::JoinError>,
 ) -> Result<(), FailedAttempt> {
     let ended = |error: tokio::task::JoinError| {

@@ -1,25 +1,25 @@
-//! How long a process waits for others that use the same store.
+//! How long processes wait for others that use the same store.
 
 use std::time::Duration;
 
 /// How long a process waits for others that use the same store.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreTimeouts {
-    /// How often a run says that it goes on with an upload.
-    pub beat: Duration,
-    /// After how long without that another run goes on with it.
+    /// The interval at which a run renews its ownership of an upload.
+    pub heartbeat: Duration,
+    /// The time after the last heartbeat when another run may take over the upload.
     pub lease: Duration,
-    /// How long a run waits for a `gc` that deletes what it needs.
-    pub deletions: Duration,
+    /// How long a run waits for a `gc` that is deleting blobs that it needs.
+    pub gc_wait: Duration,
 }
 
 impl StoreTimeouts {
-    /// The usual one, with the longest wait for a `gc`.
-    pub fn new(deletions: Duration) -> StoreTimeouts {
+    /// Returns the usual timeouts, with this limit for waiting for a `gc`.
+    pub fn new(gc_wait: Duration) -> StoreTimeouts {
         StoreTimeouts {
-            beat: Duration::from_secs(4),
+            heartbeat: Duration::from_secs(4),
             lease: Duration::from_secs(16),
-            deletions,
+            gc_wait,
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The record of an upload under way: what any process, on any machine, needs to resume it at its
-//! last part.
+//! The record of an upload in progress: what any process on any machine needs to resume it after
+//! its last part.
 //!
-//! One run at a time goes on with an upload, the owner that its record names: a part that two runs
-//! sent has the name that only one of them knows. The owner writes the record again and again;
-//! another run takes the upload over when it saw the same record for as long as
-//! [`StoreTimeouts::lease`]. Owners write it only where it is the one that they wrote before.
+//! Only the owner that the record names continues the upload, since a part that two runs send gets
+//! an identifier that only one of them knows. The owner rewrites the record as a heartbeat; another
+//! run takes over the upload when the record has not changed for [`StoreTimeouts::lease`]. An owner
+//! rewrites the record only if it is still the version that it wrote last.
 
 use super::keys;
 use super::store_timeouts::StoreTimeouts;
@@ -17,55 +17,55 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use tokio::time::sleep;
 
-/// The least size of a part, in bytes. S3 takes no smaller ones, but the last.
-pub(super) const PART: u64 = 8 << 20;
-/// The most parts that an upload may have (S3).
-const PARTS: u64 = 10_000;
-/// The most that a record may have, in bytes.
-const MOST: u64 = 4 << 20;
+/// The smallest size of a part in bytes. S3 accepts only a last part that is smaller than 5 MiB.
+pub(super) const MIN_PART_SIZE: u64 = 8 << 20;
+/// The largest number of parts of an upload that S3 accepts.
+const MAX_PARTS: u64 = 10_000;
+/// The largest record that is read, in bytes.
+const MAX_RECORD: u64 = 4 << 20;
 
-/// An upload, as far as it came.
+/// The state of an upload.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Record {
-    /// Who goes on with it.
+pub(super) struct UploadRecord {
+    /// A random identifier of the run that continues the upload.
     #[serde(default)]
     owner: String,
-    /// How often the owner has written it.
+    /// The number of heartbeats.
     #[serde(default)]
     beats: u64,
-    /// What the object store calls the upload.
+    /// The identifier of the upload in the object store.
     pub upload: String,
-    /// Size of all parts but the last, in bytes.
+    /// The size of all parts but the last, in bytes.
     pub part_size: u64,
-    /// What the object store calls the parts that are there, from the first on without a gap.
+    /// The identifiers of the uploaded parts, from the first on without a gap.
     pub parts: Vec<String>,
-    /// The state of the hash after these parts, in base64.
+    /// The state of the hasher after these parts, in base64.
     pub hash: String,
 }
 
-/// The record of an upload that this process goes on with.
+/// The record of an upload that this process owns.
 #[derive(Debug, Clone)]
-pub(super) struct OwnRecord {
-    pub record: Record,
-    /// The record as this process wrote it last.
+pub(super) struct OwnUploadRecord {
+    pub record: UploadRecord,
+    /// The version of the object that this process wrote last.
     version: ObjectVersion,
 }
 
-impl OwnRecord {
-    /// The upload of `blob`, which is begun where there is none, or taken over from a run that has
-    /// ended. While another run goes on with it, this waits. `None` when that has completed it:
-    /// then another object than `before` stands there.
+impl OwnUploadRecord {
+    /// Begins the upload of `blob`, or takes it over from a run that has ended. Waits while another
+    /// run continues it. Returns `None` if that run completes it, which shows in an object other
+    /// than `before` at the key of the blob.
     pub(super) async fn open(
         bucket: &Bucket,
         blob: &Descriptor,
         before: Option<&BucketObject>,
-        patience: StoreTimeouts,
-    ) -> Result<Option<OwnRecord>, HttpError> {
+        timeouts: StoreTimeouts,
+    ) -> Result<Option<OwnUploadRecord>, HttpError> {
         let key = keys::upload(&blob.digest);
         let mut seen: Option<(BucketObject, Instant)> = None;
         loop {
-            let Some((bytes, object)) = bucket.get(&key, MOST).await? else {
+            let Some((bytes, object)) = bucket.get(&key, MAX_RECORD).await? else {
                 let found = bucket.look(&keys::blob(&blob.digest)).await?;
                 if found.is_some_and(|found| found.size == blob.size && Some(&found) != before) {
                     return Ok(None);
@@ -77,8 +77,8 @@ impl OwnRecord {
             };
             match &seen {
                 Some((same, since)) if *same == object => {
-                    if since.elapsed() >= patience.lease {
-                        match take_over(bucket, blob, (&bytes, object.version())).await? {
+                    if since.elapsed() >= timeouts.lease {
+                        match take_over(bucket, blob, &bytes, object.version()).await? {
                             Some(own) => return Ok(Some(own)),
                             None => seen = None,
                         }
@@ -87,17 +87,17 @@ impl OwnRecord {
                 }
                 _ => seen = Some((object, Instant::now())),
             }
-            sleep(patience.beat).await;
+            sleep(timeouts.heartbeat).await;
         }
     }
 
-    /// The hash of the parts that are there.
+    /// Returns the hasher after the uploaded parts.
     pub(super) fn hasher(&self, blob: &Descriptor) -> Option<Hasher> {
         self.record.hasher(blob)
     }
 
-    /// Writes it again. Fails with [`ErrorKind::NotFound`] where another run has taken the upload
-    /// over.
+    /// Writes the record. Fails with [`ErrorKind::NotFound`] if another run has taken over the
+    /// upload.
     pub(super) async fn save(
         &mut self,
         bucket: &Bucket,
@@ -114,10 +114,10 @@ impl OwnRecord {
                 return Ok(());
             }
             // a request whose answer was lost may have written it
-            match self.record.stands(bucket, &key).await? {
+            match self.record.stored_version(bucket, &key).await? {
                 Some(version) if version != self.version => self.version = version,
                 _ => {
-                    let words = "another run goes on with this upload";
+                    let words = "another run has taken over this upload";
                     return Err(
                         HttpError::new(ErrorKind::NotFound, words).about(bucket.shown(&key))
                     );
@@ -126,23 +126,23 @@ impl OwnRecord {
         }
     }
 
-    /// Removes it, where it is still this process's.
+    /// Removes the record if this process still owns it.
     pub(super) async fn remove(&self, bucket: &Bucket, blob: &Descriptor) -> Result<(), HttpError> {
         let key = keys::upload(&blob.digest);
-        match self.record.stands(bucket, &key).await? {
+        match self.record.stored_version(bucket, &key).await? {
             Some(_) => bucket.delete(vec![key]).await,
             None => Ok(()),
         }
     }
 
-    /// Gives the upload up, where it is still this process's: the next one begins anew.
+    /// Aborts the upload if this process still owns it, so that the next attempt starts over.
     pub(super) async fn discard(
         &self,
         bucket: &Bucket,
         blob: &Descriptor,
     ) -> Result<(), HttpError> {
         let key = keys::upload(&blob.digest);
-        if self.record.stands(bucket, &key).await?.is_some() {
+        if self.record.stored_version(bucket, &key).await?.is_some() {
             bucket.delete(vec![key]).await?;
             bucket
                 .abort_parts(&keys::blob(&blob.digest), &self.record.upload)
@@ -152,16 +152,16 @@ impl OwnRecord {
     }
 }
 
-/// Begins an upload. `None` where another run was first.
-async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnRecord>, HttpError> {
-    let most_parts = blob.size.div_ceil(PARTS).next_multiple_of(1 << 20);
-    let record = Record {
+/// Begins an upload. Returns `None` if another run was first.
+async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnUploadRecord>, HttpError> {
+    let size_for_max_parts = blob.size.div_ceil(MAX_PARTS).next_multiple_of(1 << 20);
+    let record = UploadRecord {
         owner: keys::unique(),
         beats: 0,
         upload: bucket.begin_parts(&keys::blob(&blob.digest)).await?,
-        part_size: PART.max(most_parts),
+        part_size: MIN_PART_SIZE.max(size_for_max_parts),
         parts: Vec::new(),
-        hash: hash_text(&Hasher::new(blob.digest.algorithm())),
+        hash: encode_hash_state(&Hasher::new(blob.digest.algorithm())),
     };
     let upload = record.upload.clone();
     let own = write(bucket, blob, record, &PutCondition::IfAbsent).await?;
@@ -173,17 +173,18 @@ async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnRecord>, 
     Ok(own)
 }
 
-/// Goes on with the upload of a run that has ended; one that cannot be resumed is given up. `None`
-/// where there is nothing to go on with, or another run was first.
+/// Takes over the upload of a run that has ended. One that cannot be resumed is forgotten. Returns
+/// `None` in that case, or if another run was first.
 async fn take_over(
     bucket: &Bucket,
     blob: &Descriptor,
-    (bytes, version): (&[u8], ObjectVersion),
-) -> Result<Option<OwnRecord>, HttpError> {
-    let record: Option<Record> = serde_json::from_slice(bytes).ok();
-    match record.filter(|record| record.fits(blob)) {
+    bytes: &[u8],
+    version: ObjectVersion,
+) -> Result<Option<OwnUploadRecord>, HttpError> {
+    let record: Option<UploadRecord> = serde_json::from_slice(bytes).ok();
+    match record.filter(|record| record.is_resumable(blob)) {
         Some(record) => {
-            let record = Record {
+            let record = UploadRecord {
                 owner: keys::unique(),
                 beats: record.beats + 1,
                 ..record
@@ -197,39 +198,43 @@ async fn take_over(
     }
 }
 
-/// Writes the record of a new owner. `None` where the condition does not hold.
+/// Writes the record of a new owner. Returns `None` if the condition does not hold.
 async fn write(
     bucket: &Bucket,
     blob: &Descriptor,
-    record: Record,
+    record: UploadRecord,
     condition: &PutCondition,
-) -> Result<Option<OwnRecord>, HttpError> {
+) -> Result<Option<OwnUploadRecord>, HttpError> {
     let key = keys::upload(&blob.digest);
     let version = match bucket.put(&key, record.to_bytes()?, condition).await? {
         PutOutcome::Written(version) => Some(version),
         // a request whose answer was lost may have written it
-        PutOutcome::Refused => record.stands(bucket, &key).await?,
+        PutOutcome::Refused => record.stored_version(bucket, &key).await?,
     };
-    Ok(version.map(|version| OwnRecord { record, version }))
+    Ok(version.map(|version| OwnUploadRecord { record, version }))
 }
 
-impl Record {
-    /// The version that stands there, where it is this owner's.
-    async fn stands(&self, bucket: &Bucket, key: &str) -> Result<Option<ObjectVersion>, HttpError> {
-        let Some((bytes, object)) = bucket.get(key, MOST).await? else {
+impl UploadRecord {
+    /// Returns the version of the stored record if it names the same owner.
+    async fn stored_version(
+        &self,
+        bucket: &Bucket,
+        key: &str,
+    ) -> Result<Option<ObjectVersion>, HttpError> {
+        let Some((bytes, object)) = bucket.get(key, MAX_RECORD).await? else {
             return Ok(None);
         };
-        let found = serde_json::from_slice::<Record>(&bytes);
+        let found = serde_json::from_slice::<UploadRecord>(&bytes);
         Ok(found
             .is_ok_and(|found| found.owner == self.owner)
             .then(|| object.version()))
     }
 
-    /// Gives up the upload whose record stands at `key`.
-    pub(super) async fn end(bucket: &Bucket, key: &str) -> Result<(), HttpError> {
+    /// Aborts the upload whose record has this key.
+    pub(super) async fn abort(bucket: &Bucket, key: &str) -> Result<(), HttpError> {
         let blob = key.replacen(keys::UPLOADS, "blobs", 1);
-        if let Some((bytes, _)) = bucket.get(key, MOST).await?
-            && let Ok(record) = serde_json::from_slice::<Record>(&bytes)
+        if let Some((bytes, _)) = bucket.get(key, MAX_RECORD).await?
+            && let Ok(record) = serde_json::from_slice::<UploadRecord>(&bytes)
         {
             bucket.abort_parts(&blob, &record.upload).await?;
         }
@@ -240,11 +245,13 @@ impl Record {
         Hasher::resume(blob.digest.algorithm(), &BASE64.decode(&self.hash).ok()?)
     }
 
-    /// Whether `blob` can be resumed by it.
-    fn fits(&self, blob: &Descriptor) -> bool {
+    /// Whether the upload of `blob` can be resumed with this record.
+    fn is_resumable(&self, blob: &Descriptor) -> bool {
         // the last part is shorter than the others
-        let most = blob.size.div_ceil(self.part_size.max(1));
-        self.part_size >= PART && self.parts.len() as u64 <= most && self.hasher(blob).is_some()
+        let max_parts = blob.size.div_ceil(self.part_size.max(1));
+        self.part_size >= MIN_PART_SIZE
+            && self.parts.len() as u64 <= max_parts
+            && self.hasher(blob).is_some()
     }
 
     fn to_bytes(&self) -> Result<bytes::Bytes, HttpError> {
@@ -255,7 +262,7 @@ impl Record {
     }
 }
 
-/// The state of a hash as a record has it.
-pub(super) fn hash_text(hasher: &Hasher) -> String {
+/// Returns the state of a hasher in the form that a record stores.
+pub(super) fn encode_hash_state(hasher: &Hasher) -> String {
     BASE64.encode(hasher.state())
 }
