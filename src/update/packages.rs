@@ -4,6 +4,7 @@ use super::state::Run;
 use super::versions::{Candidate, Candidates};
 use landfall_item::manifest::{PackageVersions, UpdatableVersion, VersionSource};
 use landfall_item::{OfferedVersion, PinnedPackage, ResolveError, newer_packages};
+use landfall_model::PackageVersion;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Run<'_> {
@@ -72,13 +73,16 @@ fn allowed(
     found: Vec<OfferedVersion>,
 ) -> Result<Vec<Candidate>, String> {
     let (whole, (before, after)) = (current(slot, of), &of.around);
-    let standing = (whole.as_str(), of.machine.upstream_version(&whole));
-    let allowed = slot.policy.allowed_packages(standing, found, |one| {
-        (
-            one.version.as_str(),
-            of.machine.upstream_version(&one.version),
-        )
-    });
+    let standing = PackageVersion {
+        full: &whole,
+        upstream: of.machine.upstream_version(&whole),
+    };
+    let allowed = slot
+        .policy
+        .allowed_packages(standing, found, |one| PackageVersion {
+            full: &one.version,
+            upstream: of.machine.upstream_version(&one.version),
+        });
     let own = |one: OfferedVersion| {
         let version = one
             .version

@@ -452,7 +452,7 @@ fn a_shard_is_asked_for_and_never_taken_from_the_environment_alone() {
     for (args, words) in [
         (
             &["pull", "--shard", "0/8"][..],
-            "'0/8' is no shard: write I/N",
+            "'0/8' is not a shard: write I/N",
         ),
         (
             &["pull", "--shard", "auto"],

@@ -17,11 +17,11 @@ pub(super) fn check_policy(
         .map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
     let fault = |message: String, help: &str| Err(at.fault(message, Some(help.into())));
     match version {
-        None if policy.moves() => fault(
+        None if policy.allows_other_versions() => fault(
             format!("{what} without a tag has no version"),
             "write its tag before the digest",
         ),
-        Some(version) if policy.moves() && version.contains("${") => fault(
+        Some(version) if policy.allows_other_versions() && version.contains("${") => fault(
             format!(
                 "the version of this {} stands in a variable",
                 what.rsplit(' ').next().unwrap_or(what)

@@ -1,19 +1,20 @@
-//! Versions of charts and the ranges in which dependencies name them, by the rules of
-//! Masterminds/semver, which Helm uses.
+//! Chart versions and the ranges of chart dependencies, by the rules of Masterminds/semver, which
+//! Helm uses.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-/// A version: `1.2.3-rc.1+build`, also with a `v` before it and with numbers left out at its end.
+/// A chart version such as `1.2.3-rc.1+build`. A `v` may precede it, and numbers at its end may be
+/// missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChartVersion {
     numbers: [u64; 3],
-    pre: Vec<Identifier>,
+    pre: Vec<PrereleaseIdentifier>,
 }
 
-/// One part of what stands behind a version's `-`: a number, or a word.
+/// A dot-separated identifier of a pre-release (semver.org, 9). Numbers sort before words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Identifier {
+enum PrereleaseIdentifier {
     Number(u64),
     Word(String),
 }
@@ -22,7 +23,7 @@ impl FromStr for ChartVersion {
     type Err = ();
 
     fn from_str(text: &str) -> Result<ChartVersion, ()> {
-        let partial: Partial = text.parse()?;
+        let partial: PartialVersion = text.parse()?;
         if partial.is_wild {
             Err(())
         } else {
@@ -32,13 +33,12 @@ impl FromStr for ChartVersion {
 }
 
 impl Ord for ChartVersion {
-    /// By precedence: the build does not count (semver.org, 11).
+    /// Compares by precedence, which ignores the build (semver.org, 11).
     fn cmp(&self, other: &ChartVersion) -> Ordering {
-        let release = |version: &ChartVersion| version.pre.is_empty();
-        let by_release = || release(self).cmp(&release(other));
         self.numbers
             .cmp(&other.numbers)
-            .then_with(by_release)
+            // a pre-release precedes its release
+            .then_with(|| self.pre.is_empty().cmp(&other.pre.is_empty()))
             .then_with(|| self.pre.cmp(&other.pre))
     }
 }
@@ -49,57 +49,47 @@ impl PartialOrd for ChartVersion {
     }
 }
 
-/// A version of which a part may be left out: `1`, `1.2`, `1.2.x`, `*`.
+/// A version with some numbers left out or replaced by a wildcard: `1`, `1.2`, `1.2.x`, `*`.
 #[derive(Debug, Clone)]
-struct Partial {
+struct PartialVersion {
     version: ChartVersion,
-    /// How many of its numbers are given.
+    /// The number of numbers that are written.
     given: usize,
-    /// Whether a letter or `*` stands for a number.
+    /// Whether there is a wildcard (`x`, `X` or `*`).
     is_wild: bool,
 }
 
-impl FromStr for Partial {
+impl FromStr for PartialVersion {
     type Err = ();
 
-    fn from_str(text: &str) -> Result<Partial, ()> {
+    fn from_str(text: &str) -> Result<PartialVersion, ()> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let text = text.split_once('+').map_or(text, |(before, _)| before);
-        let (core, pre) = text
-            .split_once('-')
-            .map_or((text, None), |(core, pre)| (core, Some(pre)));
-        let (mut numbers, mut given, mut is_wild) = ([0; 3], 0, false);
-        for (at, part) in core.split('.').enumerate() {
-            let number = numbers.get_mut(at).ok_or(())?;
-            match part {
-                "x" | "X" | "*" => is_wild = true,
-                _ if is_wild
-                    || part.is_empty()
-                    || !part.bytes().all(|byte| byte.is_ascii_digit()) =>
-                {
-                    return Err(());
-                }
-                _ => (*number, given) = (part.parse().map_err(drop)?, at + 1),
-            }
-        }
-        let identifier = |text: &str| match text {
-            "" => Err(()),
-            _ if text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                text.parse().map(Identifier::Number).map_err(drop)
-            }
-            _ if text
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') =>
-            {
-                Ok(Identifier::Word(text.to_owned()))
-            }
-            _ => Err(()),
+        let (core, pre) = match text.split_once('-') {
+            Some((core, pre)) => (core, Some(pre)),
+            None => (text, None),
         };
-        let pre = pre
-            .map(|pre| pre.split('.').map(identifier).collect())
-            .transpose()?
-            .unwrap_or_default();
-        Ok(Partial {
+        let mut numbers = [0; 3];
+        let mut given = 0;
+        let mut is_wild = false;
+        for (index, part) in core.split('.').enumerate() {
+            let number = numbers.get_mut(index).ok_or(())?;
+            if matches!(part, "x" | "X" | "*") {
+                is_wild = true;
+                continue;
+            }
+            // a number after a wildcard would have no meaning
+            if is_wild || !is_number(part) {
+                return Err(());
+            }
+            *number = part.parse().map_err(drop)?;
+            given = index + 1;
+        }
+        let pre = match pre {
+            Some(pre) => pre.split('.').map(str::parse).collect::<Result<_, _>>()?,
+            None => Vec::new(),
+        };
+        Ok(PartialVersion {
             version: ChartVersion { numbers, pre },
             given,
             is_wild,
@@ -107,33 +97,62 @@ impl FromStr for Partial {
     }
 }
 
-impl Partial {
-    /// The first version that is larger in the number at `place`.
-    fn above(&self, place: usize) -> ChartVersion {
+impl FromStr for PrereleaseIdentifier {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<PrereleaseIdentifier, ()> {
+        if is_number(text) {
+            return text.parse().map(PrereleaseIdentifier::Number).map_err(drop);
+        }
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if text.is_empty() || !text.bytes().all(is_allowed) {
+            return Err(());
+        }
+        Ok(PrereleaseIdentifier::Word(text.to_owned()))
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+impl PartialVersion {
+    /// The smallest version with a larger number at `index`.
+    fn next_at(&self, index: usize) -> ChartVersion {
         let mut numbers = [0; 3];
-        numbers[..=place].copy_from_slice(&self.version.numbers[..=place]);
-        numbers[place] = numbers[place].saturating_add(1);
+        numbers[..=index].copy_from_slice(&self.version.numbers[..=index]);
+        numbers[index] = numbers[index].saturating_add(1);
         ChartVersion {
             numbers,
             pre: Vec::new(),
         }
     }
 
-    /// The first version behind all those that this one, with what it leaves out, stands for;
-    /// `None` for `*`.
+    /// The smallest version above all that this one covers, or `None` for `*`.
     fn end(&self) -> Option<ChartVersion> {
-        self.given.checked_sub(1).map(|place| self.above(place))
+        self.given.checked_sub(1).map(|last| self.next_at(last))
     }
 }
 
 /// A range of versions, as in `^1.2.0`, `~1.2`, `1.x`, `>=1.0 <3.0 || 4.x`, `1.2 - 2.0`.
+///
+/// A version is in the range if it fulfils all comparisons of one alternative.
 #[derive(Debug, Clone)]
-pub struct ChartVersionRange(Vec<Vec<Comparison>>);
+pub struct ChartVersionRange(Vec<Vec<VersionComparison>>);
 
 #[derive(Debug, Clone)]
-struct Comparison {
+struct VersionComparison {
     operator: String,
-    than: Partial,
+    than: PartialVersion,
+}
+
+impl VersionComparison {
+    fn parse(operator: &str, version: &str) -> Result<VersionComparison, ()> {
+        Ok(VersionComparison {
+            operator: operator.to_owned(),
+            than: version.parse()?,
+        })
+    }
 }
 
 impl FromStr for ChartVersionRange {
@@ -141,62 +160,59 @@ impl FromStr for ChartVersionRange {
 
     fn from_str(text: &str) -> Result<ChartVersionRange, ()> {
         text.split("||")
-            .map(all_of)
+            .map(parse_alternative)
             .collect::<Result<_, _>>()
             .map(ChartVersionRange)
     }
 }
 
-/// The comparisons of one alternative.
-fn all_of(text: &str) -> Result<Vec<Comparison>, ()> {
-    let comparison = |operator: &str, version: &str| {
-        Ok(Comparison {
-            operator: operator.to_owned(),
-            than: version.parse()?,
-        })
-    };
+fn parse_alternative(text: &str) -> Result<Vec<VersionComparison>, ()> {
     if let Some((from, to)) = text.split_once(" - ") {
         return Ok(vec![
-            comparison(">=", from.trim())?,
-            comparison("<=", to.trim())?,
+            VersionComparison::parse(">=", from.trim())?,
+            VersionComparison::parse("<=", to.trim())?,
         ]);
     }
-    let is_operator = |c: char| "=!<>~^".contains(c);
     let mut words = text.split([' ', ',', '\t']).filter(|word| !word.is_empty());
-    let mut all = Vec::new();
+    let mut comparisons = Vec::new();
     while let Some(word) = words.next() {
-        let version = word.trim_start_matches(is_operator);
+        let mut version = word.trim_start_matches(['=', '!', '<', '>', '~', '^']);
         let operator = &word[..word.len() - version.len()];
-        // a blank may stand behind the operator
-        let version = if version.is_empty() {
-            words.next().ok_or(())?
-        } else {
-            version
-        };
-        all.push(comparison(operator, version)?);
+        // a blank may follow the operator
+        if version.is_empty() {
+            version = words.next().ok_or(())?;
+        }
+        comparisons.push(VersionComparison::parse(operator, version)?);
     }
-    if all.is_empty() { Err(()) } else { Ok(all) }
+    if comparisons.is_empty() {
+        return Err(());
+    }
+    Ok(comparisons)
 }
 
 impl ChartVersionRange {
-    /// Whether `version` is in the range. One with a `-` is where the range names such a one
-    /// itself.
+    /// Whether `version` is in the range. A pre-release is, only if the alternative that it fulfils
+    /// names a pre-release itself.
     pub fn has(&self, version: &ChartVersion) -> bool {
-        self.0.iter().any(|all| {
-            let allows_pre =
-                version.pre.is_empty() || all.iter().any(|one| !one.than.version.pre.is_empty());
-            allows_pre && all.iter().all(|one| one.has(version))
+        self.0.iter().any(|comparisons| {
+            let names_prerelease = comparisons
+                .iter()
+                .any(|comparison| !comparison.than.version.pre.is_empty());
+            (version.pre.is_empty() || names_prerelease)
+                && comparisons
+                    .iter()
+                    .all(|comparison| comparison.holds(version))
         })
     }
 }
 
-impl Comparison {
-    fn has(&self, version: &ChartVersion) -> bool {
-        let Comparison { operator, than } = self;
+impl VersionComparison {
+    fn holds(&self, version: &ChartVersion) -> bool {
+        let VersionComparison { operator, than } = self;
         let from = *version >= than.version;
         let below = |end: Option<ChartVersion>| end.is_none_or(|end| *version < end);
         match operator.as_str() {
-            // `1.2` means every version that begins so
+            // `1.2` covers every version that starts with these numbers
             "" | "=" if than.given < 3 => from && below(than.end()),
             "" | "=" => *version == than.version,
             "!=" if than.given < 3 => !(from && below(than.end())),
@@ -207,25 +223,17 @@ impl Comparison {
             "<" => !from,
             "<=" | "=<" if than.given < 3 => below(than.end()),
             "<=" | "=<" => *version <= than.version,
+            // the minor version stays, or the major version if only that is given
             "~" | "~>" => {
-                from && below(
-                    than.given
-                        .checked_sub(1)
-                        .map(|last| than.above(last.min(1))),
-                )
+                let last = than.given.checked_sub(1);
+                from && below(last.map(|last| than.next_at(last.min(1))))
             }
+            // the first number that is not 0 stays
             "^" => {
-                let first = than
-                    .version
-                    .numbers
-                    .iter()
-                    .position(|number| *number > 0)
-                    .unwrap_or(2);
-                from && below(
-                    than.given
-                        .checked_sub(1)
-                        .map(|last| than.above(first.min(last))),
-                )
+                let numbers = than.version.numbers.iter();
+                let first = numbers.take_while(|number| **number == 0).count().min(2);
+                let last = than.given.checked_sub(1);
+                from && below(last.map(|last| than.next_at(first.min(last))))
             }
             _ => false,
         }

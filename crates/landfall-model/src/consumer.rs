@@ -1,11 +1,12 @@
-//! Who asks the site's registry for images, and by which names.
+//! Consumers of the site's registry, and the repositories that they request.
 
 use super::ImageRef;
+use super::docker_hub::HUB;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Who asks the site's registry for images.
+/// A consumer of the site's registry: a program or platform that requests images there.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema,
 )]
@@ -43,83 +44,79 @@ pub enum Consumer {
     Capi,
 }
 
-/// What is known about the places of one image, as paths below the target's prefix.
-pub(super) struct Places<'p> {
-    /// Its paths by the rules of the site, without consumers.
-    pub(super) named: &'p [String],
-    /// The path that a whole host goes to.
-    pub(super) of_host: &'p dyn Fn(&str) -> String,
+/// The paths of one image by the rules of the site, below the prefix of the target.
+pub(super) struct SitePaths<'p> {
+    /// The paths of the image, without those that consumers add.
+    pub(super) image: &'p [String],
+    /// The path of all images of a host.
+    pub(super) host: &'p dyn Fn(&str) -> String,
 }
 
-/// How the paths follow that a consumer asks for.
-type Asks = fn(&ImageRef, &Places<'_>) -> Vec<String>;
+/// Computes the paths that a consumer requests for an image.
+type RequestedPaths = fn(&ImageRef, &SitePaths<'_>) -> Vec<String>;
 
 impl Consumer {
-    /// Its word in the site and on the command line, and how it names images: one row each.
-    fn row(self) -> (&'static str, Asks) {
+    /// The name in the site and on the command line, and how the consumer names images.
+    fn definition(self) -> (&'static str, RequestedPaths) {
         match self {
-            Consumer::Containerd => ("containerd", behind_a_prefix),
-            Consumer::Crio => ("crio", by_any_name),
-            Consumer::Podman => ("podman", by_any_name),
-            Consumer::Docker => ("docker", of_the_hub),
-            Consumer::K3s => ("k3s", by_any_name),
-            Consumer::Rke2 => ("rke2", by_any_name),
-            Consumer::Kubeadm => ("kubeadm", of_kubeadm),
-            Consumer::Kustomize => ("kustomize", by_any_name),
-            Consumer::Kyverno => ("kyverno", by_any_name),
-            Consumer::Openshift => ("openshift", by_any_name),
-            Consumer::Kubermatic => ("kubermatic", without_the_host),
-            Consumer::Kubeone => ("kubeone", of_kubeone),
-            Consumer::Tkg => ("tkg", without_the_host),
-            Consumer::Giantswarm => ("giantswarm", behind_a_prefix),
-            Consumer::Capi => ("capi", behind_a_prefix),
+            Consumer::Containerd => ("containerd", prefixed_path),
+            Consumer::Crio => ("crio", configured_path),
+            Consumer::Podman => ("podman", configured_path),
+            Consumer::Docker => ("docker", docker_path),
+            Consumer::K3s => ("k3s", configured_path),
+            Consumer::Rke2 => ("rke2", configured_path),
+            Consumer::Kubeadm => ("kubeadm", kubeadm_path),
+            Consumer::Kustomize => ("kustomize", configured_path),
+            Consumer::Kyverno => ("kyverno", configured_path),
+            Consumer::Openshift => ("openshift", configured_path),
+            Consumer::Kubermatic => ("kubermatic", source_path),
+            Consumer::Kubeone => ("kubeone", kubeone_paths),
+            Consumer::Tkg => ("tkg", source_path),
+            Consumer::Giantswarm => ("giantswarm", prefixed_path),
+            Consumer::Capi => ("capi", prefixed_path),
         }
     }
 
-    /// The paths that it asks for where it wants `image`.
-    pub(super) fn asks(self, image: &ImageRef, places: &Places<'_>) -> Vec<String> {
-        self.row().1(image, places)
+    /// The paths that this consumer requests for `image`.
+    pub(super) fn requested_paths(self, image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
+        let (_, requested_paths) = self.definition();
+        requested_paths(image, site)
     }
 }
 
 impl fmt::Display for Consumer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.row().0)
+        f.write_str(self.definition().0)
     }
 }
 
-/// Its configuration gives each image the name that it has at the registry.
-fn by_any_name(_: &ImageRef, places: &Places<'_>) -> Vec<String> {
-    places.named.iter().take(1).cloned().collect()
+/// The consumer's configuration can name any path, so that of the site is enough.
+fn configured_path(_: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
+    site.image.iter().take(1).cloned().collect()
 }
 
-/// The host is replaced, and the path stays.
-fn without_the_host(image: &ImageRef, _: &Places<'_>) -> Vec<String> {
+/// The consumer replaces the host and keeps the path.
+fn source_path(image: &ImageRef, _: &SitePaths<'_>) -> Vec<String> {
     vec![image.repository.clone()]
 }
 
-/// A path is put before the image's, and none is taken away.
-fn behind_a_prefix(image: &ImageRef, places: &Places<'_>) -> Vec<String> {
-    let ends = |path: &&String| path_prefix(path, &image.repository).is_some();
-    vec![
-        places
-            .named
-            .iter()
-            .find(ends)
-            .unwrap_or(&image.repository)
-            .clone(),
-    ]
+/// The consumer can put a path before that of the image, but cannot remove any of it.
+fn prefixed_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
+    let mut paths = site.image.iter();
+    let prefixed = paths.find(|path| path_prefix(path, &image.repository).is_some());
+    vec![prefixed.unwrap_or(&image.repository).clone()]
 }
 
-/// Images of Docker Hub are asked for by their paths; of others the name is written out.
-fn of_the_hub(image: &ImageRef, places: &Places<'_>) -> Vec<String> {
-    match image.registry.as_str() {
-        "docker.io" => without_the_host(image, places),
-        _ => by_any_name(image, places),
+/// Docker mirrors only Docker Hub; the configuration names all other images at the registry.
+fn docker_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
+    if image.registry == HUB {
+        source_path(image, site)
+    } else {
+        configured_path(image, site)
     }
 }
 
-/// What stands before `repository` in `path`; `None` where `path` does not end so.
+/// Returns the path before `repository` in `path`, or `None` if `path` does not end with it.
 pub fn path_prefix<'p>(path: &'p str, repository: &str) -> Option<&'p str> {
     let before = path.strip_suffix(repository)?;
     if before.is_empty() {
@@ -129,11 +126,11 @@ pub fn path_prefix<'p>(path: &'p str, repository: &str) -> Option<&'p str> {
     }
 }
 
-/// The host of the images that kubeadm starts clusters from.
+/// The host of the images of a kubeadm cluster.
 const KUBERNETES: &str = "registry.k8s.io";
 
-/// These images by the last part of their paths.
-const OF_KUBEADM: [&str; 7] = [
+/// The repositories of the images of a kubeadm cluster.
+const KUBEADM_IMAGES: [&str; 7] = [
     "kube-apiserver",
     "kube-controller-manager",
     "kube-scheduler",
@@ -143,27 +140,29 @@ const OF_KUBEADM: [&str; 7] = [
     "coredns/coredns",
 ];
 
-/// Kubernetes' own images below one repository, CoreDNS without the folder that it has upstream; of
-/// others the name is written out.
-fn of_kubeadm(image: &ImageRef, places: &Places<'_>) -> Vec<String> {
+/// kubeadm requests its images directly below `imageRepository`, CoreDNS too, which has a folder
+/// upstream. The manifests name all other images.
+fn kubeadm_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     let is_kubernetes = [KUBERNETES, "k8s.gcr.io"].contains(&image.registry.as_str());
-    if !is_kubernetes || !OF_KUBEADM.contains(&image.repository.as_str()) {
-        return by_any_name(image, places);
+    if !is_kubernetes || !KUBEADM_IMAGES.contains(&image.repository.as_str()) {
+        return configured_path(image, site);
     }
     let name = image.repository.rsplit('/').next().unwrap_or_default();
-    match (places.of_host)(KUBERNETES) {
-        repository if repository.is_empty() => vec![name.to_owned()],
-        repository => vec![format!("{repository}/{name}")],
+    let repository = (site.host)(KUBERNETES);
+    if repository.is_empty() {
+        vec![name.to_owned()]
+    } else {
+        vec![format!("{repository}/{name}")]
     }
 }
 
-/// As KKP; kubeadm gets the registry as its repository.
-fn of_kubeone(image: &ImageRef, places: &Places<'_>) -> Vec<String> {
-    let at_the_root = Places {
-        named: &[],
-        of_host: &|_| String::new(),
+/// `KubeOne` replaces the host, and passes the registry itself to kubeadm as `imageRepository`.
+fn kubeone_paths(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
+    let registry_root = SitePaths {
+        image: &[],
+        host: &|_| String::new(),
     };
-    let mut asked = without_the_host(image, places);
-    asked.extend(of_kubeadm(image, &at_the_root));
-    asked
+    let mut paths = source_path(image, site);
+    paths.extend(kubeadm_path(image, &registry_root));
+    paths
 }

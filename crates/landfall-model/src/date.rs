@@ -1,8 +1,8 @@
-//! The day on which a command runs.
+//! The current date.
 
 use jiff::civil::Date;
 
-/// Today in UTC, so that all machines agree; shown as `YYYY-MM-DD`.
+/// Returns today's date in UTC, so that all machines agree on it.
 pub fn today() -> Date {
     jiff::Timestamp::now()
         .to_zoned(jiff::tz::TimeZone::UTC)

@@ -1,16 +1,16 @@
-//! Descriptors: what names a piece of content (image-spec descriptor.md).
+//! OCI content descriptors (image-spec descriptor.md).
 
 use super::{Digest, MediaType};
 use serde::{Deserialize, Serialize};
 
-/// What names a piece of content: digest, size in bytes and media type (descriptor.md).
+/// An OCI content descriptor, without its optional members (descriptor.md, "Properties").
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// The content's digest.
+    /// The digest of the content.
     pub digest: Digest,
-    /// The content's size in bytes.
+    /// The size of the content in bytes.
     pub size: u64,
-    /// The content's media type.
+    /// The media type of the content.
     pub media_type: MediaType,
 }

@@ -1,34 +1,37 @@
-//! Where an item goes: source name -> destination name(s), by the site's rules.
+//! Maps source names to their destinations at the target registry, by the rules of the site.
 
-use super::consumer::{Consumer, Places};
+use super::consumer::{Consumer, SitePaths};
 use super::{ImageRef, canonical_host, is_repository};
 use std::fmt;
 use std::str::FromStr;
 use url::Url;
 
-/// A registry and a prefix to put before every path: the value of `--to` and of `registry.address`.
+/// A registry with a path prefix: the value of `--to` and of `registry.address`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetRegistry {
     /// `host[:port]`.
     pub registry: String,
-    /// Path put before every result; may be empty.
+    /// The path before every destination; may be empty.
     pub prefix: String,
 }
 
-/// Why a text is no target.
+/// A text is not the address of a registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no registry: write HOST[:PORT][/PREFIX] without a scheme, as in 172.20.0.2:5000/platform; a host has a dot or a port"
+    "'{0}' is not a registry: write HOST[:PORT][/PREFIX] without a scheme, as in \
+     172.20.0.2:5000/platform; a host has a dot or a port"
 )]
 pub struct TargetRegistryError(String);
 
-/// What was written where a host stands, for a message: without user name and password.
+/// Redacts the user name and password before a host, for messages.
 pub fn redact_userinfo(text: &str) -> String {
-    text.rsplit_once('@')
-        .map_or_else(|| text.to_owned(), |(_, host)| format!("***@{host}"))
+    match text.rsplit_once('@') {
+        Some((_, host)) => format!("***@{host}"),
+        None => text.to_owned(),
+    }
 }
 
-/// Whether a URL holds a user name or a password: what people write and machines hand on must not.
+/// Whether a URL contains a user name or a password.
 pub fn has_userinfo(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
@@ -39,20 +42,18 @@ impl FromStr for TargetRegistry {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (registry, prefix) = text.split_once('/').unwrap_or((text, ""));
         let prefix = prefix.trim_end_matches('/');
-        // a name without dot and port would be read as a part of docker.io's path wherever it is
-        // written
+        // in references a name without dot and port would be a part of a path at docker.io
         let host = format!("{registry}/x")
             .parse::<ImageRef>()
             .map(|reference| reference.registry);
-        let host_ok = host.is_ok_and(|host| host == registry.to_ascii_lowercase());
-        let port = registry
+        let is_host = host.is_ok_and(|host| host == registry.to_ascii_lowercase());
+        // a colon before `]` belongs to an IPv6 address
+        let has_good_port = registry
             .rsplit_once(':')
-            .filter(|(_, port)| !port.contains(']'))
-            .map(|(_, port)| port);
-        let port_ok = port.is_none_or(|port| port.parse::<u16>().is_ok());
+            .is_none_or(|(_, port)| port.contains(']') || port.parse::<u16>().is_ok());
         if text.contains("://")
-            || !host_ok
-            || !port_ok
+            || !is_host
+            || !has_good_port
             || !(prefix.is_empty() || is_repository(prefix))
         {
             return Err(TargetRegistryError(redact_userinfo(text)));
@@ -88,37 +89,39 @@ impl fmt::Display for Destination {
     }
 }
 
-/// What a site says about destinations.
+/// The rules of a site for destinations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DestinationRules {
     /// Whether the source host comes first in the path.
     pub keep_host: bool,
     /// Source prefix and its destination paths, in any order.
     pub paths: Vec<(String, Vec<String>)>,
-    /// Who will ask: each adds the destinations that it will ask for.
+    /// The consumers of the registry: each adds the destinations that it requests.
     pub consumers: Vec<Consumer>,
 }
 
-/// The rule that gives every locked name its destinations.
+/// The mapping from locked names to their destinations.
 #[derive(Debug, Clone)]
 pub struct DestinationMap {
     target: TargetRegistry,
     keep_host: bool,
-    /// Prefix -> destination paths, longest prefix first.
+    /// Source prefixes with their destination paths, longest prefix first.
     paths: Vec<(String, Vec<String>)>,
     consumers: Vec<Consumer>,
 }
 
 impl DestinationMap {
-    /// The mapping to `target` without rules of a site.
+    /// Maps to `target` without the rules of a site.
     pub fn to(target: TargetRegistry) -> DestinationMap {
         DestinationMap::new(target, &DestinationRules::default())
     }
 
-    /// The mapping to `target` by `rules`, which apply to any target.
+    /// Maps to `target` by `rules`, which apply to any target.
     pub fn new(target: TargetRegistry, rules: &DestinationRules) -> DestinationMap {
-        let normal = |(prefix, to): &(String, Vec<String>)| (normal_prefix(prefix), to.clone());
-        let mut paths: Vec<(String, Vec<String>)> = rules.paths.iter().map(normal).collect();
+        let paths = rules.paths.iter();
+        let mut paths: Vec<(String, Vec<String>)> = paths
+            .map(|(prefix, to)| (normalize_prefix(prefix), to.clone()))
+            .collect();
         paths.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         DestinationMap {
             target,
@@ -128,17 +131,16 @@ impl DestinationMap {
         }
     }
 
-    /// The registry that everything goes to.
+    /// The target of all destinations.
     pub fn target(&self) -> &TargetRegistry {
         &self.target
     }
 
-    /// Where the image reference `name` goes. The first destination is the one written into
-    /// references.
+    /// Returns the destinations of the image `name`. The first one is written into references.
     pub fn destinations(&self, name: &ImageRef) -> Vec<Destination> {
-        let mut paths = self.named(name);
+        let mut paths = self.site_paths(name);
         for consumer in &self.consumers {
-            for path in self.asked(*consumer, name) {
+            for path in self.consumer_paths(*consumer, name) {
                 if !paths.contains(&path) {
                     paths.push(path);
                 }
@@ -150,42 +152,41 @@ impl DestinationMap {
             .collect()
     }
 
-    /// The destinations that `consumer` asks for where it wants the image `name`.
+    /// Returns the destinations that `consumer` requests for the image `name`.
     pub fn consumer_destinations(&self, consumer: Consumer, name: &ImageRef) -> Vec<Destination> {
-        self.asked(consumer, name)
+        self.consumer_paths(consumer, name)
             .iter()
             .map(|path| self.own_destination(path))
             .collect()
     }
 
-    /// The path that everything of `host` goes to which no longer prefix sends elsewhere; below the
-    /// target's prefix.
+    /// Returns the path of the images of `host`, below the prefix of the target, unless a longer
+    /// source prefix matches them.
     pub fn host_path(&self, host: &str) -> String {
-        let rule = self
-            .paths
-            .iter()
+        let mut paths = self.paths.iter();
+        let rule = paths
             .find(|(prefix, _)| prefix == host)
             .and_then(|(_, to)| to.first());
-        match (rule, self.keep_host) {
-            (Some(path), _) => path.trim_matches('/').to_owned(),
-            (None, true) => host_component(host),
-            (None, false) => String::new(),
+        match rule {
+            Some(path) => path.trim_matches('/').to_owned(),
+            None if self.keep_host => host_component(host),
+            None => String::new(),
         }
     }
 
-    fn asked(&self, consumer: Consumer, name: &ImageRef) -> Vec<String> {
-        let named = self.named(name);
-        consumer.asks(
+    fn consumer_paths(&self, consumer: Consumer, name: &ImageRef) -> Vec<String> {
+        let site_paths = self.site_paths(name);
+        consumer.requested_paths(
             name,
-            &Places {
-                named: &named,
-                of_host: &|host| self.host_path(host),
+            &SitePaths {
+                image: &site_paths,
+                host: &|host| self.host_path(host),
             },
         )
     }
 
-    /// The paths of `name` by the rules of the site, below the target's prefix.
-    fn named(&self, name: &ImageRef) -> Vec<String> {
+    /// The paths of `name` by the rules of the site, below the prefix of the target.
+    fn site_paths(&self, name: &ImageRef) -> Vec<String> {
         let full = name.name();
         for (prefix, to) in &self.paths {
             if let Some(rest) = strip_components(&full, prefix) {
@@ -195,8 +196,8 @@ impl DestinationMap {
         vec![join(&self.host_path(&name.registry), &name.repository)]
     }
 
-    /// The repository `path` there, below the target's prefix: for names of our own, which no rule
-    /// changes.
+    /// Returns the destination `path` below the prefix of the target, for landfall's own
+    /// repositories, to which the rules of the site do not apply.
     pub fn own_destination(&self, path: &str) -> Destination {
         Destination {
             registry: self.target.registry.clone(),
@@ -205,7 +206,7 @@ impl DestinationMap {
     }
 }
 
-/// A host as a path component: `localhost:5001` becomes `localhost_5001`.
+/// Returns a host as a path component: `localhost:5001` becomes `localhost_5001`.
 pub fn host_component(host: &str) -> String {
     host.trim_start_matches('[')
         .replace("]:", "_")
@@ -213,16 +214,18 @@ pub fn host_component(host: &str) -> String {
         .replace(']', "")
 }
 
-/// A prefix as locked names have it: the host in lower case, Docker Hub as `docker.io`.
-fn normal_prefix(prefix: &str) -> String {
+/// Normalizes a source prefix as locked names are: host in lower case, Docker Hub as `docker.io`.
+fn normalize_prefix(prefix: &str) -> String {
     let prefix = prefix.trim_end_matches('/');
-    let (host, path) = prefix
-        .split_once('/')
-        .map_or((prefix, None), |(host, path)| (host, Some(path)));
+    let (host, path) = match prefix.split_once('/') {
+        Some((host, path)) => (host, format!("/{path}")),
+        None => (prefix, String::new()),
+    };
     let host = host.to_ascii_lowercase();
-    let host = canonical_host(&host);
-    path.map_or_else(|| host.to_owned(), |path| format!("{host}/{path}"))
+    format!("{}{path}", canonical_host(&host))
 }
+
+/// Strips `prefix` and the slash after it, on whole path components.
 
 fn strip_components<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let rest = name.strip_prefix(prefix)?;

@@ -1,4 +1,4 @@
-//! Content digests: `algorithm:hex`, and the hashers that make them.
+//! Content digests (`algorithm:hex`) and their computation.
 
 use serde::{Deserialize, Serialize};
 use sha2::digest::common::hazmat::SerializableState;
@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Hash algorithms that the OCI image specification registers (descriptor.md, "Registered
+/// The hash algorithms that the OCI image specification registers (descriptor.md, "Registered
 /// Algorithms").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
@@ -18,7 +18,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The name before the colon of a digest, and of the folder under `blobs/`.
+    /// The name before the colon of a digest, which is also the folder below `blobs/`.
     pub fn as_str(self) -> &'static str {
         match self {
             Algorithm::Sha256 => "sha256",
@@ -34,57 +34,57 @@ impl Algorithm {
     }
 }
 
-/// A digest, parsed or computed. It is always well formed, and shown in lower case.
+/// A digest, which is always well formed and shown in lower case.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Digest(Value);
+pub struct Digest(DigestBytes);
 
-/// Most digests are SHA-256, which is kept inline; only SHA-512 takes a heap allocation.
+// SHA-512 is rare, so it is boxed: a lock has hundreds of thousands of digests
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Value {
+enum DigestBytes {
     Sha256([u8; 32]),
     Sha512(Arc<[u8; 64]>),
 }
 
-/// Why a text is no digest.
+/// Why a text is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
-    /// No colon, or nothing on one side of it.
-    #[error("'{0}' is no digest: write algorithm:hex, as in sha256:<64 hex digits>")]
+    /// It has no colon, or nothing before it.
+    #[error("'{0}' is not a digest: write algorithm:hex, as in sha256:<64 hex digits>")]
     Form(String),
-    /// An algorithm that landfall cannot compute.
-    #[error("digest '{0}' uses an algorithm that is not supported (sha256 and sha512 are)")]
+    /// landfall cannot compute the algorithm.
+    #[error("digest '{0}' uses an unsupported algorithm (sha256 and sha512 are supported)")]
     Algorithm(String),
-    /// Wrong length or a character that is no lower-case hex digit.
+    /// It has the wrong length, or a character that is not a lower-case hex digit.
     #[error("digest '{0}' needs {1} lower-case hex digits after the colon")]
     Hex(String, usize),
 }
 
 impl Digest {
-    /// The SHA-256 of `bytes`.
+    /// Computes the SHA-256 digest of `bytes`.
     pub fn sha256(bytes: &[u8]) -> Digest {
         Digest::compute(Algorithm::Sha256, bytes)
     }
 
-    /// The digest of `bytes` by `algorithm`.
+    /// Computes the digest of `bytes`.
     pub fn compute(algorithm: Algorithm, bytes: &[u8]) -> Digest {
         let mut hasher = Hasher::new(algorithm);
         hasher.update(bytes);
         hasher.finish()
     }
 
-    /// Its algorithm.
+    /// The hash algorithm of the digest.
     pub fn algorithm(&self) -> Algorithm {
         match self.0 {
-            Value::Sha256(_) => Algorithm::Sha256,
-            Value::Sha512(_) => Algorithm::Sha512,
+            DigestBytes::Sha256(_) => Algorithm::Sha256,
+            DigestBytes::Sha512(_) => Algorithm::Sha512,
         }
     }
 
     fn bytes(&self) -> &[u8] {
         match &self.0 {
-            Value::Sha256(bytes) => bytes,
-            Value::Sha512(bytes) => &bytes[..],
+            DigestBytes::Sha256(bytes) => bytes,
+            DigestBytes::Sha512(bytes) => &bytes[..],
         }
     }
 
@@ -93,7 +93,7 @@ impl Digest {
         hex(self.bytes())
     }
 
-    /// The first `n` hex digits (all of them if there are fewer).
+    /// The first `n` hex digits, without the algorithm.
     pub fn short(&self, n: usize) -> String {
         let mut hex = self.hex();
         hex.truncate(n);
@@ -137,8 +137,8 @@ impl FromStr for Digest {
             _ => return Err(DigestError::Algorithm(text.into())),
         };
         let value = match algorithm {
-            Algorithm::Sha256 => unhex(hex).map(Value::Sha256),
-            Algorithm::Sha512 => unhex(hex).map(|bytes| Value::Sha512(Arc::new(bytes))),
+            Algorithm::Sha256 => unhex(hex).map(DigestBytes::Sha256),
+            Algorithm::Sha512 => unhex(hex).map(|bytes| DigestBytes::Sha512(Arc::new(bytes))),
         };
         value
             .map(Digest)
@@ -161,7 +161,7 @@ impl From<Digest> for String {
 
 /// Computes a [`Digest`] piece by piece.
 #[derive(Clone)]
-pub struct Hasher(State);
+pub struct Hasher(HashState);
 
 impl std::fmt::Debug for Hasher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -170,51 +170,53 @@ impl std::fmt::Debug for Hasher {
 }
 
 #[derive(Clone)]
-enum State {
+enum HashState {
     Sha256(Sha256),
     Sha512(Box<Sha512>),
 }
 
 impl Hasher {
-    /// A hasher for new content.
+    /// Creates a hasher for new content.
     pub fn new(algorithm: Algorithm) -> Hasher {
         Hasher(match algorithm {
-            Algorithm::Sha256 => State::Sha256(Sha256::new()),
-            Algorithm::Sha512 => State::Sha512(Box::new(Sha512::new())),
+            Algorithm::Sha256 => HashState::Sha256(Sha256::new()),
+            Algorithm::Sha512 => HashState::Sha512(Box::new(Sha512::new())),
         })
     }
 
     /// Feeds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            State::Sha256(state) => state.update(bytes),
-            State::Sha512(state) => state.update(bytes),
+            HashState::Sha256(state) => state.update(bytes),
+            HashState::Sha512(state) => state.update(bytes),
         }
     }
 
-    /// What another process continues from, by [`Hasher::resume`].
+    /// The state from which [`Hasher::resume`] continues, even in another process.
     pub fn state(&self) -> Vec<u8> {
         match &self.0 {
-            State::Sha256(state) => state.serialize().to_vec(),
-            State::Sha512(state) => state.serialize().to_vec(),
+            HashState::Sha256(state) => state.serialize().to_vec(),
+            HashState::Sha512(state) => state.serialize().to_vec(),
         }
     }
 
-    /// A hasher that continues from a [`Hasher::state`]; `None` where that is none.
+    /// Continues from a [`Hasher::state`]. Returns `None` if `state` is not one of `algorithm`.
     pub fn resume(algorithm: Algorithm, state: &[u8]) -> Option<Hasher> {
         Some(Hasher(match algorithm {
-            Algorithm::Sha256 => State::Sha256(Sha256::deserialize(&state.try_into().ok()?).ok()?),
+            Algorithm::Sha256 => {
+                HashState::Sha256(Sha256::deserialize(&state.try_into().ok()?).ok()?)
+            }
             Algorithm::Sha512 => {
-                State::Sha512(Box::new(Sha512::deserialize(&state.try_into().ok()?).ok()?))
+                HashState::Sha512(Box::new(Sha512::deserialize(&state.try_into().ok()?).ok()?))
             }
         }))
     }
 
-    /// The digest of all bytes so far.
+    /// Returns the digest of all bytes so far.
     pub fn finish(self) -> Digest {
         Digest(match self.0 {
-            State::Sha256(state) => Value::Sha256(state.finalize().into()),
-            State::Sha512(state) => Value::Sha512(Arc::new(state.finalize().into())),
+            HashState::Sha256(state) => DigestBytes::Sha256(state.finalize().into()),
+            HashState::Sha512(state) => DigestBytes::Sha512(Arc::new(state.finalize().into())),
         })
     }
 }
@@ -227,28 +229,36 @@ impl fmt::Write for Hasher {
     }
 }
 
-/// Bytes as lower-case hex digits.
+/// Formats bytes as lower-case hex digits.
 pub fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.push(DIGITS[usize::from(byte >> 4)].into());
+        text.push(DIGITS[usize::from(byte & 15)].into());
+    }
+    text
 }
 
-/// Exactly `N` bytes from lower-case hex digits.
+/// Parses exactly `N` bytes from lower-case hex digits.
 pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
+    if text.len() != 2 * N {
+        return None;
+    }
     let pairs: &[[u8; 2]] = text.as_bytes().as_chunks().0;
     let mut bytes = [0; N];
     for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = digit(*high)? << 4 | digit(*low)?;
+        *byte = hex_digit(*high)? << 4 | hex_digit(*low)?;
     }
-    (text.len() == 2 * N).then_some(bytes)
+    Some(bytes)
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Docker Hub, which has several names.
+//! Docker Hub and its host names.
 
-/// Docker Hub, as references name it.
+/// The host of Docker Hub in references.
 pub(crate) const HUB: &str = "docker.io";
 
-/// The name by which references know `host`: Docker Hub has several.
+/// Returns the host that references use for `host`: `docker.io` for each name of Docker Hub.
 pub fn canonical_host(host: &str) -> &str {
     if matches!(host, "index.docker.io" | "registry-1.docker.io") {
         HUB

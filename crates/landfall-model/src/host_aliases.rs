@@ -1,4 +1,4 @@
-//! Hosts that serve the same repositories.
+//! Registry hosts that serve the same repositories under two names.
 
 use super::ImageRef;
 
@@ -7,7 +7,7 @@ const ALIASES: [(&str, &str); 2] = [
     ("registry.k8s.io", "k8s.gcr.io"),
 ];
 
-/// Other hosts that serve the repositories of `host`.
+/// Returns the other hosts that serve the same repositories as `host`.
 pub fn alias_hosts(host: &str) -> impl Iterator<Item = &'static str> {
     ALIASES
         .iter()
@@ -15,7 +15,7 @@ pub fn alias_hosts(host: &str) -> impl Iterator<Item = &'static str> {
         .map(|(_, alias)| *alias)
 }
 
-/// `registry/repository` of `reference`, and then its other names.
+/// Returns `registry/repository` of `reference`, followed by its names at alias hosts.
 pub fn reference_names(reference: &ImageRef) -> impl Iterator<Item = String> {
     let others =
         alias_hosts(&reference.registry).map(|alias| format!("{alias}/{}", reference.repository));

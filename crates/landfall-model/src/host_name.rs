@@ -1,17 +1,19 @@
-//! Names of hosts.
+//! The syntax of DNS names.
 
-/// Whether `text` is a DNS name (RFC 1123, section 2.1): labels of at most 63 letters, digits, `-`
-/// and `_`, none of them with a `-` at its ends, and at most 253 characters in all. A URL's host
-/// may be more than that: `*.*`, `-i` and `a"b` are hosts to a URL parser.
+/// Whether `text` is a DNS name (RFC 1123, section 2.1) of at most 253 characters.
+///
+/// A host that a URL parser accepts need not be one: it also accepts `*.*`, `-i` and `a"b`.
 pub fn is_dns_name(text: &str) -> bool {
-    let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let is_label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label.chars().all(good)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= 253 && text.split('.').all(is_label)
+    text.len() <= 253 && text.split('.').all(is_dns_label)
+}
+
+fn is_dns_label(label: &str) -> bool {
+    // `_` is not in RFC 1123, but is found in the names of internal hosts
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    (1..=63).contains(&label.len())
+        && label.chars().all(is_allowed)
+        && !label.starts_with('-')
+        && !label.ends_with('-')
 }
 
 #[cfg(test)]

@@ -70,5 +70,5 @@ pub use shard::Shard;
 pub use shard::ShardError;
 pub use shard::{assign_shards, transfer_cost};
 pub use size::{human_size, parse_size};
-pub use update_policy::{PolicyError, UpdatePolicy};
+pub use update_policy::{PackageVersion, PolicyError, UpdatePolicy};
 pub use version::TagVersion;

@@ -1,158 +1,160 @@
-//! All bounds in one place.
+//! All limits of a run in one place.
 
 use std::time::Duration;
 
-/// Bounds on memory, concurrency, waiting times and the size of content from outside.
+/// Limits on memory, concurrency, waiting times and the size of untrusted content.
+///
+/// They are plain numbers that every crate reads, so that a test or a caller can change any of
+/// them.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Transfers in flight over all hosts (`--jobs`).
+    /// The maximum number of transfers at once, over all hosts (`--jobs`).
     pub jobs: usize,
-    /// Requests in flight to one host.
+    /// The maximum number of requests at once to one host.
     pub per_host: usize,
-    /// How many runners may share a lock (`--shard`).
+    /// The maximum number of runners that share a lock (`--shard`).
     pub shards: usize,
-    /// Largest manifest that is read, in bytes. Most registries refuse more than 4 MiB.
+    /// The maximum size of a manifest in bytes. Most registries refuse more than 4 MiB.
     pub manifest_bytes: usize,
-    /// Largest document other than a manifest (token answers, tag pages, checksum sidecars), in
-    /// bytes.
+    /// The maximum size of other documents in bytes: token responses, tag pages, checksum sidecars.
     pub document_bytes: usize,
-    /// Largest archive (a chart) that is read, in bytes, and the most that it may unpack to.
+    /// The maximum size of a chart archive in bytes, packed and unpacked.
     pub archive_bytes: u64,
-    /// How many members an archive may have.
+    /// The maximum number of members of an archive.
     pub archive_files: usize,
-    /// How many manifests, configs and other documents are kept of the archives that a lock may
-    /// use.
+    /// The maximum number of manifests, configs and other documents that are kept from image
+    /// archives.
     pub archive_documents: usize,
-    /// How many bytes these have together.
+    /// The maximum total size of these documents in bytes.
     pub archive_document_bytes: u64,
-    /// Largest index of an HTTP repository of charts that is read, in bytes.
+    /// The maximum size of the index of a chart repository in bytes.
     pub chart_index_bytes: usize,
-    /// Largest index of a package repository that is read, in bytes; also the most that it may
-    /// unpack to.
+    /// The maximum size of an index of a package repository in bytes, packed and unpacked.
     pub package_index_bytes: u64,
-    /// How many mirrors of a package repository are asked where its own URL fails.
+    /// The maximum number of mirrors of a package repository to try if its own URL fails.
     pub package_mirrors: usize,
-    /// Steps of the choice of packages of yum: how many rules it looks at, and packages. With
-    /// Debian 12 as a yum repository (65,503 packages), sets of 3,447 and 6,943 packages took 22
-    /// and 59 million, and one of 3,457 took 325 million where the repository had five versions of
-    /// each; sets that cannot be decided reach the limit after 13 to 141 s of CPU time and with at
-    /// most 133 MiB.
+    /// The maximum number of steps of the yum solver: rules and packages that it visits.
+    ///
+    /// With Debian 12 as a yum repository (65,503 packages), sets of 3,447 and 6,943 packages took
+    /// 22 and 59 million steps, and a set of 3,457 took 325 million if the repository had five
+    /// versions of each. Sets that cannot be solved reach the limit after 13 to 141 s of CPU time
+    /// and with at most 133 MiB.
     pub solver_steps: u64,
-    /// How many versions `update` tries for one that cannot move to the newest.
+    /// The maximum number of versions that `update` tries if the newest cannot be used.
     pub candidates: usize,
-    /// How deeply charts may be nested.
+    /// The maximum nesting depth of charts.
     pub chart_depth: usize,
-    /// How many charts may be in one, at all depths, a chart that has several aliases counted each
-    /// time.
+    /// The maximum number of charts inside a chart, at all depths. A chart with several aliases
+    /// counts once for each.
     pub charts_inside: usize,
-    /// Largest document of a chart that is read for its references, in bytes. Helm refuses charts
-    /// with larger files.
+    /// The maximum size of a chart file that is searched for references, in bytes. Helm refuses
+    /// charts with larger files.
     pub chart_file_bytes: usize,
-    /// Largest entry of a chart in the index of a repository, in bytes.
+    /// The maximum size of a chart's entry in the index of a repository, in bytes.
     pub chart_entry_bytes: usize,
-    /// How many charts a run resolves that only other charts name, and how many of them one chart
-    /// may name.
+    /// The maximum number of charts that a run resolves only because other charts depend on them,
+    /// and of dependencies of one chart.
     pub chart_dependencies: usize,
-    /// How long a chain of charts that name each other may be.
+    /// The maximum length of a chain of chart dependencies.
     pub chart_dependency_depth: usize,
-    /// How many values a YAML text may have. An alias counts as all that it stands for.
+    /// The maximum number of values in a YAML text. An alias counts as all the values that it
+    /// repeats.
     pub yaml_nodes: usize,
-    /// How many bytes of text the aliases of a YAML text may repeat.
+    /// The maximum number of bytes of text that the aliases of a YAML text repeat.
     pub yaml_alias_bytes: usize,
-    /// How deeply brackets may be nested in YAML; parsers take quadratic time for more.
+    /// The maximum nesting depth of brackets in YAML, for which parsers take quadratic time.
     pub yaml_depth: usize,
-    /// How many items one entry of a manifest may make by its list variables.
+    /// The maximum number of items that one manifest entry makes by its list variables.
     pub combinations: usize,
-    /// Largest contents index of a bundle that is read, and largest lock inside one, in bytes.
+    /// The maximum size of the contents index of a bundle, and of a lock inside, in bytes.
     pub contents_bytes: usize,
-    /// How deeply texts that are read for references may be nested: YAML in JSON in base64, for
-    /// example.
+    /// The maximum nesting depth of embedded documents that are searched for references, such as
+    /// YAML in JSON in base64.
     pub embedded_depth: usize,
-    /// How much of a reference or URL with placeholders in it is read and shown, in bytes.
+    /// The maximum length of a reference or URL with placeholders, in bytes.
     pub reference_bytes: usize,
-    /// How large a gzipped text in a document may be when unpacked, in bytes.
+    /// The maximum unpacked size of gzipped text in a document, in bytes.
     pub unpacked_bytes: u64,
-    /// Most bytes of a bundle's signatures that are read, of all together.
+    /// The maximum total size of the signatures of a bundle, in bytes.
     pub signatures_bytes: u64,
-    /// How deep indexes may be nested, and how long a chain of referrers may be.
+    /// The maximum nesting depth of indexes, and length of a chain of referrers.
     pub index_depth: usize,
-    /// How many manifests one image may have.
+    /// The maximum number of manifests of one image.
     pub index_nodes: usize,
-    /// The most that the manifests under one image's index may have together, and those of its
-    /// referrers, in bytes.
-    pub image_manifest_bytes: u64,
-    /// How many referrers one image may have, those of referrers included.
-    pub referrers: usize,
-    /// How many pages a list of tags or referrers may have.
-    pub pages: usize,
-    /// Redirects followed for one request.
-    pub redirects: usize,
-    /// Attempts for one request, the first included.
-    pub attempts: u32,
-    /// After how many rounds of requests that failed at all attempts a host is given up that has
-    /// answered before, hangs up or answers with errors of its own. One that never answered is
-    /// given up when the first request to it has used up its attempts.
-    pub lost_rounds: u32,
-    /// After how long a host is given up that has done nothing but fail.
-    pub lost_after: Duration,
-    /// How many new bytes a body must bring before it breaks off to count as progress, for which no
-    /// attempt is spent. A host that always sends fewer is one that fails.
-    pub progress: u64,
-    /// After how long a run ends whose transfers wait for each other, with no request in flight.
-    pub stuck: Duration,
-    /// How often a server may put off one request (429, or `Retry-After`), in addition to its
-    /// attempts.
-    pub waits: u32,
-    /// The first pause between attempts, roughly; each later one is twice as long.
-    pub backoff: Duration,
-    /// Longest pause between attempts.
-    pub backoff_most: Duration,
-    /// The smallest blob that is fetched over several connections, in bytes.
-    pub parallel_from: u64,
-    /// The smallest range of such a blob that is worth a connection of its own, in bytes.
-    pub parallel_share: u64,
-    /// How many bytes of such a blob are written between two lines of its journal: so much is
-    /// fetched again after a kill.
-    pub journal_step: u64,
-    /// The chunk sizes that uploads try, in this order, where a host refuses larger bodies, in
+    /// The maximum total size of the manifests of one image, and of those of its referrers, in
     /// bytes.
+    pub image_manifest_bytes: u64,
+    /// The maximum number of referrers of one image, including referrers of referrers.
+    pub referrers: usize,
+    /// The maximum number of pages of a list of tags or referrers.
+    pub pages: usize,
+    /// The maximum number of redirects of one request.
+    pub redirects: usize,
+    /// The maximum number of attempts for one request, including the first.
+    pub attempts: u32,
+    /// The number of successive rounds of failed requests after which landfall gives up a host that
+    /// responded before. A host that never responded is given up after the first failed request.
+    pub lost_rounds: u32,
+    /// The time after which landfall gives up a host whose requests have only failed.
+    pub lost_after: Duration,
+    /// The number of new bytes with which an interrupted body counts as progress and costs no
+    /// attempt. Without a minimum a host that sends single bytes would be retried forever.
+    pub progress: u64,
+    /// The time after which a run ends if its transfers only wait for each other, with no request
+    /// in flight.
+    pub stuck: Duration,
+    /// The maximum number of times that a server may delay one request (429 or `Retry-After`), in
+    /// addition to its attempts.
+    pub waits: u32,
+    /// The approximate pause before the second attempt; it doubles with each further attempt.
+    pub backoff: Duration,
+    /// The maximum pause between attempts.
+    pub backoff_most: Duration,
+    /// The minimum size of a blob that is fetched over several connections, in bytes.
+    pub parallel_from: u64,
+    /// The minimum size of a range of such a blob that gets its own connection, in bytes.
+    pub parallel_share: u64,
+    /// The number of bytes of such a blob between two lines of its journal. After a kill, at most
+    /// this many are fetched again for each connection.
+    pub journal_step: u64,
+    /// The chunk sizes in bytes that uploads try, in this order, if a host refuses larger bodies.
     pub chunks: [u64; 2],
-    /// Longest wait that a server may ask for, in seconds (`--max-wait`).
+    /// The maximum wait that a server may demand, in seconds (`--max-wait`).
     pub max_wait_secs: u64,
-    /// Longest time to open a connection.
+    /// The timeout for opening a connection.
     pub connect: Duration,
-    /// Longest time to the first byte of a response (`--first-byte`).
+    /// The timeout for the first byte of a response (`--first-byte`).
     pub first_byte: Duration,
-    /// The same through a proxy, which may read the whole body before it sends a byte of it.
+    /// The same timeout through a proxy, which may read the whole body before it forwards any byte.
     pub first_byte_proxied: Duration,
-    /// Longest time without a byte in the middle of a body, received or sent (`--idle`).
+    /// The timeout between two bytes of a body, received or sent (`--idle`).
     pub idle: Duration,
-    /// Longest time to the response after the last byte of an upload: a registry may first hash and
+    /// The timeout for the response after the last byte of an upload: a registry may first hash and
     /// move a large blob.
     pub upload_answer: Duration,
-    /// Blobs that `serve` hashes at one time.
+    /// The maximum number of blobs that `serve` hashes at once.
     pub hashing: usize,
-    /// Manifests that `serve` holds in memory at one time, because they were pushed or for a list
+    /// The maximum number of manifests that `serve` keeps in memory at once, for pushes and lists
     /// of referrers.
     pub manifests: usize,
-    /// Connections that `serve` keeps open at one time (`--max-connections`).
+    /// The maximum number of connections to `serve` at once (`--max-connections`).
     pub connections: usize,
-    /// Requests that `serve` answers at one time (`--max-requests`).
+    /// The maximum number of requests that `serve` handles at once (`--max-requests`).
     pub requests: usize,
-    /// How long a connection to `serve` may be idle, or a client may take for the head of a request
-    /// (`--keep-alive`).
+    /// The time that a connection to `serve` may be idle, and that a client may take to send the
+    /// head of a request (`--keep-alive`).
     pub keep_alive: Duration,
-    /// How long a client of `serve` may stand still in the middle of a body, sent or received
+    /// The time that a client of `serve` may stall in the middle of a body, sent or received
     /// (`--stall`).
     pub stall: Duration,
-    /// How long an upload to `serve` may be unused (`--upload-expiry`).
+    /// The time after which `serve` discards an unused upload (`--upload-expiry`).
     pub upload_expiry: Duration,
-    /// Uploads to `serve` that are open at one time (`--max-uploads`).
+    /// The maximum number of open uploads to `serve` (`--max-uploads`).
     pub uploads: usize,
 }
 
 impl Limits {
-    /// The limits of a run that nobody configured.
+    /// The limits without any configuration.
     pub const DEFAULT: Limits = Limits {
         jobs: 12,
         per_host: 12,

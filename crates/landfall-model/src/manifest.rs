@@ -1,19 +1,21 @@
-//! Manifests and indexes, as far as landfall must read them. landfall keeps and sends the raw
-//! bytes; it never writes back what it parsed, except as a trimmed index.
+//! Parsing of manifests and indexes.
+//!
+//! landfall stores and sends the raw bytes and never serializes what it parsed, except for trimmed
+//! indexes: otherwise the digest would change.
 
 use super::{Descriptor, Digest, DigestError, Platform, media_type};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// An entry of an index.
+/// A manifest that an index lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildManifest {
-    /// Its descriptor.
+    /// The descriptor of the manifest.
     pub descriptor: Descriptor,
-    /// Its platform, where the index has one.
+    /// The platform, if the index names one.
     pub platform: Option<Platform>,
-    /// The digest of the sibling that an attestation manifest is about
-    /// (annotation `vnd.docker.reference.digest`).
+    /// The manifest in the same index that an attestation manifest describes, by the annotation
+    /// `vnd.docker.reference.digest`.
     pub attests: Option<Digest>,
 }
 
@@ -30,7 +32,7 @@ pub enum Manifest {
         layers: Vec<Descriptor>,
         /// The manifest that this one refers to.
         subject: Option<Descriptor>,
-        /// `artifactType`, or the config's media type where that is absent.
+        /// The `artifactType`, or the media type of the config if that is missing.
         artifact_type: String,
     },
 }
@@ -39,20 +41,22 @@ pub enum Manifest {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
     /// It is not JSON, or lacks a required field.
-    #[error("manifest cannot be read: {0}")]
+    #[error("invalid manifest: {0}")]
     Json(String),
-    /// A digest in it is not well formed.
-    #[error("manifest names a bad digest: {0}")]
+    /// A digest in it is not valid.
+    #[error("invalid digest in the manifest: {0}")]
     Digest(#[from] DigestError),
-    /// Docker schema 1.
+    /// It is a Docker schema 1 manifest.
     #[error(
-        "it is a Docker schema 1 manifest, which today's registries and nodes refuse; use a newer tag of the image"
+        "it is a Docker schema 1 manifest, which current registries and nodes refuse; use a newer \
+         tag of the image"
     )]
     Schema1,
-    /// It names a media type that is no manifest's. A browser may run what is sent as `text/html`.
+    /// It names a media type that is not a manifest's. Served as `text/html`, for example, a
+    /// browser would run it.
     #[error("its media type is '{0}', not that of an image manifest or an index of OCI or Docker")]
     MediaType(String),
-    /// Neither `manifests` nor `config` and `layers`.
+    /// It has neither `manifests` nor `config` and `layers`.
     #[error("it is neither an image manifest nor an index (media type '{0}')")]
     NotAManifest(String),
 }
@@ -67,8 +71,8 @@ struct RawDescriptor {
     annotations: Option<RawAnnotations>,
 }
 
-/// The one annotation that is read. All others are skipped: a manifest may have hundreds of
-/// thousands.
+/// The only annotation that is read. The others are skipped, because a manifest may have hundreds
+/// of thousands.
 #[derive(Deserialize)]
 struct RawAnnotations {
     #[serde(rename = "vnd.docker.reference.digest")]
@@ -111,12 +115,12 @@ impl RawDescriptor {
 }
 
 impl Manifest {
-    /// Reads a manifest. Returns it with its media type: the one in the body where it has one, else
-    /// `content_type` without parameters, else the one that fits its fields (manifest.md,
-    /// "mediaType"). That is always one of those that [`media_type::is_manifest`] knows.
+    /// Parses a manifest. Returns it with its media type: that in the body, else `content_type`
+    /// without parameters, else the one that matches its members (manifest.md, "mediaType"). It is
+    /// always one that [`media_type::is_manifest`] accepts.
     ///
     /// # Errors
-    /// When it is no manifest of a known kind, or is damaged.
+    /// Fails if `bytes` are not a manifest of a supported media type.
     pub fn parse(
         bytes: &[u8],
         content_type: Option<&str>,
@@ -137,16 +141,16 @@ impl Manifest {
             return Err(ManifestError::MediaType(other.into()));
         }
         if let Some(children) = &raw.manifests {
-            let kind = named.unwrap_or(media_type::OCI_INDEX).to_owned();
+            let media_type = named.unwrap_or(media_type::OCI_INDEX).to_owned();
             let children = children.iter().map(read_child).collect::<Result<_, _>>()?;
-            return Ok((Manifest::Index(children), kind));
+            return Ok((Manifest::Index(children), media_type));
         }
         let (Some(config), Some(layers)) = (&raw.config, &raw.layers) else {
             return Err(ManifestError::NotAManifest(
                 named.or(sent).unwrap_or("").into(),
             ));
         };
-        let kind = named.unwrap_or(media_type::OCI_MANIFEST).to_owned();
+        let media_type = named.unwrap_or(media_type::OCI_MANIFEST).to_owned();
         let config = config.read()?;
         let manifest = Manifest::Image {
             artifact_type: raw
@@ -160,7 +164,7 @@ impl Manifest {
                 .collect::<Result<_, _>>()?,
             subject: raw.subject.as_ref().map(RawDescriptor::read).transpose()?,
         };
-        Ok((manifest, kind))
+        Ok((manifest, media_type))
     }
 }
 
@@ -183,11 +187,14 @@ fn read_child(raw: &RawDescriptor) -> Result<ChildManifest, ManifestError> {
     })
 }
 
-/// The index with only the children in `keep`: the same members in the same order, without white
-/// space. The rule is fixed, so that everybody computes the same bytes from the same index.
+/// Removes all children from `index` that are not in `keep`. The result has the same members in the
+/// same order, without white space.
+///
+/// This rule must never change: every machine must compute the same bytes, and so the same digest,
+/// from the same index.
 ///
 /// # Errors
-/// When `index` is not a JSON object with a list `manifests`.
+/// Fails if `index` is not a JSON object with a list `manifests`.
 pub fn trim_index(index: &[u8], keep: &BTreeSet<Digest>) -> Result<Vec<u8>, ManifestError> {
     let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
     let mut value: serde_json::Value = serde_json::from_slice(index).map_err(json)?;
@@ -200,7 +207,7 @@ pub fn trim_index(index: &[u8], keep: &BTreeSet<Digest>) -> Result<Vec<u8>, Mani
     serde_json::to_vec(&value).map_err(json)
 }
 
-/// The entries of an index.
+/// Returns the member `manifests` of an index.
 pub(super) fn children_mut(
     index: &mut serde_json::Value,
 ) -> Result<&mut Vec<serde_json::Value>, ManifestError> {

@@ -1,5 +1,5 @@
-//! Media types: the known ones by name, and a type that keeps these without allocation. A lock has
-//! thousands of them.
+//! The media types that landfall knows, and a type for media types that does not allocate for
+//! these: a lock has thousands of them.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -12,37 +12,38 @@ pub use oci_client::manifest::{
     OCI_IMAGE_INDEX_MEDIA_TYPE as OCI_INDEX, OCI_IMAGE_MEDIA_TYPE as OCI_MANIFEST,
 };
 
-/// Docker schema 1, signed. It is known only to be refused by name.
+/// Docker schema 1, signed. landfall knows it only to refuse it by name.
 pub const DOCKER_SCHEMA1_SIGNED: &str = "application/vnd.docker.distribution.manifest.v1+prettyjws";
 /// Docker schema 1, unsigned.
 pub const DOCKER_SCHEMA1: &str = "application/vnd.docker.distribution.manifest.v1+json";
-/// The two bytes `{}` that stand for "no config" (manifest.md, "Guidance for an Empty Descriptor").
+/// The config `{}` of an artifact without a config (manifest.md, "Guidance for an Empty
+/// Descriptor").
 pub const OCI_EMPTY: &str = "application/vnd.oci.empty.v1+json";
 /// A plain file, as the layer of an artifact.
 pub const OCTETS: &str = "application/octet-stream";
-/// `artifactType` of a plain file.
+/// The `artifactType` of a plain file.
 pub const LANDFALL_FILE: &str = "application/vnd.landfall.file.v1";
-/// `artifactType` of a set of OS packages.
+/// The `artifactType` of a set of OS packages.
 pub const LANDFALL_PACKAGES: &str = "application/vnd.landfall.packages.v1";
-/// A package of Debian's kind, as the layer of a set of packages.
+/// A Debian package, as the layer of a package set.
 pub const DEB: &str = "application/vnd.debian.binary-package";
-/// A package of RPM's kind, as the layer of a set of packages.
+/// An RPM package, as the layer of a package set.
 pub const RPM: &str = "application/x-rpm";
 /// The config of a Helm chart (helm.sh, "Use OCI-based registries").
 pub const HELM_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
-/// A Helm chart's archive, as the layer of an artifact.
+/// The archive of a Helm chart, as the layer of an artifact.
 pub const HELM_CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
-/// The same, as Helm before 3.7 wrote it.
+/// The archive of a Helm chart in artifacts that Helm before 3.7 pushed.
 pub const HELM_CHART_OLD: &str = "application/tar+gzip";
-/// A Helm chart's provenance, as the layer of an artifact.
+/// The provenance file of a Helm chart, as the layer of an artifact.
 pub const HELM_PROVENANCE: &str = "application/vnd.cncf.helm.chart.provenance.v1.prov";
 
-/// Whether it is an index (a list of manifests).
+/// Whether this is the media type of an index, which lists manifests.
 pub fn is_index(media_type: &str) -> bool {
     media_type == OCI_INDEX || media_type == DOCKER_LIST
 }
 
-/// Whether it is an image manifest or an index.
+/// Whether this is the media type of an image manifest or an index.
 pub fn is_manifest(media_type: &str) -> bool {
     is_index(media_type) || media_type == OCI_MANIFEST || media_type == DOCKER_MANIFEST
 }
@@ -53,12 +54,12 @@ pub fn is_foreign(media_type: &str) -> bool {
     media_type.contains(".nondistributable.") || media_type.contains(".foreign.")
 }
 
-/// Whether it is a config with `os` and `architecture` in it.
+/// Whether this is the media type of an image config, which names `os` and `architecture`.
 pub fn is_image_config(media_type: &str) -> bool {
     media_type == OCI_CONFIG || media_type == DOCKER_CONFIG
 }
 
-/// A media type. The frequent ones take no allocation.
+/// A media type. Frequent ones are not allocated.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String")]
 pub struct MediaType(Cow<'static, str>);

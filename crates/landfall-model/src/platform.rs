@@ -1,4 +1,4 @@
-//! Platforms as `os/architecture[/variant]`.
+//! Platforms in the form `os/architecture[/variant]`.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -16,12 +16,17 @@ pub struct Platform {
     pub variant: Option<String>,
 }
 
-/// Why a text is no platform.
+/// A text is not a platform.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no platform: write os/architecture or os/architecture/variant, as in linux/amd64{1}"
+    "'{text}' is not a platform: write os/architecture or os/architecture/variant, as in \
+     linux/amd64{suggestion}"
 )]
-pub struct PlatformError(String, String);
+pub struct PlatformError {
+    text: String,
+    /// Empty, or ` (did you mean …?)`.
+    suggestion: String,
+}
 
 const SYSTEMS: [&str; 8] = [
     "linux", "windows", "darwin", "freebsd", "openbsd", "netbsd", "solaris", "unknown",
@@ -32,21 +37,24 @@ const ARCHITECTURES: [&str; 14] = [
 ];
 
 impl Platform {
-    /// Whether an image for `self` suits a request for `wanted`.
+    /// Whether an image for `self` satisfies a request for `wanted`.
     ///
-    /// A wanted platform without a variant accepts any variant; `arm64` and `arm64/v8` are the
+    /// A wanted platform without a variant accepts any variant. `arm64` and `arm64/v8` are the
     /// same.
     pub fn satisfies(&self, wanted: &Platform) -> bool {
-        let plain = |p: &Platform| match (p.architecture.as_str(), p.variant.as_deref()) {
-            ("arm64", Some("v8")) => None,
-            (_, variant) => variant.map(str::to_owned),
-        };
+        let variant = wanted.distinct_variant();
         self.os == wanted.os
             && self.architecture == wanted.architecture
-            && (plain(wanted).is_none() || plain(self) == plain(wanted))
+            && (variant.is_none() || variant == self.distinct_variant())
     }
 
-    /// Whether it is `unknown/unknown`, the platform of attestation manifests.
+    fn distinct_variant(&self) -> Option<&str> {
+        // v8 is the only variant of arm64, so builders write it or leave it out
+        let is_implied = |variant: &&str| self.architecture == "arm64" && *variant == "v8";
+        self.variant.as_deref().filter(|v| !is_implied(v))
+    }
+
+    /// Whether this is `unknown/unknown`, the platform of attestation manifests.
     pub fn is_unknown(&self) -> bool {
         self.os == "unknown" || self.architecture == "unknown"
     }
@@ -66,33 +74,48 @@ impl FromStr for Platform {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts: Vec<&str> = text.split('/').collect();
-        let refuse = |mend: String| Err(PlatformError(text.into(), mend));
-        if !(2..=3).contains(&parts.len()) || parts.iter().any(|part| part.is_empty()) {
-            return refuse(String::new());
-        }
-        let nearest = |word: &str, known: &[&str]| {
-            let best = known.iter().max_by(|a, b| {
-                strsim::jaro_winkler(word, a).total_cmp(&strsim::jaro_winkler(word, b))
-            });
-            best.map(|best| format!(" (did you mean {best}?)"))
-                .unwrap_or_default()
+        let has_empty_part = parts.iter().any(|part| part.is_empty());
+        let (os, architecture, variant) = match parts[..] {
+            [os, architecture] if !has_empty_part => (os, architecture, None),
+            [os, architecture, variant] if !has_empty_part => (os, architecture, Some(variant)),
+            _ => {
+                return Err(PlatformError {
+                    text: text.into(),
+                    suggestion: String::new(),
+                });
+            }
         };
-        if !SYSTEMS.contains(&parts[0]) {
-            return refuse(nearest(parts[0], &SYSTEMS));
-        }
-        if !ARCHITECTURES.contains(&parts[1]) {
-            return refuse(match parts[1] {
-                "x86_64" | "x86-64" => " (did you mean amd64?)".into(),
-                "aarch64" => " (did you mean arm64?)".into(),
+        let nearest_name = if !SYSTEMS.contains(&os) {
+            nearest(os, &SYSTEMS)
+        } else if !ARCHITECTURES.contains(&architecture) {
+            // the names that the kernel uses, as in `uname -m`
+            match architecture {
+                "x86_64" | "x86-64" => "amd64",
+                "aarch64" => "arm64",
                 other => nearest(other, &ARCHITECTURES),
+            }
+        } else {
+            return Ok(Platform {
+                os: os.into(),
+                architecture: architecture.into(),
+                variant: variant.map(str::to_owned),
             });
-        }
-        Ok(Platform {
-            os: parts[0].into(),
-            architecture: parts[1].into(),
-            variant: parts.get(2).map(|variant| (*variant).into()),
+        };
+        Err(PlatformError {
+            text: text.into(),
+            suggestion: format!(" (did you mean {nearest_name}?)"),
         })
     }
+}
+
+/// Returns the name that is most similar to `word`.
+fn nearest(word: &str, names: &[&'static str]) -> &'static str {
+    let similarity = |name: &str| strsim::jaro_winkler(word, name);
+    names
+        .iter()
+        .max_by(|a, b| similarity(a).total_cmp(&similarity(b)))
+        .copied()
+        .unwrap_or_default()
 }
 
 impl TryFrom<String> for Platform {

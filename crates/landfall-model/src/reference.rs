@@ -1,7 +1,8 @@
-//! Image references in their normal form, by the distribution project's grammar
-//! (distribution/reference), with IPv6 hosts and upper-case hosts added. Tests compare it with the
-//! grammar of oci-client. That crate's regular expression is not used: it costs 40 ms and 17 MB at
-//! the start of every command.
+//! Image references in their normal form, by the grammar of the distribution project
+//! (distribution/reference), with IPv6 hosts and upper-case hosts added.
+//!
+//! Tests compare the parser with that of oci-client, whose regular expression would cost every
+//! command 40 ms and 17 MB at its start.
 
 use super::docker_hub::{HUB, canonical_host};
 use super::{Digest, DigestError};
@@ -19,21 +20,21 @@ pub struct ImageRef {
     pub registry: String,
     /// Repository path below the host: `library/nginx`.
     pub repository: String,
-    /// The tag, where there is one.
+    /// The tag, if the reference has one.
     pub tag: Option<String>,
-    /// The digest, where there is one.
+    /// The digest, if the reference has one.
     pub digest: Option<Digest>,
 }
 
-/// Why a text is no image reference.
+/// Why a text is not an image reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     /// It does not follow the grammar.
-    #[error("'{text}' is no image reference: {why}")]
+    #[error("'{text}' is not an image reference: {why}")]
     Grammar {
-        /// The text.
+        /// The text that was parsed.
         text: String,
-        /// What is wrong, in the grammar's words.
+        /// The rule that the text violates.
         why: String,
     },
     /// The part after `@` is not a digest that landfall can check.
@@ -42,12 +43,12 @@ pub enum ReferenceError {
 }
 
 impl ImageRef {
-    /// `registry/repository`, without tag and digest.
+    /// Returns `registry/repository`, without tag and digest.
     pub fn name(&self) -> String {
         format!("{}/{}", self.registry, self.repository)
     }
 
-    /// The tag, or `latest` where there is neither tag nor digest.
+    /// Returns the tag, or `latest` if the reference has neither tag nor digest.
     pub fn tag_or_latest(&self) -> Option<&str> {
         match (&self.tag, &self.digest) {
             (Some(tag), _) => Some(tag),
@@ -56,12 +57,12 @@ impl ImageRef {
         }
     }
 
-    /// Whether it has a tag or a digest.
+    /// Whether the reference has a tag or a digest.
     pub fn is_pinned(&self) -> bool {
         self.tag.is_some() || self.digest.is_some()
     }
 
-    /// The same repository with this digest and no tag.
+    /// Returns the reference to this digest in the same repository, without a tag.
     #[must_use]
     pub fn at_digest(&self, digest: &Digest) -> ImageRef {
         ImageRef {
@@ -82,8 +83,8 @@ impl fmt::Display for ImageRef {
     }
 }
 
-/// Splits `host/rest` if the first component is a host: it holds a dot or a colon, is `localhost`,
-/// or has an upper-case letter (repositories cannot).
+/// Splits `host/rest` if the first component is a host: it contains a dot or a colon, is
+/// `localhost`, or contains an upper-case letter, which repositories cannot.
 fn split_host(text: &str) -> Option<(&str, &str)> {
     let (first, rest) = text.split_once('/')?;
     let is_host = first.contains(['.', ':'])
@@ -92,7 +93,7 @@ fn split_host(text: &str) -> Option<(&str, &str)> {
     is_host.then_some((first, rest))
 }
 
-/// Whether the reference `text` has a host. Without one it means `docker.io`.
+/// Whether the reference `text` contains a host. Without one it refers to `docker.io`.
 pub fn has_host(text: &str) -> bool {
     split_host(text).is_some()
 }
@@ -131,17 +132,17 @@ impl FromStr for ImageRef {
             None => (HUB.to_owned(), name),
         };
         if !is_ipv6_host(&host) && !is_host(&host) {
-            return Err(grammar("its host is not well formed"));
+            return Err(grammar("the host is not valid"));
         }
         if !path.split('/').all(is_repository_component) {
             return Err(grammar(
-                "a repository has lower-case letters and digits, single separators . _ __ - between them, and / \
-                 between its parts",
+                "a repository has lower-case letters and digits, single separators . _ __ - between \
+                 them, and / between its components",
             ));
         }
         if tag.is_some_and(|tag| !is_tag(tag)) {
             return Err(grammar(
-                "a tag has up to 128 letters, digits, _ . and -, and does not begin with . or -",
+                "a tag has up to 128 letters, digits, _ . and -, and does not start with . or -",
             ));
         }
         let host = canonical_host(&host).to_owned();
@@ -150,8 +151,8 @@ impl FromStr for ImageRef {
         } else {
             path.into()
         };
-        if repository.len() > NAME_LENGTH {
-            return Err(grammar("its repository has more than 255 characters"));
+        if repository.len() > MAX_REPOSITORY_LENGTH {
+            return Err(grammar("the repository has more than 255 characters"));
         }
         Ok(ImageRef {
             registry: host,
@@ -162,48 +163,49 @@ impl FromStr for ImageRef {
     }
 }
 
-/// Longest repository, in characters (distribution/reference).
-const NAME_LENGTH: usize = 255;
+/// The maximum length of a repository in characters (distribution/reference).
+const MAX_REPOSITORY_LENGTH: usize = 255;
 
 /// Whether `text` is a repository name, by the grammar of distribution/reference and of
-/// distribution-spec "Pulling manifests". No component is empty or `..`, so that such a name is a
-/// safe path.
+/// distribution-spec "Pulling manifests".
+///
+/// No component is empty or `..`, so such a name is safe as a path.
 pub fn is_repository(text: &str) -> bool {
-    text.len() <= NAME_LENGTH && text.split('/').all(is_repository_component)
+    text.len() <= MAX_REPOSITORY_LENGTH && text.split('/').all(is_repository_component)
 }
 
-/// `name[.name…][:port]`, where a name has letters, digits, and inner hyphens.
+/// Whether `host` is `label[.label…][:port]`.
 fn is_host(host: &str) -> bool {
     let (name, port) = host.split_once(':').unwrap_or((host, "0"));
-    let label = |label: &str| {
-        let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        label.bytes().all(inner)
-            && !label.is_empty()
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    name.split('.').all(label) && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+    name.split('.').all(is_host_label)
+        && !port.is_empty()
+        && port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether `component` can stand between the slashes of a repository name: lower-case letters and
-/// digits, with `.`, `_`, `__` or any number of `-` between them.
+fn is_host_label(label: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    label.bytes().all(is_allowed)
+        && !label.is_empty()
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+}
+
+/// Whether `component` is a path component of a repository name: lower-case letters and digits,
+/// with `.`, `_`, `__` or any number of `-` between them.
 pub fn is_repository_component(component: &str) -> bool {
-    let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let ends_well = component.bytes().next().is_some_and(word)
-        && component.bytes().next_back().is_some_and(word);
-    let separators = component
-        .split(|c: char| c.is_ascii() && word(c as u8))
-        .filter(|part| !part.is_empty());
-    ends_well
-        && separators.into_iter().all(|separator| {
+    let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let mut separators = component.split(is_word).filter(|part| !part.is_empty());
+    component.starts_with(is_word)
+        && component.ends_with(is_word)
+        && separators.all(|separator| {
             matches!(separator, "." | "_" | "__") || separator.bytes().all(|byte| byte == b'-')
         })
 }
 
-/// Whether `tag` is a tag: up to 128 of `[A-Za-z0-9_.-]`, the first neither `.` nor `-`.
+/// Whether `tag` is a valid tag: up to 128 of `[A-Za-z0-9_.-]`, the first neither `.` nor `-`.
 pub fn is_tag(tag: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    (1..=128).contains(&tag.len()) && tag.bytes().all(inner) && !tag.starts_with(['.', '-'])
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    (1..=128).contains(&tag.len()) && tag.bytes().all(is_allowed) && !tag.starts_with(['.', '-'])
 }
 
 impl TryFrom<String> for ImageRef {

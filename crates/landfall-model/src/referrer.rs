@@ -1,5 +1,5 @@
-//! Referrers: manifests with a subject, and the names by which a registry lists them
-//! (distribution-spec "Listing Referrers", "Referrers Tag Schema"; cosign's tag convention).
+//! Referrers, which are manifests with a subject, and the tags by which registries and cosign list
+//! them (distribution-spec "Listing Referrers", "Referrers Tag Schema").
 
 use super::manifest::children_mut;
 use super::{Algorithm, Descriptor, Digest, ManifestError, media_type};
@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The largest annotations that an entry in a list of referrers has, in bytes of JSON. Registries
-/// refuse longer lists than 4 MiB.
+/// The maximum size of the annotations of an entry in a list of referrers, in bytes of JSON.
+/// Registries refuse lists of more than 4 MiB.
 pub const ENTRY_ANNOTATIONS: usize = 1 << 20;
 
 /// A manifest with a subject.
@@ -18,75 +18,75 @@ pub struct ReferrerManifest {
     pub subject: Digest,
     /// Its entry in a list of referrers: the descriptor with artifact type and annotations.
     pub entry: Value,
-    /// Whether the entry lacks the annotations: they have more than [`ENTRY_ANNOTATIONS`] bytes.
+    /// Whether the entry lacks the annotations, because they exceed [`ENTRY_ANNOTATIONS`].
     pub is_abridged: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Raw<'a> {
-    subject: Option<Named>,
+struct RawReferrer<'a> {
+    subject: Option<RawSubject>,
     artifact_type: Option<String>,
-    config: Option<Typed>,
-    /// Read only if there is a subject: a manifest may have hundreds of thousands.
+    config: Option<RawConfig>,
+    /// Parsed only if there is a subject: a manifest may have hundreds of thousands.
     #[serde(borrow)]
     annotations: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct RawSubject {
     digest: Digest,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Typed {
+struct RawConfig {
     media_type: Option<String>,
 }
 
-/// Reads the subject of a manifest or index; `None` where it has no subject.
+/// Reads the subject of a manifest or index. Returns `None` if it has no subject.
 pub fn read_referrer(bytes: &[u8], descriptor: &Descriptor) -> Option<ReferrerManifest> {
-    let raw: Raw = serde_json::from_slice(bytes).ok()?;
+    let raw: RawReferrer = serde_json::from_slice(bytes).ok()?;
     let subject = raw.subject?.digest;
     let mut entry = json!({
         "mediaType": descriptor.media_type,
         "digest": descriptor.digest,
         "size": descriptor.size,
     });
-    let kind = raw.artifact_type.filter(|kind| !kind.is_empty());
-    if let Some(kind) = kind.or_else(|| raw.config.and_then(|config| config.media_type)) {
-        entry["artifactType"] = kind.into();
+    let artifact_type = raw.artifact_type.filter(|text| !text.is_empty());
+    let config_type = raw.config.and_then(|config| config.media_type);
+    if let Some(artifact_type) = artifact_type.or(config_type) {
+        entry["artifactType"] = artifact_type.into();
     }
-    let (annotations, omitted) = match raw.annotations.map(RawValue::get) {
-        Some(text) if text.len() > ENTRY_ANNOTATIONS => (None, true),
-        text => (text, false),
-    };
-    if let Some(annotations) = annotations {
+    let annotations = raw.annotations.map(RawValue::get);
+    let is_abridged = annotations.is_some_and(|text| text.len() > ENTRY_ANNOTATIONS);
+    if let Some(annotations) = annotations
+        && !is_abridged
+    {
         entry["annotations"] = serde_json::from_str(annotations).ok()?;
     }
     Some(ReferrerManifest {
         subject,
         entry,
-        is_abridged: omitted,
+        is_abridged,
     })
 }
 
-/// The tag under which a registry without a referrers API keeps the list of the referrers of
-/// `subject`.
+/// Returns the tag of the list of referrers of `subject` in registries without a referrers API.
 pub fn referrers_tag(subject: &Digest) -> String {
     format!("{}-{}", subject.algorithm().as_str(), subject.short(64))
 }
 
-/// What a tag refers to by its form: that of a list of referrers, or one that cosign gives.
+/// The subject that a tag names: that of a list of referrers or one of cosign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaggedSubject {
-    /// The subject's digest, or as much of it as a tag holds.
+    /// The digest of the subject, or as much of it as the tag contains.
     pub digest: String,
-    /// Whether it is the tag of a list of referrers.
+    /// Whether this is the tag of a list of referrers.
     pub is_list: bool,
 }
 
-/// The subject that `tag` names, where it has one of these forms.
+/// Returns the subject that `tag` names if it is the tag of a list of referrers or one of cosign.
 pub fn tagged_subject(tag: &str) -> Option<TaggedSubject> {
     let (algorithm, rest) = tag
         .split_once('-')
@@ -95,15 +95,16 @@ pub fn tagged_subject(tag: &str) -> Option<TaggedSubject> {
     let is_hex = hex
         .bytes()
         .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let is_known = matches!(ending, "" | ".sig" | ".att" | ".sbom");
-    let subject = || TaggedSubject {
+    if !is_hex || !matches!(ending, "" | ".sig" | ".att" | ".sbom") {
+        return None;
+    }
+    Some(TaggedSubject {
         digest: format!("{algorithm}:{hex}"),
         is_list: ending.is_empty(),
-    };
-    (is_hex && is_known).then(subject)
+    })
 }
 
-/// The tags that cosign gives to the signature, the attestations and the SBOM of `subject`. A
+/// Returns the tags of cosign for the signature, the attestations and the SBOM of `subject`. A
 /// digest that is too long for a tag has none.
 pub fn cosign_tags(subject: &Digest) -> Vec<String> {
     match subject.algorithm() {
@@ -114,11 +115,11 @@ pub fn cosign_tags(subject: &Digest) -> Vec<String> {
     }
 }
 
-/// Appends to the list of referrers `old` those `entries` that it lacks; `None` where it lacks
-/// none. Its own entries stay unchanged. Without `old` the list is new.
+/// Appends the missing `entries` to the list of referrers `old`, whose entries stay unchanged.
+/// Returns `None` if none is missing. Without `old`, creates a list.
 ///
 /// # Errors
-/// When `old` is not an index.
+/// Fails if `old` is not an index.
 pub fn merge_referrers(
     old: Option<&[u8]>,
     entries: &[Value],

@@ -1,5 +1,5 @@
-//! Shards: one lock, several runners, each with a part of its own. What is whose follows from names
-//! and sizes alone, so that every machine comes to the same split and nobody asks anybody.
+//! Sharding: several runners handle one lock, each a part of it. The split depends only on names
+//! and sizes, so all machines compute the same one without coordination.
 
 use super::Limits;
 use std::cmp::Reverse;
@@ -7,72 +7,74 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a request costs beside its bytes, in bytes that could have come meanwhile: some 40 ms at 25
-/// MB/s.
+/// The cost of a request besides its bytes, in bytes: about 40 ms at 25 MB/s.
 const REQUEST_BYTES: u64 = 1 << 20;
 
-/// One of several runners that do a lock together. [`Shard::default`] is the only one.
+/// One of several runners that share a lock. [`Shard::default`] is a single runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
-    /// From 1.
+    /// Counted from 1.
     number: usize,
-    of: usize,
+    count: usize,
 }
 
 impl Default for Shard {
     fn default() -> Shard {
-        Shard { number: 1, of: 1 }
+        Shard {
+            number: 1,
+            count: 1,
+        }
     }
 }
 
-/// Why a text or two numbers are no shard.
+/// A text or two numbers are not a shard.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no shard: write I/N, as in 1/8 for the first of eight (I from 1 to N, N at most {most})", most = Limits::default().shards)]
+#[error("'{0}' is not a shard: write I/N, as in 1/8 for the first of eight (I from 1 to N, N at most {most})", most = Limits::default().shards)]
 pub struct ShardError(String);
 
 impl Shard {
-    /// The shard with this number, from 1, of so many.
+    /// Creates shard `number`, counted from 1, of `count`.
     ///
     /// # Errors
-    /// When there is no such shard, or more of them than [`Limits::shards`].
-    pub fn new(number: usize, of: usize) -> Result<Shard, ShardError> {
-        match (1..=of).contains(&number) && of <= Limits::default().shards {
-            true => Ok(Shard { number, of }),
-            false => Err(ShardError(format!("{number}/{of}"))),
+    /// Fails if `number` is not from 1 to `count`, or `count` exceeds [`Limits::shards`].
+    pub fn new(number: usize, count: usize) -> Result<Shard, ShardError> {
+        if !(1..=count).contains(&number) || count > Limits::default().shards {
+            return Err(ShardError(format!("{number}/{count}")));
         }
+        Ok(Shard { number, count })
     }
 
-    /// Its number, from 1.
+    /// The number of this shard, counted from 1.
     pub fn number(self) -> usize {
         self.number
     }
 
-    /// How many shards there are.
+    /// The number of shards.
     pub fn count(self) -> usize {
-        self.of
+        self.count
     }
 
-    /// Whether it is the only one.
+    /// Whether there is only this shard.
     pub fn is_only(self) -> bool {
-        self.of == 1
+        self.count == 1
     }
 
-    /// Whether it does what is done once for all of them.
+    /// Whether this shard does the work that is done once for all shards.
     pub fn is_first(self) -> bool {
         self.number == 1
     }
 
-    /// Its share of what all of them may do at once: an equal one, and one at the least.
+    /// The share of this shard in a limit for all shards: an equal one, at least 1.
     pub fn share(self, limit: usize) -> usize {
-        (limit / self.of).max(1)
+        (limit / self.count).max(1)
     }
 
-    /// Which of these it does, each with its [`transfer_cost`].
+    /// Selects the parts of this shard from all, each given with its [`transfer_cost`].
     pub fn own<T: Ord>(self, costs: impl IntoIterator<Item = (T, u64)>) -> BTreeSet<T> {
-        let split = assign_shards(costs, self.of).into_iter();
-        split
+        let assigned = assign_shards(costs, self.count).into_iter();
+        assigned
             .filter(|(_, shard)| *shard == self.number)
-            .map(|(one, _)| one)
+            .map(|(part, _)| part)
             .collect()
     }
 }
@@ -81,49 +83,52 @@ impl FromStr for Shard {
     type Err = ShardError;
 
     fn from_str(text: &str) -> Result<Shard, ShardError> {
-        let wrong = || ShardError(text.into());
-        let (number, of) = text.split_once('/').ok_or_else(wrong)?;
-        let read = |digits: &str| {
-            let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-            digits.parse().ok().filter(|_| is_plain)
+        let parse = || {
+            let (number, count) = text.split_once('/')?;
+            Shard::new(parse_digits(number)?, parse_digits(count)?).ok()
         };
-        Shard::new(read(number).ok_or_else(wrong)?, read(of).ok_or_else(wrong)?)
-            .map_err(|_| wrong())
+        parse().ok_or_else(|| ShardError(text.into()))
     }
+}
+
+/// Parses a number of digits alone: `usize` would also accept a sign.
+fn parse_digits(text: &str) -> Option<usize> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain)
 }
 
 impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.number, self.of)
+        write!(f, "{}/{}", self.number, self.count)
     }
 }
 
-/// What content of this size costs: its bytes, and those of its request.
+/// The cost of transferring content of this size: its bytes and a constant for its request.
 pub fn transfer_cost(size: u64) -> u64 {
     size.saturating_add(REQUEST_BYTES)
 }
 
-/// The number of the shard, from 1, that each of these goes to: the dearest first, each to the
-/// shard that has least so far (longest processing time first). Of equal ones the lesser comes
-/// first, so the order of `costs` does not matter.
+/// Assigns each part to a shard, counted from 1, by "longest processing time first": in order of
+/// falling cost, each to the shard with the least cost so far. Parts of equal cost are ordered by
+/// themselves, so the order of `costs` does not matter.
 pub fn assign_shards<T: Ord>(
     costs: impl IntoIterator<Item = (T, u64)>,
     shards: usize,
 ) -> Vec<(T, usize)> {
     let mut costs: Vec<(T, u64)> = costs.into_iter().collect();
-    costs.sort_by(|(a, dear), (b, dearer)| dearer.cmp(dear).then_with(|| a.cmp(b)));
+    costs.sort_by(|(a, a_cost), (b, b_cost)| b_cost.cmp(a_cost).then_with(|| a.cmp(b)));
     let mut loads: BinaryHeap<Reverse<(u64, usize)>> =
         (1..=shards).map(|shard| Reverse((0, shard))).collect();
-    let mut to_least = |cost: u64| {
-        let mut least = loads.peek_mut()?;
+    let mut assigned = Vec::with_capacity(costs.len());
+    for (part, cost) in costs {
+        let Some(mut least) = loads.peek_mut() else {
+            break;
+        };
         let Reverse((load, shard)) = *least;
         *least = Reverse((load.saturating_add(cost), shard));
-        Some(shard)
-    };
-    costs
-        .into_iter()
-        .filter_map(|(one, cost)| Some((one, to_least(cost)?)))
-        .collect()
+        assigned.push((part, shard));
+    }
+    assigned
 }
 
 #[cfg(test)]
@@ -142,7 +147,7 @@ mod tests {
         ] {
             let told = bad.parse::<Shard>().unwrap_err().to_string();
             assert!(
-                told.contains(&format!("'{bad}' is no shard: write I/N")),
+                told.contains(&format!("'{bad}' is not a shard: write I/N")),
                 "{told}"
             );
         }

@@ -1,16 +1,17 @@
-//! Sizes in bytes: parsed, and formatted for people.
+//! Parsing and formatting of sizes in bytes.
 
-/// Why a text is no size.
+/// A text is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no size: write a number with an optional unit, as in 4700000000, 4.7G (10^9) or 4GiB (2^30)"
+    "'{0}' is not a size: write a number with an optional unit, as in 4700000000, 4.7G (10^9) or \
+     4GiB (2^30)"
 )]
 pub struct SizeError(String);
 
-/// Reads `1234`, `1.5G` (powers of 1000) or `2GiB` (powers of 1024) as a number of bytes.
+/// Parses `1234`, `1.5G` (powers of 1000) or `2GiB` (powers of 1024) as a number of bytes.
 ///
 /// # Errors
-/// When it is no size.
+/// Fails if `text` is not a number with such a unit.
 pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let wrong = || SizeError(text.into());
     let text = text.trim();
@@ -40,7 +41,7 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     }
 }
 
-/// Shows a number of bytes with three significant digits: `812 B`, `1.2 kB`, `83.4 MB`, `60.1 GB`.
+/// Formats a number of bytes for people: `812 B`, `1.2 kB`, `83.4 MB`, `60.1 GB`.
 pub fn human_size(bytes: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let mut value = bytes as f64;

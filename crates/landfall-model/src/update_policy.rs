@@ -1,4 +1,4 @@
-//! What `landfall update` may move a version to.
+//! Update policies: which newer versions `landfall update` may choose.
 
 use super::version::TagVersion;
 use super::version_range::TagVersionRange;
@@ -6,43 +6,44 @@ use regex::Regex;
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-/// What a version may move to.
+/// Which newer versions `landfall update` may choose for an item.
 #[derive(Debug, Clone)]
 pub enum UpdatePolicy {
-    /// It stays.
+    /// No update.
     Never,
-    /// The tag stays, and its new digest is taken.
+    /// The new digest of the same tag.
     Digest,
-    /// The first two numbers stay.
+    /// Versions with the same major and minor number.
     Patch,
-    /// The first number stays.
+    /// Versions with the same major number.
     Minor,
-    /// Within a range.
+    /// Versions in a range.
     Range(TagVersionRange),
-    /// What matches, by the order of its groups.
+    /// Versions that match; their groups determine the order.
     Pattern(Regex),
 }
 
-/// A text that is no policy.
+/// Why a text is not an update policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// It is no word, range or pattern.
-    #[error("`{0}` is no update policy")]
+    /// It is not a keyword, range or pattern.
+    #[error("`{0}` is not an update policy")]
     Unknown(String),
-    /// It is no regular expression.
-    #[error("`{0}` is no regular expression: {1}")]
+    /// It is not a regular expression.
+    #[error("`{0}` is not a regular expression: {1}")]
     Pattern(String, String),
-    /// Nothing in it says what is newer.
-    #[error("the pattern `{0}` has no group, so nothing says which version is newer")]
+    /// It has no group by which versions could be ordered.
+    #[error("the pattern `{0}` has no group to determine which version is newer")]
     NoGroup(String),
 }
 
 impl PolicyError {
-    /// What to write instead.
+    /// The help for the message: what to write instead.
     pub fn help(&self) -> &'static str {
         match self {
             PolicyError::Unknown(_) => {
-                "write patch, minor, digest, never, a range as in \"~1.9\" or \">=1.2 <2\", or a pattern that begins with ^"
+                "write patch, minor, digest, never, a range as in \"~1.9\" or \">=1.2 <2\", or a \
+                 pattern that begins with ^"
             }
             PolicyError::Pattern(..) | PolicyError::NoGroup(_) => {
                 r"write a pattern with a group for each number, as in '^v(\d+)\.(\d+)\.(\d+)$'"
@@ -51,16 +52,16 @@ impl PolicyError {
     }
 }
 
-/// Why a policy says nothing about a version.
+/// Why an update policy cannot order a version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotOrdered {
-    /// It has no number.
+    /// The version contains no number.
     #[error(
-        "`{0}` has no number, so no version can be newer; give it `update: digest`, or a pattern"
+        "`{0}` contains no number, so no version can be newer; use `update: digest` or a pattern"
     )]
     NoNumber(String),
-    /// It does not match the pattern.
-    #[error("`{0}` does not match the pattern of its policy, so nothing can be newer")]
+    /// The version does not match the pattern.
+    #[error("`{0}` does not match the pattern of its policy, so no version can be newer")]
     NoMatch(String),
 }
 
@@ -80,18 +81,19 @@ impl FromStr for UpdatePolicy {
             let range = TagVersionRange::parse(text).map(UpdatePolicy::Range);
             return range.ok_or_else(|| PolicyError::Unknown(text.into()));
         }
-        // a pattern matches the whole tag
+        // the pattern must match the whole tag
         let whole = format!("^(?:{text})$");
         let pattern = Regex::new(&whole)
             .map_err(|error| PolicyError::Pattern(text.into(), last_line(&error.to_string())))?;
-        match pattern.captures_len() {
-            0 | 1 => Err(PolicyError::NoGroup(text.into())),
-            _ => Ok(UpdatePolicy::Pattern(pattern)),
+        // group 0 is the whole match
+        if pattern.captures_len() < 2 {
+            return Err(PolicyError::NoGroup(text.into()));
         }
+        Ok(UpdatePolicy::Pattern(pattern))
     }
 }
 
-/// Why a regular expression is none, without the drawing.
+/// The last line of a message of `regex`, which says why; the lines before it point at the pattern.
 fn last_line(text: &str) -> String {
     text.lines()
         .last()
@@ -101,15 +103,16 @@ fn last_line(text: &str) -> String {
 }
 
 impl UpdatePolicy {
-    /// Whether it looks for other versions.
-    pub fn moves(&self) -> bool {
+    /// Whether the policy allows other versions at all.
+    pub fn allows_other_versions(&self) -> bool {
         !matches!(self, UpdatePolicy::Never | UpdatePolicy::Digest)
     }
 
-    /// Those of `found` to which `current` may move, the newest first. All are newer.
+    /// Returns the versions in `found` that the policy allows and that are newer than `current`,
+    /// newest first.
     ///
     /// # Errors
-    /// When the policy says nothing about `current`.
+    /// Fails if the policy cannot order `current`.
     pub fn newer(
         &self,
         current: &str,
@@ -118,23 +121,19 @@ impl UpdatePolicy {
         if let UpdatePolicy::Pattern(pattern) = self {
             return newer_by_pattern(pattern, current, found);
         }
-        if !self.moves() {
+        if !self.allows_other_versions() {
             return Ok(Vec::new());
         }
         let version =
             TagVersion::parse(current).ok_or_else(|| NotOrdered::NoNumber(current.to_owned()))?;
-        let takes_pre = version.is_prerelease()
-            || matches!(self, UpdatePolicy::Range(range) if range.names_prerelease());
-        let found = found
-            .into_iter()
-            .filter_map(|text| TagVersion::parse(text.as_ref()));
+        let allows_prerelease = self.allows_prerelease(&version);
         let mut newer: Vec<TagVersion> = found
-            .filter(|other| {
-                other.shape() == version.shape() && (takes_pre || !other.is_prerelease())
-            })
-            .filter(|other| {
-                other.order(&version) == Ordering::Greater && self.allows(&version, other)
-            })
+            .into_iter()
+            .filter_map(|text| TagVersion::parse(text.as_ref()))
+            .filter(|other| other.shape() == version.shape())
+            .filter(|other| allows_prerelease || !other.is_prerelease())
+            .filter(|other| other.order(&version) == Ordering::Greater)
+            .filter(|other| self.allows(&version, other))
             .collect();
         newer.sort_by(|a, b| b.order(a).then_with(|| a.text().cmp(b.text())));
         Ok(newer
@@ -143,50 +142,69 @@ impl UpdatePolicy {
             .collect())
     }
 
-    /// Those of `found` to which a package may move, in their order; all are newer than `current`,
-    /// as its package manager says. A version is given whole, and as upstream calls it.
+    /// Returns the package versions in `newer` that the policy allows, in their order.
+    ///
+    /// `newer` contains only versions that the package manager considers newer than `current`.
     ///
     /// # Errors
-    /// When the policy says nothing about `current`.
+    /// Fails if the policy cannot order `current`.
     pub fn allowed_packages<T>(
         &self,
-        (current, upstream): (&str, &str),
-        found: Vec<T>,
-        versions: impl Fn(&T) -> (&str, &str),
+        current: PackageVersion<'_>,
+        mut newer: Vec<T>,
+        version: impl Fn(&T) -> PackageVersion<'_>,
     ) -> Result<Vec<T>, NotOrdered> {
-        let mut found = found;
         if let UpdatePolicy::Pattern(pattern) = self {
-            if !pattern.is_match(current) {
-                return Err(NotOrdered::NoMatch(current.to_owned()));
+            if !pattern.is_match(current.full) {
+                return Err(NotOrdered::NoMatch(current.full.to_owned()));
             }
-            found.retain(|one| pattern.is_match(versions(one).0));
-            return Ok(found);
+            newer.retain(|package| pattern.is_match(version(package).full));
+            return Ok(newer);
         }
-        // `1.0~rc1` and `1.0~beta` are pre-releases, `1.0~3` is none
-        let parse = |text: &str| TagVersion::parse(&text.replace('~', "-"));
-        let now = parse(upstream).ok_or_else(|| NotOrdered::NoNumber(current.to_owned()))?;
-        let takes_pre = now.is_prerelease()
-            || matches!(self, UpdatePolicy::Range(range) if range.names_prerelease());
-        found.retain(|one| {
-            parse(versions(one).1).is_some_and(|other| {
-                (takes_pre || !other.is_prerelease()) && self.allows(&now, &other)
+        let now = parse_upstream(current.upstream)
+            .ok_or_else(|| NotOrdered::NoNumber(current.full.to_owned()))?;
+        let allows_prerelease = self.allows_prerelease(&now);
+        newer.retain(|package| {
+            parse_upstream(version(package).upstream).is_some_and(|other| {
+                (allows_prerelease || !other.is_prerelease()) && self.allows(&now, &other)
             })
         });
-        Ok(found)
+        Ok(newer)
+    }
+
+    /// Whether a pre-release may follow `version`.
+    fn allows_prerelease(&self, version: &TagVersion) -> bool {
+        version.is_prerelease()
+            || matches!(self, UpdatePolicy::Range(range) if range.names_prerelease())
     }
 
     fn allows(&self, version: &TagVersion, other: &TagVersion) -> bool {
-        let same = |count: usize| {
-            let (one, two) = (version.core(), other.core());
-            one.iter().take(count).eq(two.iter().take(count))
-        };
         match self {
-            UpdatePolicy::Patch => same(2),
-            UpdatePolicy::Minor => same(1),
+            UpdatePolicy::Patch => version
+                .core()
+                .iter()
+                .take(2)
+                .eq(other.core().iter().take(2)),
+            UpdatePolicy::Minor => version.core().first() == other.core().first(),
             UpdatePolicy::Range(range) => range.has(other),
             UpdatePolicy::Never | UpdatePolicy::Digest | UpdatePolicy::Pattern(_) => false,
         }
     }
+}
+
+/// The version of a package.
+#[derive(Debug, Clone, Copy)]
+pub struct PackageVersion<'v> {
+    /// The version with epoch and revision, as in `1:1.7.24-1`.
+    pub full: &'v str,
+    /// The version of the packaged software, as in `1.7.24`.
+    pub upstream: &'v str,
+}
+
+/// Parses an upstream version of a package. In packages `~` precedes a pre-release, as in
+/// `1.0~rc1`; a number after it, as in `1.0~3`, is not one.
+fn parse_upstream(text: &str) -> Option<TagVersion> {
+    TagVersion::parse(&text.replace('~', "-"))
 }
 
 fn newer_by_pattern(
@@ -195,44 +213,42 @@ fn newer_by_pattern(
     found: impl IntoIterator<Item = impl AsRef<str>>,
 ) -> Result<Vec<String>, NotOrdered> {
     let now = groups(pattern, current).ok_or_else(|| NotOrdered::NoMatch(current.to_owned()))?;
-    let matching = found.into_iter().filter_map(|text| {
-        let groups = groups(pattern, text.as_ref())?;
-        (by_groups(&groups, &now) == Ordering::Greater).then(|| (groups, text.as_ref().to_owned()))
-    });
-    let mut newer: Vec<(Vec<String>, String)> = matching.collect();
-    newer.sort_by(|(a, one), (b, two)| by_groups(b, a).then_with(|| one.cmp(two)));
+    let mut newer: Vec<(Vec<String>, String)> = Vec::new();
+    for text in found {
+        let text = text.as_ref();
+        if let Some(groups) = groups(pattern, text)
+            && compare_groups(&groups, &now) == Ordering::Greater
+        {
+            newer.push((groups, text.to_owned()));
+        }
+    }
+    newer.sort_by(|(a, one), (b, two)| compare_groups(b, a).then_with(|| one.cmp(two)));
     Ok(newer.into_iter().map(|(_, text)| text).collect())
 }
 
-/// What the groups of a pattern match; empty for a group that has no part in it.
+/// The matches of the groups of a pattern; empty for a group that did not take part.
 fn groups(pattern: &Regex, text: &str) -> Option<Vec<String>> {
     let captures = pattern.captures(text)?;
     let groups = captures.iter().skip(1);
     Some(
         groups
-            .map(|group| {
-                group
-                    .map(|found| found.as_str().to_owned())
-                    .unwrap_or_default()
-            })
+            .map(|group| group.map_or("", |found| found.as_str()).to_owned())
             .collect(),
     )
 }
 
-/// Group by group: numbers by their value, texts by the versions in them, and else by their
-/// letters.
-fn by_groups(one: &[String], other: &[String]) -> Ordering {
-    let orders =
-        one.iter().zip(other).map(
-            |(a, b)| match (TagVersion::parse(a), TagVersion::parse(b)) {
-                (Some(x), Some(y)) if x.shape() == y.shape() => x.order(&y),
-                _ => a.cmp(b),
-            },
-        );
-    orders
-        .into_iter()
-        .find(|order| *order != Ordering::Equal)
-        .unwrap_or(Ordering::Equal)
+/// Compares group by group: as versions if their shapes are equal, else as text.
+fn compare_groups(one: &[String], other: &[String]) -> Ordering {
+    for (a, b) in one.iter().zip(other) {
+        let order = match (TagVersion::parse(a), TagVersion::parse(b)) {
+            (Some(x), Some(y)) if x.shape() == y.shape() => x.order(&y),
+            _ => a.cmp(b),
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    Ordering::Equal
 }
 
 #[cfg(test)]
@@ -333,9 +349,12 @@ mod tests {
                 .collect();
             let policy = policy.parse::<UpdatePolicy>().unwrap();
             let found = policy.allowed_packages(
-                (current, upstream(current).as_str()),
+                PackageVersion {
+                    full: current,
+                    upstream: &upstream(current),
+                },
                 found,
-                |one: &(String, String)| (one.0.as_str(), one.1.as_str()),
+                |(full, upstream): &(String, String)| PackageVersion { full, upstream },
             );
             found
                 .unwrap()

@@ -1,38 +1,46 @@
-//! Tags as versions: their order, by numbers, and which of them are alike.
+//! Versions in tags: which tags are comparable, and their order.
 
 use std::cmp::Ordering;
 
-/// A tag, or another text that names a version, taken apart for comparison.
+/// A tag or another version text, parsed for comparison.
 ///
-/// Versions are compared only where they have one [shape](Version::shape): `1.27.3-alpine3.20` with
-/// `1.28.0-alpine3.21`, and not with `1.28.0` or `1.28`.
+/// Only versions of the same [shape](TagVersion::shape) are comparable: `1.27.3-alpine3.20` with
+/// `1.28.0-alpine3.21`, but not with `1.28.0` or `1.28`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagVersion {
     text: String,
     shape: String,
-    /// The number of numbers before the core, and in it.
-    before: usize,
-    core: usize,
-    parts: Vec<Part>,
+    /// The position of the core among the numbers.
+    core: NumberRun,
+    parts: Vec<VersionPart>,
 }
 
-/// A number of any length.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Number(String);
+/// A run of numbers with dots between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct NumberRun {
+    /// How many numbers precede the run.
+    start: usize,
+    length: usize,
+}
 
-impl Number {
-    fn new(digits: &str) -> Number {
-        Number(digits.trim_start_matches('0').to_owned())
+/// A decimal number of any length: tags contain dates and build numbers beyond 64 bits.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VersionNumber(String);
+
+impl VersionNumber {
+    fn new(digits: &str) -> VersionNumber {
+        VersionNumber(digits.trim_start_matches('0').to_owned())
     }
 
-    /// Whether it is 0.
+    /// Whether the number is 0.
     pub fn is_zero(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl Ord for Number {
-    fn cmp(&self, other: &Number) -> Ordering {
+impl Ord for VersionNumber {
+    fn cmp(&self, other: &VersionNumber) -> Ordering {
+        // without leading zeros the longer number is larger
         self.0
             .len()
             .cmp(&other.0.len())
@@ -40,21 +48,21 @@ impl Ord for Number {
     }
 }
 
-impl PartialOrd for Number {
-    fn partial_cmp(&self, other: &Number) -> Option<Ordering> {
+impl PartialOrd for VersionNumber {
+    fn partial_cmp(&self, other: &VersionNumber) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
-    Number(Number),
-    /// The mark of a pre-release: its rank and the numbers behind it.
-    Pre(u8, Vec<Number>),
+enum VersionPart {
+    Number(VersionNumber),
+    /// A pre-release such as `rc.1`: the rank of its word and the numbers after it.
+    Prerelease(u8, Vec<VersionNumber>),
 }
 
-/// Marks of pre-releases, by rank.
-const PRE: [&[&str]; 5] = [
+/// The words of pre-releases, by rank.
+const PRERELEASE_WORDS: [&[&str]; 5] = [
     &[
         "dev",
         "snapshot",
@@ -73,152 +81,168 @@ const PRE: [&[&str]; 5] = [
     &["rc", "cr"],
 ];
 
-/// Words with numbers that are no versions.
-const NAMES: [&str; 13] = [
+/// Architectures, whose numbers are not versions.
+const ARCHITECTURES: [&str; 13] = [
     "amd64", "arm64", "arm64v8", "arm32v5", "arm32v6", "arm32v7", "armv6", "armv7", "i386",
     "s390x", "ppc64le", "riscv64", "x86",
 ];
 
 impl TagVersion {
-    /// Takes `text` apart; `None` where it has no number.
+    /// Parses `text`; returns `None` if it contains no number.
     pub fn parse(text: &str) -> Option<TagVersion> {
         let mut version = TagVersion {
             text: text.into(),
             shape: String::new(),
-            before: 0,
-            core: 0,
+            core: NumberRun::default(),
             parts: Vec::new(),
         };
-        let is_word = |c: char| c.is_ascii_alphanumeric();
-        let (mut rest, mut after_pre) = (text, false);
+        let mut rest = text;
+        let mut after_prerelease = false;
         while !rest.is_empty() {
-            let word_at = rest.find(is_word).unwrap_or(rest.len());
-            let (separator, behind) = rest.split_at(word_at);
-            let (word, behind) =
-                behind.split_at(behind.find(|c| !is_word(c)).unwrap_or(behind.len()));
-            after_pre = version.word(separator, word, after_pre);
-            rest = behind;
+            let word_start = rest
+                .find(|c: char| c.is_ascii_alphanumeric())
+                .unwrap_or(rest.len());
+            let (separator, tail) = rest.split_at(word_start);
+            let word_end = tail
+                .find(|c: char| !c.is_ascii_alphanumeric())
+                .unwrap_or(tail.len());
+            let (word, tail) = tail.split_at(word_end);
+            after_prerelease = version.add_word(separator, word, after_prerelease);
+            rest = tail;
         }
         if version.parts.is_empty() {
             return None;
         }
-        (version.before, version.core) = core_of(&version.shape);
+        version.core = find_core(&version.shape);
         Some(version)
     }
 
-    /// Adds a word and the separator before it. `after_pre` says that a mark of a pre-release is
-    /// what came last, and so does the result.
-    fn word(&mut self, separator: &str, word: &str, after_pre: bool) -> bool {
+    /// Adds a word and the separator before it. `after_prerelease` says whether the last part is a
+    /// pre-release, to which numbers belong. Returns the same for the next word.
+    fn add_word(&mut self, separator: &str, word: &str, after_prerelease: bool) -> bool {
         let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
-        if let (true, true, Some(Part::Pre(_, numbers))) =
-            (after_pre, is_number, self.parts.last_mut())
+        if after_prerelease
+            && is_number
+            && let Some(VersionPart::Prerelease(_, numbers)) = self.parts.last_mut()
         {
-            numbers.push(Number::new(word));
+            numbers.push(VersionNumber::new(word));
             return true;
         }
         if is_name(word) {
             self.shape.extend([separator, word]);
             return false;
         }
-        let (mut pending, mut is_pre) = (separator, false);
+        let mut pending = separator;
+        let mut is_prerelease = false;
         let mut rest = word;
         while let Some(first) = rest.chars().next() {
             let digits = first.is_ascii_digit();
             let end = rest
                 .find(|c: char| c.is_ascii_digit() != digits)
                 .unwrap_or(rest.len());
-            let (piece, behind) = rest.split_at(end);
+            let (piece, tail) = rest.split_at(end);
+            let is_inner = rest.len() < word.len() && !tail.is_empty();
             if digits {
                 match self.parts.last_mut() {
-                    Some(Part::Pre(_, numbers)) if is_pre => numbers.push(Number::new(piece)),
+                    Some(VersionPart::Prerelease(_, numbers)) if is_prerelease => {
+                        numbers.push(VersionNumber::new(piece));
+                    }
                     _ => {
                         self.shape.extend([pending, "#"]);
-                        self.parts.push(Part::Number(Number::new(piece)));
+                        self.parts
+                            .push(VersionPart::Number(VersionNumber::new(piece)));
                     }
                 }
-            } else if let (false, Some(rank)) = (
-                self.parts.is_empty(),
-                pre_rank(piece, rest.len() < word.len() && !behind.is_empty()),
-            ) {
-                // before all numbers it is the name of a channel
-                self.parts.push(Part::Pre(rank, Vec::new()));
-                is_pre = true;
+            } else if let Some(rank) = prerelease_rank(piece, is_inner)
+                // before all numbers, as in `beta-1.2`, it is the name of a channel
+                && !self.parts.is_empty()
+            {
+                self.parts.push(VersionPart::Prerelease(rank, Vec::new()));
+                is_prerelease = true;
             } else {
                 self.shape.extend([pending, piece]);
-                is_pre = false;
+                is_prerelease = false;
             }
-            (pending, rest) = ("", behind);
+            pending = "";
+            rest = tail;
         }
         if word.is_empty() {
             self.shape += separator;
         }
-        is_pre
+        is_prerelease
     }
 
-    /// The text it was made of.
+    /// The original text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The text with `#` for each number, and without the mark of a pre-release.
+    /// The text with `#` for each number and without its pre-release, such as `#.#.#-alpine#.#`.
     pub fn shape(&self) -> &str {
         &self.shape
     }
 
-    /// Whether it has the mark of a pre-release.
+    /// Whether the version is a pre-release.
     pub fn is_prerelease(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Pre(..)))
+        self.parts
+            .iter()
+            .any(|part| matches!(part, VersionPart::Prerelease(..)))
     }
 
-    /// The numbers of the version proper: major, minor, patch.
-    pub fn core(&self) -> Vec<&Number> {
+    /// The core numbers: major, minor, patch.
+    pub fn core(&self) -> Vec<&VersionNumber> {
         let numbers = self.parts.iter().filter_map(|part| match part {
-            Part::Number(number) => Some(number),
-            Part::Pre(..) => None,
+            VersionPart::Number(number) => Some(number),
+            VersionPart::Prerelease(..) => None,
         });
-        numbers.skip(self.before).take(self.core).collect()
+        numbers
+            .skip(self.core.start)
+            .take(self.core.length)
+            .collect()
     }
 
-    /// The order of two versions; that of different shapes means nothing.
+    /// The order of two versions, which means something only if their shapes are equal.
     pub fn order(&self, other: &TagVersion) -> Ordering {
         self.core()
             .cmp(&other.core())
-            .then_with(|| in_order(&self.parts, &other.parts))
+            .then_with(|| compare_parts(&self.parts, &other.parts))
     }
 }
 
-/// Where the core is in a shape: the numbers before it, and those in it. It is the first run of
-/// numbers with dots between them, where that stands at the start or behind a `v` there, or else
-/// the first one with more than one number.
-fn core_of(shape: &str) -> (usize, usize) {
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    let (mut rest, mut before) = (shape, 0);
+/// Finds the core of a shape: the run of numbers at its start, possibly after a `v`, or else the
+/// first run with more than one number.
+fn find_core(shape: &str) -> NumberRun {
+    let mut runs: Vec<NumberRun> = Vec::new();
+    let mut rest = shape;
+    let mut start = 0;
     while let Some(at) = rest.find('#') {
-        let len = dotted(&rest[at..]);
-        runs.push((before, len));
-        before += len;
-        rest = &rest[at + 2 * len - 1..];
+        let length = dotted_numbers(&rest[at..]);
+        runs.push(NumberRun { start, length });
+        start += length;
+        rest = &rest[at + 2 * length - 1..];
     }
-    let leads = shape.starts_with('#') || shape.starts_with("v#") || shape.starts_with("V#");
-    let found = if leads {
+    let starts_with_number =
+        shape.starts_with('#') || shape.starts_with("v#") || shape.starts_with("V#");
+    let core = if starts_with_number {
         runs.first()
     } else {
-        runs.iter().find(|(_, len)| *len > 1).or(runs.first())
+        runs.iter().find(|run| run.length > 1).or(runs.first())
     };
-    found.copied().unwrap_or_default()
+    core.copied().unwrap_or_default()
 }
 
-/// How many numbers with single dots between them `shape` begins with.
-fn dotted(shape: &str) -> usize {
+/// Counts the numbers with single dots between them at the start of `shape`.
+fn dotted_numbers(shape: &str) -> usize {
     let mut count = 1;
     let mut rest = &shape[1..];
-    while let Some(behind) = rest.strip_prefix(".#") {
-        (count, rest) = (count + 1, behind);
+    while let Some(tail) = rest.strip_prefix(".#") {
+        count += 1;
+        rest = tail;
     }
     count
 }
 
-/// Whether a word is a name: of a processor, or of a commit.
+/// Whether a word is the name of an architecture or the hash of a commit.
 fn is_name(word: &str) -> bool {
     let hex = word.strip_prefix('g').unwrap_or(word);
     let is_commit = hex.len() >= 7
@@ -227,41 +251,44 @@ fn is_name(word: &str) -> bool {
             .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         && hex.bytes().any(|byte| byte.is_ascii_alphabetic())
         && hex.bytes().any(|byte| byte.is_ascii_digit());
-    is_commit || NAMES.contains(&word)
+    is_commit || ARCHITECTURES.contains(&word)
 }
 
-/// The rank of a mark of a pre-release. `inside` a word, between numbers, Python's short forms
-/// count too.
-fn pre_rank(piece: &str, inside: bool) -> Option<u8> {
+/// The rank of a pre-release word. Between numbers (`is_inner`) Python's short forms count too: `a`
+/// and `b` as in `1.0b2`.
+fn prerelease_rank(piece: &str, is_inner: bool) -> Option<u8> {
     let lower = piece.to_ascii_lowercase();
-    let rank = PRE
+    let rank = PRERELEASE_WORDS
         .iter()
         .position(|words| words.contains(&piece) || words.contains(&lower.as_str()));
-    let short = || match piece {
-        "a" if inside => Some(1),
-        "b" if inside => Some(2),
+    match piece {
+        _ if rank.is_some() => rank.map(|rank| rank as u8),
+        "a" if is_inner => Some(1),
+        "b" if is_inner => Some(2),
         _ => None,
-    };
-    rank.map(|rank| rank as u8).or_else(short)
+    }
 }
 
-/// Part by part; a version with the mark of a pre-release stands before the same without it.
-fn in_order(one: &[Part], other: &[Part]) -> Ordering {
-    let mut at = 0;
+/// Compares part by part. A pre-release precedes the same version without it.
+fn compare_parts(one: &[VersionPart], other: &[VersionPart]) -> Ordering {
+    use VersionPart::{Number, Prerelease};
+    let mut index = 0;
     loop {
-        let order = match (one.get(at), other.get(at)) {
+        let order = match (one.get(index), other.get(index)) {
             (None, None) => return Ordering::Equal,
-            (Some(Part::Pre(a, b)), Some(Part::Pre(c, d))) => a.cmp(c).then_with(|| b.cmp(d)),
-            (Some(Part::Pre(..)), _) => return Ordering::Less,
-            (_, Some(Part::Pre(..))) => return Ordering::Greater,
-            (Some(Part::Number(a)), Some(Part::Number(b))) => a.cmp(b),
+            (Some(Prerelease(rank, numbers)), Some(Prerelease(other_rank, other_numbers))) => rank
+                .cmp(other_rank)
+                .then_with(|| numbers.cmp(other_numbers)),
+            (Some(Prerelease(..)), _) => return Ordering::Less,
+            (_, Some(Prerelease(..))) => return Ordering::Greater,
+            (Some(Number(number)), Some(Number(other_number))) => number.cmp(other_number),
             (None, _) => return Ordering::Less,
             (_, None) => return Ordering::Greater,
         };
         if order != Ordering::Equal {
             return order;
         }
-        at += 1;
+        index += 1;
     }
 }
 

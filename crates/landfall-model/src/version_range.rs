@@ -1,10 +1,10 @@
-//! Ranges of versions as people write them: `~1.9`, `^2`, `>=1.2 <2`, `1.x`, `*`, with `||` between
-//! alternatives.
+//! Version ranges of update policies: `~1.9`, `^2`, `>=1.2 <2`, `1.x`, `*`, and alternatives with
+//! `||`.
 
-use super::version::{Number, TagVersion};
+use super::version::{TagVersion, VersionNumber};
 use std::cmp::Ordering;
 
-/// A range of versions. It compares the numbers of the version proper.
+/// A range of tag versions. It compares only their [core](TagVersion::core).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagVersionRange {
     alternatives: Vec<Vec<Bound>>,
@@ -13,14 +13,13 @@ pub struct TagVersionRange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Bound {
     operator: Operator,
-    /// `None` stands for any version.
+    /// The limit, or `None` for any version.
     version: Option<TagVersion>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
-    /// `~1.9`: the numbers that are written may grow from the third on; of one number from the
-    /// second on.
+    /// `~1.9`: major and minor version stay; `~1`: the major version stays.
     Tilde,
     /// `^2`: the first number that is not 0 stays.
     Caret,
@@ -28,7 +27,7 @@ enum Operator {
     Above,
     AtMost,
     Below,
-    /// `1.9` or `1.9.x`: what begins so.
+    /// `1.9` or `1.9.x`: the version starts with these numbers.
     Like,
 }
 
@@ -43,45 +42,41 @@ const OPERATORS: [(&str, Operator); 7] = [
 ];
 
 impl TagVersionRange {
-    /// Reads a range; `None` where it is none.
+    /// Parses a range; returns `None` if `text` is not a range.
     pub fn parse(text: &str) -> Option<TagVersionRange> {
-        let alternative = |text: &str| {
-            // a blank may stand behind an operator
-            let mut text = text.replace(',', " ");
-            for (operator, _) in OPERATORS {
-                while text.contains(&format!("{operator} ")) {
-                    text = text.replace(&format!("{operator} "), operator);
-                }
-            }
-            let bounds = text
-                .split_whitespace()
-                .map(Bound::parse)
-                .collect::<Option<Vec<_>>>();
-            bounds.filter(|bounds| !bounds.is_empty())
-        };
         let alternatives = text
             .split("||")
-            .map(alternative)
+            .map(parse_alternative)
             .collect::<Option<Vec<_>>>()?;
         Some(TagVersionRange { alternatives })
     }
 
-    /// Whether the range names a pre-release, and so asks for them.
+    /// Whether the range contains a pre-release, and so allows pre-releases.
     pub fn names_prerelease(&self) -> bool {
-        let versions = self
-            .alternatives
-            .iter()
-            .flatten()
-            .filter_map(|bound| bound.version.as_ref());
-        versions.into_iter().any(TagVersion::is_prerelease)
+        let bounds = self.alternatives.iter().flatten();
+        bounds
+            .filter_map(|bound| bound.version.as_ref())
+            .any(TagVersion::is_prerelease)
     }
 
-    /// Whether `version` is in it.
+    /// Whether `version` is in the range.
     pub fn has(&self, version: &TagVersion) -> bool {
         self.alternatives
             .iter()
             .any(|bounds| bounds.iter().all(|bound| bound.has(version)))
     }
+}
+
+fn parse_alternative(text: &str) -> Option<Vec<Bound>> {
+    // a blank may follow an operator
+    let mut text = text.replace(',', " ");
+    for (operator, _) in OPERATORS {
+        while text.contains(&format!("{operator} ")) {
+            text = text.replace(&format!("{operator} "), operator);
+        }
+    }
+    let bounds: Option<Vec<Bound>> = text.split_whitespace().map(Bound::parse).collect();
+    bounds.filter(|bounds| !bounds.is_empty())
 }
 
 impl Bound {
@@ -91,6 +86,7 @@ impl Bound {
             .find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?)))
             .unwrap_or((Operator::Like, text));
         let rest = rest.strip_prefix(['v', 'V']).unwrap_or(rest);
+        // a wildcard means the same as leaving the numbers out
         let rest = [".x", ".X", ".*"]
             .iter()
             .fold(rest, |rest, any| rest.split(any).next().unwrap_or(rest));
@@ -101,9 +97,11 @@ impl Bound {
             });
         }
         let version = TagVersion::parse(rest)?;
-        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
-        let is_plain = rest.starts_with(|c: char| c.is_ascii_digit()) && rest.chars().all(good);
-        // nothing but numbers with dots, and perhaps the mark of a pre-release
+        let is_plain = rest.starts_with(|c: char| c.is_ascii_digit())
+            && rest
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
+        // the shape `#.#.#` has only numbers and dots, since it omits the pre-release
         let is_core = version.shape().len() + 1 == 2 * version.core().len();
         (is_plain && is_core).then_some(Bound {
             operator,
@@ -115,9 +113,11 @@ impl Bound {
         let Some(bound) = &self.version else {
             return true;
         };
-        let (limit, core) = (bound.core(), version.core());
-        let zero = Number::default();
-        let padded: Vec<&Number> = core
+        let limit = bound.core();
+        let core = version.core();
+        let zero = VersionNumber::default();
+        // `1.9` and `1.9.0` are equal, so missing numbers count as 0
+        let padded: Vec<&VersionNumber> = core
             .iter()
             .copied()
             .chain(std::iter::repeat(&zero))

@@ -189,7 +189,7 @@ mod tests {
             ),
             (
                 &[("LANDFALL_SHARD", "0/8")],
-                "LANDFALL_SHARD: '0/8' is no shard: write I/N",
+                "LANDFALL_SHARD: '0/8' is not a shard: write I/N",
             ),
             (
                 &[("JOB_COMPLETION_INDEX", "0")],

@@ -332,11 +332,11 @@ fn what_cannot_be_updated_is_a_fault_with_its_place_or_a_failing_item() {
     for (body, part) in [
         (
             "images: [{ref: 'REG/a:1.0.0', update: sometimes}]\n",
-            "`sometimes` is no update policy",
+            "`sometimes` is not an update policy",
         ),
         (
             "images: [{ref: 'REG/a:1.0.0', update: '^v(\\d+$'}]\n",
-            "is no regular expression",
+            "is not a regular expression",
         ),
         (
             "vars: {v: {value: 1.0.0, update: digest}}\nimages: ['REG/a:${v}']\n",

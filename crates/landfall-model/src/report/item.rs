@@ -1,10 +1,10 @@
-//! One item of a report: its kind, and what became of it.
+//! An item of a report, with its kind and its outcome.
 
 use crate::Digest;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The kind of an item.
+/// The kind of a lock entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
@@ -12,7 +12,7 @@ pub enum EntryKind {
     Image,
     /// A plain file.
     File,
-    /// A checksum file beside a plain file.
+    /// A checksum or signature file of a plain file.
     Sidecar,
     /// A signature, attestation or other referrer.
     Referrer,
@@ -20,7 +20,7 @@ pub enum EntryKind {
     Chart,
     /// An operating-system package.
     Package,
-    /// A note, which tests write.
+    /// A kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
     Note,
 }
@@ -40,17 +40,17 @@ impl fmt::Display for EntryKind {
     }
 }
 
-/// What became of an item.
+/// The outcome of a command for an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ItemStatus {
-    /// The command did something for it.
+    /// The command transferred or changed it.
     Done,
-    /// It was there already.
+    /// It was present already.
     Present,
-    /// Left out on purpose: by a dry run, or as a loss that the manifest accepts.
+    /// It was skipped on purpose: by a dry run, or because the manifest accepts its loss.
     Skipped,
-    /// It is absent where it should be.
+    /// It is not where it should be.
     Missing,
     /// The command failed for it.
     Failed,
@@ -69,26 +69,26 @@ impl ItemStatus {
     }
 }
 
-/// One item of a report. An item is a lock entry.
+/// An item of a report, which is a lock entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReportItem {
-    /// Its kind.
+    /// The kind of the entry.
     pub kind: EntryKind,
-    /// Its name in the lock.
+    /// The name in the lock.
     pub name: String,
-    /// Its digest, if known.
+    /// The digest, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// Its size in bytes with all its parts, if known.
+    /// The size in bytes with all blobs and manifests, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// The number of packages in a set of packages; 0 if it is unknown, and for every other item.
-    /// Texts for people count them; the JSON document counts items.
+    /// The number of packages in a package set; 0 if unknown, and for other kinds. Only text for
+    /// people counts packages; the JSON document counts items.
     #[serde(skip)]
     pub packages: usize,
-    /// What became of it.
+    /// The outcome.
     pub status: ItemStatus,
-    /// The reason, where there is one to give.
+    /// The reason for the outcome, if there is something to explain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -1,24 +1,24 @@
-//! The report of a command: items, sums, hosts, the error; and its JSON document.
+//! The report of a command, and its JSON document.
 
 use super::annotation::CiAnnotation;
 use super::{ItemStatus, ReportItem};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Sums over a run.
+/// The totals of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RunTotals {
     /// The number of items.
     pub items: usize,
-    /// See [`ItemStatus::Done`].
+    /// The number of items with [`ItemStatus::Done`].
     pub done: usize,
-    /// See [`ItemStatus::Present`].
+    /// The number of items with [`ItemStatus::Present`].
     pub present: usize,
-    /// See [`ItemStatus::Skipped`].
+    /// The number of items with [`ItemStatus::Skipped`].
     pub skipped: usize,
-    /// See [`ItemStatus::Missing`].
+    /// The number of items with [`ItemStatus::Missing`].
     pub missing: usize,
-    /// See [`ItemStatus::Failed`].
+    /// The number of items with [`ItemStatus::Failed`].
     pub failed: usize,
     /// Body bytes received and sent.
     pub bytes_transferred: u64,
@@ -29,13 +29,13 @@ pub struct RunTotals {
 /// The requests to one host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct HostUse {
-    /// Host name or address.
+    /// The host name or address.
     pub host: String,
-    /// Port.
+    /// The port that was connected to.
     pub port: u16,
     /// `https` or `http`.
     pub scheme: String,
-    /// The origin, where the host is a mirror.
+    /// The upstream host, if this host is a mirror.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     /// The proxy, without credentials.
@@ -43,22 +43,35 @@ pub struct HostUse {
     pub via: Option<String>,
     /// Body bytes received and sent.
     pub bytes: u64,
-    /// Requests sent.
+    /// The number of requests sent.
     pub requests: u64,
     /// The purposes: `registry`, `file`, `token`, `redirect`, `object-store`, comma-separated.
     pub why: String,
-    /// `host:port` of those whose answers named it: a redirect, a token realm.
+    /// `host:port` of the servers whose responses named this host, in a redirect or as a token
+    /// realm.
     #[serde(rename = "namedBy", skip_serializing_if = "Vec::is_empty")]
     pub named_by: Vec<String>,
 }
 
-/// The side of a transfer where an error is.
+impl HostUse {
+    /// Whether both are requests to one host, by one route and for one purpose.
+    fn is_same_use(&self, other: &HostUse) -> bool {
+        self.host == other.host
+            && self.port == other.port
+            && self.scheme == other.scheme
+            && self.origin == other.origin
+            && self.via == other.via
+            && self.why == other.why
+    }
+}
+
+/// The side of a transfer on which an error occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TransferSide {
-    /// Where content comes from.
+    /// The side that content is read from.
     Source,
-    /// Where content goes.
+    /// The side that content is written to.
     Destination,
     /// A file or flag of the user.
     Input,
@@ -74,35 +87,35 @@ impl fmt::Display for TransferSide {
     }
 }
 
-/// The error of a whole run.
+/// The error that ended a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorInfo {
-    /// The side of the transfer.
+    /// The side of the transfer, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub side: Option<TransferSide>,
-    /// The name of the item.
+    /// The name of the item, if the error belongs to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
-    /// What happened, and what to do.
+    /// What failed, and what to do.
     pub message: String,
 }
 
-/// How a run ended, as in `status` of the JSON document.
+/// The outcome of a run, as in `status` of the JSON document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
-    /// Exit 0.
+    /// Everything succeeded (exit 0).
     Done,
-    /// Exit 3.
+    /// Some items failed or are missing (exit 3).
     Partial,
-    /// Exit 1 or 2.
+    /// Nothing succeeded, or the input is wrong (exit 1 or 2).
     Failed,
-    /// Exit 4, and 3 where nothing was written because something is missing.
+    /// A check failed (exit 4), or nothing was written because something is missing (exit 3).
     Refused,
 }
 
 impl RunStatus {
-    /// As the JSON document has it.
+    /// The value in the JSON document.
     pub fn word(self) -> &'static str {
         match self {
             RunStatus::Done => "done",
@@ -118,42 +131,25 @@ impl RunStatus {
 pub struct RunReport {
     /// One item for each lock entry that the command handled.
     pub items: Vec<ReportItem>,
-    /// Body bytes moved over the network or between files.
+    /// The number of body bytes moved over the network or between files.
     pub bytes_transferred: u64,
-    /// HTTP requests sent.
+    /// The number of HTTP requests sent.
     pub requests: u64,
-    /// Hosts contacted.
+    /// The hosts that were contacted.
     pub hosts: Vec<HostUse>,
-    /// Members of this command alone, such as `bundle` or `changes`.
+    /// The members that only this command has, such as `bundle` or `changes`.
     pub extra: serde_json::Map<String, serde_json::Value>,
-    /// What a CI shows besides items that failed or are missing.
+    /// The annotations for CI services, besides those for failed and missing items.
     pub annotations: Vec<CiAnnotation>,
 }
 
 impl RunReport {
-    /// Adds what another client has contacted, with its bytes and requests.
+    /// Adds the hosts that another client contacted, with their bytes and requests.
     pub fn add_hosts(&mut self, hosts: Vec<HostUse>) {
         for other in hosts {
             self.bytes_transferred += other.bytes;
             self.requests += other.requests;
-            let is_same = |host: &&mut HostUse| {
-                (
-                    &host.host,
-                    host.port,
-                    &host.scheme,
-                    &host.origin,
-                    &host.via,
-                    &host.why,
-                ) == (
-                    &other.host,
-                    other.port,
-                    &other.scheme,
-                    &other.origin,
-                    &other.via,
-                    &other.why,
-                )
-            };
-            match self.hosts.iter_mut().find(is_same) {
+            match self.hosts.iter_mut().find(|host| host.is_same_use(&other)) {
                 Some(host) => {
                     host.bytes += other.bytes;
                     host.requests += other.requests;
@@ -164,7 +160,7 @@ impl RunReport {
         self.hosts.sort();
     }
 
-    /// Sums over the items and the traffic.
+    /// Counts the items by outcome, and sums up the traffic.
     pub fn totals(&self) -> RunTotals {
         let count = |status| {
             self.items
@@ -191,15 +187,15 @@ impl RunReport {
             .any(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing))
     }
 
-    /// Whether an item is done or was present.
+    /// Whether an item is done or present.
     pub fn has_successes(&self) -> bool {
         self.items
             .iter()
             .any(|item| matches!(item.status, ItemStatus::Done | ItemStatus::Present))
     }
 
-    /// The JSON document of `--output json` and `--report`. Text from servers is safe in it: JSON
-    /// escapes control characters.
+    /// Returns the JSON document of `--output json` and `--report`. Text from servers is safe in
+    /// it, because JSON escapes control characters.
     pub fn to_json(
         &self,
         command: &str,

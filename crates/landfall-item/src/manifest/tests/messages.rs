@@ -77,7 +77,7 @@ fn faults_of_images() {
     assert!(brief("images: ['https://quay.io/a:1']").contains("without a scheme"));
     assert!(
         brief("images: [a:1]\nplatforms: [linux/x86_64]")
-            .contains("4:13: error: 'linux/x86_64' is no platform")
+            .contains("4:13: error: 'linux/x86_64' is not a platform")
     );
     assert!(
         brief("images: [{ref: a:1, platforms: [linus/amd64]}]")
