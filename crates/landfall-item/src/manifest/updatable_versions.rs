@@ -130,7 +130,9 @@ pub fn updatable_versions(
 
 /// The policy, where it lets a version move.
 fn moving_policy(text: &str) -> Option<UpdatePolicy> {
-    text.parse().ok().filter(UpdatePolicy::allows_other_versions)
+    text.parse()
+        .ok()
+        .filter(UpdatePolicy::allows_other_versions)
 }
 
 fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
