@@ -397,7 +397,7 @@ fn a_refusal_to_pack_is_told_from_a_partial_bundle() {
     );
     let packed = said("pack -o b --store s-part --allow-partial");
     assert!(
-        packed.starts_with("packed ") && packed.contains("so the bundle is partial"),
+        packed.starts_with("packed ") && packed.contains("the bundle is partial"),
         "{packed}"
     );
 }

@@ -124,7 +124,14 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
             2,
             &["several bundles are named", "--bundle"],
         ),
-        ("push", 2, &["where to?", "--to HOST[:PORT][/PREFIX]"]),
+        (
+            "push",
+            2,
+            &[
+                "no destination registry is named",
+                "--to HOST[:PORT][/PREFIX]",
+            ],
+        ),
         ("serve", 2, &["there is nothing to serve"]),
     ];
     for (line, exit, words) in table {

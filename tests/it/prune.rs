@@ -267,7 +267,7 @@ fn locks_receipts_bundles_pods_and_the_last_tags_keep_what_they_name() {
         empty["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("names no image of a pod")
+            .contains("contains no image of a pod")
     );
 }
 
@@ -297,7 +297,7 @@ fn repositories_are_named_and_one_that_tells_nothing_is_left() {
         bad["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("without the registry")
+            .contains("omit the registry")
     );
 }
 

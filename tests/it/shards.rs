@@ -456,7 +456,7 @@ fn a_shard_is_asked_for_and_never_taken_from_the_environment_alone() {
         ),
         (
             &["pull", "--shard", "auto"],
-            "nothing in the environment says which shard this is",
+            "no environment variable names the shard",
         ),
         (
             &["pull", "--shard", "1/2", "--bundle", "b"],

@@ -1,4 +1,4 @@
-//! The flags of a verb that looks into one bundle.
+//! The flags of verbs that read one bundle.
 
 use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, name_first, open};
 use crate::cli::shared::{CliError, Context};
@@ -6,26 +6,22 @@ use clap::Args;
 use landfall_bundle::volume_locations;
 use std::path::PathBuf;
 
-/// Flags that name a bundle, which may lack items and lie in several folders.
+/// The flags that name a bundle, which may be partial, and whose volumes may be in several folders.
 #[derive(Args)]
 pub(crate) struct BundleFlags {
-    /// The bundle. Of volumes in several folders, one of each, or each folder
+    /// The bundle. If its volumes are in several folders, name one volume of each, or each folder
     #[arg(value_name = "BUNDLE", required_unless_present = "named")]
     bundle: Option<PathBuf>,
-    /// More of it
+    /// Other volumes of the bundle
     #[arg(value_name = "VOLUME|FOLDER")]
     more: Vec<PathBuf>,
-    /// The bundle, in place of the first argument
+    /// The bundle, instead of the first argument
     #[arg(long = "bundle", value_name = "BUNDLE")]
     named: Option<PathBuf>,
 }
 
 impl BundleFlags {
-    /// Opens the bundle.
-    ///
-    /// # Errors
-    /// When it cannot be read or is refused, and when something is named that does not belong to
-    /// it.
+    /// Opens the bundle. It is an error if an argument does not belong to it.
     pub(crate) fn open(mut self, context: &Context) -> Result<AcceptedBundle, CliError> {
         name_first(self.named, &mut self.bundle, &mut self.more);
         let places = volume_locations(self.bundle.unwrap_or_default(), &mut self.more);

@@ -1,4 +1,4 @@
-//! What `pack` and `pull --bundle` tell of a bundle: before it is made, and after.
+//! What is printed and reported about a bundle that is written, or would be.
 
 use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
 use crate::cli::shared::failed_items::shortened;
@@ -18,10 +18,10 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The most missing items that are listed.
+/// How many missing items are listed at most.
 pub(crate) const MOST_MISSING: usize = 30;
 
-/// Whoever signs with `--sign KEY`.
+/// Loads the key of `--sign KEY`.
 pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, CliError> {
     let agent = std::env::var_os("SSH_AUTH_SOCK")
         .filter(|socket| !socket.is_empty())
@@ -32,10 +32,10 @@ pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, CliError>
         .map(Arc::new))
 }
 
-/// The place of a bundle among those that a site takes one after the other.
+/// The flags for the number of a bundle in its series. A site accepts them only in this order.
 #[derive(Args)]
 pub(crate) struct SerialFlags {
-    /// Give the bundle this number in its series: a site that took a later one refuses it
+    /// The number of the bundle in its series; a site that received a later one refuses it
     #[arg(long, value_name = "N")]
     serial: Option<u64>,
     /// The name of the series [default: metadata.name of the manifest]
@@ -52,11 +52,8 @@ impl SerialFlags {
         self.series.clone()
     }
 
-    /// The place of the bundle of `lock`, where one is given.
-    ///
-    /// # Errors
-    /// When there is a number and no name (exit 2).
-    pub(crate) fn of(&self, lock: &Lock) -> Result<Option<Serial>, CliError> {
+    /// The number of the bundle, and the name of its series.
+    pub(crate) fn serial_of(&self, lock: &Lock) -> Result<Option<Serial>, CliError> {
         let Some(number) = self.serial else {
             return Ok(None);
         };
@@ -69,10 +66,7 @@ impl SerialFlags {
     }
 }
 
-/// What would be made, and how much room it needs; `more` lines about it.
-///
-/// # Errors
-/// When the system does not tell what is free there.
+/// The outcome of a dry run: what would be packed, how much space it needs, and `more` lines.
 pub(crate) fn dry_run(
     plan: &PackPlan,
     out: &Path,
@@ -97,7 +91,7 @@ pub(crate) fn dry_run(
     Ok(outcome(plan, report, &text))
 }
 
-/// The member `bundle` of a report; `keys` signed it.
+/// The member `bundle` of the report. `keys` are those that signed it.
 pub(crate) fn bundle_member(
     plan: &PackPlan,
     out: &Path,
@@ -118,22 +112,18 @@ pub(crate) fn bundle_member(
     })
 }
 
-/// `, 0.412 of the content's 1.2 GB`. Of content that is smaller than what a bundle has beside it,
-/// a share says nothing.
-fn share(bytes: u64, content: u64) -> String {
-    match bytes <= content.saturating_mul(10) {
-        true => {
-            format!(
-                ", {:.3} of the content's {}",
-                bytes as f64 / content.max(1) as f64,
-                human_size(content)
-            )
-        }
-        false => format!(", with {} of content", human_size(content)),
+/// The size relative to the content: `, 0.412 of the content's 1.2 GB`. For very small content, the
+/// ratio would only show the overhead of the format.
+fn size_ratio(bytes: u64, content: u64) -> String {
+    let size = human_size(content);
+    if bytes > content.saturating_mul(10) {
+        return format!(", with {size} of content");
     }
+    let ratio = bytes as f64 / content.max(1) as f64;
+    format!(", {ratio:.3} of the content's {size}")
 }
 
-/// The lines about a bundle that was made.
+/// The lines about a bundle that was written.
 pub(crate) fn bundle_lines(plan: &PackPlan, written: &PackedBundle) -> String {
     let content = plan.content_bytes();
     let serial = plan.serial.as_ref();
@@ -148,12 +138,12 @@ pub(crate) fn bundle_lines(plan: &PackPlan, written: &PackedBundle) -> String {
         written.digest,
         plan.fingerprint,
         human_size(written.bytes),
-        share(written.bytes, content),
+        size_ratio(written.bytes, content),
         serial.unwrap_or_default(),
     )
 }
 
-/// The lines about volumes, where the bundle is split, and about those of an older one that went.
+/// The lines about the volumes of a split bundle, and about removed volumes of an older bundle.
 pub(crate) fn volume_lines(written: &PackedBundle, is_split: bool) -> String {
     let mut lines = String::new();
     if is_split {
@@ -164,21 +154,22 @@ pub(crate) fn volume_lines(written: &PackedBundle, is_split: bool) -> String {
     }
     if !written.removed.is_empty() {
         let removed = first_to_last(&paths(&written.removed));
-        lines += &format!("  removed           {removed}, of an older bundle of this name\n");
+        lines += &format!("  removed           {removed}, from an older bundle with this name\n");
     }
     lines
 }
 
-/// Says that a file in one piece, of an earlier run, stands in the way of the volumes.
+/// Prints a note if an unsplit bundle of an earlier run hides the volumes.
 pub(crate) fn note_whole_file(out: &Path, is_split: bool, progress: &dyn Progress) {
     if is_split && out.is_file() {
         progress.note(&format!(
-            "note: there is a file {} too, and commands that are given this name read it, not the volumes",
+            "note: there is also a file {}; commands with this name read it, not the volumes",
             out.display()
         ));
     }
 }
 
+/// The paths for messages and reports.
 pub(crate) fn paths(files: &[PathBuf]) -> Vec<String> {
     files
         .iter()
@@ -194,7 +185,7 @@ pub(crate) fn first_to_last(names: &[String]) -> String {
     }
 }
 
-/// Exit 0, or 3 where the user allowed that something is missing.
+/// The outcome: exit 0, or 3 for a partial bundle.
 pub(crate) fn outcome(plan: &PackPlan, report: RunReport, text: &str) -> VerbOutcome {
     let (exit, lost) = match plan.missing.len() {
         0 => (Exit::Done, String::new()),
@@ -203,14 +194,14 @@ pub(crate) fn outcome(plan: &PackPlan, report: RunReport, text: &str) -> VerbOut
             let missing = lines(&missing.collect::<Vec<_>>());
             (
                 Exit::Partial,
-                format!("left out, so the bundle is partial:\n{missing}"),
+                format!("the bundle is partial, because these items are missing:\n{missing}"),
             )
         }
     };
     VerbOutcome::new(report, text.to_owned() + &lost, exit)
 }
 
-/// Every item, with this status where nothing is lost.
+/// The report: every item of the plan with this status, and the missing ones.
 pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: ItemStatus) -> RunReport {
     let mut items: Vec<ReportItem> = plan
         .items

@@ -1,4 +1,4 @@
-//! What is exported from: a bundle with what belongs to it, or the store and a lock.
+//! The flags that name content: a bundle and its bases, or a lock whose content is in the store.
 
 use crate::cli::shared::bundle_with_bases::{BundleWithBases, store};
 use crate::cli::shared::open_bundle::BundleRequirements;
@@ -9,35 +9,32 @@ use landfall_item::lockfile::{FILE_NAME, Lock};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Flags that name a bundle, or a lock whose content the store has.
+/// The flags that name a bundle, or a lock whose content is in the store.
 #[derive(Args)]
 pub(crate) struct ContentFlags {
-    /// The bundle that they come from; without it, or with a lock, they come from the store
+    /// The bundle to read, or a lock whose content is in the store
     #[arg(value_name = "BUNDLE|LOCK", group = "carried")]
     bundle: Option<PathBuf>,
-    /// The same by a flag
+    /// The bundle, instead of the argument
     #[arg(long = "bundle", value_name = "BUNDLE", group = "carried")]
     flag: Option<PathBuf>,
-    /// The lock, where they come from the store
+    /// The lock whose content is in the store
     #[arg(long, value_name = "FILE", default_value = FILE_NAME, conflicts_with = "carried")]
     lock: PathBuf,
-    /// What a delta was packed against (may be repeated)
+    /// A base that the delta was packed against (may be repeated)
     #[arg(long, value_name = "BUNDLE", requires = "carried")]
     base: Vec<PathBuf>,
-    /// Take what a delta leaves out from the store too
+    /// Also use the store for content that a delta omits
     #[arg(long, requires = "carried")]
     with_store: bool,
-    /// Take what is there where items are missing
+    /// Continue without the items that are missing
     #[arg(long)]
     pub(crate) allow_partial: bool,
 }
 
 impl ContentFlags {
-    /// The lock and the content. Of a delta and its bases, that of the entries that are `wanted`
-    /// must be whole.
-    ///
-    /// # Errors
-    /// When one of the files cannot be read, or the bundle is refused.
+    /// Opens the lock and the content. A delta and its bases must have all content of the entries
+    /// that are `wanted`.
     pub(crate) fn open(
         &self,
         context: &Context,

@@ -1,4 +1,4 @@
-//! The lock of a verb, named by its place or by `--lock`.
+//! The lock that a verb reads: an argument, or the value of `--lock`.
 
 use crate::cli::shared::stale_lock::note_stale;
 use crate::cli::shared::{CliError, Context, input_file};
@@ -11,32 +11,28 @@ use std::path::{Path, PathBuf};
 pub(crate) struct LockArgs {
     /// The lock [default: landfall.lock]
     #[arg(value_name = "LOCK")]
-    place: Option<PathBuf>,
-    /// The lock, in place of the argument
-    #[arg(long, value_name = "FILE", conflicts_with = "place")]
+    argument: Option<PathBuf>,
+    /// The lock, instead of the argument
+    #[arg(long, value_name = "FILE", conflicts_with = "argument")]
     lock: Option<PathBuf>,
 }
 
 impl LockArgs {
-    /// The path of the lock.
     pub(crate) fn path(&self) -> &Path {
         self.named().unwrap_or(Path::new(FILE_NAME))
     }
 
     /// The path that was given without a flag.
-    pub(crate) fn place(&self) -> Option<&Path> {
-        self.place.as_deref()
+    pub(crate) fn argument(&self) -> Option<&Path> {
+        self.argument.as_deref()
     }
 
-    /// The path that was given.
+    /// The path that was given, if any.
     pub(crate) fn named(&self) -> Option<&Path> {
-        self.place.as_deref().or(self.lock.as_deref())
+        self.argument.as_deref().or(self.lock.as_deref())
     }
 
-    /// Reads the lock, and notes if a manifest beside it names more.
-    ///
-    /// # Errors
-    /// When it is none.
+    /// Reads the lock, and prints a note if a manifest in its folder names more items.
     pub(crate) fn load(&self, context: &Context) -> Result<Lock, CliError> {
         let lock = input_file::lock(self.path())?;
         note_stale(self.path(), &lock, &*context.progress);

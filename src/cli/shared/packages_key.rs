@@ -1,4 +1,4 @@
-//! The OpenPGP key with which a site signs metadata of packages, by `--packages-key`.
+//! `--packages-key`: the OpenPGP key with which a site signs package metadata.
 
 use crate::cli::shared::{CliError, Context};
 use clap::Args;
@@ -8,25 +8,22 @@ use landfall_model::document::read_input;
 use landfall_model::sign::OpenPgpSigner;
 use std::path::PathBuf;
 
-/// The variable with the passphrase of the key.
+/// The environment variable with the passphrase of the key.
 const PASSPHRASE: &str = "LANDFALL_PACKAGES_PASSPHRASE";
 
-/// The flag.
+/// The flag `--packages-key`.
 #[derive(Args)]
 pub(crate) struct PackagesKey {
-    /// Sign the metadata of packages with `index: trimmed` by this private key of OpenPGP (a file).
-    /// Its passphrase, where it has one, is in `LANDFALL_PACKAGES_PASSPHRASE`
+    /// Sign the metadata of packages with `index: trimmed` with this OpenPGP private key file. Its
+    /// passphrase is read from `LANDFALL_PACKAGES_PASSPHRASE`
     #[arg(long, value_name = "FILE")]
     packages_key: Option<PathBuf>,
 }
 
 impl PackagesKey {
-    /// The metadata of those of `sets` that have `index: trimmed`, each with its content; `None`
-    /// where there are some and no key is named.
-    ///
-    /// # Errors
-    /// When the key cannot be read or cannot sign, or metadata cannot be made.
-    pub(crate) fn made<'s>(
+    /// The signed metadata of the `sets` that have `index: trimmed`. Returns `None` if there are such
+    /// sets and no key is named.
+    pub(crate) fn sign_metadata<'s>(
         &self,
         sets: impl Iterator<Item = (&'s LockedPackageSet, &'s dyn BlobRead)>,
         context: &Context,

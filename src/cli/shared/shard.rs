@@ -1,4 +1,4 @@
-//! The flag by which several runners share a lock, and what a CI says of itself.
+//! `--shard`: several runners share a lock, each with a part of it.
 
 use crate::cli::shared::CliError;
 use clap::Args;
@@ -7,11 +7,11 @@ use landfall_model::report::RunReport;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-const HELP: &str = "Do only part I of N, as in 3/8; other runners do the rest, all with the same lock. `auto` takes it from \
-    LANDFALL_SHARD=I/N, a Kubernetes Indexed Job (JOB_COMPLETION_INDEX and LANDFALL_SHARDS) or GitLab (CI_NODE_INDEX and \
-    CI_NODE_TOTAL)";
+const HELP: &str = "Process only part I of N, as in 3/8; other runners with the same lock process \
+    the rest. `auto` reads it from LANDFALL_SHARD=I/N, a Kubernetes Indexed Job \
+    (JOB_COMPLETION_INDEX and LANDFALL_SHARDS) or GitLab (CI_NODE_INDEX and CI_NODE_TOTAL)";
 
-/// The flag.
+/// The flag `--shard`.
 #[derive(Args)]
 pub(crate) struct ShardFlag {
     #[arg(id = "shard", long = "shard", value_name = "I/N|auto", value_parser = ShardChoice::parse, help = HELP)]
@@ -36,52 +36,48 @@ impl ShardChoice {
     }
 }
 
-/// The variable that has the shard as the flag does.
-const WHOLE: &str = "LANDFALL_SHARD";
+/// The environment variable with the shard as `I/N`.
+const SHARD_VARIABLE: &str = "LANDFALL_SHARD";
 
-/// Who tells the number of a runner, and how many there are: the two variables, and the number of
-/// the first runner.
-const TOLD: [(&str, &str, usize); 3] = [
+/// Pairs of environment variables with the index of a runner and the number of runners, and the
+/// index of the first runner.
+const INDEX_VARIABLES: [(&str, &str, usize); 3] = [
     ("LANDFALL_SHARD_INDEX", "LANDFALL_SHARDS", 0),
     ("JOB_COMPLETION_INDEX", "LANDFALL_SHARDS", 0),
     ("CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
 ];
 
 impl ShardFlag {
-    /// The shard that this runner does; without the flag, all.
-    ///
-    /// # Errors
-    /// `auto` where the environment tells none, or a wrong one (exit 2).
+    /// The shard of this runner; without the flag, the whole lock.
     pub(crate) fn get(&self) -> Result<Shard, CliError> {
         match self.choice {
             None => Ok(Shard::default()),
             Some(ShardChoice::OpenedFile(shard)) => Ok(shard),
-            Some(ShardChoice::Auto) => {
-                told(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
-            }
+            Some(ShardChoice::Auto) => shard_from_environment(|name| {
+                std::env::var(name).ok().filter(|value| !value.is_empty())
+            }),
         }
     }
 
-    /// Whether the flag is given.
     pub(crate) fn is_given(&self) -> bool {
         self.choice.is_some()
     }
 }
 
-/// The shard that the environment tells.
-fn told(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, CliError> {
-    if let Some(text) = variable(WHOLE) {
+/// The shard that the environment variables name.
+fn shard_from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, CliError> {
+    if let Some(text) = variable(SHARD_VARIABLE) {
         return text
             .parse()
-            .map_err(|error| CliError::usage(format!("--shard auto: {WHOLE}: {error}")));
+            .map_err(|error| CliError::usage(format!("--shard auto: {SHARD_VARIABLE}: {error}")));
     }
     let mut found = BTreeMap::new();
-    for (index, count, first) in TOLD {
+    for (index, count, first) in INDEX_VARIABLES {
         let Some(at) = variable(index) else { continue };
         let Some(of) = variable(count) else {
             return Err(CliError::usage(format!(
-                "--shard auto: {index} is {at}, and {count} does not say how many there are; set it to the number of \
-                 runners (of a Kubernetes Job, its completions)"
+                "--shard auto: {index} is {at}, but {count} is not set; set it to the number of \
+                 runners (the completions of a Kubernetes Job)"
             )));
         };
         let number = |text: &str| text.parse::<usize>().ok();
@@ -91,8 +87,8 @@ fn told(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, CliError> {
         });
         let wrong = || {
             CliError::usage(format!(
-                "--shard auto: {index} is '{at}' and {count} is '{of}', which is no runner of so many: the first one has \
-                 {first}"
+                "--shard auto: {index} is '{at}' and {count} is '{of}', which is not a valid index: \
+                 the first runner has {first}"
             ))
         };
         found.insert(index, shard.ok_or_else(wrong)?);
@@ -103,17 +99,17 @@ fn told(variable: impl Fn(&str) -> Option<String>) -> Result<Shard, CliError> {
         all.find(|(_, shard)| found.values().next() != Some(shard)),
     ) {
         (None, _) => Err(CliError::usage(format!(
-            "--shard auto: nothing in the environment says which shard this is; give --shard I/N, or set {WHOLE}=I/N, or \
-             LANDFALL_SHARD_INDEX (from 0) and LANDFALL_SHARDS"
+            "--shard auto: no environment variable names the shard; use --shard I/N, or set \
+             {SHARD_VARIABLE}=I/N, or LANDFALL_SHARD_INDEX (from 0) and LANDFALL_SHARDS"
         ))),
         (Some((first, one)), Some((second, other))) => Err(CliError::usage(format!(
-            "--shard auto: {first} says that this is {one}, and {second} says {other}; give --shard I/N"
+            "--shard auto: {first} names shard {one}, but {second} names {other}; use --shard I/N"
         ))),
         (Some((_, shard)), None) => Ok(*shard),
     }
 }
 
-/// Says which shard this is: in the report, and in front of the closing line.
+/// Adds the shard to the report. Returns the start of the closing line.
 pub(crate) fn report_shard(flag: &ShardFlag, shard: Shard, report: &mut RunReport) -> String {
     if !flag.is_given() {
         return String::new();
@@ -125,7 +121,7 @@ pub(crate) fn report_shard(flag: &ShardFlag, shard: Shard, report: &mut RunRepor
     format!("shard {shard}: ")
 }
 
-/// Words before a count of items of which the shard has a part.
+/// The words before a count of items if the shard has only a part of them.
 pub(crate) fn its_part(shard: Shard) -> &'static str {
     if shard.is_only() { "" } else { "its part of " }
 }
@@ -134,7 +130,7 @@ pub(crate) fn its_part(shard: Shard) -> &'static str {
 mod tests {
     use super::*;
 
-    /// What `auto` makes of these variables: the shard, or what it tells.
+    /// The shard that these variables give, or the error.
     fn auto(variables: &[(&str, &str)]) -> String {
         let of = |name: &str| {
             variables
@@ -142,11 +138,11 @@ mod tests {
                 .find(|(own, _)| *own == name)
                 .map(|(_, value)| (*value).to_owned())
         };
-        told(of).map_or_else(|failure| failure.message, |shard| shard.to_string())
+        shard_from_environment(of).map_or_else(|failure| failure.message, |shard| shard.to_string())
     }
 
     #[test]
-    fn each_ci_counts_as_it_does() {
+    fn each_ci_numbers_its_runners_in_its_way() {
         assert_eq!(
             auto(&[
                 ("LANDFALL_SHARD", "3/8"),
@@ -181,11 +177,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shard_is_told_with_what_to_do() {
+    fn an_invalid_shard_is_an_error_that_names_the_fix() {
         for (variables, words) in [
             (
                 &[][..],
-                "nothing in the environment says which shard this is; give --shard I/N",
+                "no environment variable names the shard; use --shard I/N",
             ),
             (
                 &[("LANDFALL_SHARD", "0/8")],
@@ -193,15 +189,15 @@ mod tests {
             ),
             (
                 &[("JOB_COMPLETION_INDEX", "0")],
-                "LANDFALL_SHARDS does not say how many there are",
+                "but LANDFALL_SHARDS is not set",
             ),
             (
                 &[("JOB_COMPLETION_INDEX", "8"), ("LANDFALL_SHARDS", "8")],
-                "no runner of so many: the first one has 0",
+                "not a valid index: the first runner has 0",
             ),
             (
                 &[("CI_NODE_INDEX", "0"), ("CI_NODE_TOTAL", "8")],
-                "no runner of so many: the first one has 1",
+                "not a valid index: the first runner has 1",
             ),
             (
                 &[("CI_NODE_INDEX", "x"), ("CI_NODE_TOTAL", "8")],
@@ -214,7 +210,7 @@ mod tests {
                     ("JOB_COMPLETION_INDEX", "3"),
                     ("LANDFALL_SHARDS", "8"),
                 ],
-                "CI_NODE_INDEX says that this is 1/8, and JOB_COMPLETION_INDEX says 4/8",
+                "CI_NODE_INDEX names shard 1/8, but JOB_COMPLETION_INDEX names 4/8",
             ),
         ] {
             let told = auto(variables);

@@ -53,7 +53,7 @@ pub(crate) struct AuditCommand {
 
 impl AuditCommand {
     pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
-        let (lock, paths) = self.locked.load_beside(context, &self.paths)?;
+        let (lock, paths) = self.locked.load_with_paths(context, &self.paths)?;
         if paths.is_empty() && self.registry.is_none() {
             return Err(CliError::usage("nothing to audit is named")
                 .with_help("name files or folders in addition to the bundle"));

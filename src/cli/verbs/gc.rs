@@ -1,4 +1,4 @@
-//! `landfall gc`: the store without what no lock needs.
+//! `landfall gc`: removes from the store what no lock or bundle needs.
 
 use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::{
@@ -19,28 +19,27 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Remove from the store what none of these locks and bundles needs
+/// Remove from the store what no lock or bundle needs
 ///
-/// A store on disk that another command uses is left alone. One in an object store may be used
-/// meanwhile: what is unused is condemned first, and deleted by a later gc, when the grace period
-/// is over and no lock or run has claimed it since.
+/// Fails if another command uses a store on disk. A store in an object store may be in use: an
+/// unused blob is marked first, and a later gc deletes it when the grace period is over and no lock
+/// or run has claimed it since.
 #[derive(Args)]
 pub(crate) struct GcCommand {
-    /// A lock whose content stays; name every lock that this store serves (may be repeated)
-    /// [default: landfall.lock]
+    /// Keep the content of this lock; name every lock of this store (may be repeated) [default:
+    /// landfall.lock]
     #[arg(long = "lock", value_name = "FILE", num_args = 1..)]
     locks: Vec<PathBuf>,
-    /// A bundle whose content stays, or would stay: see --keep-last (may be repeated)
+    /// Keep the content of this bundle, unless --keep-last excludes it (may be repeated)
     #[arg(long = "bundle", value_name = "BUNDLE", num_args = 1..)]
     bundles: Vec<PathBuf>,
-    /// Of the bundles of each series keep the content of the last N, by their numbers, or else by
-    /// their age
+    /// Keep only the last N bundles of each series, by their numbers or else by their age
     #[arg(long, value_name = "N", requires = "bundles")]
     keep_last: Option<usize>,
-    /// In an object store: how long what is unused stays; longer than any run takes
+    /// How long an unused blob is kept in an object store: longer than any run takes
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = nonzero_seconds)]
     grace: u64,
-    /// Say what would be removed, and remove nothing
+    /// Show what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -56,13 +55,13 @@ impl GcCommand {
         for bundle in &last {
             needs(&bundle.lock()?);
         }
-        // what servers of the store serve stays
+        // Servers of this store may be serving the published lock and the one before it.
         let shelf = context.shelf(context.limits)?;
         let served =
             block_on(async move { Ok(shelf.served().await) }).map_err(ClientError::from)??;
         if let Some((_, lock, before)) = served {
             for text in std::iter::once(&lock).chain(&before) {
-                needs(&Lock::parse("the lock that is published", text)?);
+                needs(&Lock::parse("the published lock", text)?);
             }
         }
         if let StoreLocation::Bucket(location) = context.store_location()? {
@@ -95,7 +94,7 @@ impl GcCommand {
         Ok(VerbOutcome::new(report, self.text(&swept), Exit::Done))
     }
 
-    /// Sweeps a store in an object store.
+    /// Collects garbage in an object store.
     fn sweep_objects(
         &self,
         context: &Context,
@@ -153,9 +152,10 @@ impl GcCommand {
 
     fn objects_text(&self, collected: &BucketGcReport) -> String {
         let bytes = |blobs: &[SweptBlob]| human_size(blobs.iter().map(|blob| blob.bytes).sum());
-        let (deleted, condemned, gave_up) = match self.dry_run {
-            true => ("would delete", "would condemn", "would give up"),
-            false => ("deleted", "condemned", "gave up"),
+        let (deleted, condemned, aborted) = if self.dry_run {
+            ("would delete", "would condemn", "would abort")
+        } else {
+            ("deleted", "condemned", "aborted")
         };
         let mut text = format!(
             "{deleted} {}, {}; {condemned} {}, {}; {} stay, {}\n",
@@ -167,16 +167,16 @@ impl GcCommand {
             human_size(collected.kept_bytes)
         );
         if collected.condemned.len() + collected.waiting > 0 {
-            text += "what is condemned is deleted by the next gc after its grace period\n";
+            text += "a gc after the grace period deletes condemned blobs\n";
         }
         if collected.uploads > 0 {
-            let _ = writeln!(text, "{gave_up} {}", count_of(collected.uploads, "upload"));
+            let _ = writeln!(text, "{aborted} {}", count_of(collected.uploads, "upload"));
         }
         text
     }
 
-    /// The locks that are named, or the one that is there by default: it must be, where nothing
-    /// else says what stays.
+    /// The locks that are named, or landfall.lock. That one must exist if no bundle is named either:
+    /// otherwise a gc in the wrong folder would remove everything.
     fn locks(&self) -> Vec<&Path> {
         let default = Path::new(FILE_NAME);
         let is_meant = self.locks.is_empty() && (self.bundles.is_empty() || default.exists());
@@ -187,7 +187,7 @@ impl GcCommand {
             .collect()
     }
 
-    /// The bundles whose content stays, and the older ones.
+    /// The bundles to keep, and the older ones.
     fn last_bundles(&self, context: &Context) -> Result<(Vec<Bundle>, Vec<Bundle>), CliError> {
         let mut series: BTreeMap<Option<String>, Vec<(u64, SystemTime, Bundle)>> = BTreeMap::new();
         for path in &self.bundles {
@@ -196,7 +196,7 @@ impl GcCommand {
             let look = std::fs::metadata(path).or_else(|_| std::fs::metadata(first_volume));
             let written = look.and_then(|file| file.modified());
             let written = written.map_err(|error| {
-                CliError::usage(format!("cannot look at {}: {error}", path.display()))
+                CliError::usage(format!("cannot read {}: {error}", path.display()))
             })?;
             let (name, number) = match bundle.serial() {
                 Some(Serial { series, number }) => (Some(series), number),
@@ -230,7 +230,7 @@ impl GcCommand {
         for path in &swept.strange {
             let _ = writeln!(
                 text,
-                "left, as it is none of the store's: {}",
+                "not removed, because it is not a file of the store: {}",
                 path.display()
             );
         }

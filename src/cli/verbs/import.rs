@@ -1,4 +1,4 @@
-//! `landfall import`: what other tools wrote down, as landfall's own documents.
+//! `landfall import`: converts files of other tools to a manifest or a site.
 
 use crate::cli::shared::draft::name;
 use crate::cli::shared::new_files::{refuse_present, write_new};
@@ -11,28 +11,27 @@ use landfall_model::config::{TkgSite, read_tkg_site};
 use landfall_model::document::read_text_input;
 use landfall_model::report::{RunReport, count_of, one_line, shell_word};
 use serde_json::json;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The format that gives a site.
+/// The format that is converted to a site, not to a manifest.
 const TKG: &str = "tkg";
 
-/// Write a manifest, or a site, from what another tool wrote down
+/// Write a manifest or site from files of another tool
 ///
-/// It replaces no file, and takes over no account. What has no place in a manifest is told, and
-/// stands there as a comment; exit 3 where an item is among it.
+/// Existing files are not replaced, and credentials are not imported. What a manifest cannot
+/// express is reported and added as a comment. Exits with 3 if that includes an item.
 #[derive(Args)]
 pub(crate) struct ImportCommand {
-    /// What the files are
+    /// The format of the files
     #[arg(value_parser = PossibleValuesParser::new(formats()))]
     format: String,
-    /// The files; - is stdin
+    /// The files, or - for stdin
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The folder to write to: manifest.yaml, or site.yaml with ca.crt
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// The manifest's metadata.name
+    /// The metadata.name of the manifest
     #[arg(long, value_name = "NAME", default_value = "imported", value_parser = name)]
     name: String,
     /// Print what would be written, and write nothing
@@ -45,7 +44,7 @@ fn formats() -> Vec<PossibleValue> {
         .iter()
         .map(|format| PossibleValue::new(format.name).help(format.about));
     let site = PossibleValue::new(TKG)
-        .help("a cluster configuration of TKG, or the Secret that keeps one: gives a site");
+        .help("a TKG cluster configuration, or the Secret that contains one: writes a site");
     manifests.chain([site]).collect()
 }
 
@@ -56,7 +55,7 @@ impl ImportCommand {
         }
         let format = IMPORTS.iter().find(|format| format.name == self.format);
         let Some(format) = format else {
-            return Err(CliError::usage("no such format"));
+            return Err(CliError::usage(format!("unknown format {}", self.format)));
         };
         let mut imported = ImportedItems::default();
         for file in &self.files {
@@ -69,7 +68,7 @@ impl ImportCommand {
             .collect();
         let from = from.join(", ");
         let title = format!(
-            "Written by `landfall import {}` from {from}. Keep it in git.",
+            "Written by `landfall import {}` from {from}. Keep this file in git.",
             self.format
         );
         let manifest = manifest_of(&imported, &self.name, &title);
@@ -87,7 +86,7 @@ impl ImportCommand {
         lines.extend(imported.notes.iter().map(|line| format!("note: {line}")));
         if imported.entries() == 0 {
             lines.push(format!(
-                "{from} names nothing that a manifest can have, so nothing was written"
+                "{from} contains nothing that a manifest can express, so nothing was written"
             ));
             return Err(CliError::of_lines(Exit::Failed, &lines).with_report(report));
         }
@@ -101,7 +100,7 @@ impl ImportCommand {
         }
         let file = self.out.join("manifest.yaml");
         refuse_present(&[&file])?;
-        // the manifest is read as `lock` will read it
+        // Reads the manifest as `lock` will read it: a file that `lock` would refuse is not left here.
         write_new(&self.out, &[(file.clone(), manifest.as_str())], || {
             input_file::manifests(std::slice::from_ref(&file), &[]).map(drop)
         })?;
@@ -120,9 +119,7 @@ impl ImportCommand {
 
     fn site(self) -> Result<VerbOutcome, CliError> {
         let [file] = &self.files[..] else {
-            return Err(CliError::usage(
-                "a site is imported from one file; name one",
-            ));
+            return Err(CliError::usage("a site is imported from exactly one file"));
         };
         let ImportSource { file, text } = read(file)?;
         let TkgSite { site, ca, notes } = read_tkg_site(&file, &text, bypasses_proxy)?;
@@ -147,19 +144,20 @@ impl ImportCommand {
     }
 }
 
-/// The text of a file, or of stdin.
+/// Reads a file, or stdin. A byte order mark, which Windows tools write, is removed.
 fn read(file: &Path) -> Result<ImportSource, CliError> {
-    let name = if file == Path::new("-") {
+    let is_stdin = file == Path::new("-");
+    let name = if is_stdin {
         "stdin".to_owned()
     } else {
         file.display().to_string()
     };
-    let mut text = String::new();
-    let read = match file == Path::new("-") {
-        true => std::io::stdin().read_to_string(&mut text).map(drop),
-        false => read_text_input(file).map(|found| text = found),
+    let read = if is_stdin {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        read_text_input(file)
     };
-    read.map_err(|error| CliError::usage(format!("cannot read {name}: {error}")))?;
+    let text = read.map_err(|error| CliError::usage(format!("cannot read {name}: {error}")))?;
     let text = text.trim_start_matches('\u{feff}').to_owned();
     Ok(ImportSource { file: name, text })
 }

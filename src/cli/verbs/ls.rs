@@ -1,4 +1,4 @@
-//! `landfall ls`: what is in a bundle or a lock.
+//! `landfall ls`: lists the content of a bundle or a lock.
 
 use crate::cli::shared::bundle_with_bases::{needs, omitted, unreadable};
 use crate::cli::shared::failed_items::item_line;
@@ -16,20 +16,19 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// List what is in a bundle or a lock
+/// List the content of a bundle or lock
 #[derive(Args)]
 pub(crate) struct LsCommand {
     /// The bundle or the lock
     #[arg(value_name = "BUNDLE|LOCK", required_unless_present_any = ["bundle", "lock"])]
     file: Option<PathBuf>,
-    /// More of the bundle, where its volumes lie in several folders: a volume of each, or each
-    /// folder
+    /// Other volumes of the bundle if they are in several folders: one volume of each, or each folder
     #[arg(value_name = "VOLUME|FOLDER", conflicts_with_all = ["bundle", "lock"])]
     more: Vec<PathBuf>,
-    /// The bundle, in place of the argument
+    /// The bundle, instead of the argument
     #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["file", "lock"])]
     bundle: Option<PathBuf>,
-    /// The lock, in place of the argument
+    /// The lock, instead of the argument
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     lock: Option<PathBuf>,
 }
@@ -41,7 +40,7 @@ impl LsCommand {
         if let Some(other) = self.more.first() {
             let (other, file) = (other.display(), file.display());
             return Err(CliError::usage(format!(
-                "{other} has no other volume of {file}; ls lists one at a time"
+                "{other} has no other volume of {file}; ls lists one bundle at a time"
             )));
         }
         let given = match places.len() {
@@ -60,7 +59,7 @@ impl LsCommand {
             OpenedFile::Receipt(_) => {
                 let file = file.display();
                 return Err(CliError::usage(format!(
-                    "{file} is the receipt of a push; ls lists bundles and locks"
+                    "{file} is a push receipt; ls lists bundles and locks"
                 )));
             }
         };
@@ -123,18 +122,18 @@ impl LsCommand {
                     .iter()
                     .map(|by| format!("signed by         {by}\n"))
                     .collect(),
-                None => unchecked(bundle),
+                None => unchecked_signatures(bundle),
             };
         }
         text += &format!("lock fingerprint  {fingerprint}\n");
-        // what the bundle lacks is among the unresolved ones
+        // A partial bundle records in its lock what it lacks, as unresolved items.
         let held = bundle
             .as_ref()
             .map(Bundle::held)
             .transpose()?
             .unwrap_or(lock);
         let losses = losses(&held);
-        let told = |of: ItemStatus| {
+        let lines_with = |of: ItemStatus| {
             lines(
                 &losses
                     .iter()
@@ -143,9 +142,9 @@ impl LsCommand {
                     .collect::<Vec<_>>(),
             )
         };
-        text += &told(ItemStatus::Skipped);
+        text += &lines_with(ItemStatus::Skipped);
         if losses.iter().any(|item| item.status == ItemStatus::Missing) {
-            text += &format!("partial; it lacks\n{}", told(ItemStatus::Missing));
+            text += &format!("partial; it lacks\n{}", lines_with(ItemStatus::Missing));
         }
         items.extend(losses);
         let mut report = RunReport {
@@ -159,15 +158,15 @@ impl LsCommand {
     }
 }
 
-/// The keys of signatures that nobody checked.
-fn unchecked(bundle: &Bundle) -> String {
-    let told = bundle
+/// The lines about signatures that were not checked.
+fn unchecked_signatures(bundle: &Bundle) -> String {
+    let lines = bundle
         .signatures()
         .iter()
         .map(|text| match Signature::parse(text.as_bytes()) {
             Ok(signature) => {
                 format!(
-                    "signature         {} (not checked: verify --allowed-signers FILE does)\n",
+                    "signature         {} (not checked; use verify --allowed-signers FILE)\n",
                     signature.key()
                 )
             }
@@ -176,16 +175,16 @@ fn unchecked(bundle: &Bundle) -> String {
     if bundle.signatures().is_empty() {
         "signature         none\n".into()
     } else {
-        told.collect()
+        lines.collect()
     }
 }
 
-/// What a delta leaves out: each blob, and what it is for.
+/// The lines about a delta: each blob that it omits and the items that need it.
 fn left_out(bundle: &Bundle, entries: &[LockEntry]) -> Result<String, CliError> {
     if bundle.omitted().is_empty() {
         return Ok(String::new());
     }
-    let mut text = format!("a delta: it leaves out {}\n", omitted(bundle));
+    let mut text = format!("a delta, which omits {}\n", omitted(bundle));
     for lacking in missing_blobs(entries, bundle).map_err(unreadable)? {
         let (digest, size) = (lacking.blob.digest.short(12), human_size(lacking.blob.size));
         text += &format!("  {digest}  {size:>8}  for {}\n", lacking.items.join(", "));

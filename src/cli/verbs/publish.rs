@@ -1,4 +1,4 @@
-//! `landfall publish`: which lock the servers of a store serve.
+//! `landfall publish`: switches the servers of a store to a lock.
 
 use crate::cli::shared::listing::{count, lines};
 use crate::cli::shared::lock_args::LockArgs;
@@ -10,15 +10,15 @@ use landfall_content::{LockEntry, present_blobs, unique_blobs};
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, TransferSide};
 use serde_json::json;
 
-/// Have the servers of a store (`serve --store`) serve what a lock names, all of them at once
+/// Switch all servers of a store to a new lock
 ///
-/// All of it must be in the store; nothing is fetched. What the lock before it names stays readable
-/// by digest.
+/// These are the servers that run `landfall serve --store`. The store must have everything that the
+/// lock names; nothing is downloaded. The content of the previous lock stays available by digest.
 #[derive(Args)]
 pub(crate) struct PublishCommand {
     #[command(flatten)]
     lock: LockArgs,
-    /// Say whether all is there, and publish nothing
+    /// Check that the store has everything, and publish nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -34,6 +34,7 @@ impl PublishCommand {
                 lock.digests().collect(),
             )?;
         }
+        // Another run may have added or removed objects since the store listed them.
         store.distrust_lists();
         let here = present_blobs(
             &*store,
@@ -74,10 +75,12 @@ impl PublishCommand {
         };
         if !absent.is_empty() {
             let words = format!(
-                "{place} lacks some of what the lock names; run `landfall pull` with this --store, and publish again\n{}",
+                "{place} lacks items of the lock\n{}",
                 lines(&absent).trim_end()
             );
-            let failure = CliError::new(Exit::Failed, words).on(TransferSide::Source);
+            let failure = CliError::new(Exit::Failed, words)
+                .on(TransferSide::Source)
+                .with_help("run `landfall pull` with this --store, and publish again");
             return Err(failure.with_report(report));
         }
         let fingerprint = lock.fingerprint();
@@ -93,10 +96,11 @@ impl PublishCommand {
             "published".into(),
             json!({"place": place, "lock": fingerprint, "before": before}),
         );
-        let told = before
-            .map(|before| format!("  before it         {before}\n"))
+        let previous = before
+            .map(|before| format!("  previous lock     {before}\n"))
             .unwrap_or_default();
-        let text = format!("published {all} in {place}\n  lock fingerprint  {fingerprint}\n{told}");
+        let text =
+            format!("published {all} in {place}\n  lock fingerprint  {fingerprint}\n{previous}");
         Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 }

@@ -1,4 +1,4 @@
-//! `landfall pull`.
+//! `landfall pull`: downloads what a lock names.
 
 use crate::cli::shared::bundle_report::SerialFlags;
 use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
@@ -24,18 +24,18 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Fetch everything that the lock names into the store, or straight into a bundle
+/// Download what the lock names into the store or a bundle
 #[derive(Args)]
 pub(crate) struct PullCommand {
     #[command(flatten)]
     lock: LockArgs,
-    /// Fetch straight into this bundle, in place of the store; what the store has is taken from it
+    /// Download into this bundle instead of the store; content that the store has is copied from it
     #[arg(long, value_name = "BUNDLE", conflicts_with = "shard")]
     bundle: Option<PathBuf>,
-    /// zstd's level for what is not compressed yet
+    /// The zstd compression level for content that is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, requires = "bundle", value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
-    /// Sign the bundle, as `pack --sign`
+    /// Sign the bundle, as `pack --sign` does
     #[arg(long, value_name = "KEY", requires = "bundle")]
     sign: Option<String>,
     #[command(flatten)]
@@ -44,10 +44,10 @@ pub(crate) struct PullCommand {
     from: FromArchives,
     #[command(flatten)]
     shard: ShardFlag,
-    /// Hash everything in the store again, whatever its journal says
+    /// Hash everything in the store again, even if its journal has it as verified
     #[arg(long)]
     rehash: bool,
-    /// Say what is there and what would be fetched, and fetch nothing
+    /// Show what would be downloaded, and download nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -59,10 +59,11 @@ impl PullCommand {
         let place = context.store_location()?;
         match (&self.bundle, &place) {
             (Some(out), _) => self.to_bundle(context, &lock, &context.store_dir()?, out),
-            (None, StoreLocation::Bucket(_)) if !self.from.from.is_empty() => Err(CliError::usage(
-                "archives are taken into a store on disk: leave --from out, or name a folder with --store DIR",
-            )),
-            (None, place) if self.dry_run => self.dry(context, &lock, shard, place),
+            (None, StoreLocation::Bucket(_)) if !self.from.from.is_empty() => {
+                Err(CliError::usage("--from needs a store on disk")
+                    .with_help("name a folder with --store DIR, or omit --from"))
+            }
+            (None, place) if self.dry_run => self.planned_outcome(context, &lock, shard, place),
             (None, place) => self.to_store(context, &lock, shard, place),
         }
     }
@@ -104,13 +105,13 @@ impl PullCommand {
         out: &Path,
     ) -> Result<VerbOutcome, CliError> {
         let mut plan = PackPlan::wanted(lock, today());
-        plan.serial = self.serial.of(lock)?;
+        plan.serial = self.serial.serial_of(lock)?;
         let plan = Arc::new(plan);
         if let Err(error) = plan.check_whole() {
             let report = bundle_report::pack_report(lock, &plan, ItemStatus::Skipped);
             return Err(CliError::from(error).with_report(report));
         }
-        let store = store(dir)?;
+        let store = existing_store(dir)?;
         let signer = bundle_report::signer(self.sign.as_deref())?;
         if self.dry_run {
             return bundle_report::dry_run(
@@ -144,18 +145,18 @@ impl PullCommand {
                     let out = out.display();
                     let _ = writeln!(
                         text,
-                        "no bundle was written; what came stays in {out}.partial, and another run goes on from there"
+                        "no bundle was written; {out}.partial has what was downloaded, and another run resumes"
                     );
                 }
             }
-            // what CI shows of a step begins with it
+            // CI systems show the start of the summary: begin with what matters most.
             let markdown = (!is_made).then(|| format!("**No bundle was written**\n\n{}", markdown_block(&text)));
             Ok(VerbOutcome { markdown, ..VerbOutcome::of(report, text) })
         })
     }
 
-    /// What a pull into the store would do.
-    fn dry(
+    /// The outcome of a dry run.
+    fn planned_outcome(
         &self,
         context: &Context,
         lock: &Lock,
@@ -164,7 +165,7 @@ impl PullCommand {
     ) -> Result<VerbOutcome, CliError> {
         let share = Share::new(lock, shard);
         let store: Option<Arc<dyn BlobStore>> = match place {
-            StoreLocation::Folder(dir) => store(dir)?.map(|disk| Arc::new(disk) as _),
+            StoreLocation::Folder(dir) => existing_store(dir)?.map(|disk| Arc::new(disk) as _),
             StoreLocation::Bucket(_) => Some(context.store()?),
         };
         let mut wanted = unique_blobs(share.each_entry());
@@ -211,7 +212,7 @@ impl PullCommand {
         let archives = report_available(&mut report, &self.from, wanted)?;
         let runner = report_shard(&self.shard, shard, &mut report);
         let text = format!(
-            "{}{archives}{runner}would pull {}{} into {place}{}: {} there, {} to come\n{room}",
+            "{}{archives}{runner}would pull {}{} into {place}{}: {} there, {} to download\n{room}",
             loss_lines(&share.losses()),
             its_part(shard),
             count_kinds(&report.items),
@@ -223,8 +224,8 @@ impl PullCommand {
     }
 }
 
-/// The store in this folder, if there is one.
-fn store(dir: &Path) -> Result<Option<DiskStore>, CliError> {
+/// Opens the store in this folder, if there is one.
+fn existing_store(dir: &Path) -> Result<Option<DiskStore>, CliError> {
     Ok(dir
         .join(LAYOUT_FILE)
         .exists()

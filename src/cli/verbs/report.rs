@@ -1,4 +1,4 @@
-//! `landfall report`: a bundle as one HTML page.
+//! `landfall report`: writes an HTML page about a bundle.
 
 use crate::cli::shared::age::Age;
 use crate::cli::shared::bundle_flags::BundleFlags;
@@ -12,8 +12,9 @@ use landfall_model::report::{RunReport, RunStatus, count_of};
 use landfall_model::today;
 use std::path::PathBuf;
 
-/// Write what is in a bundle as one HTML page: sizes, shared layers, changes, signatures, SBOMs,
-/// licences
+/// Write an HTML page about a bundle
+///
+/// It shows sizes, shared layers, changes, signatures, SBOMs and licences.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
     #[command(flatten)]
@@ -21,10 +22,10 @@ pub(crate) struct ReportCommand {
     /// The file to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Show what changed since this lock, bundle or receipt
+    /// Also show what changed since this lock, bundle or receipt
     #[arg(long, value_name = "LOCK|BUNDLE|RECEIPT")]
     since: Option<PathBuf>,
-    /// Notice images that were made longer ago than this, as in 90d, 26w or 1y
+    /// Report images that were built longer ago than this, as in 90d, 26w or 1y
     #[arg(long, value_name = "AGE")]
     older_than: Option<Age>,
 }
@@ -65,7 +66,7 @@ impl ReportCommand {
             [] => "not signed".to_owned(),
             keys => {
                 format!(
-                    "signature {} (not checked: verify --allowed-signers FILE does)",
+                    "signature {} (not checked; use verify --allowed-signers FILE)",
                     keys.join(", ")
                 )
             }

@@ -1,4 +1,4 @@
-//! `landfall sbom`: what a bundle holds, as CycloneDX.
+//! `landfall sbom`: writes a CycloneDX SBOM of a bundle.
 
 use crate::cli::shared::bundle_flags::BundleFlags;
 use crate::cli::shared::image_facts::ImageFacts;
@@ -11,10 +11,10 @@ use landfall_model::report::{RunReport, count_of};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Write what a bundle holds as CycloneDX, with the SBOMs that it carries linked
+/// Write a CycloneDX SBOM of a bundle
 ///
-/// The same bundle gives the same document. It has no time, unless `SOURCE_DATE_EPOCH` gives one.
-/// `landfall export referrers` writes the SBOMs themselves.
+/// It links to the SBOMs of the images in the bundle; `landfall export referrers` writes those. The
+/// same bundle gives the same document, so it contains no time unless `SOURCE_DATE_EPOCH` is set.
 #[derive(Args)]
 pub(crate) struct SbomCommand {
     #[command(flatten)]
@@ -44,11 +44,11 @@ impl SbomCommand {
         report.extra.insert("bundle".into(), carried.told());
         let count: usize = linked.values().map(Vec::len).sum();
         let components = document["components"].as_array().map_or(0, Vec::len);
-        let line = format!(
-            "{}, {} linked",
-            count_of(components, "component"),
-            count_of(count, "document")
-        );
+        let documents = match count {
+            0 => "no image has an SBOM of its own".to_owned(),
+            count => format!("{} linked", count_of(count, "document")),
+        };
+        let line = format!("{}; {documents}", count_of(components, "component"));
         report.extra.insert("sbom".into(), json!(document));
         let made = serde_json::to_string_pretty(&document).unwrap_or_default() + "\n";
         write_result(
@@ -60,7 +60,8 @@ impl SbomCommand {
     }
 }
 
-/// The time that `SOURCE_DATE_EPOCH` gives, as RFC 3339.
+/// The time of `SOURCE_DATE_EPOCH` in RFC 3339 format, if it is set. See
+/// <https://reproducible-builds.org/specs/source-date-epoch/>.
 fn source_date() -> Result<Option<String>, CliError> {
     let Some(text) = std::env::var("SOURCE_DATE_EPOCH")
         .ok()
@@ -74,7 +75,7 @@ fn source_date() -> Result<Option<String>, CliError> {
         .and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
     let wrong = || {
         CliError::usage(format!(
-            "SOURCE_DATE_EPOCH is '{text}': it is a number of seconds since 1970"
+            "SOURCE_DATE_EPOCH is '{text}', not a number of seconds since 1970"
         ))
     };
     time.map(|time| Some(time.to_string())).ok_or_else(wrong)

@@ -1,4 +1,4 @@
-//! `landfall schema`: the JSON schema of the documents that people write, and of reports.
+//! `landfall schema`: prints the JSON schema of a document or of the report.
 
 use crate::cli::shared::{CliError, Exit, VerbOutcome};
 use clap::{Args, ValueEnum};
@@ -11,19 +11,19 @@ use serde_json::json;
 /// Print the JSON schema of a document, for editors
 #[derive(Args)]
 pub(crate) struct SchemaCommand {
-    /// Which document
+    /// The document
     #[arg(value_enum, default_value_t)]
     document: SchemaDocument,
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
 enum SchemaDocument {
-    /// What is wanted
+    /// A manifest: what to mirror
     #[default]
     Manifest,
-    /// A place where landfall or its users run
+    /// A site file: registry, proxies and limits
     Site,
-    /// What --output json prints, and --report writes
+    /// The report of --output json and --report
     RunReport,
 }
 

@@ -1,4 +1,4 @@
-//! `landfall sign`: approves a bundle that is packed already.
+//! `landfall sign`: adds a signature to a bundle.
 
 use crate::cli::shared::bundle_report::signer;
 use crate::cli::shared::remote_bundle::is_remote;
@@ -8,17 +8,19 @@ use landfall_bundle as bundle;
 use landfall_model::report::RunReport;
 use std::path::PathBuf;
 
-/// Add a signature to a bundle; only its end changes
+/// Add a signature to a bundle
+///
+/// Only the end of the file changes.
 #[derive(Args)]
 pub(crate) struct SignCommand {
-    /// The bundle; `landfall verify` says what is in it
+    /// The bundle to sign; check it with `landfall verify` first
     #[arg(value_name = "BUNDLE", required_unless_present = "named")]
     bundle: Option<PathBuf>,
-    /// The bundle, in place of the argument
+    /// The bundle, instead of the argument
     #[arg(long = "bundle", value_name = "BUNDLE", conflicts_with = "bundle")]
     named: Option<PathBuf>,
-    /// An OpenSSH private key file without passphrase, or a public key (file) whose private half
-    /// the SSH agent holds
+    /// An OpenSSH private key file without a passphrase, or a public key (file) whose private key is
+    /// in the SSH agent
     #[arg(long, value_name = "KEY")]
     key: String,
 }
@@ -29,9 +31,10 @@ impl SignCommand {
             signer(Some(&self.key))?.ok_or_else(|| CliError::usage("name a key with --key KEY"))?;
         let path = self.bundle.or(self.named).unwrap_or_default();
         if is_remote(&path) {
-            return Err(CliError::usage(
-                "an object cannot be changed at its end: sign the bundle when it is packed, with `landfall pack --sign`",
-            ));
+            return Err(
+                CliError::usage("a bundle in an object store cannot be signed afterwards")
+                    .with_help("sign it with `landfall pack --sign`"),
+            );
         }
         let signed = bundle::add_signature(&path, &signer)?;
         let mut report = RunReport::default();

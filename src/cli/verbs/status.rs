@@ -1,4 +1,4 @@
-//! `landfall status`: how a registry stands beside a lock.
+//! `landfall status`: compares a registry with a lock.
 
 use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
@@ -14,16 +14,16 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Show what of a lock a registry has, lacks, or has otherwise; exit 4 if it differs
+/// Compare a registry with a lock
 ///
-/// One request an image, and one for each of its signatures. `push` mends what is missing; with
-/// --move-tags also what is different.
+/// Exits with 4 if an image is missing or different. Sends one request per image, and one for each
+/// of its signatures. `push` uploads what is missing, and with --move-tags also what is different.
 #[derive(Args)]
 pub(crate) struct StatusCommand {
-    /// The bundle or the lock, in place of --bundle and --lock
+    /// The bundle or the lock, instead of --bundle or --lock
     #[arg(value_name = "BUNDLE|LOCK", conflicts_with_all = ["lock", "bundle"])]
     path: Option<PathBuf>,
-    /// The registry, in place of --registry
+    /// The registry, instead of --registry
     #[arg(value_name = "REGISTRY", conflicts_with = "registry")]
     place: Option<TargetRegistry>,
     #[command(flatten)]
@@ -31,16 +31,15 @@ pub(crate) struct StatusCommand {
     /// The registry [default: registry.address of the site]
     #[arg(long, visible_alias = "to", value_name = "REGISTRY[/PREFIX]")]
     registry: Option<TargetRegistry>,
-    /// Ask for every manifest and blob of what stands there too: a registry may have lost some
+    /// Also check every manifest and blob: the registry may have lost some
     #[arg(long)]
     recheck: bool,
-    /// Show the tags too that the lock's repositories have and the lock does not (one list a
-    /// repository)
+    /// Also show tags in these repositories that are not in the lock (one request per repository)
     #[arg(long)]
     foreign: bool,
 }
 
-/// The states in the order in which they are told, each with its word.
+/// The states in the order in which they are printed, each with its word.
 const STATES: [(State, &str); 6] = [
     (State::Different, "different"),
     (State::Missing, "missing"),
@@ -54,11 +53,11 @@ impl StatusCommand {
     pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         let mut place = self.path.take();
         if self.place.is_none() {
-            // the only argument may be the registry
+            // `landfall status REGISTRY` with the default lock.
             self.place = place.as_deref().and_then(input_file::registry);
             place = place.filter(|_| self.place.is_none());
         }
-        self.locked = self.locked.at(place);
+        self.locked = self.locked.with_argument(place);
         let lock = self.locked.load(context)?;
         let mapping = context.mapping(self.registry.as_ref().or(self.place.as_ref()))?;
         let push = self.push_line(&mapping);
@@ -81,10 +80,10 @@ impl StatusCommand {
         })
     }
 
-    /// The command that mends what differs, less `--move-tags`.
+    /// The `landfall push` command that uploads what is missing, without `--move-tags`.
     fn push_line(&self, mapping: &DestinationMap) -> String {
         let mut words: Vec<String> = vec!["landfall".into(), "push".into()];
-        words.extend(self.locked.words(&[]));
+        words.extend(self.locked.as_arguments(&[]));
         words.extend(["--to".into(), mapping.target().to_string()]);
         words.extend(self.recheck.then(|| "--recheck".into()));
         words
@@ -135,14 +134,16 @@ fn outcome(
         (None, 0) => Exit::Done,
         (None, _) => Exit::Partial,
     };
-    let mut lines: String = told(stands).map(|(_, word, one)| line(word, one)).collect();
+    let mut lines: String = printed(stands)
+        .map(|(_, word, one)| line(word, one))
+        .collect();
     lines += &format!(
         "{summary}; {}\n",
         count_of(report.requests as usize, "request")
     );
     lines.extend(
         mend.iter()
-            .map(|mend| format!("  mend it with      {mend}\n")),
+            .map(|mend| format!("  to fix it         {mend}\n")),
     );
     let markdown = markdown(&summary, stands, mend.as_deref());
     VerbOutcome {
@@ -151,8 +152,8 @@ fn outcome(
     }
 }
 
-/// What is told of, in the order of [`STATES`].
-fn told(stands: &[Stands]) -> impl Iterator<Item = (State, &'static str, &Stands)> {
+/// The tags to print, in the order of [`STATES`].
+fn printed(stands: &[Stands]) -> impl Iterator<Item = (State, &'static str, &Stands)> {
     let wanted = STATES.iter().filter(|(state, _)| *state != State::There);
     wanted.flat_map(move |(state, word)| {
         stands
@@ -178,9 +179,9 @@ fn line(word: &str, one: &Stands) -> String {
 fn why(one: &Stands) -> Option<String> {
     match (one.state, &one.stands, &one.wanted) {
         (State::Different, Some(stands), Some(wanted)) => {
-            Some(format!("it stands at {stands}, not at {wanted}"))
+            Some(format!("the tag points to {stands}, not to {wanted}"))
         }
-        (State::Incomplete, ..) => Some("something that belongs to it is not there".into()),
+        (State::Incomplete, ..) => Some("a manifest, blob or referrer of it is missing".into()),
         _ => one.why.clone(),
     }
 }
@@ -211,20 +212,20 @@ fn markdown(summary: &str, stands: &[Stands], mend: Option<&str>) -> String {
             &[
                 "at the registry",
                 "in the lock",
-                "stands at",
-                "wanted",
+                "points to",
+                "expected",
                 "why",
             ],
             of_state.map(row),
         );
     }
     if let Some(mend) = mend {
-        document.line(&format!("Mend it with {}", markdown_code(mend)));
+        document.line(&format!("To fix it: {}", markdown_code(mend)));
     }
     document.finish()
 }
 
-/// One item for each lock entry: present if it is whole at all of its destinations.
+/// One item per lock entry, present if it is complete at all of its destinations.
 fn items(lock: &Lock, stands: &[Stands]) -> Vec<ReportItem> {
     let mut of_item: BTreeMap<_, Vec<&Stands>> = BTreeMap::new();
     for one in stands {

@@ -1,4 +1,4 @@
-//! `landfall verify`: whether a bundle is as it was packed, and is the one that was approved.
+//! `landfall verify`: checks that a bundle is intact, and that it is the approved one.
 
 use crate::cli::shared::bundle_with_bases::{BundleWithBases, needs, omitted};
 use crate::cli::shared::failed_items::item_line;
@@ -15,28 +15,28 @@ use landfall_model::{Digest, Shard, human_size};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Check every byte of a bundle, and that it is the one that was approved
+/// Check a bundle's bytes, signatures and approval
 #[derive(Args)]
 pub(crate) struct VerifyCommand {
-    /// The bundle. Of volumes in several folders, one of each, or each folder
+    /// The bundle. If its volumes are in several folders, name one volume of each, or each folder
     #[arg(value_name = "BUNDLE", required_unless_present = "named")]
     bundle: Option<PathBuf>,
-    /// What a delta was packed against: these are checked too, and that nothing is missing
+    /// Bases of a delta: they are also checked, and that nothing is missing
     #[arg(value_name = "BASE")]
     bases: Vec<PathBuf>,
-    /// The bundle, in place of the first argument
+    /// The bundle, instead of the first argument
     #[arg(long = "bundle", value_name = "BUNDLE")]
     named: Option<PathBuf>,
-    /// Who may have signed it, in OpenSSH's format [default: signers of the site]
+    /// The allowed signers, in the format of OpenSSH [default: signers of the site]
     #[arg(long, value_name = "FILE")]
     allowed_signers: Option<PathBuf>,
-    /// The bundle digest or the lock fingerprint that it must have
+    /// The bundle digest or lock fingerprint that the bundle must have
     #[arg(long, value_name = "sha256:…")]
     expect: Option<Digest>,
-    /// The lock that it must be packed from
+    /// The lock that the bundle must have
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
-    /// Take a bundle that says of itself that items are missing
+    /// Accept a partial bundle
     #[arg(long)]
     allow_partial: bool,
     #[command(flatten)]
@@ -56,11 +56,11 @@ impl VerifyCommand {
             allow_partial: self.allow_partial,
             ..BundleRequirements::default()
         };
-        // what the bundle says of itself here is checked afterwards
+        // What this reads of the bundle is unverified until the checks below have run.
         let carried = open_bundle::open(context, &places, &demands)?;
-        let together = self.together(context, carried.bundle.clone())?;
+        let together = self.with_bases(context, carried.bundle.clone())?;
         let progress = Arc::clone(&context.progress);
-        // where it cannot be read, the check tells all that is damaged
+        // If this cannot be read, the check below reports all damage.
         if context.page.is_wanted()
             && let Ok(held) = carried.bundle.held()
         {
@@ -74,13 +74,13 @@ impl VerifyCommand {
                 self.outcome(&carried, shard)
             });
             work.await.map_err(|error| {
-                CliError::new(Exit::Failed, format!("checking stopped: {error}"))
+                CliError::new(Exit::Failed, format!("the check stopped: {error}"))
             })?
         })
     }
 
-    /// The bundle with its bases, which have what it leaves out.
-    fn together(&self, context: &Context, bundle: Bundle) -> Result<BundleWithBases, CliError> {
+    /// The bundle with its bases, which must have what it omits.
+    fn with_bases(&self, context: &Context, bundle: Bundle) -> Result<BundleWithBases, CliError> {
         let together = BundleWithBases::new(context, bundle, &self.bases, None, false)?;
         if !self.bases.is_empty() {
             together.whole(&together.bundle.entries()?)?;
@@ -105,12 +105,12 @@ impl VerifyCommand {
         report.extra.insert("bundle".into(), carried.told());
         let partial = match bundle.partial().len() {
             0 => String::new(),
-            lost => format!(", partial: it lacks {lost} of the lock's items"),
+            lost => format!(", partial: {lost} items of the lock are missing"),
         };
         let origin = match (&carried.signed_by, bundle.signatures().is_empty()) {
-            (Some(all), _) => {
-                let all: Vec<String> = all.iter().map(ToString::to_string).collect();
-                format!("signed by {}", all.join(", "))
+            (Some(signers), _) => {
+                let signers: Vec<String> = signers.iter().map(ToString::to_string).collect();
+                format!("signed by {}", signers.join(", "))
             }
             (None, true) => "origin not proven (it is not signed)".into(),
             (None, false) => {
@@ -128,7 +128,7 @@ impl VerifyCommand {
             bundle.digest(),
             bundle.fingerprint(),
             serial.unwrap_or_default(),
-            self.delta(bundle),
+            self.delta_lines(bundle),
             count,
             human_size(unique_bytes(&entries)),
             lines(&told),
@@ -136,8 +136,8 @@ impl VerifyCommand {
         Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 
-    /// What a delta leaves out, and where that is.
-    fn delta(&self, bundle: &Bundle) -> String {
+    /// The lines about a delta: what it omits, and where that content is.
+    fn delta_lines(&self, bundle: &Bundle) -> String {
         match (bundle.omitted().is_empty(), self.bases.is_empty()) {
             (true, _) => String::new(),
             (false, true) => format!("  left out          {}\n{}", omitted(bundle), needs(bundle)),

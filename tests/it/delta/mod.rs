@@ -478,7 +478,7 @@ fn what_is_nowhere_is_named_before_anything_is_sent() {
 
     let locks = line.push(2, &["d2", "1.lock"], &registry.address, &[]);
     assert!(message(&locks).contains("is a lock"), "{locks:#}");
-    assert!(message(&place.json(2, &["verify", "d2", "r1"])).contains("helps a push alone"));
+    assert!(message(&place.json(2, &["verify", "d2", "r1"])).contains("only a push can use"));
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn a_locked_repository_without_host_and_tag_is_no_green_audit() {
             (
                 "rewrite --check words.yaml --to 172.20.0.2:5000",
                 0,
-                &["nothing here is known to the lock"],
+                &["no reference here is in the lock"],
             ),
             ("rewrite image.yaml --to 172.20.0.2:5000", 0, &[check]),
         ],

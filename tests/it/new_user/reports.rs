@@ -17,8 +17,8 @@ fn an_archive_says_who_loads_it() {
                 "export images --help",
                 0,
                 &[
-                    "docker and podman load docker alone",
-                    "skopeo; not docker and podman",
+                    "docker and podman need --format docker",
+                    "An OCI image layout, not for docker and podman",
                 ],
             ),
             ("pull --store s --plain-http UP", 0, &[]),

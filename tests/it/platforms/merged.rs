@@ -134,7 +134,7 @@ fn a_secret_of_an_addon_keeps_the_account_of_vcenter() {
             .starts_with("vc.corp.example,.svc.cluster.local,"),
         "{values:?}"
     );
-    assert!(into(&place, "tkg", &[]).contains("has all of it already"));
+    assert!(into(&place, "tkg", &[]).contains("is up to date"));
     assert_eq!(place.read("mine.yaml"), new);
 }
 
@@ -316,7 +316,7 @@ fn commands_of_machines_stand_where_they_have_an_effect() {
         String::from_utf8(content).unwrap(),
         OTHER.to_owned() + CERTIFICATE
     );
-    assert!(into(&place, "tkg", &[]).contains("has all of it already"));
+    assert!(into(&place, "tkg", &[]).contains("is up to date"));
 }
 
 /// A list that has `start` and `restart`, and no `stop`, once ended in a stopped containerd.
@@ -514,7 +514,7 @@ fn what_has_a_use_without_registry_or_lock_needs_none() {
     );
     let told = refused(&place, 2, &["kubeadm"]);
     assert!(
-        told.contains("name a lock") || told.contains("where to?"),
+        told.contains("no lock is named") || told.contains("no destination registry is named"),
         "{told}"
     );
     // variables of TKG follow from the site
@@ -525,7 +525,9 @@ fn what_has_a_use_without_registry_or_lock_needs_none() {
     place.write("ca.crt", CERTIFICATE);
     let told = place.ok(&["render", "tkg", "--site", "site.yaml", "-o", "tkg"]);
     assert!(
-        told.contains("there is no lock, so whether the registry has the images was not checked"),
+        told.contains(
+            "no lock was read, so landfall did not check that the registry has the images"
+        ),
         "{told}"
     );
     let variables = place.read("tkg/blue/cluster-config.yaml");

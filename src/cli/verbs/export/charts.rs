@@ -6,7 +6,9 @@ use clap::Args;
 use landfall_model::report::EntryKind;
 use landfall_serve::export_charts;
 
-/// Write the charts as a folder with an index.yaml, which any web server offers to helm
+/// Write a chart repository: a folder with charts and an index.yaml
+///
+/// Any web server can serve it to helm.
 #[derive(Args)]
 pub(crate) struct ExportCharts {
     #[command(flatten)]

@@ -6,7 +6,7 @@ use clap::Args;
 use landfall_item::has_files;
 use landfall_serve::export_files;
 
-/// Write the files as a folder HOST/PATH, for a web server that is there already
+/// Write the files to a folder as HOST/PATH, for a web server
 #[derive(Args)]
 pub(crate) struct ExportFiles {
     #[command(flatten)]

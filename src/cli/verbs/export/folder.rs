@@ -1,4 +1,4 @@
-//! Exports of some kinds to a folder: the flags, and how the files are told.
+//! Exports to a folder: the flags, and how the result is printed.
 
 use crate::cli::shared::content_flags::ContentFlags;
 use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
@@ -14,24 +14,21 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Flags of an export to a folder.
+/// The flags of an export to a folder.
 #[derive(Args)]
 pub(crate) struct FolderExport {
     #[command(flatten)]
     carried: ContentFlags,
-    /// The folder
+    /// The folder to write to
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
-    /// Say what would be written, and write nothing
+    /// Show what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
 }
 
 impl FolderExport {
-    /// Runs `export` on what there is of the kinds that are `wanted`.
-    ///
-    /// # Errors
-    /// When the lock or the bundle cannot be read, or the export cannot begin.
+    /// Runs `export` for the entries whose kind is `wanted`.
     pub(crate) fn run(
         self,
         context: &Context,
@@ -50,10 +47,7 @@ impl FolderExport {
         self.write(context, wanted, lock, blobs, export)
     }
 
-    /// The lock, and the content of what is of the kinds that are `wanted`.
-    ///
-    /// # Errors
-    /// When the lock or the bundle cannot be read.
+    /// Opens the lock, and the content of the entries whose kind is `wanted`.
     pub(crate) fn open(
         &self,
         context: &Context,
@@ -62,10 +56,7 @@ impl FolderExport {
         self.carried.open(context, |entry| wanted(entry.kind))
     }
 
-    /// Runs `export`, which writes what `lock` names into a folder, or says what it would write.
-    ///
-    /// # Errors
-    /// When the export cannot begin.
+    /// Runs `export`, which writes the content of `lock` to a folder, or reports what it would write.
     pub(crate) fn write(
         self,
         context: &Context,
@@ -87,7 +78,7 @@ impl FolderExport {
             let work = tokio::task::spawn_blocking(move || -> Result<VerbOutcome, CliError> {
                 let report = export(&lock, &*blobs, &self.out, self.dry_run, &*progress)?;
                 let lost = losses(&lock).into_iter().filter(|lost| wanted(lost.kind));
-                told(report, lost, &self.out, self.dry_run)
+                outcome(report, lost, &self.out, self.dry_run)
             });
             work.await.map_err(|error| {
                 CliError::new(Exit::Failed, format!("exporting stopped: {error}"))
@@ -96,37 +87,34 @@ impl FolderExport {
     }
 }
 
-/// The outcome of an export to `out`, with what is `lost`; `dry` where nothing was written.
-///
-/// # Errors
-/// When the room of the folder cannot be told.
-fn told(
+/// The outcome of an export to `out`. `lost` are the items that the lock or bundle lacks.
+fn outcome(
     mut report: RunReport,
     lost: impl Iterator<Item = ReportItem>,
     out: &Path,
-    dry: bool,
+    dry_run: bool,
 ) -> Result<VerbOutcome, CliError> {
     report.items.extend(lost);
     let mut text = String::new();
-    let told = report.items.iter().filter(|item| item.reason.is_some());
+    let with_reason = report.items.iter().filter(|item| item.reason.is_some());
     let (planned, lost): (Vec<&ReportItem>, Vec<&ReportItem>) =
-        told.partition(|item| item.status == ItemStatus::Skipped && item.digest.is_some());
+        with_reason.partition(|item| item.status == ItemStatus::Skipped && item.digest.is_some());
     for item in planned {
         let _ = writeln!(text, "{} would be written", item.name);
     }
     text += &item_lines(lost);
     let totals = report.totals();
-    let written = if dry { totals.skipped } else { totals.done };
+    let written = if dry_run { totals.skipped } else { totals.done };
     let _ = writeln!(
         text,
-        "{}: {} {}written ({}), {} there already",
+        "{}: {} {}written ({}), {} unchanged",
         out.display(),
         count_of(written, "file"),
-        if dry { "to be " } else { "" },
+        if dry_run { "to be " } else { "" },
         human_size(report.bytes_transferred),
         totals.present
     );
-    if dry {
+    if dry_run {
         let planned = report
             .items
             .iter()

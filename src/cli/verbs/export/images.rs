@@ -19,51 +19,51 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Name of the archive in a folder.
+/// The name of the archive if `--out` is a folder.
 const ARCHIVE: &str = "landfall-images.tar";
-/// Endings of compressed files. What loads archives may decide by them.
+/// Extensions of compressed files. Programs that load archives may choose a decompressor by them.
 const COMPRESSED: [&str; 8] = ["gz", "tgz", "zst", "tzst", "xz", "txz", "bz2", "lz4"];
 
-/// Write the images as one archive that ctr, nerdctl, k3s and RKE2 load, and docker and podman with
-/// --format docker
+/// Write the images as one archive for container runtimes
+///
+/// ctr, nerdctl, k3s and RKE2 load it. docker and podman need --format docker.
 #[derive(Args)]
 pub(crate) struct ExportImages {
     #[command(flatten)]
     carried: ContentFlags,
-    /// The archive, a tar; in a folder it is landfall-images.tar, and - is stdout
+    /// The tar archive to write, a folder for landfall-images.tar, or - for stdout
     #[arg(short, long, value_name = "FILE|DIR|-")]
     out: PathBuf,
-    /// The form of the archive; docker and podman load docker alone
+    /// The format of the archive
     #[arg(long, value_enum, default_value_t = ArchiveFormat::Oci)]
     format: ArchiveFormat,
-    /// Only this platform of each image, as in linux/amd64 (for oci may be repeated) [default: all
-    /// that are carried]
+    /// Export only this platform of each image, as in linux/amd64 (may be repeated for oci) [default:
+    /// all]
     #[arg(long, value_name = "PLATFORM")]
     platform: Vec<Platform>,
-    /// Add the names that images have at this registry [default: registry.address of the site]
+    /// Also add the names of the images at this registry [default: registry.address of the site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<TargetRegistry>,
-    /// Say what would be written, and write nothing
+    /// Show what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-/// The choice of `--format`.
+/// The format of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ArchiveFormat {
-    /// An OCI image layout, several platforms an image: ctr, nerdctl, k3s, RKE2, skopeo; not docker
-    /// and podman
+    /// An OCI image layout, not for docker and podman: for ctr, nerdctl, k3s, RKE2 and skopeo
     Oci,
-    /// As `docker save` writes it, one platform an image: docker, podman, and all the others
+    /// The format of `docker save` with one platform: for docker, podman and the others
     Docker,
 }
 
 /// Where the archive goes.
 enum ArchiveOutput {
     Stdout(File),
-    /// Removed where it is dropped.
+    /// Removes the temporary file when dropped.
     File(AtomicFile),
-    /// Nowhere: a dry run.
+    /// For a dry run.
     Nowhere,
 }
 
@@ -71,7 +71,7 @@ impl ExportImages {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         if self.format == ArchiveFormat::Docker && self.platform.len() > 1 {
             return Err(CliError::usage(
-                "a docker archive holds one platform; give one --platform, or take --format oci",
+                "a docker archive has one platform per image: give one --platform, or use --format oci",
             ));
         }
         let path = self.path()?;
@@ -88,7 +88,7 @@ impl ExportImages {
         }
         let progress = Arc::clone(&context.progress);
         context.run(async move {
-            // the place stays here, where Ctrl-C drops it
+            // The output stays in this task: Ctrl-C drops it, which removes the temporary file.
             let (out, to) = (
                 place.file().map_err(|error| unwritten(&path, &error))?,
                 path.clone(),
@@ -113,17 +113,18 @@ impl ExportImages {
         })
     }
 
-    /// The file that is to be written, or -.
+    /// The path of the archive, or `-`.
     fn path(&self) -> Result<PathBuf, CliError> {
         let ending = self.out.extension().and_then(|ending| ending.to_str());
         match ending.filter(|ending| COMPRESSED.contains(ending)) {
             _ if self.out.is_dir() => Ok(self.out.join(ARCHIVE)),
             None => Ok(self.out.clone()),
             Some(ending) => Err(CliError::usage(format!(
-                "{}: the archive is a plain tar, as its layers are compressed already, and some programs take the .{ending} for \
-                 true; call it .tar, or compress what -o - gives",
+                "{}: the archive is not compressed, since its layers are; programs that load it may \
+                 trust the extension .{ending}",
                 self.out.display()
-            ))),
+            ))
+            .with_help("use the extension .tar, or compress the output of -o -")),
         }
     }
 
@@ -140,7 +141,7 @@ impl ExportImages {
         }
     }
 
-    /// Whose destinations are names too: that of `--to`, or the site's registry where it has one.
+    /// The mapping whose destinations are added as names: to `--to`, or to the registry of the site.
     fn mapping(&self, context: &Context) -> Result<Option<DestinationMap>, CliError> {
         let is_known = self.to.is_some() || context.site_target()?.is_some();
         is_known
@@ -172,7 +173,7 @@ impl ExportImages {
             .collect();
         let lost = [lost, archive.lost.clone()].concat();
         if archive.images.is_empty() && lost.is_empty() {
-            return Err(CliError::usage("the lock names no image"));
+            return Err(CliError::usage("the lock contains no images"));
         }
         let bad = || {
             lost.iter()
@@ -181,8 +182,7 @@ impl ExportImages {
         if archive.images.is_empty() || (bad().next().is_some() && !self.carried.allow_partial) {
             let lines = item_lines(bad()).trim_end().replace('\n', "\n  ");
             let message = format!(
-                "nothing was written, as {} not here; `landfall pull` fetches into the store, and --allow-partial \
-                 takes the others:\n  {lines}",
+                "nothing was written, because {} missing:\n  {lines}",
                 if bad().count() == 1 {
                     "an image is"
                 } else {
@@ -191,6 +191,9 @@ impl ExportImages {
             );
             let report = images_report::report(&archive, &lost, false);
             return Err(CliError::new(Exit::Failed, message)
+                .with_help(
+                    "`landfall pull` downloads them into the store; --allow-partial exports the others",
+                )
                 .with_report(report)
                 .on(TransferSide::Source));
         }
@@ -231,7 +234,7 @@ impl ExportImages {
 }
 
 impl ArchiveOutput {
-    /// What is written to.
+    /// A second handle to the output, for the thread that writes; `None` for a dry run.
     fn file(&self) -> io::Result<Option<File>> {
         match self {
             ArchiveOutput::Stdout(file) => file.try_clone().map(Some),
@@ -241,7 +244,7 @@ impl ArchiveOutput {
     }
 }
 
-/// Brings it to disk, where it is on one.
+/// Flushes the archive to disk. A pipe cannot be flushed.
 fn sync(out: &File) -> Result<(), ImageArchiveError> {
     let is_file = out.metadata().map_err(ImageArchiveError::Write)?.is_file();
     if is_file {

@@ -1,4 +1,4 @@
-//! How an archive of images is told, and that of a dry run.
+//! What is printed and reported about an exported image archive, also in a dry run.
 
 use crate::cli::shared::failed_items::item_lines;
 use landfall_bundle::image_archive::ImageArchive;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The report: what is in the archive, or would be where it is not written, and what is `lost`.
+/// The report: the images in the archive, and the items that are `lost`.
 pub(crate) fn report(archive: &ImageArchive, lost: &[ReportItem], is_written: bool) -> RunReport {
     let items = archive.images.iter().map(|image| ReportItem {
         kind: EntryKind::Image,
@@ -46,7 +46,7 @@ pub(crate) fn member(archive: &ImageArchive, path: &Path, format: Option<&str>) 
     })
 }
 
-/// The lines about an archive at `path`, or in a dry run about one that would be.
+/// The lines about an archive.
 pub(crate) fn text(
     archive: &ImageArchive,
     lost: &[ReportItem],
@@ -72,23 +72,24 @@ pub(crate) fn text(
     if !archive.trimmed.is_empty() {
         let _ = writeln!(
             text,
-            "  trimmed           to the platforms inside: {}; --report lists the new digests",
+            "  trimmed           {} to the exported platforms; --report lists the new digests",
             count_of(archive.trimmed.len(), "image")
         );
     }
-    let referrers: usize = lock.images.iter().map(apart).sum();
+    let referrers: usize = lock.images.iter().map(detached_referrers).sum();
     if referrers > 0 {
         let _ = writeln!(
             text,
-            "  left behind       {} (signatures, SBOMs, attestations), which no runtime loads; `push` delivers them",
+            "  left out          {} (signatures, SBOMs, attestations), which no runtime loads; \
+             `push` uploads them",
             count_of(referrers, "referrer")
         );
     }
     text
 }
 
-/// How many referrers an image has that are not below its own index.
-fn apart(image: &LockedImage) -> usize {
+/// The number of referrers of an image that are not in its own index.
+fn detached_referrers(image: &LockedImage) -> usize {
     let own = |referrer: &&LockedReferrer| {
         image
             .manifests

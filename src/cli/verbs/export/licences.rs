@@ -1,4 +1,4 @@
-//! The licences of what is locked, as far as its content is at hand.
+//! The licences of locked images and charts, as far as their content is available.
 
 use crate::cli::shared::image_facts::ImageFacts;
 use landfall_content::BlobRead;
@@ -10,11 +10,11 @@ use landfall_model::report::EntryKind;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 
-/// Where Artifact Hub looks for a chart's licence.
+/// The annotation of a chart that Artifact Hub reads.
 const OF_CHARTS: &str = "artifacthub.io/license";
 
-/// The licence of each item that says one, by the item's name: an image by its annotations and
-/// labels, a chart by the annotations of its Chart.yaml. What `blobs` lacks says nothing.
+/// Returns the licence of each item that declares one, by the item's name: an image in annotations
+/// or labels, a chart in the annotations of its Chart.yaml. Content that `blobs` lacks is skipped.
 pub(crate) fn licences(lock: &Lock, blobs: &dyn BlobRead) -> BTreeMap<String, String> {
     let licence = |item: &dyn LockedItem| match item.as_chart().and_then(LockedChart::archive) {
         Some(chart) => of_chart(&chart, blobs),

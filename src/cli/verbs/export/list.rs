@@ -1,4 +1,4 @@
-//! `landfall export hauler|images-txt|…`: what a lock names, as the lists of other tools.
+//! `landfall export hauler`, `images-txt` and others: the lock as a list for another tool.
 
 use super::licences::licences;
 use crate::cli::shared::lock_flags::LockFlags;
@@ -12,23 +12,22 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The words; `FORMS` has what each writes.
+/// One subcommand for each format in `FORMS`.
 #[derive(Subcommand)]
 pub(crate) enum ExportList {
-    /// Write the list as Images and Files of Hauler
+    /// Write the list as Hauler Images and Files
     Hauler(ListFlags),
-    /// Write the images, one reference a line
+    /// Write the images, one reference per line
     ImagesTxt(ListFlags),
-    /// Write the images as the YAML file of `skopeo sync`
+    /// Write the images as a YAML file for `skopeo sync`
     SkopeoSync(ListFlags),
-    /// Write the images as the configuration of regsync
+    /// Write the images as a configuration for regsync
     Regsync(ListFlags),
     /// Write the list as zarf.yaml
     Zarf(ListFlags),
-    /// Write the images as an ImagesLock of imgpkg
+    /// Write the images as an ImagesLock for imgpkg
     ImgpkgLock(ListFlags),
-    /// Write a table for those who sign off: kind, name, digest, bytes, origin, licence where it is
-    /// known
+    /// Write a table for approval: kind, name, digest, bytes, origin, licence
     Sources(ListFlags),
 }
 
@@ -39,13 +38,13 @@ pub(crate) struct ListFlags {
     place: Option<PathBuf>,
     #[command(flatten)]
     locked: LockFlags,
-    /// The file [default: stdout]
+    /// The file to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Name each image with its locked digest; without it only those that the manifest pins
+    /// Add the locked digest to each image, not only to those that the manifest pins
     #[arg(long)]
     digests: bool,
-    /// The registry that the images go to, for regsync [default: registry.address of the site]
+    /// The target registry, for regsync [default: registry.address of the site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<TargetRegistry>,
 }
@@ -70,7 +69,7 @@ impl ExportList {
                 "{name} is no list that landfall writes"
             )));
         };
-        let locked = flags.locked.at(flags.place);
+        let locked = flags.locked.with_argument(flags.place);
         let lock = locked.load(context)?;
         let mapping = match name {
             "regsync" => Some(context.mapping(flags.to.as_ref())?),

@@ -1,4 +1,4 @@
-//! `landfall export`: what is carried, in forms that other tools use.
+//! `landfall export`: writes the content of a bundle or the store for other tools.
 
 mod charts;
 mod files;
@@ -19,7 +19,7 @@ use list::ExportList;
 use packages::{ExportApt, ExportYum};
 use referrers::ExportReferrers;
 
-/// Write what is carried in a form that other tools use
+/// Export images, files, charts or packages for other tools
 #[derive(Args)]
 pub(crate) struct ExportCommand {
     #[command(subcommand)]

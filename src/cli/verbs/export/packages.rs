@@ -7,15 +7,14 @@ use clap::Args;
 use landfall_model::report::EntryKind;
 use landfall_serve::export_packages;
 
-/// Write the repositories of apt as a folder HOST/PATH, which any web server offers to machines
+/// Write the apt repositories to a folder as HOST/PATH, for a web server
 #[derive(Args)]
 pub(crate) struct ExportApt {
     #[command(flatten)]
     packages: ExportPackages,
 }
 
-/// Write the repositories of yum and dnf as a folder HOST/PATH, which any web server offers to
-/// machines
+/// Write the yum and dnf repositories to a folder as HOST/PATH, for a web server
 #[derive(Args)]
 pub(crate) struct ExportYum {
     #[command(flatten)]
@@ -51,7 +50,7 @@ impl ExportPackages {
             .packages
             .iter()
             .filter(|set| set.name.starts_with(system));
-        let made = self.key.made(sets.map(|set| (set, &*blobs)), context)?.ok_or_else(|| {
+        let made = self.key.sign_metadata(sets.map(|set| (set, &*blobs)), context)?.ok_or_else(|| {
             CliError::usage(
                 "the lock has packages with `index: trimmed`, whose metadata the site signs: name its OpenPGP key with \
                  --packages-key FILE",

@@ -12,13 +12,14 @@ use landfall_model::report::{
 use landfall_model::{Descriptor, ImageRef, host_component};
 use std::path::{Path, PathBuf};
 
-/// Write the SBOMs, attestations and signatures of the images as files
-/// HOST/REPOSITORY/TAG/WHAT-DIGEST.json
+/// Write the SBOMs, attestations and signatures of the images
+///
+/// Each becomes a file HOST/REPOSITORY/TAG/KIND-DIGEST.json.
 #[derive(Args)]
 pub(crate) struct ExportReferrers {
     #[command(flatten)]
     carried: ContentFlags,
-    /// The folder
+    /// The folder to write to
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
 }
@@ -64,7 +65,8 @@ impl ExportReferrers {
     }
 }
 
-/// The folder of an item: no component of a locked name leads upwards.
+/// The folder of an item. The components of a locked name were checked when the lock was parsed, so
+/// none of them is `..`.
 fn folder(item: &dyn LockedItem) -> PathBuf {
     let of_image = |image: &ImageRef| {
         let version = image

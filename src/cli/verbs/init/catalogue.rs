@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The name of a site's file.
 const SITE: &str = "site.yaml";
 
-/// What is shipped, one line a system.
+/// Lists the systems that have a shipped manifest.
 pub(crate) fn listing() -> VerbOutcome {
     let width = CATALOGUE
         .iter()
@@ -35,11 +35,8 @@ pub(crate) fn listing() -> VerbOutcome {
     VerbOutcome::of(report, text)
 }
 
-/// Writes what is shipped for `system` to the folder `out`, with `to` as the site's registry where
-/// it is given.
-///
-/// # Errors
-/// When one of the files is there already, or cannot be written.
+/// Writes the files that are shipped for `system` to the folder `out`. `to` replaces the address of
+/// the registry in the site file.
 pub(crate) fn written(
     system: &str,
     out: &Path,
@@ -47,9 +44,8 @@ pub(crate) fn written(
     dry_run: bool,
 ) -> Result<VerbOutcome, CliError> {
     let Some(shipped) = CatalogueManifest::of(system) else {
-        return Err(CliError::usage(format!(
-            "landfall ships nothing for {system}; `landfall init --list` shows what it does"
-        )));
+        let message = format!("landfall ships no manifest for {system}");
+        return Err(CliError::usage(message).with_help("`landfall init --list` lists all systems"));
     };
     let mut files: Vec<(PathBuf, String)> = shipped
         .alone()
@@ -103,7 +99,7 @@ pub(crate) fn written(
     Ok(VerbOutcome::new(report, text, Exit::Done))
 }
 
-/// The site's `text` with `address` in place of its registry's.
+/// Replaces the address of the registry in the `text` of a site file.
 fn with_address(path: &Path, text: &str, address: &str) -> Result<String, CliError> {
     let old = Site::parse(path, text)?
         .registry

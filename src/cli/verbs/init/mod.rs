@@ -1,4 +1,4 @@
-//! `landfall init`: the first manifest and the first site of somebody who has none.
+//! `landfall init`: writes a first manifest and a first site.
 
 mod catalogue;
 
@@ -20,17 +20,17 @@ use std::path::{Component, Path, PathBuf};
 const MANIFEST: &str = "manifest.yaml";
 const SITE: &str = "site.yaml";
 
-/// Write a first manifest and a first site, with comments, from a list, a tree of YAML, the
-/// catalogue or nothing
+/// Write a first manifest and site file, with comments
 ///
-/// It replaces no file. Charts are rendered by `helm template` where a helm is on PATH, and read as
-/// they are where not.
+/// Starts from a list of images, a tree of YAML, a manifest that landfall ships, or nothing.
+/// Existing files are not replaced. Charts are rendered by `helm template` if helm is on PATH, and
+/// otherwise read without rendering.
 #[derive(Args)]
 pub(crate) struct InitCommand {
-    /// A plain list of images, the log of kubermatic-installer mirror-images, or a folder, chart or
-    /// file of YAML
+    /// A list of images, the log of kubermatic-installer mirror-images, or a folder, chart or file
+    /// of YAML
     from: Option<PathBuf>,
-    /// Write what landfall ships for this system: pinned manifests and a site
+    /// Write the manifests and the site that landfall ships for this system
     #[arg(
         long = "from",
         value_name = "SYSTEM",
@@ -38,20 +38,20 @@ pub(crate) struct InitCommand {
         value_parser = PossibleValuesParser::new(CATALOGUE.iter().map(|shipped| shipped.name))
     )]
     system: Option<String>,
-    /// Show what landfall ships, and write nothing
+    /// List what landfall ships, and write nothing
     #[arg(long, conflicts_with_all = ["from", "system", "name", "platforms", "out", "to", "dry_run"])]
     list: bool,
     /// The folder to write to
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// The private registry, for the site
+    /// The address of the private registry, for the site file
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<TargetRegistry>,
-    /// A platform for all images, as in linux/amd64 [default: those that node selectors name] (may
-    /// be repeated)
+    /// A platform for all images, as in linux/amd64 [default: those in node selectors] (may be
+    /// repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<Platform>,
-    /// The manifest's metadata.name
+    /// The metadata.name of the manifest
     #[arg(long, value_name = "NAME", default_value = "first", value_parser = name)]
     name: String,
     /// Print what would be written, and write nothing
@@ -59,7 +59,7 @@ pub(crate) struct InitCommand {
     dry_run: bool,
 }
 
-/// What is to be written.
+/// The files to write, and what is printed about them.
 struct FirstFiles {
     manifest: String,
     site: String,
@@ -102,7 +102,7 @@ impl InitCommand {
             (manifest_file.clone(), manifest.as_str()),
             (site_file.clone(), site.as_str()),
         ];
-        // the manifest is read as `lock` will read it
+        // Reads the manifest as `lock` will read it: a file that `lock` would refuse is not left here.
         write_new(&self.out, &new, || {
             input_file::manifests(std::slice::from_ref(manifest_file), &[]).map(drop)
         })?;
@@ -128,13 +128,14 @@ impl InitCommand {
             exit: Exit::Done,
         };
         let Some(from) = &self.from else {
-            let title = "Written by `landfall init`. Say here what you want, and keep it in git.";
+            let title =
+                "Written by `landfall init`. List here what to mirror, and keep this file in git.";
             return Ok(written(of_nothing(&self.name, title, &by_flag)));
         };
         fs::metadata(from)
             .map_err(|error| CliError::usage(format!("cannot read {}: {error}", from.display())))?;
         let title = format!(
-            "Written by `landfall init` from {}. Keep it in git.",
+            "Written by `landfall init` from {}. Keep this file in git.",
             from.display()
         );
         if let Some(format) = if from.is_dir() {
@@ -142,7 +143,7 @@ impl InitCommand {
         } else {
             input_file::list_format(from)?
         } {
-            // its faults are told by its own lines
+            // Reports faults with the lines of the list, not of the manifest that includes it.
             input_file::manifests(std::slice::from_ref(from), &self.platforms)?;
             let list = relative(from, &self.out);
             return Ok(written(from_list(
@@ -155,7 +156,7 @@ impl InitCommand {
         }
         let helm = HelmCommand::find(std::env::var_os("PATH").as_deref(), &[]);
         let (paths, helm, platforms) = (std::slice::from_ref(from), helm.as_ref(), &self.platforms);
-        let title = format!("{title} Read it, and pin what is commented.");
+        let title = format!("{title} Review it, and pin what is commented out.");
         let asked = DraftRequest {
             paths,
             helm,
@@ -172,8 +173,7 @@ impl InitCommand {
         } = drafted(&asked, context)?;
         if entries == 0 {
             let message = format!(
-                "nothing in {} names an image with a version, so nothing was written; `landfall discover` shows what it \
-                 names",
+                "{} names no image with a version, so nothing was written",
                 from.display()
             );
             return Err(CliError::new(Exit::Failed, message).with_report(report));
@@ -188,7 +188,7 @@ impl InitCommand {
     }
 }
 
-/// The way to `file` from `folder`, which need not be there yet.
+/// The path of `file` relative to `folder`, which need not exist yet.
 fn relative(file: &Path, folder: &Path) -> PathBuf {
     let real = |path: &Path| {
         let absolute = std::path::absolute(path).ok()?;

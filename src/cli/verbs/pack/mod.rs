@@ -1,4 +1,4 @@
-//! `landfall pack`: the store's content of one lock as one file.
+//! `landfall pack`: packs what a lock names into one bundle.
 
 mod companions;
 mod volume;
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use volume::RepackFlags;
 
-/// The bundle that is written unless another is named.
+/// The bundle that is written unless `--out` names another one.
 const BUNDLE: &str = "bundle.tar.zst";
 
 /// Pack what a lock names into one bundle file
@@ -36,47 +36,45 @@ const BUNDLE: &str = "bundle.tar.zst";
 pub(crate) struct PackCommand {
     #[command(flatten)]
     lock: LockArgs,
-    /// The bundle: a file, or s3://…; - writes it to stdout, in one pass [default: bundle.tar.zst]
+    /// The bundle to write: a file, s3://…, or - for stdout [default: bundle.tar.zst]
     #[arg(short, long, value_name = "BUNDLE|-")]
     out: Option<PathBuf>,
-    /// Leave out what this bundle, lock or receipt of a push has (repeated: what all of them have)
+    /// Leave out what this bundle, lock or push receipt contains (if repeated: what all of them
+    /// contain)
     #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT", conflicts_with = "like")]
     since: Vec<PathBuf>,
-    /// zstd's level for what is not compressed yet
+    /// The zstd compression level for content that is not compressed yet
     #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
-    /// Split it into volumes BUNDLE.0001, BUNDLE.0002, …: 4.7G is 4.7 × 10^9 bytes, 4GiB is 4 ×
-    /// 2^30
+    /// Split the bundle into volumes BUNDLE.0001, BUNDLE.0002, …. 4.7G is 4.7 × 10^9 bytes, 4GiB is
+    /// 4 × 2^30
     #[arg(long, value_name = "SIZE|dvd|bd|fat32")]
     volume_size: Option<VolumeSize>,
-    /// Put a program beside the bundle, this one or PATH, with a README for the far side
-    /// (BUNDLE.README.txt) and the manual pages (BUNDLE.man.tar); may be given several times
+    /// Put this program, or the one at PATH, next to the bundle, with a README for the receiver
+    /// (BUNDLE.README.txt) and the manual pages (BUNDLE.man.tar) (may be repeated)
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     include_self: Vec<OsString>,
-    /// Sign the bundle: an OpenSSH private key file without passphrase, or a public key (file)
-    /// whose private half the SSH agent holds
+    /// Sign the bundle with this OpenSSH key: a private key file without a passphrase, or a public
+    /// key (file) whose private key is in the SSH agent
     #[arg(long, value_name = "KEY")]
     sign: Option<String>,
     #[command(flatten)]
     serial: SerialFlags,
     #[command(flatten)]
     like: RepackFlags,
-    /// Pack what is there where something is missing; the bundle says what it lacks
+    /// Pack a partial bundle if items are missing; the bundle records what it lacks
     #[arg(long)]
     allow_partial: bool,
-    /// Say what would be packed and how much room it needs, and write nothing
+    /// Show what would be packed and how much space it needs, and write nothing
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Names in the store what is whole there: of an image that several shards brought, none of them
-/// could.
-fn name_whole(
-    store: &dyn BlobStore,
-    held: impl Iterator<Item = LockEntry>,
-) -> Result<(), CliError> {
-    // the plan has seen what is stored; a store that no pull filled may lack what follows from the
-    // lock
+/// Adds the entries that the store has completely to its index. If several shards pulled an entry,
+/// none of them could, because each had only a part of it.
+fn name_complete(store: &dyn BlobStore, held: impl Iterator<Item = LockEntry>) -> Result<(), CliError> {
+    // The plan has checked stored parts. Parts that are derived from the lock may be missing if no
+    // pull filled the store.
     let is_there = |part: &EntryPart| {
         let Descriptor { digest, size, .. } = &part.descriptor;
         part.is_stored() || matches!(store.stat(digest), Ok(Some(found)) if found == *size)
@@ -85,7 +83,7 @@ fn name_whole(
 }
 
 impl PackCommand {
-    /// `command` is that of landfall, for the manual pages beside the bundle.
+    /// `command` makes the command line of landfall, for the manual pages next to the bundle.
     pub(crate) fn run(
         self,
         context: &Context,
@@ -122,13 +120,13 @@ impl PackCommand {
             let upload = object
                 .map(|(bucket, name)| BundleUpload::begin(&bucket, &name, &lock))
                 .transpose()?;
-            // an interruption gives the upload up
-            let (upload, _given_up) = upload.unzip();
+            // The guard stays in this task, where Ctrl-C drops it and so aborts the upload.
+            let (upload, _abort_on_drop) = upload.unzip();
             let work = tokio::task::spawn_blocking(move || {
                 present_blobs(&*store, unique_blobs(lock.each_entry()), false, &*progress)?;
                 shown.lock(&lock, Some(&*store));
                 let mut plan = PackPlan::since(&lock, &*store, &bases, today())?;
-                plan.serial = self.serial.of(&lock)?;
+                plan.serial = self.serial.serial_of(&lock)?;
                 let report = |status| pack_report(&lock, &plan, status);
                 if !self.allow_partial
                     && let Err(error) = plan.check_whole()
@@ -136,12 +134,11 @@ impl PackCommand {
                     return Err(CliError::from(error).with_report(report(ItemStatus::Present)));
                 }
                 if plan.items.is_empty() && !plan.missing.is_empty() {
-                    let failure = CliError::new(
-                        Exit::Failed,
-                        "nothing that the lock names is in the store; run `landfall pull` first",
-                    );
+                    let failure =
+                        CliError::new(Exit::Failed, "the store has nothing that the lock names");
                     return Err(failure
                         .on(TransferSide::Source)
+                        .with_help("run `landfall pull` first")
                         .with_report(report(ItemStatus::Present)));
                 }
                 if self.dry_run {
@@ -149,11 +146,11 @@ impl PackCommand {
                         &plan,
                         &out,
                         report(ItemStatus::Skipped),
-                        &self.left_out(&plan),
+                        &self.delta_lines(&plan),
                     );
                 }
                 if bases.is_empty() {
-                    name_whole(&*store, plan.held(&lock))?;
+                    name_complete(&*store, plan.held(&lock))?;
                 }
                 if !packaging.tools.is_empty() {
                     packaging.documents =
@@ -181,7 +178,7 @@ impl PackCommand {
                     .collect();
                 let mut outcome = self.done(&plan, &out, &written, &keys, report(ItemStatus::Done));
                 if to_stdout {
-                    // the bundle is there
+                    // Stdout is the bundle.
                     progress.note(std::mem::take(&mut outcome.text).trim_end());
                 }
                 Ok(outcome)
@@ -191,49 +188,51 @@ impl PackCommand {
         })
     }
 
-    /// The lock that is named; what is not there may be meant as the bundle.
+    /// The lock that is named. A file that does not exist was probably meant as the bundle.
     fn lock(&self) -> Result<&LockArgs, CliError> {
         let absent = self
             .lock
-            .place()
+            .argument()
             .filter(|place| self.out.is_none() && !place.exists());
         match absent {
             Some(place) => {
                 let place = place.display();
-                Err(CliError::usage(format!(
-                    "there is no lock {place}; to write a bundle of this name: landfall pack -o {place}"
-                )))
+                Err(
+                    CliError::usage(format!("there is no lock {place}")).with_help(format!(
+                        "to write a bundle with this name: landfall pack -o {place}"
+                    )),
+                )
             }
             None => Ok(&self.lock),
         }
     }
 
-    /// The pipe or file that stdout is.
+    /// Stdout, for `-o -`.
     fn stdout(&self, context: &Context) -> Result<File, CliError> {
         self.refuse_files("-o - writes the bundle to stdout")?;
         result_stdout(context, "the bundle")
     }
 
-    /// The object that the bundle is to be, where `out` names one.
+    /// The object that `out` names, if it is in an object store.
     fn object(&self, context: &Context, out: &Path) -> Result<Option<(Bucket, String)>, CliError> {
         let object = object(context, out)?;
         if object.is_some() {
-            self.refuse_files("in an object store the bundle is one object")?;
+            self.refuse_files("a bundle in an object store is one object")?;
         }
         Ok(object)
     }
 
-    /// Refuses flags that make files beside the bundle.
+    /// Refuses flags that write files next to the bundle.
     fn refuse_files(&self, why: &str) -> Result<(), CliError> {
-        match self.volume_size.is_some() || !self.include_self.is_empty() {
-            true => Err(CliError::usage(format!(
-                "{why}: there are no volumes and no programs beside it; name a file with -o"
-            ))),
-            false => Ok(()),
+        if self.volume_size.is_none() && self.include_self.is_empty() {
+            return Ok(());
         }
+        Err(CliError::usage(format!(
+            "{why}, so --volume-size and --include-self cannot be used"
+        )))
     }
 
-    /// The programs to put beside the bundle.
+    /// The programs to put next to the bundle.
     fn tools(&self) -> Result<Vec<PathBuf>, CliError> {
         let own = || {
             std::env::current_exe().map_err(|error| {
@@ -255,13 +254,12 @@ impl PackCommand {
             .collect()
     }
 
-    /// What a delta leaves out, and what it needs.
-    fn left_out(&self, plan: &PackPlan) -> String {
+    /// The lines about a delta: what it omits, and what it needs.
+    fn delta_lines(&self, plan: &PackPlan) -> String {
         match (self.since.is_empty(), plan.omitted.len()) {
             (true, _) => String::new(),
             (false, 0) => {
-                "  left out          nothing, as no layer or file is in all that --since names\n"
-                    .into()
+                "  left out          nothing: no layer or file is in all bases of --since\n".into()
             }
             (false, count) => {
                 let bytes = plan.omitted.iter().map(|blob| blob.size).sum();
@@ -293,7 +291,7 @@ impl PackCommand {
             keys.iter()
                 .map(|key| format!("  signed by         {key}\n")),
         );
-        text += &self.left_out(plan);
+        text += &self.delta_lines(plan);
         text += &volume_lines(written, self.volume_size.is_some());
         if !written.beside.is_empty() {
             text += &format!(

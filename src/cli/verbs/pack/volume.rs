@@ -1,4 +1,4 @@
-//! `landfall pack --like B --only-volume N`: packs a lost volume again.
+//! `landfall pack --like BUNDLE --only-volume N`: packs one lost volume again.
 
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::Args;
@@ -11,22 +11,22 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Which volume of which bundle.
+/// The flags that name a volume to pack again.
 #[derive(Args)]
 pub(crate) struct RepackFlags {
-    /// A split bundle of which one volume is lost or damaged (may be repeated: a volume of each
-    /// folder, or each folder)
+    /// A split bundle with a lost or damaged volume (may be repeated: one volume of each folder, or
+    /// each folder)
     #[arg(long, value_name = "BUNDLE", requires = "only_volume",
           conflicts_with_all = ["volume_size", "include_self", "level", "allow_partial", "dry_run"])]
     pub(crate) like: Vec<PathBuf>,
-    /// The number of the volume of --like to pack again; it is put beside the others, or beside
-    /// --out
+    /// The number of the volume of --like to pack again; it is written next to the others, or next
+    /// to --out
     #[arg(long, value_name = "N", requires = "like", value_parser = clap::value_parser!(u16).range(1..=999))]
     only_volume: Option<u16>,
 }
 
 impl RepackFlags {
-    /// Packs the volume, where one is wanted.
+    /// Packs the volume.
     pub(crate) async fn run(
         self,
         out: Option<PathBuf>,
@@ -35,7 +35,9 @@ impl RepackFlags {
         context: &Context,
     ) -> Result<VerbOutcome, CliError> {
         let Some(number) = self.only_volume.filter(|_| !self.like.is_empty()) else {
-            return Err(CliError::usage("--like and --only-volume need one another"));
+            return Err(CliError::usage(
+                "--like and --only-volume must be used together",
+            ));
         };
         let like = self.like;
         let progress = Arc::clone(&context.progress);

@@ -1,4 +1,4 @@
-//! `landfall push`.
+//! `landfall push`: uploads a bundle, or the store, to a registry.
 
 mod prune;
 
@@ -18,33 +18,33 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Deliver a bundle, or what the store holds of a lock, to a registry
+/// Upload a bundle, or the store, to a registry
 #[derive(Args)]
 pub(crate) struct PushCommand {
-    /// The bundle; without it the store is pushed. Of volumes in several folders, one of each, or
-    /// each folder
+    /// The bundle; without it, the content of --lock in the store. If its volumes are in several
+    /// folders, name one volume of each, or each folder
     bundle: Option<PathBuf>,
-    /// The registry, in place of --to; or what a delta was packed against, or as much of it as
-    /// there is: bundles, and receipts of pushes
+    /// The registry, instead of --to; or bases of a delta: bundles and push receipts, as far as they
+    /// are available
     #[arg(value_name = "REGISTRY|BASE")]
     bases: Vec<PathBuf>,
-    /// The bundle, in place of the first argument
+    /// The bundle, instead of the first argument
     #[arg(long = "bundle", value_name = "BUNDLE")]
     named: Option<PathBuf>,
-    /// Take what a delta leaves out from the store too
+    /// Also use the store for content that a delta omits
     #[arg(long)]
     with_store: bool,
-    /// The lock that the bundle must be packed from; without a bundle, what of the store is pushed
-    /// [default: landfall.lock]
+    /// The lock that the bundle must have; without a bundle, the lock whose content in the store is
+    /// pushed [default: landfall.lock]
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
-    /// The bundle digest or the lock fingerprint that it must have
+    /// The bundle digest or lock fingerprint that the bundle must have
     #[arg(long, value_name = "sha256:…")]
     expect: Option<Digest>,
-    /// Take a bundle that says of itself that items are missing
+    /// Accept a partial bundle
     #[arg(long)]
     allow_partial: bool,
-    /// Take a bundle that is older than the last one of its series, as the receipt has it
+    /// Accept a bundle that is older than the last one of its series in the receipt
     #[arg(long)]
     allow_older: bool,
     #[command(flatten)]
@@ -53,21 +53,20 @@ pub(crate) struct PushCommand {
     pruning: PruneFlags,
 }
 
-/// What is delivered.
+/// What is pushed.
 struct PushSource {
     lock: Lock,
     blobs: Arc<dyn BlobRead>,
-    /// What of it must stand at the registry.
+    /// The blobs that a delta omits, which the registry must have.
     omitted: Omitted,
-    /// The whole lock, where a bundle holds only a part of it.
+    /// The complete lock, if the bundle is partial: what it lacks must not be pruned.
     whole: Option<Lock>,
-    /// Fingerprint of the lock that was approved: the whole one.
+    /// The fingerprint of the complete lock, which is the one that was approved.
     fingerprint: Digest,
     /// The bundle, for the report.
     bundle: Option<Value>,
-    /// Its series and number.
     serial: Option<Serial>,
-    /// The bundle, where all of its volumes are to be read before something is sent.
+    /// A split bundle, all of whose volumes are verified before anything is uploaded.
     volumes: Option<Bundle>,
 }
 
@@ -84,9 +83,8 @@ impl PushCommand {
             Some(registry)
         });
         if let Some(to) = self.bundle.as_deref().and_then(input_file::registry) {
-            return Err(CliError::usage(format!(
-                "{to} is a registry, not a bundle that is here; name both: landfall push BUNDLE --to {to}"
-            )));
+            return Err(CliError::usage(format!("{to} is a registry, not a bundle"))
+                .with_help(format!("name both: landfall push BUNDLE --to {to}")));
         }
         let places = self
             .bundle
@@ -106,15 +104,15 @@ impl PushCommand {
             serial,
             volumes,
         } = match &places {
-            Some(places) => self.carried(context, places, &taken)?,
-            None => self.kept(context)?,
+            Some(places) => self.bundle_source(context, places, &taken)?,
+            None => self.store_source(context)?,
         };
         let dry_run = self.delivery.is_dry_run();
         let prune = || {
             self.pruning
                 .plan(context, whole.as_ref().unwrap_or(&lock), &mapping, dry_run)
         };
-        let prune = self.pruning.is_wanted().then(prune).transpose()?;
+        let prune = self.pruning.is_enabled().then(prune).transpose()?;
         context.page.lock(&lock, Some(&*blobs));
         let mut result = context.run(async {
             let client = context.client_for_shard(shard, &[])?;
@@ -169,7 +167,8 @@ impl PushCommand {
         result
     }
 
-    fn carried(
+    /// A bundle as the source.
+    fn bundle_source(
         &self,
         context: &Context,
         places: &[PathBuf],
@@ -191,7 +190,7 @@ impl PushCommand {
             carried.bundle.fingerprint().clone(),
             carried.bundle.serial(),
         );
-        let whole = match self.pruning.is_wanted() && !carried.bundle.partial().is_empty() {
+        let whole = match self.pruning.is_enabled() && !carried.bundle.partial().is_empty() {
             true => Some(carried.bundle.lock()?),
             false => None,
         };
@@ -217,7 +216,8 @@ impl PushCommand {
         })
     }
 
-    fn kept(&self, context: &Context) -> Result<PushSource, CliError> {
+    /// The store as the source.
+    fn store_source(&self, context: &Context) -> Result<PushSource, CliError> {
         let path = self.lock.as_deref().unwrap_or(Path::new(FILE_NAME));
         let lock = input_file::lock(path)?;
         let fingerprint = lock.fingerprint();
@@ -227,7 +227,7 @@ impl PushCommand {
             .filter(|expect| **expect != fingerprint)
         {
             return Err(CliError::refused(format!(
-                "{} is not what was expected\n  expected          {expect}\n  lock fingerprint  {fingerprint}",
+                "{} does not match --expect\n  expected          {expect}\n  lock fingerprint  {fingerprint}",
                 path.display()
             )));
         }
@@ -246,7 +246,7 @@ impl PushCommand {
     }
 }
 
-/// Reads all volumes: of a set with damage nothing is to be sent.
+/// Verifies all volumes: nothing of a damaged set is uploaded.
 async fn check_volumes(volumes: Bundle, context: &Context) -> Result<(), CliError> {
     let progress = Arc::clone(&context.progress);
     let work = tokio::task::spawn_blocking(move || bundle::verify(&volumes, &*progress));

@@ -1,4 +1,4 @@
-//! `push --prune`: its flags, what it keeps, and how its result is told.
+//! `push --prune`: removes from the registry what nobody needs any more.
 
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
@@ -15,31 +15,31 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Flags of `push --prune`.
+/// The flags of `push --prune`.
 #[derive(Args)]
 #[command(next_help_heading = "Prune the registry")]
 pub(crate) struct PruneFlags {
-    /// Afterwards list what of the registry nobody needs any more: neither what was pushed, nor
-    /// --keep, nor --keep-last
+    /// After the push, list the manifests of the registry that are not needed by what was pushed,
+    /// --keep or --keep-last
     #[arg(long, conflicts_with = "shard")]
     prune: bool,
-    /// Remove what --prune lists
+    /// Delete what --prune lists
     #[arg(long, requires = "prune")]
     delete: bool,
-    /// A repository to look into, or @FILE with a name a line; nothing is removed elsewhere (may be
-    /// repeated)
+    /// A repository to prune, or @FILE with one name per line; no other repository is changed (may
+    /// be repeated)
     #[arg(long = "repository", value_name = "NAME|@FILE", requires = "prune")]
     repositories: Vec<String>,
-    /// Keep what this names: a lock, bundle or receipt, or what `kubectl get pods -A -o json`
-    /// prints (may be repeated)
+    /// Keep what this lock, bundle, receipt or output of `kubectl get pods -A -o json` names (may be
+    /// repeated)
     #[arg(long, value_name = "FILE", requires = "prune")]
     keep: Vec<PathBuf>,
-    /// Keep the N newest tags of each repository too, by the numbers in them
+    /// Also keep the N newest tags of each repository, by the version numbers in them
     #[arg(long, value_name = "N", requires = "prune", default_value_t = 0)]
     keep_last: usize,
 }
 
-/// What is to be looked into, and what stays.
+/// The repositories to prune, and what is kept.
 pub(crate) struct PrunePlan {
     repositories: Vec<String>,
     needed: Needed,
@@ -48,15 +48,11 @@ pub(crate) struct PrunePlan {
 }
 
 impl PruneFlags {
-    /// Whether anything is asked for.
-    pub(crate) fn is_wanted(&self) -> bool {
+    pub(crate) fn is_enabled(&self) -> bool {
         self.prune
     }
 
-    /// What is to be done beside the push of `lock`. With `dry_run` nothing is removed.
-    ///
-    /// # Errors
-    /// When no repository is named, or a file is none of those that say what stays (exit 2).
+    /// Plans the pruning after a push of `lock`. With `dry_run` nothing is deleted.
     pub(crate) fn plan(
         &self,
         context: &Context,
@@ -72,11 +68,14 @@ impl PruneFlags {
         let repositories = self.repositories()?;
         if repositories.is_empty() {
             let known: Vec<&str> = needed.repositories().into_iter().collect();
-            return Err(CliError::usage(format!(
-                "--prune looks only into repositories that are named: add --repository NAME for each, or --repository \
-                 @FILE with a name a line. What is kept stands in\n  {}",
+            let message = format!(
+                "--prune changes only repositories that are named. The kept images are in\n  {}",
                 known.join("\n  ")
-            )));
+            );
+            return Err(CliError::usage(message).with_help(
+                "add --repository NAME for each repository to prune, or --repository @FILE with \
+                 one name per line",
+            ));
         }
         Ok(PrunePlan {
             repositories,
@@ -102,32 +101,33 @@ impl PruneFlags {
             names.extend(lines.map(str::to_owned));
         }
         match names.iter().find(|name| !is_repository(name)) {
-            Some(bad) => Err(CliError::usage(format!(
-                "'{bad}' is no name of a repository: give it without the registry and without a tag"
-            ))),
+            Some(bad) => {
+                let message = format!("'{bad}' is not a valid repository name");
+                Err(CliError::usage(message).with_help("omit the registry and the tag"))
+            }
             None => Ok(names.into_iter().collect()),
         }
     }
 }
 
-/// Keeps what the file at `path` names.
+/// Adds what the file at `path` names to what is kept.
 fn keep(
     context: &Context,
     path: &Path,
     needed: &mut Needed,
     mapping: &DestinationMap,
 ) -> Result<(), CliError> {
-    if let Some(dump) = pods(path) {
+    if let Some(dump) = kubectl_output(path) {
         return match needed.pods(&dump, mapping) {
             0 => Err(CliError::usage(format!(
-                "{} names no image of a pod",
+                "{} contains no image of a pod",
                 path.display()
             ))),
             _ => Ok(()),
         };
     }
     match OpenedFile::open(context, path)? {
-        // of a partial bundle too: what it lacks may stand there
+        // The complete lock also of a partial bundle: the registry may have what the bundle lacks.
         OpenedFile::Bundle(bundle) => needed.lock(&bundle.lock()?, mapping),
         OpenedFile::Lock(lock) => needed.lock(&lock, mapping),
         OpenedFile::Receipt(receipt) if receipt.registry == mapping.target().registry => {
@@ -135,7 +135,7 @@ fn keep(
         }
         OpenedFile::Receipt(receipt) => {
             return Err(CliError::usage(format!(
-                "{} is the receipt of a push to {}, and this is {}",
+                "{} is the receipt of a push to {}, not to {}",
                 path.display(),
                 receipt.registry,
                 mapping.target().registry
@@ -145,8 +145,8 @@ fn keep(
     Ok(())
 }
 
-/// What `kubectl` printed, where the file is that: a JSON document with a kind.
-fn pods(path: &Path) -> Option<Value> {
+/// Reads the output of `kubectl`: a JSON document with a kind. `None` for any other file.
+fn kubectl_output(path: &Path) -> Option<Value> {
     let bytes = read_input(path)
         .ok()
         .filter(|bytes| bytes.trim_ascii_start().first() == Some(&b'{'))?;
@@ -158,11 +158,8 @@ fn pods(path: &Path) -> Option<Value> {
 }
 
 impl PrunePlan {
-    /// Does it after the push that `outcome` is of, and adds to `outcome` what came of it. After a
-    /// push that did not deliver all, nothing is removed.
-    ///
-    /// # Errors
-    /// When the registry cannot be reached, or removes nothing.
+    /// Prunes after the push that returned `outcome`, and adds the result to it. If the push failed
+    /// for some items, nothing is deleted: the manifests they replace may still be needed.
     pub(crate) async fn run(
         &self,
         client: &Client,
@@ -171,7 +168,7 @@ impl PrunePlan {
         mut outcome: VerbOutcome,
     ) -> Result<VerbOutcome, CliError> {
         if outcome.exit != Exit::Done {
-            outcome.text += "nothing is pruned, as not everything was delivered\n";
+            outcome.text += "nothing was pruned, because not everything was pushed\n";
             return Ok(outcome);
         }
         let registry = &mapping.target().registry;
@@ -211,7 +208,7 @@ impl PrunePlan {
         }
         if self.delete {
             for path in receipts {
-                note(path, &pruned.gone)?;
+                record_pruned(path, &pruned.gone)?;
             }
         }
         Ok(outcome)
@@ -221,7 +218,7 @@ impl PrunePlan {
         let mut text = String::new();
         for looked in &pruned.repositories {
             if let Some(why) = &looked.why {
-                let _ = writeln!(text, "left     {}: {why}", looked.repository);
+                let _ = writeln!(text, "skipped  {}: {why}", looked.repository);
             }
         }
         for gone in &pruned.gone {
@@ -239,11 +236,11 @@ impl PrunePlan {
         let kept: usize = pruned.repositories.iter().map(|looked| looked.kept).sum();
         let _ = writeln!(
             text,
-            "{} {} of {}, {}; {} stay{}",
+            "{} {} of {}, {}; {} kept{}",
             if self.delete {
-                "removed"
+                "deleted"
             } else {
-                "would remove"
+                "would delete"
             },
             count_of(pruned.gone.len(), "manifest"),
             match pruned.repositories.len() {
@@ -252,24 +249,26 @@ impl PrunePlan {
             },
             human_size(pruned.bytes),
             count_of(kept, "tag"),
-            match (self.delete, pruned.gone.is_empty()) {
-                (_, true) => "",
-                (true, false) => ". The registry frees the room at its next garbage collection",
-                (false, false) => ". --delete removes them",
+            if pruned.gone.is_empty() {
+                ""
+            } else if self.delete {
+                ". The registry frees the space at its next garbage collection"
+            } else {
+                ". --delete deletes them"
             }
         );
         text
     }
 }
 
-/// Writes into a receipt that was just written what was removed.
-fn note(path: &Path, gone: &[PrunedManifest]) -> Result<(), CliError> {
+/// Records in a receipt of this push what was deleted.
+fn record_pruned(path: &Path, gone: &[PrunedManifest]) -> Result<(), CliError> {
     let mut receipt = input_file::receipt(path)?;
     receipt.pruned = gone.to_vec();
     let text = serde_json::to_string_pretty(&receipt).unwrap_or_default() + "\n";
     write_file(path, text.as_bytes()).map_err(|error| {
         let message = format!(
-            "removed, but cannot write the receipt {}: {error}",
+            "deleted, but cannot write the receipt {}: {error}",
             path.display()
         );
         CliError::new(Exit::Partial, message)

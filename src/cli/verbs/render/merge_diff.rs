@@ -1,4 +1,4 @@
-//! The unified diff of a file that configuration was merged into. Values of Secrets are masked, and
+//! The unified diff of a file that configuration was merged into. Values of Secrets are masked;
 //! their keys are shown.
 
 use crate::cli::shared::unified_diff::{DiffReader, MASK, TextEdit, unified};
@@ -6,19 +6,19 @@ use landfall_render::MergedFile;
 use landfall_rewrite::secret_values;
 use std::ops::Range;
 
-/// Keys at the top of a Secret below which values are shown, but for annotations, which may hold
-/// all of it.
+/// The top-level keys of a Secret whose values are shown. Annotations are masked all the same:
+/// kubectl keeps a copy of the whole Secret in one.
 const SHOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "type"];
 
-/// How many pairs of lines are compared at most; of larger texts the whole part that differs is one
-/// change.
+/// How many pairs of lines are compared at most. In larger texts, everything from the first to the
+/// last difference is one change.
 const MOST_PAIRS: usize = 16_000_000;
 
-/// The diff of the file at `path`, `old` before, and of what it holds in base64. If credentials
-/// were merged into it, all of its values are masked.
+/// Returns the diff between `old` and `merged`, and of texts that the file contains in base64. If
+/// credentials were merged, all values are masked.
 pub(crate) fn merge_diff(path: &str, old: &str, merged: &MergedFile, reader: DiffReader) -> String {
     let path = path.trim_start_matches("./").trim_start_matches('/');
-    let mut diff = of_lines(
+    let mut diff = diff_texts(
         path,
         old,
         &merged.text,
@@ -27,7 +27,7 @@ pub(crate) fn merge_diff(path: &str, old: &str, merged: &MergedFile, reader: Dif
     );
     for text in &merged.decoded {
         let path = format!("{path} ({}, decoded)", text.path);
-        diff += &of_lines(
+        diff += &diff_texts(
             &path,
             &text.old,
             &text.new,
@@ -38,8 +38,8 @@ pub(crate) fn merge_diff(path: &str, old: &str, merged: &MergedFile, reader: Dif
     diff
 }
 
-/// The diff of two texts; `masks` says of each line of a text whether its value is masked.
-fn of_lines(
+/// The diff of two texts. `masks` returns for each line of a text whether its value is masked.
+fn diff_texts(
     path: &str,
     old: &str,
     new: &str,
@@ -81,7 +81,7 @@ fn of_lines(
     )
 }
 
-/// Which lines of `text` have a value that is masked: those of Secrets, or all.
+/// Returns for each line of `text` whether its value is masked: in Secrets, or everywhere.
 fn masks(text: &str, all: bool) -> Vec<bool> {
     let secrets = secret_values(text);
     let (mut at, mut top) = (0, "");
@@ -101,8 +101,7 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
     masks
 }
 
-/// `line` with `mask` in place of its value. A key stays, and so do comments and markers without
-/// one.
+/// Replaces the value in `line` by `mask`. Keys, comments and document markers stay.
 fn masked(line: &str, mask: &str) -> String {
     let body = line.trim_end_matches(['\n', '\r']);
     let content = body.trim_start();
@@ -127,8 +126,8 @@ fn masked(line: &str, mask: &str) -> String {
     format!("{indent}{}{blank}{mask}{end}", &content[..shown])
 }
 
-/// The length of the key at the start of a line, with dashes before it and its colon; or of the
-/// variable that it sets.
+/// The length of the key at the start of a line, including list dashes and the colon; or of the
+/// environment variable in a line of a systemd unit.
 fn key_len(content: &str) -> usize {
     let key = content.trim_start_matches(['-', ' ']);
     let dashes = content.len() - key.len();
@@ -155,8 +154,8 @@ fn key_len(content: &str) -> usize {
     }
 }
 
-/// The lines of `old` that differ and those of `new` in their place, by a longest common
-/// subsequence.
+/// The ranges of lines of `old` that differ, each with the lines of `new` that replace it, from a
+/// longest common subsequence.
 fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let ends = old[start..].iter().rev().zip(new[start..].iter().rev());
@@ -168,7 +167,7 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
     if a.len().saturating_mul(b.len()) > MOST_PAIRS {
         return vec![(start..start + a.len(), start..start + b.len())];
     }
-    // common[i][j] is how many lines the rests from i and j have in common
+    // common[i][j] is the length of the longest common subsequence of a[i..] and b[j..].
     let mut common = vec![vec![0_u32; b.len() + 1]; a.len() + 1];
     for i in (0..a.len()).rev() {
         for j in (0..b.len()).rev() {

@@ -1,5 +1,5 @@
-//! `landfall render`: configuration that makes others use the site. Its platforms are those of the
-//! table in `render`.
+//! `landfall render`: configuration that makes a platform use the registry. The platforms are those
+//! of the table in `landfall-render`.
 
 mod merge_diff;
 
@@ -28,22 +28,21 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What is asked for.
+/// `landfall render`.
 pub(crate) enum RenderCommand {
-    /// The platforms.
+    /// Lists the platforms.
     List,
-    /// One run of a platform.
     Run(Box<PlatformRun>),
 }
 
-/// One run of a platform.
+/// A platform to render, and the arguments.
 pub(crate) struct PlatformRun {
     platform: &'static dyn Platform,
     inputs: BTreeMap<&'static str, Vec<PathBuf>>,
     common: RenderFlags,
 }
 
-/// Flags of every platform.
+/// The flags of every platform.
 #[derive(Args)]
 struct RenderFlags {
     /// The registry to point to [default: registry.address of the site]
@@ -55,22 +54,20 @@ struct RenderFlags {
     set: Vec<String>,
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// A YAML file of yours to merge into, in place of -o: keys are set or added, and every other
-    /// byte stays
+    /// Merge into this YAML file instead of writing -o: sets or adds keys, and changes no other byte
     #[arg(long, value_name = "FILE", conflicts_with = "out")]
     into: Option<PathBuf>,
     #[command(flatten)]
     merging: MergeFlags,
 }
 
-/// How `--into` merges.
+/// The flags of `--into`.
 #[derive(Args, Clone, Copy)]
 struct MergeFlags {
-    /// With --into: change nothing; print a unified diff, with the values of Secrets masked
+    /// With --into: change nothing, and print a unified diff in which values of Secrets are masked
     #[arg(long, requires = "into", conflicts_with = "out")]
     diff: bool,
-    /// With --into: replace texts of the file that cannot be merged with the new ones; without it
-    /// they are refused
+    /// With --into: replace texts that cannot be merged, instead of failing
     #[arg(long, requires = "into", conflicts_with = "out")]
     replace: bool,
 }
@@ -80,9 +77,9 @@ impl Args for RenderCommand {
         let list = Arg::new("list")
             .long("list")
             .action(ArgAction::SetTrue)
-            .help("Show the platforms, a line each");
+            .help("List the platforms, one per line");
         let command = command
-            .about("Write configuration that makes others use the site's registry")
+            .about("Write configuration that makes a platform use the registry")
             .arg(list)
             .arg_required_else_help(true);
         PLATFORMS.iter().fold(command, |command, platform| {
@@ -95,7 +92,8 @@ impl Args for RenderCommand {
     }
 }
 
-/// The subcommand of a platform.
+/// Builds the subcommand of a platform. It is not derived, so that a new platform needs no change
+/// here.
 fn subcommand(spec: &'static Spec) -> Command {
     let command = Command::new(spec.name).args(spec.inputs.iter().map(argument));
     let command = RenderFlags::augment_args(command)
@@ -109,7 +107,7 @@ fn subcommand(spec: &'static Spec) -> Command {
         Writes::Text { out } => without_into(command.mut_arg("out", |arg| arg.help(out))),
         Writes::Files { not_into } => {
             let command = command.mut_arg("out", |arg| {
-                let help = "The folder to write to; files of other names in it stay";
+                let help = "The folder to write to; other files in it are kept";
                 arg.value_name("DIR")
                     .help(help)
                     .required_unless_present("into")
@@ -123,7 +121,7 @@ fn subcommand(spec: &'static Spec) -> Command {
     }
 }
 
-/// The command of a platform whose files cannot be merged: the help does not offer it.
+/// Hides `--into` and its flags for a platform whose files cannot be merged.
 fn without_into(command: Command) -> Command {
     ["into", "diff", "replace"]
         .into_iter()
@@ -133,7 +131,7 @@ fn without_into(command: Command) -> Command {
 }
 
 fn settings_help(spec: &Spec) -> String {
-    let mut help = "What only this platform needs:".to_owned();
+    let mut help = "A setting of this platform (may be repeated):".to_owned();
     for setting in spec.settings {
         let _ = write!(
             help,
@@ -214,7 +212,7 @@ impl RenderCommand {
     }
 }
 
-/// Every platform with what it writes.
+/// Lists the platforms.
 fn list() -> VerbOutcome {
     let specs = || PLATFORMS.iter().map(|platform| platform.spec());
     let width = specs()
@@ -326,7 +324,7 @@ impl PlatformRun {
             (Output::Files(files), None) => {
                 let path = into
                     .as_deref()
-                    .ok_or_else(|| CliError::usage("name a folder with -o DIR"))?;
+                    .ok_or_else(|| CliError::usage("no folder is named").with_help("add -o DIR"))?;
                 merge_into(
                     path,
                     &files,
@@ -340,8 +338,8 @@ impl PlatformRun {
         Ok(VerbOutcome::of(report, text).document())
     }
 
-    /// The lock, where the platform reads one; a bundle that stands among its inputs is taken out
-    /// of them, and charts that are named as the lock names them are put there as archives.
+    /// The lock, if the platform reads one. A bundle among the inputs is removed from them, and
+    /// charts that are given by their name in the lock are replaced by their archives.
     fn lock(
         &mut self,
         context: &Context,
@@ -352,12 +350,13 @@ impl PlatformRun {
         }
         if self.platform.works_without_lock() && !self.common.locked.is_named() {
             notes.push(
-                "there is no lock, so whether the registry has the images was not checked".into(),
+                "no lock was read, so landfall did not check that the registry has the images"
+                    .into(),
             );
             return Ok((Lock::default(), None));
         }
         let given: Vec<PathBuf> = self.inputs.values().flatten().cloned().collect();
-        let (lock, paths) = self.common.locked.load_beside(context, &given)?;
+        let (lock, paths) = self.common.locked.load_with_paths(context, &given)?;
         self.inputs
             .values_mut()
             .for_each(|given| given.retain(|path| paths.contains(path)));
@@ -371,7 +370,8 @@ impl PlatformRun {
     }
 }
 
-/// Writes the files, and returns a line for each; those that an earlier run left are named.
+/// Writes the files. Returns a line for each, and for files of an earlier run that were not written
+/// again.
 fn write_files(
     spec: &Spec,
     files: &[RenderedFile],
@@ -396,7 +396,7 @@ fn write_files(
     }
     for path in &left {
         lines.push(format!(
-            "{} is of an earlier run and was not written now; remove it if nothing needs it",
+            "{} is from an earlier run and was not written again; delete it if nothing needs it",
             shown(path)
         ));
     }
@@ -419,8 +419,8 @@ fn documents_of(path: &Path) -> Result<Vec<Value>, CliError> {
     documents(&text).map_err(|error| CliError::usage(format!("{shown}: {error}")))
 }
 
-/// Merges the files into the one at `path`, and returns the text for stdout: what was set, or a
-/// diff.
+/// Merges the files into the one at `path`. Returns the text for stdout: the keys that were set, or
+/// a diff.
 fn merge_into(
     path: &Path,
     files: &[RenderedFile],
@@ -467,10 +467,10 @@ fn merge_into(
         .map(|key| format!("{shown}: {key}"))
         .collect();
     if merged.text == text {
-        lines.push(format!("{shown} has all of it already"));
+        lines.push(format!("{shown} is up to date"));
     } else {
         if merged.secret {
-            // before it holds what others must not read
+            // First the permissions, then the content: others must not read credentials in between.
             std::fs::set_permissions(path, Permissions::from_mode(mode))
                 .map_err(|error| failed(&error))?;
             lines.push(format!("{shown} ({mode:04o}, holds credentials)"));

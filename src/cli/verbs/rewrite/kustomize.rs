@@ -1,11 +1,11 @@
-//! `landfall rewrite --kustomize`: a component whose `images` do what a rewrite does.
+//! `landfall rewrite --kustomize`: a component whose `images` have the effect of a rewrite.
 
 use landfall_rewrite::{ReferenceMeaning, ReferenceRole, RewrittenText};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A kustomize component that does for containers and image volumes what a rewrite does. Notes what
-/// it cannot do.
+/// Returns a kustomize component that changes the images of containers and image volumes as a
+/// rewrite would. Adds to `notes` what kustomize cannot change.
 pub(super) fn component<'m>(
     members: impl Iterator<Item = &'m RewrittenText>,
     notes: &mut Vec<String>,
@@ -21,7 +21,7 @@ pub(super) fn component<'m>(
                 }
                 (ReferenceMeaning::Known { .. }, _) => {
                     notes.push(format!(
-                        "{}: kustomize does not see {}",
+                        "{}: kustomize cannot change {}",
                         occurrence.position_in(&member.path),
                         occurrence.written
                     ));
@@ -38,7 +38,7 @@ pub(super) fn component<'m>(
     }
     for name in refused.iter().filter(|name| images.contains_key(*name)) {
         notes.push(format!(
-            "{name} is left out: kustomize would also change uses of it that are not known to the lock"
+            "{name} is left out: kustomize would also change references to it that are not in the lock"
         ));
     }
     images.retain(|name, _| !refused.contains(name));
@@ -58,7 +58,7 @@ pub(super) fn component<'m>(
     text
 }
 
-/// A reference without tag and digest.
+/// Removes the tag and the digest from a reference.
 fn name_of(reference: &str) -> &str {
     let name = reference.split('@').next().unwrap_or(reference);
     let last = name.rfind('/').map_or(0, |slash| slash + 1);

@@ -1,5 +1,4 @@
-//! `landfall rewrite`: change references to locked images and files so that they point to the
-//! destination.
+//! `landfall rewrite`: points references to locked images and files at the private registry.
 
 mod kustomize;
 mod not_locked;
@@ -23,94 +22,93 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Change references to locked images and files so that they point to the destination
+/// Point references at the private registry
 ///
-/// Only references that the lock knows are changed; every other byte stays.
+/// Changes only references to images and files of the lock; all other bytes stay as they are.
 #[derive(Args)]
 pub(crate) struct RewriteCommand {
-    /// Files, charts (a folder, a .tgz, or the name of a locked one), folders, or - for stdin
+    /// Files, folders, charts (a folder, a .tgz, or the name of a locked chart), or - for stdin
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The registry to point to [default: registry.address of the site]
+    /// The registry that references point to [default: registry.address of the site]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<TargetRegistry>,
-    /// The file server that URLs of locked files are pointed to; any URL that answers
-    /// /<host>/<path> [default: files of the site]
+    /// The file server that URLs of locked files point to: any URL that serves /<host>/<path>
+    /// [default: files of the site]
     #[arg(long, value_name = "URL")]
     files: Option<String>,
     #[command(flatten)]
     locked: LockFlags,
-    /// The receipt of the push: digests that it replaced are replaced in references, too
+    /// A push receipt: digests that the push replaced are also replaced in references
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
-    /// The way back: from the destination to the locked names
+    /// Rewrite in reverse: from the destination to the names in the lock
     #[arg(long, conflicts_with = "pin")]
     reverse: bool,
-    /// Add the locked digest to references that have a tag alone
+    /// Add the locked digest to references that have only a tag
     #[arg(long)]
     pin: bool,
-    /// Change references in comments, too
+    /// Also change references in comments
     #[arg(long)]
     comments: bool,
     #[command(flatten)]
     modes: OutputFlags,
 }
 
-/// Where the result goes; stdout without any of these.
+/// Where the result goes: without any of these flags, to stdout.
 #[derive(Args)]
 #[group(multiple = false)]
 struct OutputFlags {
     /// Replace the files
     #[arg(short, long)]
     in_place: bool,
-    /// Change nothing; list what would be changed and exit with 4 if there is anything, or if an
-    /// image is named with neither a host nor a tag
+    /// Change nothing, list what would change, and exit with 4 if there is anything, or if an image
+    /// has neither a host nor a tag
     #[arg(long)]
     check: bool,
-    /// Change nothing; print a unified diff, with the values of Secrets masked
+    /// Change nothing, and print a unified diff in which values of Secrets are masked
     #[arg(long)]
     diff: bool,
-    /// Change nothing; print a kustomize component whose `images` do the same for containers
+    /// Change nothing, and print a kustomize component whose `images` have the same effect
     #[arg(long, conflicts_with_all = ["pin", "reverse"])]
     kustomize: bool,
-    /// Write the files to this folder, changed or not
+    /// Write all files to this folder, changed or not
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
 impl OutputFlags {
     fn mode(&self) -> RewriteMode<'_> {
-        match (
-            &self.out,
-            self.in_place,
-            self.check,
-            self.diff,
-            self.kustomize,
-        ) {
-            (Some(out), ..) => RewriteMode::Out(out),
-            (_, true, ..) => RewriteMode::InPlace,
-            (_, _, true, ..) => RewriteMode::Check,
-            (_, _, _, true, _) => RewriteMode::Diff,
-            (_, _, _, _, true) => RewriteMode::Kustomize,
-            _ => RewriteMode::Stdout,
+        if let Some(out) = &self.out {
+            RewriteMode::Out(out)
+        } else if self.in_place {
+            RewriteMode::InPlace
+        } else if self.check {
+            RewriteMode::Check
+        } else if self.diff {
+            RewriteMode::Diff
+        } else if self.kustomize {
+            RewriteMode::Kustomize
+        } else {
+            RewriteMode::Stdout
         }
     }
 }
 
 impl RewriteCommand {
     pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
-        let (lock, paths) = self.locked.load_beside(context, &self.paths)?;
+        let (lock, paths) = self.locked.load_with_paths(context, &self.paths)?;
         if paths.is_empty() {
-            return Err(CliError::usage(
-                "what is to be rewritten? name files or folders beside the bundle",
-            ));
+            return Err(CliError::usage("nothing to rewrite is named")
+                .with_help("name files or folders in addition to the bundle"));
         }
-        let flags = self.locked.words(&self.paths);
+        let flags = self.locked.as_arguments(&self.paths);
         let charts = locked_charts(paths, &lock, (&self.locked, &self.paths), context)?;
         if charts.has_any() && self.modes.in_place {
-            return Err(CliError::usage(
-                "a locked chart stays as it is; name a folder for the rewritten one with -o DIR",
-            ));
+            return Err(
+                CliError::usage("a locked chart cannot be rewritten in place")
+                    .with_help("add -o DIR for the rewritten chart"),
+            );
         }
         self.paths.clone_from(&charts.paths);
         let inputs = self.inputs()?;
@@ -136,7 +134,7 @@ impl RewriteCommand {
         if let Some(base) = files {
             index = index.with_files(base);
         }
-        index = index.with_replaced(self.replaced()?);
+        index = index.with_replaced(self.replaced_digests()?);
         let options = RewriteOptions {
             comments: self.comments,
             pin: self.pin,
@@ -146,7 +144,9 @@ impl RewriteCommand {
         let mut rewrite = || -> Vec<RewrittenInput> {
             let inputs = inputs.iter();
             inputs
-                .filter_map(|input| self.one(input, stdin, &index, options, reader, &mut text))
+                .filter_map(|input| {
+                    self.rewrite_input(input, stdin, &index, options, reader, &mut text)
+                })
                 .collect()
         };
         let today = today().to_string();
@@ -156,14 +156,14 @@ impl RewriteCommand {
             Some(text) => audit_text("<stdin>", text.unwrap_or_default(), &inventory),
             None => audit_inputs(&inputs, &inventory, &context.limits).found,
         };
-        let (done, found) = match (self.reverse, self.modes.in_place) {
-            (true, _) => (rewrite(), None),
-            // as the files are before they are replaced
-            (false, true) => {
-                let found = audit();
-                (rewrite(), Some(found))
-            }
-            (false, false) => thread::scope(|scope| {
+        let (done, found) = if self.reverse {
+            (rewrite(), None)
+        } else if self.modes.in_place {
+            // The audit reads the files, so it must end before they are replaced.
+            let found = audit();
+            (rewrite(), Some(found))
+        } else {
+            thread::scope(|scope| {
                 let auditing = scope.spawn(audit);
                 let done = rewrite();
                 (
@@ -174,19 +174,20 @@ impl RewriteCommand {
                             .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                     ),
                 )
-            }),
+            })
         };
         if done.is_empty() {
             return Err(CliError::usage(
-                "there is no file to look at in what was named; `landfall help --page rewrite` says which are",
+                "no file that can be rewritten was found; `landfall help --page rewrite` lists the formats",
             ));
         }
-        let not_locked = found.map(|found| NotLocked::of(&found, &self.audit(context, flags)));
+        let not_locked =
+            found.map(|found| NotLocked::new(&found, &self.audit_command(context, flags)));
         report::outcome(context, self.modes.mode(), &done, not_locked.as_ref(), text)
     }
 
-    /// The words of the audit of the same files against the same lock.
-    fn audit(&self, context: &Context, lock: Vec<String>) -> Vec<String> {
+    /// The command line that audits the same files against the same lock.
+    fn audit_command(&self, context: &Context, lock: Vec<String>) -> Vec<String> {
         let paths = self.paths.iter().map(|path| path.display().to_string());
         let flag = |name: &str, value: Option<String>| value.map(|value| [name.to_owned(), value]);
         let to = flag("--to", self.to.as_ref().map(ToString::to_string));
@@ -209,9 +210,9 @@ impl RewriteCommand {
             .collect()
     }
 
-    /// The digests that stand at the registry in place of locked ones; the other way round on the
-    /// way back.
-    fn replaced(&self) -> Result<Vec<(Digest, Digest)>, CliError> {
+    /// Pairs of a digest and the one that replaces it: pushing replaces locked digests, and
+    /// `--reverse` restores them.
+    fn replaced_digests(&self) -> Result<Vec<(Digest, Digest)>, CliError> {
         let Some(path) = &self.receipt else {
             return Ok(Vec::new());
         };
@@ -229,7 +230,7 @@ impl RewriteCommand {
         let mode = self.modes.mode();
         if stdin > 0 && matches!(mode, RewriteMode::InPlace | RewriteMode::Out(_)) {
             return Err(CliError::usage(
-                "- (stdin) goes to stdout; leave --in-place and --out away",
+                "- (stdin) is written to stdout, so --in-place and --out cannot be used",
             ));
         }
         let out = self.modes.out.as_deref();
@@ -240,25 +241,30 @@ impl RewriteCommand {
                 relative: "-".into(),
                 named: true,
             }],
-            _ => return Err(CliError::usage("- (stdin) stands alone")),
+            _ => {
+                return Err(CliError::usage(
+                    "- (stdin) cannot be combined with other paths",
+                ));
+            }
         };
         if mode == RewriteMode::Stdout && (self.paths.len() > 1 || self.paths[0].is_dir()) {
-            return Err(CliError::usage(
-                "only one file goes to stdout; for several files or a folder say what to do with them: \
-                 --in-place, --check, --diff, --kustomize or --out DIR",
+            return Err(CliError::usage("only one file can be written to stdout").with_help(
+                "for several files or a folder, add --in-place, --check, --diff, --kustomize or \
+                 --out DIR",
             ));
         }
         if mode == RewriteMode::Stdout && inputs.iter().any(InputFile::is_archive) {
-            return Err(CliError::usage(
-                "a chart's archive does not go to stdout; name a folder for it with --out DIR",
-            ));
+            return Err(
+                CliError::usage("a chart archive cannot be written to stdout")
+                    .with_help("add --out DIR"),
+            );
         }
         Ok(inputs)
     }
 
-    /// Rewrites one file; `None` where it is nothing to look at. What goes to stdout is added to
-    /// `text`.
-    fn one(
+    /// Rewrites one file; `None` if it is not a format that can be rewritten. Adds to `text` what
+    /// goes to stdout.
+    fn rewrite_input(
         &self,
         input: &InputFile,
         stdin: Option<&[u8]>,
@@ -297,7 +303,7 @@ impl RewriteCommand {
                     }]
                 }
                 InputContent::Archive(old) => match rewrite::rewrite_chart(&old, index, options) {
-                    // other archives lie in folders, too
+                    // A folder may contain other archives, which nobody asked to rewrite.
                     Err(ChartArchiveError::NoChart) if !input.named => return Ok(None),
                     done => {
                         let done = done?;
@@ -311,7 +317,7 @@ impl RewriteCommand {
                 },
             };
             for member in &mut members {
-                // of a large file, no more than is needed is held
+                // Keeps memory bounded: of large files only what is printed later is kept.
                 let new = std::mem::take(&mut member.new.text);
                 match mode {
                     RewriteMode::Stdout => *text = new,

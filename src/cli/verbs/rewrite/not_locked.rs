@@ -1,21 +1,19 @@
-//! What a rewrite does not know: how many references the lock lacks, and the command that lists
-//! them.
+//! The references that a rewrite leaves alone because the lock lacks them.
 
 use landfall_model::report::shell_word;
 use landfall_rewrite::audit::{FileFinding, LockCoverage};
 use serde_json::{Value, json};
 
-/// References that the lock lacks.
+/// How many references the lock lacks, and the command that lists them.
 pub(crate) struct NotLocked {
-    /// In how many places.
     count: usize,
     /// The command that lists them.
     audit: String,
 }
 
 impl NotLocked {
-    /// Those of `found`, which the command of these `words` finds.
-    pub(crate) fn of(found: &[FileFinding], words: &[String]) -> NotLocked {
+    /// Counts the missing ones of `found`. `words` are the command that finds them.
+    pub(crate) fn new(found: &[FileFinding], words: &[String]) -> NotLocked {
         let missing = found
             .iter()
             .filter(|one| matches!(one.finding.coverage, LockCoverage::Missing { .. }));
@@ -26,25 +24,20 @@ impl NotLocked {
         }
     }
 
-    /// The line about them, where there are any.
+    /// The line about them, if there are any.
     pub(crate) fn line(&self) -> Option<String> {
         let (are, them) = match self.count {
             0 => return None,
-            1 => ("1 reference is", "it"),
-            _ => ("references are", "them"),
-        };
-        let count = if self.count == 1 {
-            String::new()
-        } else {
-            format!("{} ", self.count)
+            1 => ("1 reference is".to_owned(), "it"),
+            count => (format!("{count} references are"), "them"),
         };
         Some(format!(
-            "{count}{are} not in the lock; to list {them}: {}",
+            "{are} not in the lock; to list {them}: {}",
             self.audit
         ))
     }
 
-    /// The member of the JSON document.
+    /// The member `unknown` of the report.
     pub(crate) fn member(&self) -> Value {
         json!({"count": self.count, "audit": self.audit})
     }

@@ -1,4 +1,4 @@
-//! What `landfall rewrite` reports: lists and the JSON document.
+//! What `landfall rewrite` prints and reports.
 
 use super::kustomize;
 use super::not_locked::NotLocked;
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 const NOTHING_KNOWN: &str = "\
-nothing here is known to the lock, so nothing was changed. For Helm values that is usual: the references
-are defaults inside the charts. `landfall render helm-values CHART` writes them as values to lay over the
-charts'; or rewrite what `helm template` prints.";
+no reference here is in the lock, so nothing was changed. This is usual for Helm values: the
+references are defaults in the charts. `landfall render helm-values CHART` writes values that
+override them; or rewrite the output of `helm template`.";
 
-/// What is done with the result.
+/// Where the result goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RewriteMode<'a> {
     Stdout,
@@ -26,7 +26,7 @@ pub(crate) enum RewriteMode<'a> {
 }
 
 impl RewriteMode<'_> {
-    /// Whether stdout carries something that is read by others.
+    /// Whether stdout is the result itself, which other programs read.
     fn has_result(self, context: &Context) -> bool {
         matches!(
             self,
@@ -35,16 +35,16 @@ impl RewriteMode<'_> {
     }
 }
 
-/// What became of one input.
+/// The result for one input.
 pub(crate) struct RewrittenInput {
     pub(crate) name: String,
-    /// Its texts: itself, or those of the archive that it is. Their contents are dropped by now.
+    /// The file, or the files of an archive, without their content.
     pub(crate) result: Result<Vec<RewrittenText>, RewriteError>,
-    /// What the file had and has no more now that it is replaced.
+    /// What could not be kept when the file was replaced, such as its owner.
     pub(crate) lost: Vec<String>,
 }
 
-/// The outcome. `text` goes to stdout where the mode says so.
+/// The outcome of the verb. `text` is the result for stdout.
 pub(crate) fn outcome(
     context: &Context,
     mode: RewriteMode<'_>,
@@ -132,8 +132,8 @@ pub(crate) fn outcome(
                 .filter(|member| member.new.scan.found.iter().any(Occurrence::is_change))
                 .count();
             let rest = [
-                (settled, "at their destination already"),
-                (left, "left"),
+                (settled, "already rewritten"),
+                (left, "left unchanged"),
                 (failed, "files not rewritten"),
             ];
             let rest = rest.iter().filter(|(count, _)| *count > 0);
@@ -155,12 +155,12 @@ pub(crate) fn outcome(
             if ambiguous == 1 { "names" } else { "name" },
         );
         lines.push(format!(
-            "{references} to a locked repository {name} neither a host nor a tag: a pod would pull from the internet; write \
-             the host"
+            "{references} to a locked repository {name} neither a host nor a tag: a pod would pull from \
+             the internet; add the host"
         ));
     }
     lines.extend(not_locked.and_then(NotLocked::line));
-    // stdout carries the result only: here that is a file or a diff
+    // Stdout carries the result only. If that is a file or a diff, the summary goes to stderr.
     if mode.has_result(context) {
         lines.iter().for_each(|line| context.progress.note(line));
     } else {
@@ -169,8 +169,8 @@ pub(crate) fn outcome(
     Ok(VerbOutcome::new(report, text, exit(mode, changes + ambiguous > 0, failed)).document())
 }
 
-/// Whether an image stands there that is left because it names neither a host nor a tag, although
-/// the lock has its repository: a node would pull it from its default registry.
+/// Whether this is an image of a locked repository that is left unchanged because it has neither a
+/// host nor a tag. A node would pull it from its default registry.
 fn is_ambiguous(occurrence: &Occurrence) -> bool {
     let is_left =
         matches!(occurrence.meaning, ReferenceMeaning::Left { .. }) && occurrence.role.is_image();
@@ -180,7 +180,7 @@ fn is_ambiguous(occurrence: &Occurrence) -> bool {
         && reference().is_ok_and(|reference| !reference.is_pinned())
 }
 
-/// What went wrong with a file.
+/// Why a file failed.
 fn reason(name: &str, error: &RewriteError) -> String {
     match error {
         RewriteError::Read { .. } | RewriteError::Write { .. } => error.to_string(),
@@ -214,7 +214,7 @@ fn leaving(name: &str, occurrence: &Occurrence) -> Option<String> {
     ))
 }
 
-/// `files`, `changes` and `left` of the JSON document.
+/// The members `files`, `changes` and `left` of the report.
 fn report(done: &[RewrittenInput]) -> RunReport {
     let (mut files, mut changes, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for RewrittenInput { name, result, lost } in done {
@@ -276,11 +276,14 @@ fn report(done: &[RewrittenInput]) -> RunReport {
     report
 }
 
-/// The exit code; `is_open` if a reference is to be changed, or would be pulled from the internet.
+/// The exit code. `is_open` if a reference must still be changed, or would be pulled from the
+/// internet.
 pub(crate) fn exit(mode: RewriteMode<'_>, is_open: bool, failed: usize) -> Exit {
-    match (mode == RewriteMode::Check && is_open, failed) {
-        (true, _) => Exit::Refused,
-        (false, 0) => Exit::Done,
-        (false, _) => Exit::Partial,
+    if mode == RewriteMode::Check && is_open {
+        Exit::Refused
+    } else if failed > 0 {
+        Exit::Partial
+    } else {
+        Exit::Done
     }
 }

@@ -1,5 +1,5 @@
-//! `landfall serve`: bundles as a registry and a file server; with `--writable`, a registry for
-//! pushes.
+//! `landfall serve`: serves bundles as a registry and file server; with `--writable`, a registry
+//! that accepts pushes.
 
 mod node_guides;
 mod published;
@@ -23,7 +23,7 @@ use landfall_serve::{
     AccessLog, AccessRight, BundleChanges, HtpasswdUsers, LogTarget, ServeError, ServeOptions,
     ServedBundle, ServedContent, ServerInfo, find_delivered, serve,
 };
-use published::{ServeSources, news, published};
+use published::{ServeSources, lock_changes, published};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,80 +31,79 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Serve bundles as a registry and file server, until SIGINT or SIGTERM; SIGHUP reloads
+/// Serve bundles as a registry and file server
 ///
-/// Without a bundle, --from and --writable it serves what `landfall publish` named in the store
-/// (--store).
+/// Runs until SIGINT or SIGTERM; SIGHUP reloads. Without a bundle, --from and --writable, it serves
+/// the lock that `landfall publish` selected in the store (--store).
 #[derive(Args)]
 pub(crate) struct ServeCommand {
-    /// Bundles to serve straight from their files; where two hold one name, the later one counts. A
-    /// delta counts after its bases. Of volumes in several folders, one of each, or each folder
+    /// The bundles to serve. If two contain the same name, the later one wins; a delta wins over its
+    /// bases. If the volumes of a bundle are in several folders, name one volume of each, or each
+    /// folder
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
-    /// A bundle, in place of an argument (may be repeated)
+    /// A bundle, instead of an argument (may be repeated)
     #[arg(long = "bundle", value_name = "BUNDLE")]
     named: Vec<PathBuf>,
-    /// Where to listen (may be repeated); port 0 takes a free one. With http:// or https:// before
-    /// it, only that is spoken there
+    /// The address to listen on; port 0 chooses a free port. A prefix http:// or https:// accepts only
+    /// that protocol (may be repeated)
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5000")]
     listen: Vec<String>,
-    /// Offer files and charts out of this registry, which `landfall push` delivered to. At each
-    /// SIGHUP it is asked again
+    /// Serve the files and charts that `landfall push` uploaded to this registry. SIGHUP reads its
+    /// content again
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     from: Option<TargetRegistry>,
-    /// The registry that references were rewritten to [default: the site's registry.address, else
-    /// here]
+    /// The registry in rewritten references [default: registry.address of the site, else this server]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<TargetRegistry>,
-    /// Answer big blobs of a store in an object store by links to there, so that their bytes do not
-    /// pass through here
+    /// Redirect requests for large blobs to the object store, so that their bytes do not pass through
+    /// this server
     #[arg(long)]
     redirect: bool,
-    /// Take pushes too, and keep them in this folder
+    /// Also accept pushes, and store them in this folder
     #[arg(long, value_name = "DIR")]
     writable: Option<PathBuf>,
-    /// Most bytes of what was pushed, as in 500GB
+    /// The maximum size of pushed content, as in 500GB
     #[arg(long, value_name = "SIZE", requires = "writable", value_parser = size)]
     max_bytes: Option<u64>,
-    /// HtpasswdUsers, as `htpasswd -B` writes them: all of the registry then needs a login
+    /// A password file, as written by `htpasswd -B`: all requests then need a login
     #[arg(long, value_name = "FILE")]
     htpasswd: Option<PathBuf>,
-    /// More users, who may only read
+    /// A password file of users who may only read
     #[arg(long, value_name = "FILE", requires = "htpasswd")]
     htpasswd_read: Option<PathBuf>,
-    /// Let everybody read; only pushing then needs a login
+    /// Allow everybody to read; only pushing then needs a login
     #[arg(long, requires = "htpasswd")]
     anonymous_read: bool,
-    /// Let everybody push who reaches it
+    /// Allow everybody to push who can connect
     #[arg(long, requires = "writable", conflicts_with = "htpasswd")]
     anonymous_push: bool,
-    /// What deltas were packed against: read, and not served by name (may be repeated)
+    /// A base of a delta: its content is used, but its names are not served (may be repeated)
     #[arg(long, value_name = "BUNDLE")]
     base: Vec<PathBuf>,
-    /// Take what deltas leave out from the store too
+    /// Also use the store for content that deltas omit
     #[arg(long)]
     with_store: bool,
-    /// The bundle digest or the lock fingerprint that a bundle must have (may be repeated: one of
-    /// them)
+    /// A bundle digest or lock fingerprint that is accepted (may be repeated)
     #[arg(long, value_name = "sha256:…")]
     expect: Vec<Digest>,
-    /// The lock that the bundles must be packed from
+    /// The lock that the bundles must have
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
-    /// Serve a bundle that says of itself that items are missing
+    /// Accept a partial bundle
     #[arg(long)]
     allow_partial: bool,
-    /// Serve a bundle that is older than the last one of its series, as the site's receipt has it
+    /// Accept a bundle that is older than the last one of its series in the receipt of the site
     #[arg(long)]
     allow_older: bool,
-    /// Certificate chain in PEM form: speak https. May be repeated: each is for the names that it
-    /// covers, the first one for all others
+    /// A certificate chain in PEM format: use HTTPS. If repeated, each is used for the names that it
+    /// covers, and the first one for all others
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Vec<PathBuf>,
-    /// Key of the certificate in PEM form; one for each --tls-cert, in their order
+    /// The private key of a certificate in PEM format; one for each --tls-cert, in the same order
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Vec<PathBuf>,
-    /// Write a line for each request to the end of this file; - is stderr
+    /// Append a line for each request to this file, or - for stderr
     #[arg(long, value_name = "FILE")]
     access_log: Option<PathBuf>,
     #[command(flatten)]
@@ -113,30 +112,30 @@ pub(crate) struct ServeCommand {
     bounds: LimitFlags,
 }
 
-/// What clients may take of the server.
+/// The limits for clients.
 #[derive(Args)]
-#[command(next_help_heading = "Bounds")]
+#[command(next_help_heading = "Limits")]
 struct LimitFlags {
-    /// Connections at one time; then the one that is idle for longest makes room
+    /// Maximum number of connections; the one that is idle longest is closed for a new one
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections, value_parser = count)]
     max_connections: usize,
-    /// Requests in flight at one time; others wait up to 30 s
+    /// Maximum number of concurrent requests; others wait up to 30 s
     #[arg(long, value_name = "N", default_value_t = Limits::default().requests, value_parser = count)]
     max_requests: usize,
-    /// Uploads in progress at one time
+    /// Maximum number of concurrent uploads
     #[arg(long, value_name = "N", default_value_t = Limits::default().uploads, value_parser = count)]
     max_uploads: usize,
-    /// How long a connection may be idle
+    /// Timeout for idle connections
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = nonzero_seconds)]
     keep_alive: u64,
-    /// How long a client may stand still in the middle of an answer or an upload
+    /// Timeout for a client that stalls during a response or an upload
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = nonzero_seconds)]
     stall: u64,
-    /// How long to answer on after SIGTERM, while /readyz says 503 and connections are closed one
-    /// by one
+    /// How long to serve after SIGTERM, while /readyz returns 503 and connections are closed one by
+    /// one
     #[arg(long, value_name = "TIME", value_parser = nonzero_seconds)]
     drain: Option<u64>,
-    /// How long an upload may be unused before it is removed
+    /// Timeout for unfinished uploads, which are then deleted
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = nonzero_seconds)]
     upload_expiry: u64,
 }
@@ -145,7 +144,7 @@ fn count(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|count| *count > 0)
-        .ok_or_else(|| "a number above 0 is needed".into())
+        .ok_or_else(|| "must be a number above 0".into())
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -171,17 +170,18 @@ impl ServeCommand {
         self.bundles.append(&mut self.named);
         let is_named = !self.bundles.is_empty() || self.writable.is_some() || self.from.is_some();
         if !is_named && context.global.store.is_none() {
-            return Err(CliError::usage(
-                "there is nothing to serve: name a bundle, a registry with --from, a folder with --writable DIR, or a store \
-                 with --store",
+            return Err(CliError::usage("there is nothing to serve").with_help(
+                "name a bundle, a registry with --from, a folder with --writable, or a store with \
+                 --store",
             ));
         }
         let is_in_bucket =
             !is_named && matches!(context.store_location()?, StoreLocation::Bucket(_));
         if self.redirect && !is_in_bucket {
-            return Err(CliError::usage(
-                "--redirect links to an object store: name one with --store s3://BUCKET/PREFIX, and no bundle beside it",
-            ));
+            return Err(
+                CliError::usage("--redirect needs a store in an object store")
+                    .with_help("add --store s3://BUCKET/PREFIX, and name no bundle"),
+            );
         }
         if self.tls_cert.len() != self.tls_key.len() {
             return Err(CliError::usage(
@@ -205,7 +205,7 @@ impl ServeCommand {
             ..BundleRequirements::default()
         };
         let requests = self.bounds.max_requests;
-        // one connection for each response in flight
+        // Each response in progress may need a connection to the registry or object store.
         let limits = Limits {
             per_host: requests.max(context.limits.per_host),
             ..context.limits
@@ -238,14 +238,14 @@ impl ServeCommand {
             progress: Arc::clone(&context.progress),
         };
         let runtime = context.runtime()?;
-        // responses in progress end first
+        // Responses in progress get some time to end.
         let _taken_over = context.interrupts.take_over(Duration::from_secs(
             20 + self.bounds.drain.unwrap_or_default(),
         ));
         let result = runtime.block_on(async {
             let mut ended = Exit::Done;
             let cannot =
-                |error| CliError::new(Exit::Failed, format!("cannot wait for signals: {error}"));
+                |error| CliError::new(Exit::Failed, format!("cannot handle signals: {error}"));
             let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
             let mut hang_up = signal(SignalKind::hangup()).map_err(cannot)?;
             let reload = async || {
@@ -265,7 +265,7 @@ impl ServeCommand {
         result
     }
 
-    /// Opens the bundles, and finds what a registry holds.
+    /// Opens the bundles, and lists what the registry of `--from` has.
     fn found(
         &self,
         context: &Context,
@@ -301,11 +301,11 @@ impl ServeCommand {
             };
             let mut found = Handle::current().block_on(finding)?;
             content.push(found.content);
-            // a bundle that is named counts more than what was delivered earlier
+            // A bundle that is named wins over what was pushed earlier.
             found.bundles.append(&mut all);
             all = found.bundles;
         }
-        tell_news(&mut all, &bundles, &given);
+        add_changes(&mut all, &bundles, &given);
         Ok(ServeSources {
             all,
             content,
@@ -314,8 +314,8 @@ impl ServeCommand {
         })
     }
 
-    /// What is served of what was found, with what is made of it and the files that say who may
-    /// have it: at the start, and again at each SIGHUP.
+    /// Prepares what is served, with signed package metadata and the users, at the start and again
+    /// at each SIGHUP.
     fn load(
         &self,
         context: &Context,
@@ -331,15 +331,15 @@ impl ServeCommand {
         let sets = all
             .iter()
             .flat_map(|one| one.lock.packages.iter().map(|set| (set, &*one.blobs)));
-        let made = self.packages.made(sets, context)?.unwrap_or_else(|| {
+        let made = self.packages.sign_metadata(sets, context)?.unwrap_or_else(|| {
             context.progress.note(
-                "warning: packages with `index: trimmed` are offered without metadata, so that no machine finds them: name the \
-                 site's OpenPGP key with --packages-key FILE",
+                "warning: packages with `index: trimmed` are served without metadata, so no machine \
+                 finds them; name the OpenPGP key of the site with --packages-key FILE",
             );
             Vec::new()
         });
         Ok(ServedContent {
-            guides: Some(node_guides::of(context, &all, target)),
+            guides: Some(node_guides::node_guides(context, &all, target)),
             bundles: all,
             earlier,
             is_outdated,
@@ -355,7 +355,7 @@ impl ServeCommand {
         })
     }
 
-    /// Who may use the API, where not everybody may.
+    /// The users, if a password file is named.
     fn users(&self) -> Result<Option<HtpasswdUsers>, ServeError> {
         let pushers = self
             .htpasswd
@@ -375,7 +375,7 @@ impl ServeCommand {
     }
 }
 
-/// The access log at `path`.
+/// Opens the access log.
 fn access_log(path: &Path) -> Result<AccessLog, CliError> {
     let target = match path.to_str() {
         Some("-") => LogTarget::Stderr,
@@ -389,7 +389,7 @@ fn access_log(path: &Path) -> Result<AccessLog, CliError> {
     })
 }
 
-/// A bundle as it is served: a delta takes what it leaves out from all that is given.
+/// A bundle as it is served. A delta gets the content that it omits from all bundles.
 fn served(
     bundle: &Bundle,
     given: &[Bundle],
@@ -425,9 +425,9 @@ fn served(
     })
 }
 
-/// Tells of each bundle what is new in it: since its base, or since the one before it with the same
+/// Adds to each bundle what changed since its base, or since the one before it with the same
 /// manifests.
-fn tell_news(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
+fn add_changes(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
     let base_of = |one: &ServedBundle| {
         let bundle = bundles
             .iter()
@@ -448,15 +448,15 @@ fn tell_news(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
             .or_else(|| before.map(|other| (other.name.clone(), other.lock.clone())));
         all[at].changes = older.map(|(since, lock)| BundleChanges {
             since,
-            changes: news(&lock, &all[at].lock),
+            changes: lock_changes(&lock, &all[at].lock),
         });
     }
 }
 
-/// The bundles in their order, but each base before the first delta that is based on it.
+/// Sorts the bundles so that each base comes before its deltas, and keeps the order otherwise.
 fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
     for at in 0..bundles.len() {
-        // as often as there are others: by their locks, two bundles may call each other a base
+        // Bounded, because two bundles may each name the lock of the other one as a base.
         for _ in at + 1..bundles.len() {
             let is_base = |other: &Bundle| bundles[at].bases().iter().any(|base| other.is(base));
             let Some(place) = bundles[at + 1..].iter().position(is_base) else {
@@ -468,8 +468,8 @@ fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
     bundles
 }
 
-/// One line that scripts can wait for. With `--output json` or `markdown` stdout is kept for the
-/// document.
+/// Prints one line that scripts can wait for. With `--output json` or `markdown`, stdout is reserved
+/// for the document, so the line goes to stderr.
 fn announce(serving: &ServerInfo, output: OutputMode) {
     let mut holds = serving
         .items
@@ -481,7 +481,7 @@ fn announce(serving: &ServerInfo, output: OutputMode) {
         holds += ", takes pushes";
     }
     let line = format!("serving on {} ({holds})\n", serving.urls.join(" and "));
-    // nobody may be there to read it; that is no reason not to serve
+    // A closed stdout is no reason not to serve.
     let _ = match output {
         OutputMode::Text | OutputMode::Github => {
             let mut stdout = std::io::stdout().lock();

@@ -1,5 +1,4 @@
-//! The configuration that the page of `landfall serve` shows for nodes: what `landfall render`
-//! writes for the site.
+//! The node configuration on the page of `landfall serve`: what `landfall render` would write.
 
 use crate::cli::shared::Context;
 use landfall_item::lockfile::Lock;
@@ -10,12 +9,12 @@ use landfall_serve::{NodeGuide, NodeGuides, ServedBundle};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The platforms that everybody is shown: what pulls images on a node.
+/// The platforms on the page: what pulls images on a node.
 const RUNTIMES: [&str; 6] = ["containerd", "docker", "podman", "crio", "k3s", "rke2"];
 
-/// NodeGuides for the images of `bundles`: to `target`, or to the server itself by the name that its
-/// reader uses.
-pub(crate) fn of(
+/// Returns the guides for the images of `bundles`. They point to `target`, or to this server under
+/// the name by which the reader of the page reached it.
+pub(crate) fn node_guides(
     context: &Context,
     bundles: &[ServedBundle],
     target: Option<&TargetRegistry>,
@@ -74,7 +73,7 @@ fn guide(platform: &dyn Platform, request: &Request<'_>) -> Option<NodeGuide> {
     let mut notes = rendered.notes;
     if files.iter().any(|file| file.secret) {
         notes.push(format!(
-            "`landfall render {}` writes the files with credentials, which are not shown here",
+            "files with credentials are not shown here; `landfall render {}` writes them",
             spec.name
         ));
     }

@@ -1,5 +1,5 @@
-//! What servers of a store serve: the lock that was published there, and by digest what the one
-//! before it names.
+//! What servers of a store serve: the published lock, and by digest the content of the lock before
+//! it, which clients may still be pulling.
 
 use crate::cli::shared::CliError;
 use crate::cli::shared::open_bundle::BundleRequirements;
@@ -14,22 +14,18 @@ use landfall_model::Digest;
 use landfall_serve::{BundleChange, BundleChanges, OutdatedCheck, ServedBundle};
 use std::sync::Arc;
 
-/// What is to be served.
+/// What is served.
 pub(crate) struct ServeSources {
-    /// By name, the older first.
+    /// Served by name; later bundles win.
     pub(crate) all: Vec<ServedBundle>,
-    /// All content.
     pub(crate) content: Vec<Arc<dyn VerifiedRead>>,
-    /// By digest alone.
+    /// Served only by digest.
     pub(crate) earlier: Vec<ServedBundle>,
-    /// Whether it is outdated by now.
+    /// Checks whether another lock was published meanwhile.
     pub(crate) is_outdated: Option<OutdatedCheck>,
 }
 
-/// What was published on this shelf.
-///
-/// # Errors
-/// When nothing was, it cannot be read, or it is not as demanded (exit 4).
+/// Reads what was published in the store, and checks it against `demands`.
 pub(crate) fn published(
     shelf: &ServedStore,
     demands: &BundleRequirements<'_>,
@@ -47,7 +43,7 @@ pub(crate) fn published(
     let wanted: Vec<&Digest> = demands.expect.iter().chain(demands.lock).collect();
     if !wanted.is_empty() && !wanted.contains(&fingerprint) {
         return Err(CliError::refused(format!(
-            "{place} serves the lock {fingerprint}, which is none of those that are expected"
+            "the lock {fingerprint} that is published in {place} is not expected"
         )));
     }
     let entries = std::iter::once(&lock)
@@ -71,7 +67,7 @@ pub(crate) fn published(
             .iter()
             .map(|digest| digest.short(12))
             .collect(),
-        changes: news(before, &lock),
+        changes: lock_changes(before, &lock),
     });
     let previous = current.pointer.previous.as_ref();
     let earlier = before
@@ -102,8 +98,8 @@ pub(crate) fn published(
     })
 }
 
-/// What is new in a lock.
-pub(crate) fn news(old: &Lock, new: &Lock) -> Vec<BundleChange> {
+/// The changes between two locks.
+pub(crate) fn lock_changes(old: &Lock, new: &Lock) -> Vec<BundleChange> {
     let changes = diff(old, new).into_iter().map(|change| BundleChange {
         change: change.change,
         kind: change.kind,
