@@ -23,7 +23,7 @@ use landfall_model::report::{RunReport, count_of, markdown_code};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Update, lock, pull and pack what is new: one command for a scheduled job
+/// Update, lock, pull and pack in one command, for scheduled jobs
 ///
 /// It can be stopped and run again at any time, and then does what is left. If nothing is new, it
 /// writes nothing.
