@@ -72,7 +72,10 @@ pub(crate) struct PackCommand {
 
 /// Adds the entries that the store has completely to its index. If several shards pulled an entry,
 /// none of them could, because each had only a part of it.
-fn name_complete(store: &dyn BlobStore, held: impl Iterator<Item = LockEntry>) -> Result<(), CliError> {
+fn name_complete(
+    store: &dyn BlobStore,
+    held: impl Iterator<Item = LockEntry>,
+) -> Result<(), CliError> {
     // The plan has checked stored parts. Parts that are derived from the lock may be missing if no
     // pull filled the store.
     let is_there = |part: &EntryPart| {
