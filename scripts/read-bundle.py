@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Lists a landfall bundle, or writes a part of it to stdout, by docs/reference/bundle-format.md alone.
+"""Lists a landfall bundle, or writes a part of it to stdout. Written from docs/reference/bundle-format.md only.
 
     read-bundle.py BUNDLE              list entries
     read-bundle.py BUNDLE DIGEST       write that blob
     read-bundle.py BUNDLE index        write the contents index
-    read-bundle.py BUNDLE signatures   write the signatures over it
-    read-bundle.py BUNDLE check        read every frame of every entry and compare it with its hash
+    read-bundle.py BUNDLE signatures   write its signatures
+    read-bundle.py BUNDLE check        verify the hash of every frame of every entry
 
 BUNDLE is the file, or the name of volumes BUNDLE.0001, BUNDLE.0002, … without the number.
 
@@ -131,7 +131,7 @@ class Bundle:
         out = hashlib.new(entry["digest"].split(":")[0])
         for number, (offset, length, sha256) in enumerate(self.frames(entry)):
             data = check(read(self.file, offset, length), sha256, f"{entry['name']} at byte {offset}")
-            # the first frame is the tar header, then one a MiB begun, then the padding
+            # the first frame is the tar header, then one per MiB or part of it, then the padding
             if 0 < number <= -(-entry["size"] // CHUNK):
                 data = content(entry["form"], data)
                 out.update(data)
