@@ -29,7 +29,7 @@ pub enum ClientError {
     Archive(#[from] SourceArchiveError),
     /// A manifest cannot be read, or is wrong.
     #[error(transparent)]
-    Manifest(#[from] manifest::ManifestError),
+    Manifest(#[from] manifest::LoadManifestError),
     /// A manifest or the lock cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     WriteDocument {

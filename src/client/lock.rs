@@ -47,7 +47,7 @@ impl Client {
         &self,
         asked: &Asked<'_>,
         store: &DiskStore,
-    ) -> Result<Updated, manifest::ManifestError> {
+    ) -> Result<Updated, manifest::LoadManifestError> {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone());
         let updated = update(asked, &resolver).await;
         resolver.remember();

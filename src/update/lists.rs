@@ -3,14 +3,14 @@
 use super::outcome::Move;
 use super::state::{Refusal, Run, failed, first_line, fresh};
 use landfall_item::ResolveError;
-use landfall_item::manifest::{FileOverrides, ManifestError, list_sources, text_of};
+use landfall_item::manifest::{FileOverrides, LoadManifestError, list_sources, text_of};
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
 use landfall_model::report::EntryKind;
 
 impl Run<'_> {
     /// Replaces the lists that have another content at their source.
-    pub(super) async fn replace_lists(&mut self) -> Result<(), ManifestError> {
+    pub(super) async fn replace_lists(&mut self) -> Result<(), LoadManifestError> {
         if !self.has_lists {
             return Ok(());
         }
@@ -93,7 +93,7 @@ impl Run<'_> {
         if !self.has_lists {
             return Ok(());
         }
-        let told = |error: ManifestError| Refusal::Held(first_line(&error));
+        let told = |error: LoadManifestError| Refusal::Held(first_line(&error));
         for source in list_sources(self.asked.paths, edited).map_err(told)? {
             let text = self
                 .list(&source.url)

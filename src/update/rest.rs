@@ -4,7 +4,7 @@ use super::asker::{Wish, wishes};
 use super::outcome::Noticed;
 use super::state::{Refusal, Run, demand, failed};
 use landfall_item::lockfile::Lock;
-use landfall_item::manifest::ManifestError;
+use landfall_item::manifest::LoadManifestError;
 use landfall_item::{LockedItem, ResolveError, UpstreamStatus};
 use landfall_model::report::{EntryKind, Notice};
 use landfall_model::{Digest, ImageRef};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 impl Run<'_> {
     /// Asks about everything that did not move.
-    pub(super) async fn look_at_the_rest(&mut self) -> Result<(), ManifestError> {
+    pub(super) async fn look_at_the_rest(&mut self) -> Result<(), LoadManifestError> {
         let wanted = self.updated.wanted.clone();
         let accepted: BTreeSet<(EntryKind, &str)> = wanted
             .missing

@@ -5,7 +5,7 @@ use super::outcome::Updated;
 use super::state::{Asked, Run};
 use landfall_item::Resolver;
 use landfall_item::manifest::{
-    FileOverrides, ManifestError, list_sources, load_edited, manifest_files,
+    FileOverrides, LoadManifestError, list_sources, load_edited, manifest_files,
 };
 use landfall_model::Digest;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use std::path::Path;
 pub(crate) async fn update(
     asked: &Asked<'_>,
     resolver: &Resolver,
-) -> Result<Updated, ManifestError> {
+) -> Result<Updated, LoadManifestError> {
     let wanted = load_edited(asked.paths, asked.platforms, &FileOverrides::new())?;
     let lists = list_sources(asked.paths, &FileOverrides::new())?;
     let has_lists = !lists.is_empty();

@@ -6,7 +6,7 @@ use super::outcome::Updated;
 use landfall_item::ResolveError;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{
-    FileOverrides, ManifestError, MergedManifest, load_edited, set_digest, text_of,
+    FileOverrides, LoadManifestError, MergedManifest, load_edited, set_digest, text_of,
 };
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{Digest, Platform};
@@ -80,7 +80,7 @@ impl Run<'_> {
     }
 
     /// What the manifests want with these texts.
-    pub(super) fn load(&self, edited: &FileOverrides) -> Result<MergedManifest, ManifestError> {
+    pub(super) fn load(&self, edited: &FileOverrides) -> Result<MergedManifest, LoadManifestError> {
         load_edited(self.asked.paths, self.asked.platforms, edited)
     }
 }
@@ -123,7 +123,7 @@ pub(super) fn fresh(old: &MergedManifest, new: &MergedManifest) -> Vec<Wish> {
 }
 
 /// The first line of an error: its place and what is wrong.
-pub(super) fn first_line(error: &ManifestError) -> String {
+pub(super) fn first_line(error: &LoadManifestError) -> String {
     error
         .to_string()
         .lines()

@@ -6,7 +6,7 @@ use super::sources::{versions, written_like};
 use super::state::{Refusal, Run, demand, failed, first_line, fresh};
 use landfall_content::run_concurrently_by_host;
 use landfall_item::manifest::{
-    ManifestError, UpdatableVersion, VersionSource, set_version, text_of, updatable_versions,
+    LoadManifestError, UpdatableVersion, VersionSource, set_version, text_of, updatable_versions,
 };
 use landfall_item::{ResolveError, UpstreamStatus};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(super) type Candidates = Result<Vec<Candidate>, ResolveError>;
 
 impl Run<'_> {
     /// Moves every version to the newest one that can be taken.
-    pub(super) async fn move_versions(&mut self) -> Result<(), ManifestError> {
+    pub(super) async fn move_versions(&mut self) -> Result<(), LoadManifestError> {
         let mut updatable_versions = updatable_versions(self.asked.paths, &self.updated.edited)?;
         updatable_versions.retain(|slot| {
             let other = match &slot.versions {
@@ -201,7 +201,7 @@ impl Run<'_> {
         &mut self,
         moves: &[(&UpdatableVersion, &Candidate)],
     ) -> Result<Vec<String>, Refusal> {
-        let told = |error: ManifestError| Refusal::Held(first_line(&error));
+        let told = |error: LoadManifestError| Refusal::Held(first_line(&error));
         let mut edited = self.updated.edited.clone();
         for (slot, Candidate { version, .. }) in moves {
             if slot.others.iter().any(|other| other == version) {

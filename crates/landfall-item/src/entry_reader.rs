@@ -11,7 +11,7 @@ pub type ManifestResult<T> = Result<T, Box<Diagnostic>>;
 /// The context in which the entries of one manifest are read: its text, its variables and its
 /// defaults.
 #[derive(Debug)]
-pub struct EntryReader<'a> {
+pub struct EntryContext<'a> {
     /// The manifest.
     pub text: &'a Rc<SourceText>,
     /// Its variables.
@@ -22,7 +22,7 @@ pub struct EntryReader<'a> {
     pub referrers: bool,
 }
 
-impl EntryReader<'_> {
+impl EntryContext<'_> {
     /// The place of `node` in the manifest.
     pub fn here(&self, node: &YamlNode<'_>) -> SourceSpan {
         SourceSpan::new(self.text, node.span())

@@ -15,7 +15,7 @@ pub struct FieldConflict {
 
 impl FieldConflict {
     /// Refuses two values of `field` that differ.
-    pub(super) fn unless_equal<V: PartialEq>(
+    pub(super) fn check_equal<V: PartialEq>(
         field: &'static str,
         first: &V,
         second: &V,
@@ -37,13 +37,13 @@ impl FieldConflict {
     clippy::ref_option,
     reason = "it is a field of what `first` belongs to"
 )]
-pub(super) fn join<V: Clone + PartialEq + Display>(
+pub(super) fn merge_option<V: Clone + PartialEq + Display>(
     field: &'static str,
     first: &mut Option<V>,
     second: &Option<V>,
 ) -> Result<(), FieldConflict> {
     match (&*first, second) {
-        (Some(a), Some(b)) => FieldConflict::unless_equal(field, a, b, V::to_string),
+        (Some(a), Some(b)) => FieldConflict::check_equal(field, a, b, V::to_string),
         (None, Some(b)) => {
             *first = Some(b.clone());
             Ok(())

@@ -2,7 +2,7 @@
 //! item, and the locked item.
 
 use super::dependency_request::DependencyRequest;
-use super::entry_reader::{EntryReader, ManifestResult};
+use super::entry_reader::{EntryContext, ManifestResult};
 use super::exclusion::Exclusion;
 use super::field_conflict::FieldConflict;
 use super::locked_item::LockedItem;
@@ -77,7 +77,7 @@ pub trait ManifestEntry: Clone + DeserializeOwned + fmt::Debug + JsonSchema {
     fn expand(
         &self,
         node: &YamlNode<'_>,
-        reader: &EntryReader<'_>,
+        reader: &EntryContext<'_>,
     ) -> ManifestResult<Vec<(Self::Request, SourceSpan)>>;
 }
 

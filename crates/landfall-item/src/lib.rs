@@ -69,7 +69,7 @@ pub use chart::{
 };
 pub use chart::{ChartImage, ChartName, ChartRequest, LockedChart, OpenReference};
 pub use dependency_request::DependencyRequest;
-pub use entry_reader::{EntryReader, ManifestResult};
+pub use entry_reader::{EntryContext, ManifestResult};
 pub use exclusion::Exclusion;
 pub use field_conflict::FieldConflict;
 pub use file::file_repository;

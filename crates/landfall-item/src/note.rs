@@ -3,7 +3,7 @@
 
 use super::lockfile::Lock;
 use super::{
-    AuditedItem, EntryReader, Exclusion, FieldConflict, ItemIdentity, ItemKind, ItemRequest,
+    AuditedItem, EntryContext, Exclusion, FieldConflict, ItemIdentity, ItemKind, ItemRequest,
     LockedItem, ManifestEntry, ManifestResult, PinPolicy, PushedItem, ResolvableRequest,
     ResolveOutcome, Resolver, ServedItem, UpdatableRequest, UrlFile,
 };
@@ -154,7 +154,7 @@ impl ItemKind for LockedNote {
     const HAS_FILES: bool = true;
     type Name = String;
     type Request = NoteRequest;
-    type LockEntry = NoteEntry;
+    type Entry = NoteEntry;
 
     fn is_name(text: &str) -> bool {
         text.starts_with(SCHEME)
@@ -196,7 +196,7 @@ impl ManifestEntry for NoteEntry {
     fn expand(
         &self,
         node: &YamlNode<'_>,
-        reader: &EntryReader<'_>,
+        reader: &EntryContext<'_>,
     ) -> ManifestResult<Vec<(NoteRequest, SourceSpan)>> {
         let at = reader.here(node.get("name"));
         let fields = [
@@ -238,7 +238,7 @@ impl ItemRequest for NoteRequest {
     }
 
     fn merge(&mut self, other: &NoteRequest) -> Result<(), FieldConflict> {
-        FieldConflict::unless_equal("text", &self.text, &other.text, String::clone)
+        FieldConflict::check_equal("text", &self.text, &other.text, String::clone)
     }
 }
 

@@ -19,7 +19,7 @@ const FILE: &str = ".landfall/repositories";
 const COSIGN_TAGS: usize = 3;
 
 /// The tags of a repository; `None` if they are not listed.
-pub(super) type Listing = Option<Arc<BTreeSet<String>>>;
+pub(super) type RepositoryTags = Option<Arc<BTreeSet<String>>>;
 
 /// Facts about one repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ struct RepositoryFacts {
 
 /// The form of the file.
 #[derive(Default, Serialize, Deserialize)]
-struct Written {
+struct StoredFacts {
     version: u32,
     /// By address and path, such as `quay.io:443/prometheus/alertmanager`.
     repositories: BTreeMap<String, RepositoryFacts>,
@@ -45,7 +45,7 @@ struct Written {
 }
 
 #[derive(Default)]
-struct State {
+struct KnownFacts {
     facts: BTreeMap<String, RepositoryFacts>,
     probed: BTreeMap<String, String>,
     /// The repositories of which this run learned something.
@@ -55,31 +55,31 @@ struct State {
 }
 
 /// What this run and the earlier ones know about repositories.
-pub struct Repositories {
+pub struct UpstreamRepositories {
     disk: DiskStore,
     /// The tags of repositories, by host and repository.
-    listings: OnceMap<(String, String), Listing>,
+    listings: OnceMap<(String, String), RepositoryTags>,
     /// Whether a namespace still has no referrers API, as one of its repositories tells in this
     /// run.
     probes: OnceMap<String, bool>,
-    state: Mutex<State>,
+    state: Mutex<KnownFacts>,
 }
 
-impl Repositories {
+impl UpstreamRepositories {
     /// The facts that `disk` remembers.
-    pub(super) fn new(disk: DiskStore) -> Repositories {
+    pub(super) fn new(disk: DiskStore) -> UpstreamRepositories {
         let written = std::fs::read(disk.dir().join(FILE)).map(|bytes| parse(&bytes));
-        let Written {
+        let StoredFacts {
             repositories: facts,
             probed,
             ..
         } = written.unwrap_or_default();
-        let state = Mutex::new(State {
+        let state = Mutex::new(KnownFacts {
             facts,
             probed,
-            ..State::default()
+            ..KnownFacts::default()
         });
-        Repositories {
+        UpstreamRepositories {
             disk,
             listings: OnceMap::default(),
             probes: OnceMap::default(),
@@ -98,7 +98,7 @@ impl Repositories {
         }
         self.disk.edit(FILE, |old| {
             // another run may have written meanwhile
-            let Written {
+            let StoredFacts {
                 mut repositories,
                 mut probed,
                 ..
@@ -115,7 +115,7 @@ impl Repositories {
             }
             probed.extend(state.probed.clone());
             probed.retain(|_, address| repositories.contains_key(address));
-            let written = Written {
+            let written = StoredFacts {
                 version: 1,
                 repositories,
                 probed,
@@ -178,7 +178,7 @@ impl Repositories {
         session: &RegistrySession,
         name: &ImageRef,
         pages: usize,
-    ) -> Result<Listing, HttpError> {
+    ) -> Result<RepositoryTags, HttpError> {
         let list = async || {
             let (listing, above) = match session.tag_list(&name.repository, pages).await? {
                 TagList::Whole(tags) => (Some(Arc::new(tags)), None),
@@ -195,7 +195,7 @@ impl Repositories {
     }
 
     /// The tags of an image's repository as this run has listed them; `None` if it has not.
-    pub(super) fn listed_tags(&self, name: &ImageRef) -> Listing {
+    pub(super) fn listed_tags(&self, name: &ImageRef) -> RepositoryTags {
         self.listings
             .get(&(name.registry.clone(), name.repository.clone()))?
     }
@@ -319,14 +319,14 @@ impl Repositories {
         state.changed.insert(address);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, KnownFacts> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The facts in a file's bytes; none if it is not such a file.
-fn parse(bytes: &[u8]) -> Written {
-    let written = serde_json::from_slice::<Written>(bytes).ok();
+fn parse(bytes: &[u8]) -> StoredFacts {
+    let written = serde_json::from_slice::<StoredFacts>(bytes).ok();
     written
         .filter(|written| written.version == 1)
         .unwrap_or_default()
@@ -368,7 +368,7 @@ mod tests {
     fn a_repository_lacks_the_api_by_its_own_word_unless_its_host_has_it_elsewhere() {
         let dir = tempfile::tempdir().unwrap();
         let disk = DiskStore::open(dir.path()).unwrap();
-        let known = Repositories::new(disk.clone());
+        let known = UpstreamRepositories::new(disk.clone());
         assert!(known.may_have_api("h:443/a/b"));
         known.learn("h:443/a/b".into(), |facts| {
             facts.referrers_api = Some(false)
@@ -377,7 +377,7 @@ mod tests {
             facts.referrers_api = Some(true)
         });
         known.remember().unwrap();
-        let known = Repositories::new(disk.clone());
+        let known = UpstreamRepositories::new(disk.clone());
         assert!(!known.may_have_api("h:443/a/b") && known.may_have_api("h:443/a/c"));
         known.learn("h:443/z".into(), |facts| facts.referrers_api = Some(true));
         assert!(known.may_have_api("h:443/a/b"));

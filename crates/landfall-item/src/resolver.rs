@@ -3,7 +3,7 @@
 
 use super::chart::FindImages;
 use super::packages::SharedSuites;
-use super::repositories::{Listing, Repositories};
+use super::repositories::{RepositoryTags, UpstreamRepositories};
 use bytes::Bytes;
 use landfall_content::archives::ArchiveImages;
 use landfall_content::registry::{FetchedManifest, RegistrySessions};
@@ -147,7 +147,7 @@ pub struct Resolver {
     sessions: Arc<RegistrySessions>,
     disk: DiskStore,
     progress: Arc<dyn Progress>,
-    repositories: Repositories,
+    repositories: UpstreamRepositories,
     /// Manifests that were fetched and kept, by host and digest.
     fetched: OnceMap<(String, Digest), ()>,
     /// What several items need, such as the index of an HTTP repository of charts, by URL.
@@ -173,7 +173,7 @@ impl Resolver {
         progress: Arc<dyn Progress>,
     ) -> Resolver {
         let (repositories, fetched, shared) = (
-            Repositories::new(disk.clone()),
+            UpstreamRepositories::new(disk.clone()),
             OnceMap::default(),
             OnceMap::default(),
         );
@@ -396,18 +396,22 @@ impl Resolver {
     ///
     /// # Errors
     /// When the registry does not list them.
-    pub async fn tags(&self, name: &ImageRef, pages: usize) -> Result<Listing, ResolveError> {
+    pub async fn tags(
+        &self,
+        name: &ImageRef,
+        pages: usize,
+    ) -> Result<RepositoryTags, ResolveError> {
         let session = self.sessions.upstream(&name.registry).await?;
         Ok(self.repositories.tags(&session, name, pages).await?)
     }
 
     /// The tags of an image's repository as this run has listed them; `None` where it has not.
-    pub fn listed_tags(&self, name: &ImageRef) -> Listing {
+    pub fn listed_tags(&self, name: &ImageRef) -> RepositoryTags {
         self.repositories.listed_tags(name)
     }
 
     /// What is known about upstream repositories.
-    pub fn repositories(&self) -> &Repositories {
+    pub fn repositories(&self) -> &UpstreamRepositories {
         &self.repositories
     }
 

@@ -39,8 +39,8 @@ impl From<LockError> for CliError {
     }
 }
 
-impl From<landfall_item::manifest::ManifestError> for CliError {
-    fn from(error: landfall_item::manifest::ManifestError) -> CliError {
+impl From<landfall_item::manifest::LoadManifestError> for CliError {
+    fn from(error: landfall_item::manifest::LoadManifestError) -> CliError {
         CliError::usage(error.to_string())
     }
 }

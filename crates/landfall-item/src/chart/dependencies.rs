@@ -1,6 +1,6 @@
 //! The exact charts that a chart's dependencies mean now.
 
-use super::metadata::Dependency;
+use super::metadata::ChartDependency;
 use super::name::ChartName;
 use super::repository;
 use crate::resolver::{ResolveError, Resolver};
@@ -10,7 +10,7 @@ use landfall_model::{ChartVersion, ChartVersionRange, ImageRef};
 /// repository that the manifest does not name is asked without an account.
 pub(super) async fn resolve(
     resolver: &Resolver,
-    lacking: &[Dependency],
+    lacking: &[ChartDependency],
     source: &str,
 ) -> Result<Vec<ChartName>, ResolveError> {
     let most = resolver.limits().chart_dependencies;
@@ -21,7 +21,7 @@ pub(super) async fn resolve(
     }
     let mut found = Vec::new();
     for dependency in lacking {
-        let Dependency {
+        let ChartDependency {
             name,
             version,
             repository,
@@ -48,10 +48,10 @@ pub(super) async fn resolve(
 /// The newest chart in the range of a dependency.
 async fn newest(
     resolver: &Resolver,
-    dependency: &Dependency,
+    dependency: &ChartDependency,
     source: &str,
 ) -> Result<ChartName, ResolveError> {
-    let Dependency {
+    let ChartDependency {
         name,
         version,
         repository,

@@ -1,12 +1,17 @@
 //! A chart as people write it in a manifest, and what it asks for.
 
-use super::name::{ChartName, ChartNameError};
+use super::name::ChartName;
+use super::name::ChartNameError;
 use super::request::{ChartRequest, Discovery};
-use crate::entry_reader::{EntryReader, ManifestResult, digest_of};
-use crate::image::{platforms, tag_of};
+use crate::entry_reader::digest_of;
+use crate::image::platforms;
+use crate::image::tag_of;
 use crate::policy::check_policy;
-use crate::{EntryPathStep, MovableVersion};
-use landfall_model::document::{SourceSpan, TemplateField, YamlNode, read_input};
+use crate::{
+    EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
+};
+use landfall_model::document::read_input;
+use landfall_model::document::{SourceSpan, TemplateField, YamlNode};
 use landfall_model::sign::OpenPgpKeys;
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -94,8 +99,8 @@ pub enum ValuesEntry {
 
 impl<'de> Deserialize<'de> for ChartEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ChartEntry, D::Error> {
-        struct Entry;
-        impl<'de> Visitor<'de> for Entry {
+        struct ChartEntryVisitor;
+        impl<'de> Visitor<'de> for ChartEntryVisitor {
             type Value = ChartEntry;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("oci://registry/path/name:version, or a mapping with `ref` or `repo`")
@@ -108,7 +113,25 @@ impl<'de> Deserialize<'de> for ChartEntry {
                 Ok(ChartEntry::Full(Box::new(full)))
             }
         }
-        deserializer.deserialize_any(Entry)
+        deserializer.deserialize_any(ChartEntryVisitor)
+    }
+}
+
+impl ManifestEntry for ChartEntry {
+    type Request = ChartRequest;
+
+    fn expand(
+        &self,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Vec<(ChartRequest, SourceSpan)>> {
+        read(self, node, reader)
+    }
+}
+
+impl UpdatableEntry for ChartEntry {
+    fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
+        moving(self).into_iter().collect()
     }
 }
 
@@ -116,7 +139,7 @@ impl<'de> Deserialize<'de> for ChartEntry {
 pub(super) fn read(
     entry: &ChartEntry,
     node: &YamlNode<'_>,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<(ChartRequest, SourceSpan)>> {
     let short;
     let full: &FullChart = match entry {
@@ -282,7 +305,7 @@ pub(super) fn name_of(text: &str, span: &SourceSpan) -> ManifestResult<ChartName
 fn discovery(
     full: &FullChart,
     node: &YamlNode<'_>,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<Option<Discovery>> {
     let Some(Discover::Discover) = full.images else {
         let said = ["values", "kubernetes", "helm", "platforms", "referrers"];
@@ -316,13 +339,13 @@ fn discovery(
     }))
 }
 
-fn keys(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> ManifestResult<OpenPgpKeys> {
+fn keys(path: &str, at: &SourceSpan, reader: &EntryContext<'_>) -> ManifestResult<OpenPgpKeys> {
     OpenPgpKeys::parse(&beside(path, at, reader)?)
         .map_err(|error| at.fault(format!("{path}: {error}"), None))
 }
 
 /// The content of a small file whose path starts from the folder of the manifest.
-fn beside(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> ManifestResult<Vec<u8>> {
+fn beside(path: &str, at: &SourceSpan, reader: &EntryContext<'_>) -> ManifestResult<Vec<u8>> {
     let path = Path::new(&reader.text.file)
         .parent()
         .unwrap_or(Path::new(""))

@@ -19,12 +19,12 @@ pub(super) struct ChartYaml {
     #[serde(default)]
     pub app_version: Value,
     #[serde(default)]
-    pub dependencies: Vec<Dependency>,
+    pub dependencies: Vec<ChartDependency>,
 }
 
 /// A dependency as Chart.yaml has it, or requirements.yaml of charts for Helm 2.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(super) struct Dependency {
+pub(super) struct ChartDependency {
     pub name: String,
     #[serde(default)]
     pub version: String,
@@ -33,9 +33,9 @@ pub(super) struct Dependency {
 }
 
 #[derive(Default, Deserialize)]
-struct Dependencies {
+struct RequirementsYaml {
     #[serde(default)]
-    dependencies: Vec<Dependency>,
+    dependencies: Vec<ChartDependency>,
 }
 
 /// A chart's files by their path below its one folder.
@@ -89,8 +89,8 @@ pub(super) fn lacking(
     files: UnpackedFiles,
     budget: &mut ArchiveBudget,
     limits: &Limits,
-) -> Result<Vec<Dependency>, String> {
-    let mut search = Search {
+) -> Result<Vec<ChartDependency>, String> {
+    let mut search = DependencySearch {
         budget,
         limits,
         charts: 0,
@@ -101,14 +101,14 @@ pub(super) fn lacking(
 }
 
 /// The search for the dependencies of a chart and of the charts in it.
-struct Search<'s> {
+struct DependencySearch<'s> {
     budget: &'s mut ArchiveBudget,
     limits: &'s Limits,
     charts: usize,
-    found: Vec<Dependency>,
+    found: Vec<ChartDependency>,
 }
 
-impl Search<'_> {
+impl DependencySearch<'_> {
     /// Collects what the chart of these files lacks. Returns its name.
     fn collect(&mut self, files: UnpackedFiles, depth: usize) -> Result<String, String> {
         let Limits {
@@ -128,10 +128,10 @@ impl Search<'_> {
             dependencies: mut wanted,
             ..
         } = chart_yaml(&files)?;
-        let (mut locked, add) = (Vec::new(), |name: &str, to: &mut Vec<Dependency>| {
+        let (mut locked, add) = (Vec::new(), |name: &str, to: &mut Vec<ChartDependency>| {
             if let Some(content) = files.get(name) {
                 to.extend(
-                    read::<Option<Dependencies>>(name, content)?
+                    read::<Option<RequirementsYaml>>(name, content)?
                         .unwrap_or_default()
                         .dependencies,
                 );
@@ -150,7 +150,7 @@ impl Search<'_> {
             names.insert(self.collect(files, depth + 1)?);
         }
         for dependency in wanted.into_iter().filter(|one| !names.contains(&one.name)) {
-            let is_it = |one: &&Dependency| {
+            let is_it = |one: &&ChartDependency| {
                 one.name == dependency.name && one.repository == dependency.repository
             };
             let dependency = locked.iter().find(is_it).cloned().unwrap_or(dependency);

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 #[derive(Deserialize)]
-struct Sums {
+struct ProvenanceSums {
     #[serde(default)]
     files: BTreeMap<String, String>,
 }
@@ -41,7 +41,7 @@ fn is_about(signed: &str, digest: &Digest, name: &ChartName) -> Result<(), Strin
     let (chart, sums) = signed
         .rsplit_once("\n...\n")
         .ok_or("its provenance holds no list of files")?;
-    let sums: Option<Sums> = yaml::from_str(sums).ok();
+    let sums: Option<ProvenanceSums> = yaml::from_str(sums).ok();
     let files = sums.ok_or("its provenance holds no list of files")?.files;
     let wanted = digest.to_string();
     if !files.values().any(|sum| *sum == wanted) {

@@ -17,7 +17,7 @@ use url::Url;
 
 /// A version of a chart in an index.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Listed {
+pub(super) struct IndexedChart {
     #[serde(default)]
     version: Value,
     #[serde(default)]
@@ -27,14 +27,14 @@ pub(super) struct Listed {
 }
 
 #[derive(Deserialize)]
-struct Index {
+struct ChartIndex {
     #[serde(default)]
-    entries: BTreeMap<String, Vec<Listed>>,
+    entries: BTreeMap<String, Vec<IndexedChart>>,
 }
 
 /// Where an archive is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Archive {
+pub(super) struct ArchiveLocation {
     /// Its URL: `http`, `https` or `oci`.
     pub(super) url: Url,
     /// Its digest, where the index names one.
@@ -64,7 +64,7 @@ pub(super) async fn archive(
     resolver: &Resolver,
     url: &str,
     name: &ChartName,
-) -> Result<Archive, ResolveError> {
+) -> Result<ArchiveLocation, ResolveError> {
     let listed = listed(resolver, url, &name.chart).await?;
     let archive = find(&listed, url, name)?;
     resolver
@@ -79,7 +79,11 @@ pub(super) fn index_of(url: &str) -> String {
     format!("{url}/index.yaml")
 }
 
-async fn listed(resolver: &Resolver, url: &str, chart: &str) -> Result<Vec<Listed>, ResolveError> {
+async fn listed(
+    resolver: &Resolver,
+    url: &str,
+    chart: &str,
+) -> Result<Vec<IndexedChart>, ResolveError> {
     let index = resolver.index(&index_of(url)).await?;
     let text = String::from_utf8_lossy(&index);
     let read = read(&text, chart, resolver.limits().document_bytes);
@@ -89,18 +93,18 @@ async fn listed(resolver: &Resolver, url: &str, chart: &str) -> Result<Vec<Liste
 
 /// The versions of `chart` in an index; `None` where it has no such chart. More than `most` bytes
 /// are not parsed.
-fn read(text: &str, chart: &str, most: usize) -> Result<Option<Vec<Listed>>, String> {
+fn read(text: &str, chart: &str, most: usize) -> Result<Option<Vec<IndexedChart>>, String> {
     let fault = |why: &str| format!("this is no index of charts: {why}");
     let parsed =
         |text: &str| document::read("index.yaml", text).map_err(|error| fault(&error.message));
     match section(text, chart) {
         Some("") => Ok(None),
         Some(lines) if lines.len() <= most => {
-            let mut read: BTreeMap<String, Vec<Listed>> = parsed(lines)?;
+            let mut read: BTreeMap<String, Vec<IndexedChart>> = parsed(lines)?;
             Ok(read.remove(chart))
         }
         None if text.len() <= most => {
-            let mut index: Index =
+            let mut index: ChartIndex =
                 document::read("index.yaml", text).map_err(|error| fault(&error.message))?;
             Ok(index.entries.remove(chart))
         }
@@ -146,8 +150,12 @@ fn section<'t>(text: &'t str, chart: &str) -> Option<&'t str> {
     Some(start.map_or("", |start| &text[start..]))
 }
 
-fn find(listed: &[Listed], repository: &str, name: &ChartName) -> Result<Archive, ResolveError> {
-    let version = |one: &Listed| plain(&one.version).unwrap_or_default();
+fn find(
+    listed: &[IndexedChart],
+    repository: &str,
+    name: &ChartName,
+) -> Result<ArchiveLocation, ResolveError> {
+    let version = |one: &IndexedChart| plain(&one.version).unwrap_or_default();
     let Some(found) = listed.iter().find(|one| version(one) == name.version) else {
         let bare = |version: &str| version.trim_start_matches('v').to_owned();
         let near = listed
@@ -182,7 +190,7 @@ fn find(listed: &[Listed], repository: &str, name: &ChartName) -> Result<Archive
     let digest = digest
         .transpose()
         .map_err(|_| "its repository gives it a digest that is none")?;
-    Ok(Archive { url, digest })
+    Ok(ArchiveLocation { url, digest })
 }
 
 #[cfg(test)]
@@ -222,9 +230,9 @@ mod tests {
         assert!(versions(&format!("entries: {}", "[".repeat(500)), "app", 999).is_err());
     }
 
-    fn place(urls: &str, digest: &str) -> Result<Archive, String> {
+    fn place(urls: &str, digest: &str) -> Result<ArchiveLocation, String> {
         let text = format!("[{{version: 1.2.3, urls: [{urls}], digest: '{digest}'}}]");
-        let listed: Vec<Listed> = serde_yaml::from_str(&text).unwrap();
+        let listed: Vec<IndexedChart> = serde_yaml::from_str(&text).unwrap();
         let name = ChartName::in_repository("https://h:8443/charts", "app", "1.2.3").unwrap();
         find(&listed, name.repository.as_deref().unwrap(), &name).map_err(|cause| cause.told)
     }

@@ -14,7 +14,7 @@ use landfall_model::{Algorithm, Descriptor, Digest, ImageRef, Manifest, media_ty
 use std::sync::Arc;
 
 /// A chart as it came.
-struct Fetched {
+struct FetchedChart {
     chart: LockedChart,
     archive: Vec<u8>,
     provenance: Option<Vec<u8>>,
@@ -26,7 +26,7 @@ pub(super) async fn resolve(
     at: &Resolver,
     wanted: &ChartRequest,
 ) -> Result<LockedChart, ResolveError> {
-    let Fetched {
+    let FetchedChart {
         mut chart,
         archive,
         provenance,
@@ -88,11 +88,11 @@ fn source_of(name: &ChartName) -> String {
         .unwrap_or_else(|| format!("oci://{}/", name.reference.registry))
 }
 
-async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<Fetched, ResolveError> {
+async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<FetchedChart, ResolveError> {
     let Some(repository) = &name.repository else {
         return artifact(resolver, name, &name.reference).await;
     };
-    let repository::Archive { url, digest } =
+    let repository::ArchiveLocation { url, digest } =
         repository::archive(resolver, repository, name).await?;
     if url.scheme() != "oci" {
         return download(resolver, name, url.as_str(), digest.as_ref()).await;
@@ -120,7 +120,7 @@ async fn artifact(
     resolver: &Resolver,
     name: &ChartName,
     reference: &ImageRef,
-) -> Result<Fetched, ResolveError> {
+) -> Result<FetchedChart, ResolveError> {
     let tag = reference.tag.clone().unwrap_or_default();
     let raw = resolver.manifest(reference, &tag, None).await?;
     let (manifest, kind) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
@@ -163,7 +163,7 @@ async fn artifact(
         blobs,
         ..new(name, raw.digest, size)
     };
-    Ok(Fetched {
+    Ok(FetchedChart {
         chart,
         archive,
         provenance,
@@ -176,7 +176,7 @@ async fn download(
     name: &ChartName,
     url: &str,
     expected: Option<&Digest>,
-) -> Result<Fetched, ResolveError> {
+) -> Result<FetchedChart, ResolveError> {
     let most = resolver.limits().archive_bytes as usize;
     let archive = resolver
         .small_file(url, most, expected)
@@ -230,7 +230,7 @@ async fn download(
         }
         Err(error) => return Err(ResolveError::from(error).of("its provenance")),
     };
-    Ok(Fetched {
+    Ok(FetchedChart {
         chart,
         archive: archive.to_vec(),
         provenance,

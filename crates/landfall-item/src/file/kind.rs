@@ -1,19 +1,17 @@
 //! A file as an item: what everybody else asks of it, and how it is locked.
 
 use super::locked::{self, LockedFile};
-use super::manifest_entry::{self, FileEntry};
-use super::request::{Checksum, FileRequest};
-use super::{parts, resolve};
+use super::manifest_entry::FileEntry;
+use super::request::FileRequest;
+use super::{manifest_entry, parts};
 use crate::lockfile::Lock;
-use crate::resolver::ResolveError;
 use crate::text::oversize;
 use crate::{
-    AuditedItem, EntryReader, Exclusion, FieldConflict, ItemIdentity, ItemKind, ItemRequest,
-    LockedItem, ManifestEntry, ManifestResult, PinPolicy, PushedItem, ResolvableRequest,
-    ResolveOutcome, Resolver, ServedItem, UpdatableRequest, UpstreamStatus, UrlFile,
+    AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
+    ServedItem, UrlFile,
 };
 use landfall_content::LockEntry;
-use landfall_model::document::{SourceLocation, SourceSpan, YamlNode};
+use landfall_model::document::SourceSpan;
 use landfall_model::report::EntryKind;
 use landfall_model::{Destination, DestinationMap, Digest};
 use std::borrow::Cow;
@@ -147,105 +145,6 @@ impl ItemKind for LockedFile {
 
     fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
         manifest_entry::url_of(text, span).map(Exclusion::Url)
-    }
-}
-
-impl ManifestEntry for FileEntry {
-    type Request = FileRequest;
-
-    fn expand(
-        &self,
-        node: &YamlNode<'_>,
-        reader: &EntryReader<'_>,
-    ) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
-        manifest_entry::read(self, node, reader)
-    }
-}
-
-impl ItemRequest for FileRequest {
-    type Name = String;
-
-    fn name(&self) -> &String {
-        &self.url
-    }
-
-    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        matches!(exclusion, Exclusion::Url(url) if *url == self.url)
-    }
-
-    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
-        matches!(exclusion, Exclusion::Url(_)).then(|| self.url.clone())
-    }
-
-    fn urls(&self) -> Vec<&str> {
-        std::iter::once(&self.url)
-            .chain(&self.also)
-            .map(String::as_str)
-            .collect()
-    }
-
-    fn merge(&mut self, other: &FileRequest) -> Result<(), FieldConflict> {
-        self.join(other)
-    }
-}
-
-impl ResolvableRequest for FileRequest {
-    type Item = LockedFile;
-
-    async fn resolve(
-        &self,
-        resolver: &Resolver,
-        old: Option<&LockedFile>,
-        pins: PinPolicy,
-    ) -> ResolveOutcome<LockedFile> {
-        let checksum = self.checksum.as_ref().map(Checksum::to_string);
-        let same =
-            |old: &&LockedFile| old.checksum == checksum && resolve::is_signed_as_asked(old, self);
-        if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old.filter(same), pins) {
-            // these are not asked for upstream: they follow the manifest
-            let (also, mode, unpack) = (self.also.clone(), self.mode.clone(), self.unpack.clone());
-            let signed_by = old.signed_by.clone().filter(|_| self.key.is_some());
-            return ResolveOutcome::Kept(LockedFile {
-                also,
-                mode,
-                signed_by,
-                unpack,
-                ..old.clone()
-            });
-        }
-        match resolve::resolve(resolver, self).await {
-            Ok(file) => ResolveOutcome::New(file),
-            Err(cause) => ResolveOutcome::Failed(old.filter(same).cloned(), cause),
-        }
-    }
-
-    async fn check_upstream(resolver: &Resolver, old: &LockedFile) -> Result<(), ResolveError> {
-        resolve::size_of(resolver, &old.name).await.map(drop)
-    }
-}
-
-impl UpdatableRequest for FileRequest {
-    fn demanded_digest(&self) -> Option<(&Digest, &SourceLocation)> {
-        match &self.checksum {
-            Some(Checksum::Digest(digest)) => Some((digest, &self.at)),
-            _ => None,
-        }
-    }
-
-    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
-        let asked = async {
-            if let Some(Checksum::Sidecar(url)) = &self.checksum {
-                resolve::size_of(resolver, url).await?;
-            }
-            resolve::size_of(resolver, &self.url).await
-        };
-        match asked.await {
-            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
-            size => Ok(UpstreamStatus::Present {
-                digest: None,
-                size: size?,
-            }),
-        }
     }
 }
 

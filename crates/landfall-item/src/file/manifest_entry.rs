@@ -1,7 +1,9 @@
 //! A file as people write it in a manifest, and what it asks for.
 
 use super::request::{Checksum, FileRequest};
-use crate::entry_reader::{EntryReader, ManifestResult, digest_of, without_account};
+use crate::ManifestEntry;
+use crate::entry_reader::without_account;
+use crate::entry_reader::{EntryContext, ManifestResult, digest_of};
 use landfall_model::document::{OWN_URL, SourceSpan, TemplateField, YamlNode, read_input};
 use landfall_model::sign::FileKey;
 use schemars::JsonSchema;
@@ -38,11 +40,23 @@ pub struct FileEntry {
     pub unpack: Vec<String>,
 }
 
+impl ManifestEntry for FileEntry {
+    type Request = FileRequest;
+
+    fn expand(
+        &self,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
+        read(self, node, reader)
+    }
+}
+
 /// The files that `entry` asks for, one for each combination of its variables.
 pub(super) fn read(
     entry: &FileEntry,
     node: &YamlNode<'_>,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
     let at = reader.here(node.get("url"));
     let checksum_at = reader.here(node.get("checksum"));
@@ -195,7 +209,7 @@ fn checksum_of(text: &str, span: &SourceSpan) -> ManifestResult<Checksum> {
 }
 
 /// The key in the file at `path`, which starts from the folder of the manifest.
-fn key_of(path: &str, at: &SourceSpan, reader: &EntryReader<'_>) -> ManifestResult<FileKey> {
+fn key_of(path: &str, at: &SourceSpan, reader: &EntryContext<'_>) -> ManifestResult<FileKey> {
     let file = Path::new(&reader.text.file)
         .parent()
         .unwrap_or(Path::new(""))

@@ -1,30 +1,31 @@
-//! An image as the lock has it: every manifest and blob by digest.
+//! A locked image: every manifest and blob by digest.
 
 use landfall_model::{Descriptor, Digest, ImageRef, MediaType, Platform};
 use serde::Deserialize;
 
-/// A locked image.
+/// A container image in the lock, with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LockedImage {
-    /// `registry/repository:tag`, or `registry/repository@digest` where the manifest names no tag.
+    /// `registry/repository:tag`, or `registry/repository@digest` if the manifest names no tag.
     pub name: ImageRef,
-    /// The wanted platforms; empty means all.
+    /// The requested platforms; empty means all.
     #[serde(default)]
     pub platforms: Vec<Platform>,
-    /// The digest that landfall's manifest requires.
+    /// The digest that the landfall manifest requires.
     #[serde(default)]
     pub pin: Option<Digest>,
-    /// Digest of the index, or of the manifest where there is no index.
+    /// Digest of the index, or of the only manifest of an image without an index.
     pub digest: Digest,
-    /// Its media type.
+    /// Media type of that index or manifest.
     pub media_type: MediaType,
-    /// Its size in bytes.
+    /// Size in bytes of that index or manifest.
     pub size: u64,
     /// Platform of an image without an index.
     #[serde(default)]
     pub platform: Option<Platform>,
-    /// Wanted manifests below the index, children before parents. Empty where there is no index.
+    /// The manifests of these platforms below the index, children before parents. Empty for an image
+    /// without an index.
     #[serde(default)]
     pub manifests: Vec<LockedManifest>,
     /// Configs and layers of all the manifests, once each, sorted by digest.
@@ -34,7 +35,7 @@ pub struct LockedImage {
     #[serde(default)]
     pub trimmed: Option<LockedTrimmedIndex>,
     /// Signatures, attestations and other manifests that refer to it: children before parents.
-    /// `None` where they were not looked up.
+    /// `None` if they were not looked up.
     #[serde(default)]
     pub referrers: Option<Vec<LockedReferrer>>,
     /// Configs and layers of the referrers that are not among `blobs`, once each, sorted by digest.
@@ -43,7 +44,7 @@ pub struct LockedImage {
 }
 
 impl LockedImage {
-    /// An image of which only the top is known.
+    /// An image of which only the index or manifest is known.
     pub fn new(name: ImageRef, top: Descriptor) -> LockedImage {
         let Descriptor {
             digest,
@@ -67,52 +68,54 @@ impl LockedImage {
     }
 }
 
-/// A manifest under an index.
+/// A manifest below the index of a [`LockedImage`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LockedManifest {
-    /// Its digest.
+    /// SHA-256 or other digest of the manifest.
     pub digest: Digest,
-    /// Its size in bytes.
+    /// Size of the manifest in bytes.
     pub size: u64,
-    /// Its media type.
+    /// Media type of the manifest.
     pub media_type: MediaType,
-    /// Its platform as the index names it; absent for artifacts and nested indexes.
+    /// Platform as the index names it; `None` for artifacts and nested indexes.
     #[serde(default)]
     pub platform: Option<String>,
 }
 
-/// An index by the trimming rule ([`landfall_model::trim_index`]).
+/// The index without the children that `platforms` leaves out, as
+/// [`trim_index`](landfall_model::trim_index) generates it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedTrimmedIndex {
-    /// Its digest.
+    /// Digest of the trimmed index.
     pub digest: Digest,
-    /// Its size in bytes.
+    /// Size of the trimmed index in bytes.
     pub size: u64,
 }
 
-/// A manifest that refers to the image, to a manifest of it, or to another referrer; or one below
-/// an index that does. The latter has neither tag nor subject.
+/// A signature, attestation, SBOM or other manifest that refers to the image, to one of its
+/// manifests, or to another referrer. A manifest below a referrer that is an index is listed as
+/// well; it has neither tag nor subject.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LockedReferrer {
-    /// Its digest.
+    /// Digest of the referring manifest.
     pub digest: Digest,
-    /// Its size in bytes.
+    /// Size of the referring manifest in bytes.
     pub size: u64,
-    /// Its media type.
+    /// Media type of the referring manifest.
     pub media_type: MediaType,
-    /// Its tag, if it follows the cosign tag convention.
+    /// Tag of the referrer, if it follows the cosign tag convention.
     #[serde(default)]
     pub tag: Option<String>,
-    /// Its subject, the manifest to which it refers.
+    /// Digest of the manifest that it refers to (the `subject` of the OCI image specification).
     #[serde(default)]
     pub subject: Option<Digest>,
 }
 
 impl LockedReferrer {
-    /// Digest, size and media type.
+    /// Digest, size and media type of the referring manifest.
     pub fn descriptor(&self) -> Descriptor {
         Descriptor {
             digest: self.digest.clone(),
@@ -123,7 +126,7 @@ impl LockedReferrer {
 }
 
 impl LockedImage {
-    /// The descriptor of the top: the index, or the only manifest.
+    /// The descriptor of the index, or of the only manifest.
     pub fn descriptor(&self) -> Descriptor {
         Descriptor {
             digest: self.digest.clone(),
@@ -132,7 +135,7 @@ impl LockedImage {
         }
     }
 
-    /// The descriptor of the trimmed index, if there is one. Its media type is that of the index.
+    /// The descriptor of the trimmed index, if there is one. It has the media type of the index.
     pub fn trimmed_descriptor(&self) -> Option<Descriptor> {
         self.trimmed.as_ref().map(|trimmed| Descriptor {
             digest: trimmed.digest.clone(),
@@ -152,8 +155,8 @@ impl LockedImage {
         children.chain(std::iter::once(self.descriptor()))
     }
 
-    /// Its tag at a destination: its own, or `digest-<first 12 hex>` for an image that is locked by
-    /// digest alone, so that a registry's clean-up keeps it.
+    /// The tag at a destination: the image's own, or `digest-<first 12 hex>` for an image that is
+    /// locked by digest alone. Clean-up jobs of registries delete untagged manifests.
     pub fn destination_tag(&self) -> String {
         match &self.name.tag {
             Some(tag) => tag.clone(),
@@ -162,12 +165,12 @@ impl LockedImage {
     }
 }
 
-/// Reads lines of the form `digest size mediaType`.
+/// Deserializes lines of the form `digest size mediaType`.
 pub(crate) fn read_blobs<'de, D: serde::Deserializer<'de>>(
     source: D,
 ) -> Result<Vec<Descriptor>, D::Error> {
     let lines = Vec::<String>::deserialize(source)?;
-    // as long as it is, where collecting would leave room for more
+    // a lock may have a million blobs, and `collect` on a `Result` reserves more than is needed
     let mut blobs = Vec::with_capacity(lines.len());
     for line in lines {
         blobs.push(read_blob(&line).map_err(serde::de::Error::custom)?);

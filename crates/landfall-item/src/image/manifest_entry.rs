@@ -1,8 +1,9 @@
 //! An image as people write it in a manifest, and what it asks for.
 
 use super::request::ImageRequest;
-use crate::entry_reader::{EntryReader, ManifestResult, digest_of};
+use crate::entry_reader::{EntryContext, ManifestResult, digest_of};
 use crate::policy::check_policy;
+use crate::{EntryPathStep, ManifestEntry, MovableVersion, UpdatableEntry};
 use landfall_model::document::{SourceSpan, TemplateField, YamlNode};
 use landfall_model::{Digest, ImageRef, Platform, ReferenceError};
 use schemars::JsonSchema;
@@ -55,8 +56,8 @@ impl ImageEntry {
 
 impl<'de> Deserialize<'de> for ImageEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ImageEntry, D::Error> {
-        struct Entry;
-        impl<'de> Visitor<'de> for Entry {
+        struct ImageEntryVisitor;
+        impl<'de> Visitor<'de> for ImageEntryVisitor {
             type Value = ImageEntry;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("an image reference, or a mapping with `ref`")
@@ -68,15 +69,54 @@ impl<'de> Deserialize<'de> for ImageEntry {
                 FullImage::deserialize(MapAccessDeserializer::new(map)).map(ImageEntry::Full)
             }
         }
-        deserializer.deserialize_any(Entry)
+        deserializer.deserialize_any(ImageEntryVisitor)
     }
+}
+
+impl ManifestEntry for ImageEntry {
+    type Request = ImageRequest;
+
+    fn expand(
+        &self,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Vec<(ImageRequest, SourceSpan)>> {
+        read(self, node, reader)
+    }
+}
+
+impl UpdatableEntry for ImageEntry {
+    fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
+        moving(self).into_iter().collect()
+    }
+}
+
+/// The tag of `entry`, where a policy may move it.
+fn moving(entry: &ImageEntry) -> Option<MovableVersion<'_>> {
+    let ImageEntry::Full(image) = entry else {
+        return None;
+    };
+    let (policy, text) = (image.update.as_deref()?, image.r#ref.as_str());
+    let version = tag_of(text)?;
+    // a slice of `text`
+    let start = version.as_ptr() as usize - text.as_ptr() as usize;
+    let version = start..start + version.len();
+    let name = text[..start - 1].to_owned();
+    Some(MovableVersion {
+        policy,
+        name,
+        item_key: "ref",
+        path: vec![EntryPathStep::Key("ref")],
+        text,
+        version,
+    })
 }
 
 /// The images that `entry` asks for, one for each combination of its variables.
 pub(super) fn read(
     entry: &ImageEntry,
     node: &YamlNode<'_>,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<(ImageRequest, SourceSpan)>> {
     let short;
     let (full, at) = match entry {
@@ -161,7 +201,7 @@ pub fn tag_of(written: &str) -> Option<&str> {
 pub fn listed(
     reference: &str,
     span: &SourceSpan,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<ImageRequest> {
     let (name, pin) = reference_of(reference, span)?;
     let (platforms, referrers) = (reader.platforms.clone(), reader.referrers);

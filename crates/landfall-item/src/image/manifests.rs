@@ -1,5 +1,4 @@
-//! Fetches the manifests of an image level by level, reads those that are at hand, and lists their
-//! blobs.
+//! Fetches the manifests below an index level by level, reads local manifests, and lists blobs.
 
 use crate::resolver::{ResolveError, Resolver};
 use landfall_content::{BlobRead, ContentError};
@@ -10,34 +9,35 @@ use landfall_model::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-/// A fetched and parsed manifest.
-pub(super) struct Fetched {
+/// A fetched and parsed manifest of an image or referrer.
+pub(super) struct ImageManifest {
     pub(super) descriptor: Descriptor,
     pub(super) manifest: Manifest,
-    /// What it refers to.
+    /// The manifest that it refers to.
     pub(super) subject: Option<Digest>,
 }
 
 /// Why a manifest cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It is not there, damaged, or the system refused.
+    /// The content is missing or damaged, or the system refused to read it.
     #[error(transparent)]
     Content(#[from] ContentError),
-    /// It has more bytes than a manifest may have.
+    /// The lock names more bytes than a manifest may have.
     #[error("{0} is larger than any manifest")]
     TooLarge(Digest),
-    /// It is no manifest.
+    /// The content is not a valid manifest.
     #[error("{digest}: {source}")]
     Manifest {
-        /// What was read.
+        /// The digest of the manifest.
         digest: Digest,
-        /// What is wrong.
+        /// Why it is invalid.
         source: ManifestError,
     },
 }
 
-/// The bytes of a manifest or a config, checked.
+/// Reads a manifest or a config into memory. The size in the lock is untrusted, so it is bounded
+/// before the content is read.
 pub(super) fn read_small(
     blobs: &dyn BlobRead,
     descriptor: &Descriptor,
@@ -48,7 +48,7 @@ pub(super) fn read_small(
     Ok(blobs.read(descriptor)?)
 }
 
-/// A manifest with its bytes and its media type, checked.
+/// Reads and parses a manifest. Returns its bytes and its media type as well.
 pub(crate) fn read_manifest(
     blobs: &dyn BlobRead,
     descriptor: &Descriptor,
@@ -62,24 +62,22 @@ pub(crate) fn read_manifest(
     Ok((bytes, manifest, kind))
 }
 
-/// Whether a child of an index is a manifest, and no blob.
+/// Whether a child of an index is a manifest. An index may list blobs as well.
 pub(super) fn is_manifest(child: &ChildManifest) -> bool {
     media_type::is_manifest(&child.descriptor.media_type)
 }
 
-/// How many bytes of manifests may still be read for one image.
-pub(super) struct Budget(Mutex<u64>);
+/// How many bytes of manifests may still be fetched for one image. A hostile index could name any
+/// number of manifests of any size, and all of them are kept in memory.
+pub(super) struct ManifestBudget(Mutex<u64>);
 
-impl Budget {
-    /// All that [`Limits::image_manifest_bytes`] allows.
-    pub(super) fn new(limits: &Limits) -> Budget {
-        Budget(Mutex::new(limits.image_manifest_bytes))
+impl ManifestBudget {
+    /// The whole of [`Limits::image_manifest_bytes`].
+    pub(super) fn new(limits: &Limits) -> ManifestBudget {
+        ManifestBudget(Mutex::new(limits.image_manifest_bytes))
     }
 
-    /// Takes these sizes from it, before they are read.
-    ///
-    /// # Errors
-    /// Where that is more than is left.
+    /// Subtracts these sizes, before the manifests are fetched. Fails if less than that is left.
     pub(super) fn spend(
         &self,
         limits: &Limits,
@@ -104,17 +102,17 @@ impl Budget {
     }
 }
 
-/// Fetches every manifest below the `kept` children, level by level. It skips those that are
-/// `known`, and all below these.
+/// Fetches every manifest below the `kept` children, level by level. Manifests that are `known`
+/// are skipped, with everything below them.
 pub(super) async fn fetch_under(
     resolver: &Resolver,
     name: &ImageRef,
     kept: &[&ChildManifest],
     known: &BTreeSet<Digest>,
-    budget: &Budget,
-) -> Result<BTreeMap<Digest, Fetched>, ResolveError> {
+    budget: &ManifestBudget,
+) -> Result<BTreeMap<Digest, ImageManifest>, ResolveError> {
     let limits = resolver.limits();
-    let mut all: BTreeMap<Digest, Fetched> = BTreeMap::new();
+    let mut all: BTreeMap<Digest, ImageManifest> = BTreeMap::new();
     let mut level: Vec<Descriptor> = kept
         .iter()
         .filter(|child| is_manifest(child))
@@ -156,11 +154,12 @@ pub(super) async fn fetch_under(
     Err(format!("its indexes are nested deeper than {}", limits.index_depth).into())
 }
 
+/// Fetches the manifest of `descriptor`, which an index or a referrers list names.
 pub(super) async fn fetch_one(
     resolver: &Resolver,
     name: &ImageRef,
     descriptor: &Descriptor,
-) -> Result<Fetched, ResolveError> {
+) -> Result<ImageManifest, ResolveError> {
     let raw = resolver
         .manifest(name, &descriptor.digest.to_string(), Some(descriptor))
         .await?;
@@ -175,7 +174,7 @@ pub(super) async fn fetch_one(
     let (manifest, media_type) = Manifest::parse(&raw.bytes, Some(&descriptor.media_type))
         .map_err(|error| format!("{}: {error}", descriptor.digest))?;
     let subject = read_referrer(&raw.bytes, descriptor).map(|referring| referring.subject);
-    Ok(Fetched {
+    Ok(ImageManifest {
         descriptor: Descriptor {
             media_type: media_type.into(),
             ..descriptor.clone()
@@ -185,7 +184,8 @@ pub(super) async fn fetch_one(
     })
 }
 
-/// The configs and layers of the manifests, and the blobs that an index lists itself, once each.
+/// The configs and layers of the manifests and the blobs that an index lists directly, once each,
+/// sorted by digest.
 pub(super) fn blobs_of<'a>(
     manifests: impl IntoIterator<Item = &'a Manifest>,
     loose: &[&ChildManifest],

@@ -1,4 +1,4 @@
-//! An image taken apart: index, manifests, configs and layers of one repository, and the referrers.
+//! The manifests and blobs of a locked image and its referrers, as parts to transfer.
 
 use super::locked::LockedImage;
 use landfall_content::{AttachedReferrer, EntryPart, LockEntry, PartOrigin};
@@ -7,7 +7,8 @@ use landfall_model::report::EntryKind;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Takes a locked image apart.
+/// Lists the parts of `image`: blobs first, then manifests in the order in which a registry accepts
+/// them, the top last.
 pub(super) fn entry(image: &LockedImage) -> LockEntry {
     let (registry, repository): (Arc<str>, Arc<str>) = (
         image.name.registry.as_str().into(),
@@ -63,7 +64,7 @@ pub(super) fn entry(image: &LockedImage) -> LockEntry {
         .collect();
     for referrer in &referrers {
         if known.insert(referrer.descriptor.digest.clone()) {
-            // the top stays last
+            // registries reject an index before its children, so the top stays last
             let part = EntryPart {
                 descriptor: referrer.descriptor.clone(),
                 origin: manifest(),
@@ -129,7 +130,7 @@ mod tests {
         let wanted = ["blob", "child", "own", "sig", "trimmed", "top"].map(digest);
         assert_eq!(parts, wanted.iter().collect::<Vec<_>>());
         assert_eq!(entry.referrers.len(), 3);
-        // a manifest of the index goes before it, though it is a referrer too
+        // a child of the index is pushed before it, although it is a referrer as well
         assert!(entry.only_refers(&digest("sig")) && !entry.only_refers(&digest("own")));
     }
 }

@@ -1,24 +1,22 @@
-//! Which children of an index are for some platforms, and what a config says of its own.
+//! Selects the children of an index by platform, and reads the platform of an image config.
 
 use landfall_model::{ChildManifest, Digest, Platform};
 use std::collections::BTreeSet;
 
-/// Platforms that an image is not for.
+/// Platforms that were requested and that an image does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it has no {}, only {}", .lacking.join(" and no "), .has.join(", "))]
 pub struct LacksPlatform {
-    /// What was asked for.
+    /// The requested platforms that the image lacks.
     pub lacking: Vec<String>,
-    /// What there is.
+    /// The platforms that the image has.
     pub has: Vec<String>,
 }
 
-/// The children that `platforms` selects: those that satisfy one of them, those without a platform
-/// (nested indexes and artifacts), and the attestations of these.
-///
-/// # Errors
-/// When no child satisfies one of `platforms`.
-pub(super) fn choose<'a>(
+/// Selects the children for `platforms`: those that satisfy one of them, those without a platform
+/// (nested indexes and artifacts), and the attestations of both. Fails if a platform is not
+/// satisfied by any child.
+pub(super) fn select_children<'a>(
     children: &'a [ChildManifest],
     platforms: &[Platform],
 ) -> Result<Vec<&'a ChildManifest>, LacksPlatform> {
@@ -34,9 +32,9 @@ pub(super) fn choose<'a>(
         .filter(|platform| !platform.is_unknown())
         .collect();
     if !has.is_empty() {
-        satisfy(&has, platforms)?;
+        check_platforms(&has, platforms)?;
     }
-    let wanted = |child: &&ChildManifest| match &child.platform {
+    let is_selected = |child: &&ChildManifest| match &child.platform {
         Some(platform) if !platform.is_unknown() => {
             platforms.iter().any(|wanted| platform.satisfies(wanted))
         }
@@ -44,21 +42,22 @@ pub(super) fn choose<'a>(
     };
     let kept: BTreeSet<&Digest> = children
         .iter()
-        .filter(wanted)
+        .filter(is_selected)
         .map(|child| &child.descriptor.digest)
         .collect();
-    let keeps = |child: &&ChildManifest| {
+    // BuildKit lists an attestation as a child of the platform `unknown/unknown`
+    let is_kept = |child: &&ChildManifest| {
         kept.contains(&child.descriptor.digest)
-            || child.attests.as_ref().is_some_and(|of| kept.contains(of))
+            || child
+                .attests
+                .as_ref()
+                .is_some_and(|subject| kept.contains(subject))
     };
-    Ok(children.iter().filter(keeps).collect())
+    Ok(children.iter().filter(is_kept).collect())
 }
 
-/// Whether each of `wanted` is satisfied by one of `has`.
-///
-/// # Errors
-/// Those that are not.
-pub(super) fn satisfy(has: &[&Platform], wanted: &[Platform]) -> Result<(), LacksPlatform> {
+/// Checks that each of `wanted` is satisfied by one of `has`.
+pub(super) fn check_platforms(has: &[&Platform], wanted: &[Platform]) -> Result<(), LacksPlatform> {
     let lacking = wanted
         .iter()
         .filter(|wanted| !has.iter().any(|platform| platform.satisfies(wanted)));
@@ -72,10 +71,7 @@ pub(super) fn satisfy(has: &[&Platform], wanted: &[Platform]) -> Result<(), Lack
     })
 }
 
-/// The platform that an image's config says it is for.
-///
-/// # Errors
-/// When it is no such config.
+/// The platform that an image config names.
 pub(super) fn platform_of_config(bytes: &[u8]) -> Result<Platform, serde_json::Error> {
     #[derive(serde::Deserialize)]
     struct Config {
@@ -117,7 +113,7 @@ mod tests {
             .iter()
             .map(|platform| platform.parse().unwrap())
             .collect();
-        let kept = choose(children, &platforms)?;
+        let kept = select_children(children, &platforms)?;
         Ok(children
             .iter()
             .enumerate()

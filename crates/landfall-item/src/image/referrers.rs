@@ -4,7 +4,9 @@
 //! for "none there".
 
 use super::locked::{LockedImage, LockedReferrer};
-use super::manifests::{Budget, Fetched, blobs_of, fetch_one, fetch_under, is_manifest};
+use super::manifests::{
+    ImageManifest, ManifestBudget, blobs_of, fetch_one, fetch_under, is_manifest,
+};
 use crate::resolver::{ResolveError, Resolver};
 use landfall_content::registry::{FetchedManifest, RegistrySession, referrers_in};
 use landfall_http::{ErrorKind, HttpError};
@@ -17,9 +19,9 @@ use std::sync::Arc;
 
 /// Returns the image with its referrers looked up again, or without any if they are not `wanted`.
 ///
-/// Where `image` has its referrers from an earlier look-up, the registry is not asked to list what
-/// refers to a child or a referrer that nothing referred to then: a nightly run would ask for each
-/// child of each image. Tags that a repository lists are looked through all the same.
+/// If `image` has its referrers from an earlier look-up, the registry is not asked again for the
+/// referrers of a child or referrer that had none then. Otherwise a nightly run would send a request
+/// for each child of each image. Tags that a repository lists are always searched.
 pub(super) async fn look_up(
     resolver: &Resolver,
     image: &LockedImage,
@@ -33,7 +35,7 @@ pub(super) async fn look_up(
     if !wanted {
         return Ok(bare);
     }
-    let known = Known::of(image);
+    let known = PreviousReferrers::new(image);
     search(resolver, bare, &known).await.map_err(|cause| {
         let ResolveError {
             recorded,
@@ -51,21 +53,21 @@ pub(super) async fn look_up(
     })
 }
 
-/// What an earlier look-up found.
+/// The referrers that an earlier look-up found.
 #[derive(Default)]
-struct Known<'a> {
+struct PreviousReferrers<'a> {
     /// Whether there was an earlier look-up.
     is_looked_up: bool,
-    /// What was looked for and had no referrer.
-    bare: BTreeSet<Digest>,
-    /// The referrers at tags.
+    /// Manifests that had no referrer.
+    unreferred: BTreeSet<Digest>,
+    /// The referrers with a cosign tag, by tag.
     tagged: BTreeMap<&'a str, Descriptor>,
 }
 
-impl<'a> Known<'a> {
-    fn of(image: &'a LockedImage) -> Known<'a> {
+impl<'a> PreviousReferrers<'a> {
+    fn new(image: &'a LockedImage) -> PreviousReferrers<'a> {
         let Some(referrers) = &image.referrers else {
-            return Known::default();
+            return PreviousReferrers::default();
         };
         let subjects: BTreeSet<&Digest> = referrers
             .iter()
@@ -73,20 +75,12 @@ impl<'a> Known<'a> {
             .collect();
         let digests = image.manifests.iter().map(|child| &child.digest);
         let digests = digests.chain(referrers.iter().map(|one| &one.digest));
-        let tagged = referrers.iter().filter_map(|one| {
-            let (digest, size, media_type) = (one.digest.clone(), one.size, one.media_type.clone());
-            Some((
-                one.tag.as_deref()?,
-                Descriptor {
-                    digest,
-                    size,
-                    media_type,
-                },
-            ))
-        });
-        Known {
+        let tagged = referrers
+            .iter()
+            .filter_map(|one| Some((one.tag.as_deref()?, one.descriptor())));
+        PreviousReferrers {
             is_looked_up: true,
-            bare: digests
+            unreferred: digests
                 .filter(|digest| !subjects.contains(digest))
                 .cloned()
                 .collect(),
@@ -95,47 +89,48 @@ impl<'a> Known<'a> {
     }
 }
 
-/// A referrer, and the tag that led to it.
-struct Hit {
-    fetched: Fetched,
+/// A referrer, and the tag under which it was found.
+struct FoundReferrer {
+    fetched: ImageManifest,
     tag: Option<String>,
 }
 
-/// A referrer with all its tags, or a manifest below a referrer that is an index.
-struct Node {
-    fetched: Fetched,
+/// A referrer with all its tags; or a manifest below a referrer that is an index, without tags.
+struct ReferrerNode {
+    fetched: ImageManifest,
     tags: BTreeSet<String>,
 }
 
 async fn search(
     resolver: &Resolver,
     image: LockedImage,
-    known: &Known<'_>,
+    known: &PreviousReferrers<'_>,
 ) -> Result<LockedImage, ResolveError> {
     let own: Vec<Digest> = image
         .manifests_in_order()
         .map(|manifest| manifest.digest)
         .collect();
-    let repository = Repository::new(resolver, &image.name, known, own.len()).await?;
+    let repository = ReferrerSearch::new(resolver, &image.name, known, own.len()).await?;
     let limits = resolver.limits();
     let mut seen: BTreeSet<Digest> = own.iter().cloned().collect();
-    let mut nodes: BTreeMap<Digest, Node> = BTreeMap::new();
-    // the top goes first and finds out how the registry lists referrers
+    let mut nodes: BTreeMap<Digest, ReferrerNode> = BTreeMap::new();
+    // The top goes first and alone: it finds out whether the registry has the referrers API, so that
+    // not every request has to.
     let mut level: Vec<Digest> = own.into_iter().rev().collect();
     for _ in 0..limits.index_depth {
         let Some((first, others)) = level.split_first() else {
             break;
         };
-        let mut hits = repository.hits(first).await?;
-        let asking = others.iter().map(|subject| repository.hits(subject));
-        hits.extend(
+        let mut found_referrers = repository.find(first).await?;
+        let asking = others.iter().map(|subject| repository.find(subject));
+        found_referrers.extend(
             futures_util::future::try_join_all(asking)
                 .await?
                 .into_iter()
                 .flatten(),
         );
         level = Vec::new();
-        for Hit { fetched, tag } in hits {
+        for FoundReferrer { fetched, tag } in found_referrers {
             let digest = fetched.descriptor.digest.clone();
             let children = match &fetched.manifest {
                 Manifest::Index(children) if !seen.contains(&digest) => children.clone(),
@@ -145,7 +140,7 @@ async fn search(
                 children.iter().filter(|child| is_manifest(child)).collect();
             let under =
                 fetch_under(resolver, &image.name, &children, &seen, &repository.budget).await?;
-            let node = nodes.entry(digest).or_insert(Node {
+            let node = nodes.entry(digest).or_insert(ReferrerNode {
                 fetched,
                 tags: BTreeSet::new(),
             });
@@ -157,7 +152,7 @@ async fn search(
                     level.push(digest.clone());
                     nodes.insert(
                         digest,
-                        Node {
+                        ReferrerNode {
                             fetched,
                             tags: BTreeSet::new(),
                         },
@@ -182,42 +177,42 @@ async fn search(
 }
 
 /// The repository in which an image's referrers are looked up.
-struct Repository<'a> {
+struct ReferrerSearch<'a> {
     resolver: &'a Resolver,
     name: &'a ImageRef,
-    known: &'a Known<'a>,
+    known: &'a PreviousReferrers<'a>,
     session: Arc<RegistrySession>,
-    /// All its tags; `None` if each tag is asked for by itself.
+    /// All tags of the repository; `None` if each tag is requested on its own.
     tags: Option<Arc<BTreeSet<String>>>,
-    budget: Budget,
+    budget: ManifestBudget,
 }
 
-impl<'a> Repository<'a> {
+impl<'a> ReferrerSearch<'a> {
     async fn new(
         resolver: &'a Resolver,
         name: &'a ImageRef,
-        known: &'a Known<'a>,
+        known: &'a PreviousReferrers<'a>,
         manifests: usize,
-    ) -> Result<Repository<'a>, ResolveError> {
+    ) -> Result<ReferrerSearch<'a>, ResolveError> {
         let session = resolver.sessions().upstream(&name.registry).await?;
         let tags = listed_tags(resolver, name, manifests, known.is_looked_up).await?;
-        Ok(Repository {
+        Ok(ReferrerSearch {
             resolver,
             name,
             known,
             session,
             tags,
-            budget: Budget::new(resolver.limits()),
+            budget: ManifestBudget::new(resolver.limits()),
         })
     }
 
     /// Fetches the referrers of `subject`.
-    async fn hits(&self, subject: &Digest) -> Result<Vec<Hit>, ResolveError> {
-        let asks = self.tags.is_some() || !self.known.bare.contains(subject);
+    async fn find(&self, subject: &Digest) -> Result<Vec<FoundReferrer>, ResolveError> {
+        let asks = self.tags.is_some() || !self.known.unreferred.contains(subject);
         let tags = cosign_tags(subject).into_iter().filter(|_| asks);
         let tagging = tags.map(|tag| self.tagged(tag));
         let tagged = futures_util::future::try_join_all(tagging).await?;
-        let mut hits: Vec<Hit> = tagged.into_iter().flatten().collect();
+        let mut found_referrers: Vec<FoundReferrer> = tagged.into_iter().flatten().collect();
         let mut listed: BTreeMap<Digest, Descriptor> = BTreeMap::new();
         for descriptor in self.listed(subject).await? {
             listed.insert(descriptor.digest.clone(), descriptor);
@@ -230,9 +225,9 @@ impl<'a> Repository<'a> {
             .values()
             .map(|listed| fetch_one(self.resolver, self.name, listed));
         for fetched in futures_util::future::try_join_all(fetching).await? {
-            // a list may be wrong: what counts is what the manifest says
+            // a stale list may name manifests of other subjects: the manifest itself counts
             if fetched.subject.as_ref() == Some(subject) {
-                hits.push(Hit { fetched, tag: None });
+                found_referrers.push(FoundReferrer { fetched, tag: None });
             } else {
                 let (name, found) = (self.name.name(), &fetched.descriptor.digest);
                 let note =
@@ -240,11 +235,11 @@ impl<'a> Repository<'a> {
                 self.resolver.progress().note(&note);
             }
         }
-        Ok(hits)
+        Ok(found_referrers)
     }
 
-    /// The manifest at one of cosign's tags, if there is one.
-    async fn tagged(&self, tag: String) -> Result<Option<Hit>, ResolveError> {
+    /// The manifest at a tag of the cosign convention, if there is one.
+    async fn tagged(&self, tag: String) -> Result<Option<FoundReferrer>, ResolveError> {
         if self.tags.as_ref().is_some_and(|tags| !tags.contains(&tag)) {
             return Ok(None);
         }
@@ -258,7 +253,7 @@ impl<'a> Repository<'a> {
             let found = if known.is_some() {
                 found?
             } else {
-                self.may_be_hidden(found)?
+                self.allow_forbidden(found)?
             };
             let Some(digest) = found else { return Ok(None) };
             same = known.filter(|known| known.digest == digest);
@@ -270,24 +265,23 @@ impl<'a> Repository<'a> {
             std::iter::once(raw.bytes.len() as u64),
         )?;
         let fetched = read(raw).map_err(|why| ResolveError::from(format!("{tag}: {why}")))?;
-        Ok(Some(Hit {
+        Ok(Some(FoundReferrer {
             fetched,
             tag: Some(tag),
         }))
     }
 
-    /// What stands at a tag that is in no list. Some registries say 403 for what is not there, also
-    /// to an account that reads the repository, as this one does: that counts as none there, and is
-    /// told.
-    fn may_be_hidden<T>(
+    /// Treats 403 for a tag that was guessed as "not found", with a note. Some registries answer 403
+    /// for tags that do not exist, even to an account that can read the repository, as this one can.
+    fn allow_forbidden<T>(
         &self,
         answer: Result<Option<T>, HttpError>,
     ) -> Result<Option<T>, HttpError> {
         match answer {
             Err(error) if error.status == Some(403) && error.kind == ErrorKind::Denied => {
                 self.resolver.note_once(&format!(
-                    "{}: the registry answers 403 for tags of signatures and other referrers, and lists no tags; \
-                     that counts as none there",
+                    "{}: the registry answers 403 for tags of signatures and other referrers, and \
+                     lists no tags; that counts as none there",
                     self.name.name()
                 ));
                 Ok(None)
@@ -296,28 +290,30 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// The listed referrers of `subject`: from the referrers API, or else from the list that
-    /// clients keep under a tag. If a registry has both, both count.
+    /// The listed referrers of `subject`: from the referrers API, otherwise from the index that
+    /// clients maintain under a tag (the "referrers tag schema" of the OCI distribution
+    /// specification). If a registry has both, both count.
     async fn listed(&self, subject: &Digest) -> Result<Vec<Descriptor>, ResolveError> {
         let repository = &self.name.repository;
-        let by_api = match self.known.bare.contains(subject) {
-            true => Some(Vec::new()),
-            false => {
-                self.resolver
-                    .repositories()
-                    .referrers(&self.session, repository, subject)
-                    .await?
-            }
+        let by_api = if self.known.unreferred.contains(subject) {
+            Some(Vec::new())
+        } else {
+            self.resolver
+                .repositories()
+                .referrers(&self.session, repository, subject)
+                .await?
         };
         let by_tag = match &self.tags {
             Some(tags) => tags.contains(&referrers_tag(subject)),
             None => by_api.is_none(),
         };
         let mut found = by_api.unwrap_or_default();
-        let list = match by_tag {
-            true if self.tags.is_some() => self.session.referrers_list(repository, subject).await?,
-            true => self.may_be_hidden(self.session.referrers_list(repository, subject).await)?,
-            false => None,
+        let list = if !by_tag {
+            None
+        } else if self.tags.is_some() {
+            self.session.referrers_list(repository, subject).await?
+        } else {
+            self.allow_forbidden(self.session.referrers_list(repository, subject).await)?
         };
         if let Some(list) = list {
             let entries = referrers_in(&list.bytes).map_err(|error| error.to_string())?;
@@ -327,11 +323,11 @@ impl<'a> Repository<'a> {
     }
 }
 
-/// All tags of an image's repository if listing them takes no more requests than asking for each
-/// tag of a signature by name. The list of a mirror counts only if the site says that it is whole,
-/// as the mirror may be a cache; a list that lacks the image's own tag does not count. A repository
-/// is asked once, and not at all if the image `is_looked_up` since an earlier run that found the
-/// list too long.
+/// All tags of an image's repository, if listing them takes no more requests than asking for each
+/// possible signature tag by name. The list of a mirror counts only if the site says that it is
+/// complete, since the mirror may be a cache; a list that lacks the image's own tag does not count.
+/// A repository is listed once per run, and not at all if the image `is_looked_up` and an earlier
+/// run found the list too long.
 pub(super) async fn listed_tags(
     resolver: &Resolver,
     name: &ImageRef,
@@ -349,7 +345,7 @@ pub(super) async fn listed_tags(
     Ok(tags.filter(|tags| name.tag.as_ref().is_none_or(|own| tags.contains(own))))
 }
 
-fn read(raw: FetchedManifest) -> Result<Fetched, String> {
+fn read(raw: FetchedManifest) -> Result<ImageManifest, String> {
     let (manifest, media_type) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())
         .map_err(|error| error.to_string())?;
     let descriptor = Descriptor {
@@ -358,18 +354,18 @@ fn read(raw: FetchedManifest) -> Result<Fetched, String> {
         media_type: media_type.into(),
     };
     let subject = read_referrer(&raw.bytes, &descriptor).map(|referring| referring.subject);
-    Ok(Fetched {
+    Ok(ImageManifest {
         descriptor,
         manifest,
         subject,
     })
 }
 
-/// Adds the referrers to the image: children before parents, else by digest and tag.
-fn attach(image: LockedImage, nodes: &BTreeMap<Digest, Node>) -> LockedImage {
+/// Adds the referrers to the image: children before parents, otherwise by digest and tag.
+fn attach(image: LockedImage, nodes: &BTreeMap<Digest, ReferrerNode>) -> LockedImage {
     fn visit(
         digest: &Digest,
-        nodes: &BTreeMap<Digest, Node>,
+        nodes: &BTreeMap<Digest, ReferrerNode>,
         seen: &mut BTreeSet<Digest>,
         out: &mut Vec<LockedReferrer>,
     ) {
@@ -402,7 +398,8 @@ fn attach(image: LockedImage, nodes: &BTreeMap<Digest, Node>) -> LockedImage {
             ..bare.clone()
         }));
     }
-    let (mut seen, mut referrers) = (BTreeSet::from([image.digest.clone()]), Vec::new());
+    let mut seen = BTreeSet::from([image.digest.clone()]);
+    let mut referrers = Vec::new();
     nodes
         .keys()
         .for_each(|digest| visit(digest, nodes, &mut seen, &mut referrers));

@@ -1,8 +1,8 @@
-//! Resolves an image: its index, the wanted manifests, and every blob below them.
+//! Resolves an image: its index, the manifests of the requested platforms, and every blob below.
 
 use super::locked::{LockedImage, LockedManifest, LockedTrimmedIndex};
-use super::manifests::{Budget, Fetched, blobs_of, fetch_under, is_manifest};
-use super::platforms::{choose, platform_of_config};
+use super::manifests::{ImageManifest, ManifestBudget, blobs_of, fetch_under, is_manifest};
+use super::platforms::{platform_of_config, select_children};
 use super::referrers;
 use super::request::ImageRequest;
 use crate::resolver::{ResolveError, Resolver};
@@ -11,15 +11,15 @@ use landfall_model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Resolves `wanted` at `reference`, which is a tag or a digest.
+/// Resolves `request` at `reference`, which is a tag or a digest.
 pub(super) async fn resolve(
     resolver: &Resolver,
-    wanted: &ImageRequest,
+    request: &ImageRequest,
     reference: &str,
 ) -> Result<LockedImage, ResolveError> {
-    let name = &wanted.name;
+    let name = &request.name;
     let raw = resolver.manifest(name, reference, None).await?;
-    if let Some(pin) = wanted.pin.as_ref().filter(|pin| **pin != raw.digest) {
+    if let Some(pin) = request.pin.as_ref().filter(|pin| **pin != raw.digest) {
         return Err(format!(
             "upstream answers {}, the manifest demands {pin}",
             raw.digest
@@ -32,26 +32,26 @@ pub(super) async fn resolve(
         size: raw.bytes.len() as u64,
         media_type: kind.clone().into(),
     };
-    let (platforms, pin) = (wanted.platforms.clone(), wanted.pin.clone());
     let mut image = LockedImage {
-        platforms,
-        pin,
+        platforms: request.platforms.clone(),
+        pin: request.pin.clone(),
         ..LockedImage::new(name.clone(), top)
     };
     match &manifest {
         Manifest::Image { config, .. } => {
-            image.platform = config_platform(resolver, name, config, &wanted.platforms).await?;
+            image.platform = config_platform(resolver, name, config, &request.platforms).await?;
             image.blobs = blobs_of([&manifest], &[]);
         }
         Manifest::Index(children) => {
-            let kept = choose(children, &wanted.platforms)
+            let kept = select_children(children, &request.platforms)
                 .map_err(|lacks| format!("{lacks}; give this image its own `platforms:`"))?;
-            let (known, budget) = (BTreeSet::new(), Budget::new(resolver.limits()));
-            // the look-up of referrers wants the tags: they come in beside the manifests, and a
-            // failure is its own
+            let known = BTreeSet::new();
+            let budget = ManifestBudget::new(resolver.limits());
+            // The look-up of referrers needs the tags. They are listed while the manifests are
+            // fetched, to save a round trip; if that fails, the look-up reports it.
             let (under, ()) =
                 tokio::join!(fetch_under(resolver, name, &kept, &known, &budget), async {
-                    if wanted.referrers {
+                    if request.referrers {
                         drop(referrers::listed_tags(resolver, name, kept.len() + 1, false).await);
                     }
                 });
@@ -65,7 +65,7 @@ pub(super) async fn resolve(
             let platforms = kept
                 .iter()
                 .map(|child| (child.descriptor.digest.clone(), child.platform.clone()));
-            image.manifests = in_order(&kept, &under, &platforms.collect());
+            image.manifests = ordered_manifests(&kept, &under, &platforms.collect());
             if kept.len() < children.len() {
                 let keep: BTreeSet<Digest> = kept
                     .iter()
@@ -86,11 +86,11 @@ pub(super) async fn resolve(
             }
         }
     }
-    referrers::look_up(resolver, &image, wanted.referrers).await
+    referrers::look_up(resolver, &image, request.referrers).await
 }
 
 /// The digest that the tag of `name` has upstream now.
-pub(super) async fn head(
+pub(super) async fn upstream_digest(
     resolver: &Resolver,
     name: &ImageRef,
 ) -> Result<Option<Digest>, ResolveError> {
@@ -108,14 +108,14 @@ pub(super) async fn head(
 }
 
 /// The manifests, children before parents, in the order of the index.
-fn in_order(
+fn ordered_manifests(
     kept: &[&ChildManifest],
-    under: &BTreeMap<Digest, Fetched>,
+    under: &BTreeMap<Digest, ImageManifest>,
     platforms: &BTreeMap<Digest, Option<Platform>>,
 ) -> Vec<LockedManifest> {
     fn visit(
         digest: &Digest,
-        under: &BTreeMap<Digest, Fetched>,
+        under: &BTreeMap<Digest, ImageManifest>,
         platforms: &BTreeMap<Digest, Option<Platform>>,
         seen: &mut BTreeSet<Digest>,
         out: &mut Vec<LockedManifest>,
@@ -148,7 +148,8 @@ fn in_order(
             platform,
         });
     }
-    let (mut seen, mut out) = (BTreeSet::new(), Vec::new());
+    let mut seen = BTreeSet::new();
+    let mut out = Vec::new();
     kept.iter().for_each(|child| {
         visit(
             &child.descriptor.digest,
@@ -161,8 +162,8 @@ fn in_order(
     out
 }
 
-/// The platform of an image without an index, from its config. It is read only if platforms are
-/// `wanted`.
+/// The platform of an image without an index, from its config. The config is fetched only if
+/// platforms were requested, since that takes another request.
 async fn config_platform(
     resolver: &Resolver,
     name: &ImageRef,

@@ -1,64 +1,64 @@
-//! What of a locked image is for some platforms: its manifests, and all that they name, from
-//! content that is at hand.
+//! Selects the manifests and blobs of a locked image for some platforms, from local content.
 
 use super::locked::LockedImage;
 use super::manifests::{ReadError, is_manifest, read_manifest, read_small};
-use super::platforms::{LacksPlatform, choose, platform_of_config, satisfy};
+use super::platforms::{LacksPlatform, check_platforms, platform_of_config, select_children};
 use landfall_content::BlobRead;
 use landfall_model::{
     ChildManifest, Descriptor, Digest, Manifest, ManifestError, Platform, media_type, trim_index,
 };
 use std::collections::{BTreeSet, VecDeque};
 
-/// What of an image is for some platforms.
+/// The manifests and blobs of an image for some platforms.
 #[derive(Debug)]
 pub struct Selection {
-    /// The index or manifest that stands for the image.
+    /// The index or manifest that the exported image refers to.
     pub top: Descriptor,
-    /// The bytes of the top, where it is the image's index without what is left out.
+    /// The bytes of `top` if it is a trimmed index, which no blob contains.
     pub trimmed: Option<Vec<u8>>,
-    /// Manifests, then the blobs that they name, each once. A trimmed top is not among them.
+    /// Manifests, then the blobs that they name, each once. A trimmed index is not included.
     pub parts: Vec<Descriptor>,
 }
 
 /// The manifest of an image for one platform.
 #[derive(Debug)]
 pub struct OneManifest {
-    /// It itself.
+    /// The descriptor of the manifest.
     pub manifest: Descriptor,
-    /// The config blob.
+    /// The descriptor of its config blob.
     pub config: Descriptor,
-    /// The layers, in order, with repetitions.
+    /// The layers, in order. A layer may be repeated.
     pub layers: Vec<Descriptor>,
     platform: Option<Platform>,
 }
 
-/// Why nothing can be selected.
+/// Why no manifests can be selected.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectionError {
     /// A manifest cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// It is not for a platform that was asked for.
+    /// The image does not have a requested platform.
     #[error(transparent)]
     Lacks(#[from] LacksPlatform),
-    /// One platform is wanted, and it has several that fit.
+    /// One manifest is needed, and several match.
     #[error("it is for {}", .0.join(", "))]
     Several(Vec<String>),
-    /// An image is wanted, and its config says that it is something else.
+    /// An image is needed, and the config has the media type of something else.
     #[error("it is no container image, its config is {0}")]
     NoImage(String),
-    /// The trimmed index of the lock does not follow from the index.
+    /// The trimmed index of the lock is not what trimming the index gives.
     #[error("{0} is not its index without what is left out, as the lock says")]
     Trimmed(Digest),
 }
 
 impl LockedImage {
-    /// What of it is for `platforms`, as far as the lock has it; all that the lock has where there
-    /// are none. An index that would name more than that is trimmed by the fixed rule.
+    /// Selects the locked manifests and blobs for `platforms`, or all of them if `platforms` is
+    /// empty. An index that would name more than that is trimmed, as
+    /// [`trim_index`](landfall_model::trim_index) does it.
     ///
     /// # Errors
-    /// When it has no manifest for a platform that is asked for.
+    /// If the image has no manifest for a requested platform, or a manifest cannot be read.
     pub fn select(
         &self,
         blobs: &dyn BlobRead,
@@ -67,11 +67,12 @@ impl LockedImage {
         let own = self.descriptor();
         let (bytes, top, _) = read_manifest(blobs, &own)?;
         let Manifest::Index(children) = top else {
-            let image = one(own.clone(), top, self.platform.clone()).filter(OneManifest::is_image);
+            let image = image_manifest(own.clone(), top, self.platform.clone())
+                .filter(OneManifest::is_image);
             if let Some(image) = image.filter(|_| !platforms.is_empty()) {
-                satisfy(&[&image.platform(blobs)?], platforms)?;
+                check_platforms(&[&image.platform(blobs)?], platforms)?;
             }
-            let parts = with_all_below(blobs, [own.clone()])?;
+            let parts = manifests_and_blobs(blobs, [own.clone()])?;
             return Ok(Selection {
                 top: own,
                 trimmed: None,
@@ -79,9 +80,9 @@ impl LockedImage {
             });
         };
         let there = self.locked_children(&children);
-        let chosen = choose(&there, platforms)?;
+        let chosen = select_children(&there, platforms)?;
         let descriptors = || chosen.iter().map(|child| child.descriptor.clone());
-        let mut parts = with_all_below(blobs, descriptors())?;
+        let mut parts = manifests_and_blobs(blobs, descriptors())?;
         if chosen.len() == children.len() {
             parts.insert(0, own.clone());
             return Ok(Selection {
@@ -91,7 +92,7 @@ impl LockedImage {
             });
         }
         let keep = descriptors().map(|child| child.digest).collect();
-        let bytes = trim_index(&bytes, &keep).map_err(|source| unreadable(&own, source))?;
+        let bytes = trim_index(&bytes, &keep).map_err(|source| invalid_manifest(&own, source))?;
         let top = Descriptor {
             digest: Digest::sha256(&bytes),
             size: bytes.len() as u64,
@@ -109,10 +110,10 @@ impl LockedImage {
         }
     }
 
-    /// Its manifest for `platform`, or its only one.
+    /// Selects the manifest for `platform`, or the only one.
     ///
     /// # Errors
-    /// When not exactly one manifest fits.
+    /// If not exactly one manifest matches.
     pub fn select_one(
         &self,
         blobs: &dyn BlobRead,
@@ -124,7 +125,9 @@ impl LockedImage {
         let mut queue = VecDeque::new();
         match top {
             Manifest::Index(children) => queue.extend(self.locked_children(&children)),
-            top @ Manifest::Image { .. } => found.extend(one(own, top, self.platform.clone())),
+            top @ Manifest::Image { .. } => {
+                found.extend(image_manifest(own, top, self.platform.clone()))
+            }
         }
         let mut seen = BTreeSet::new();
         while let Some(child) = queue.pop_front() {
@@ -136,7 +139,7 @@ impl LockedImage {
             match read_manifest(blobs, &child.descriptor)?.1 {
                 Manifest::Index(children) => queue.extend(children),
                 manifest @ Manifest::Image { .. } => {
-                    found.extend(one(child.descriptor, manifest, child.platform));
+                    found.extend(image_manifest(child.descriptor, manifest, child.platform));
                 }
             }
         }
@@ -151,13 +154,13 @@ impl LockedImage {
             ));
         }
         let Some(wanted) = platform else {
-            return only(blobs, found);
+            return only_manifest(blobs, found);
         };
         let platforms = found
             .iter()
             .map(|one| one.platform(blobs))
             .collect::<Result<Vec<_>, _>>()?;
-        satisfy(
+        check_platforms(
             &platforms.iter().collect::<Vec<_>>(),
             std::slice::from_ref(wanted),
         )?;
@@ -169,10 +172,10 @@ impl LockedImage {
         if let Some(at) = fitting.iter().position(|(_, platform)| platform == wanted) {
             return Ok(fitting.swap_remove(at).0);
         }
-        only(blobs, fitting.into_iter().map(|(one, _)| one).collect())
+        only_manifest(blobs, fitting.into_iter().map(|(one, _)| one).collect())
     }
 
-    /// Those of its index's children that the lock has.
+    /// The children of the index that the lock contains.
     fn locked_children(&self, children: &[ChildManifest]) -> Vec<ChildManifest> {
         let manifests = self.manifests.iter().map(|child| &child.digest);
         let locked: BTreeSet<&Digest> = manifests
@@ -187,23 +190,27 @@ impl LockedImage {
 }
 
 impl OneManifest {
-    /// Whether it is a container image, and no artifact.
+    /// Whether it is a container image rather than another OCI artifact.
     fn is_image(&self) -> bool {
         media_type::is_image_config(&self.config.media_type)
     }
 
-    /// Its platform, by the index that lists it, or else by its config.
+    /// The platform, as the index names it, otherwise as the config does.
     fn platform(&self, blobs: &dyn BlobRead) -> Result<Platform, SelectionError> {
         if let Some(platform) = &self.platform {
             return Ok(platform.clone());
         }
         let bytes = read_small(blobs, &self.config)?;
         let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
-        platform_of_config(&bytes).map_err(|error| unreadable(&self.config, json(error)))
+        platform_of_config(&bytes).map_err(|error| invalid_manifest(&self.config, json(error)))
     }
 }
 
-fn one(manifest: Descriptor, parsed: Manifest, platform: Option<Platform>) -> Option<OneManifest> {
+fn image_manifest(
+    manifest: Descriptor,
+    parsed: Manifest,
+    platform: Option<Platform>,
+) -> Option<OneManifest> {
     match parsed {
         Manifest::Image { config, layers, .. } => Some(OneManifest {
             manifest,
@@ -215,8 +222,11 @@ fn one(manifest: Descriptor, parsed: Manifest, platform: Option<Platform>) -> Op
     }
 }
 
-/// The only one of `found`, which is not empty.
-fn only(blobs: &dyn BlobRead, mut found: Vec<OneManifest>) -> Result<OneManifest, SelectionError> {
+/// Returns the only manifest in `found`, which is not empty.
+fn only_manifest(
+    blobs: &dyn BlobRead,
+    mut found: Vec<OneManifest>,
+) -> Result<OneManifest, SelectionError> {
     match found.len() {
         1 => Ok(found.swap_remove(0)),
         _ => {
@@ -227,12 +237,14 @@ fn only(blobs: &dyn BlobRead, mut found: Vec<OneManifest>) -> Result<OneManifest
     }
 }
 
-/// `roots` and the manifests below them, then all blobs that they name, each once.
-fn with_all_below(
+/// The manifests `roots` and those below them, then all blobs that they name, each once.
+fn manifests_and_blobs(
     blobs: &dyn BlobRead,
     roots: impl IntoIterator<Item = Descriptor>,
 ) -> Result<Vec<Descriptor>, ReadError> {
-    let (mut manifests, mut named, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let mut manifests = Vec::new();
+    let mut named = Vec::new();
+    let mut seen = BTreeSet::new();
     let mut queue: VecDeque<Descriptor> = roots.into_iter().collect();
     while let Some(next) = queue.pop_front() {
         if !media_type::is_manifest(&next.media_type) {
@@ -258,7 +270,7 @@ fn with_all_below(
     Ok(manifests)
 }
 
-fn unreadable(descriptor: &Descriptor, source: ManifestError) -> SelectionError {
+fn invalid_manifest(descriptor: &Descriptor, source: ManifestError) -> SelectionError {
     ReadError::Manifest {
         digest: descriptor.digest.clone(),
         source,
@@ -428,8 +440,7 @@ mod tests {
         let trimmed: Value = serde_json::from_slice(&chosen.trimmed.unwrap()).unwrap();
         assert_eq!(trimmed["manifests"], json!([children[1]]));
         assert_eq!(chosen.parts.len(), 3);
-        // what the lock leaves out is not there to be chosen, and its trimmed index is the one that
-        // comes
+        // what the lock leaves out cannot be selected, and its trimmed index is the result
         let lacks = image
             .select(&memory, &[p("linux/s390x")])
             .unwrap_err()

@@ -1,15 +1,15 @@
-//! An image as text of a lock.
+//! The text of an image in the lock.
 
 use super::locked::LockedImage;
 use crate::text::quoted;
 use landfall_model::{Descriptor, Platform};
 use std::fmt::{self, Write};
 
-/// Writes `image`, one fact a line.
+/// Writes `image` as YAML, one value per line so that diffs are small.
 pub(super) fn write(image: &LockedImage, out: &mut dyn Write) -> fmt::Result {
     writeln!(out, "- name: {}", quoted(&image.name.to_string()))?;
     if !image.platforms.is_empty() {
-        let platforms: Vec<String> = image.platforms.iter().map(written).collect();
+        let platforms: Vec<String> = image.platforms.iter().map(platform_text).collect();
         writeln!(out, "  platforms: [{}]", platforms.join(", "))?;
     }
     if let Some(pin) = &image.pin {
@@ -23,7 +23,7 @@ pub(super) fn write(image: &LockedImage, out: &mut dyn Write) -> fmt::Result {
         image.size
     )?;
     if let Some(platform) = &image.platform {
-        writeln!(out, "  platform: {}", written(platform))?;
+        writeln!(out, "  platform: {}", platform_text(platform))?;
     }
     if !image.manifests.is_empty() {
         writeln!(out, "  manifests:")?;
@@ -71,15 +71,15 @@ pub(super) fn write(image: &LockedImage, out: &mut dyn Write) -> fmt::Result {
         let subject = referrer
             .subject
             .as_ref()
-            .map(|of| format!(", subject: {of}"))
+            .map(|subject| format!(", subject: {subject}"))
             .unwrap_or_default();
         writeln!(out, "{tag}{subject}}}")?;
     }
     write_blobs(out, "referrerBlobs", &image.referrer_blobs)
 }
 
-/// A variant may be any text.
-fn written(platform: &Platform) -> String {
+/// The platform, quoted if needed: a variant may be any text.
+fn platform_text(platform: &Platform) -> String {
     quoted(&platform.to_string())
 }
 

@@ -1,4 +1,7 @@
-//! Compares a locked image with its own manifests: the lock must leave nothing out and add nothing.
+//! Compares a locked image with its manifests: the lock must name exactly what they name.
+//!
+//! A lock may come from the other side of an air gap. If it left out a layer, a bundle would be
+//! incomplete without anyone noticing; if it added one, it would carry something unreferenced.
 
 use super::locked::LockedImage;
 use super::manifests::{blobs_of, is_manifest, read_manifest};
@@ -6,59 +9,57 @@ use landfall_content::BlobRead;
 use landfall_model::{ChildManifest, Descriptor, Digest, Manifest, read_referrer, trim_index};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where `image` contradicts its manifests, which are read from `blobs`; a sentence each. Children
-/// that a trimmed index leaves out do not count.
+/// How `image` contradicts its manifests, which are read from `blobs`, one sentence for each
+/// contradiction. Children that a trimmed index leaves out are not expected in the lock.
 pub(super) fn contradictions(image: &LockedImage, blobs: &dyn BlobRead) -> Vec<String> {
-    let mut check = Check {
+    let mut verifier = ImageVerifier {
         image,
         blobs,
-        faults: Vec::new(),
+        contradictions: Vec::new(),
     };
-    check.own();
-    check.referrers();
-    check.faults
+    verifier.check_image();
+    verifier.check_referrers();
+    verifier.contradictions
 }
 
-struct Check<'a> {
+struct ImageVerifier<'a> {
     image: &'a LockedImage,
     blobs: &'a dyn BlobRead,
-    faults: Vec<String>,
+    contradictions: Vec<String>,
 }
 
-impl Check<'_> {
-    /// Reads and parses a manifest.
+impl ImageVerifier<'_> {
+    /// Reads and parses a manifest. Records a contradiction if that fails.
     fn read(&mut self, descriptor: &Descriptor) -> Option<(Vec<u8>, Manifest)> {
         let Descriptor {
             digest, media_type, ..
         } = descriptor;
         match read_manifest(self.blobs, descriptor) {
             Ok((_, _, kind)) if *media_type != kind.as_str() => {
-                self.faults.push(format!(
+                self.contradictions.push(format!(
                     "{digest} is of type {kind}, the lock says {media_type}"
                 ));
                 None
             }
             Ok((bytes, manifest, _)) => Some((bytes, manifest)),
             Err(why) => {
-                self.faults.push(why.to_string());
+                self.contradictions.push(why.to_string());
                 None
             }
         }
     }
 
-    /// Checks the image itself: its manifests, their configs and layers, and the trimmed index.
-    fn own(&mut self) {
+    /// Checks the manifests of the image, their configs and layers, and the trimmed index.
+    fn check_image(&mut self) {
         let image = self.image;
         let mut locked: BTreeMap<&Digest, Descriptor> = BTreeMap::new();
         for child in &image.manifests {
-            let (digest, size, media_type) =
-                (child.digest.clone(), child.size, child.media_type.clone());
             locked.insert(
                 &child.digest,
                 Descriptor {
-                    digest,
-                    size,
-                    media_type,
+                    digest: child.digest.clone(),
+                    size: child.size,
+                    media_type: child.media_type.clone(),
                 },
             );
         }
@@ -69,25 +70,22 @@ impl Check<'_> {
             Manifest::Index(children) => children.clone(),
             Manifest::Image { .. } => Vec::new(),
         };
-        match &image.trimmed {
-            None => {}
-            Some(trimmed) => {
-                let keep: BTreeSet<Digest> = locked
-                    .keys()
-                    .copied()
-                    .chain(image.blobs.iter().map(|blob| &blob.digest))
-                    .cloned()
-                    .collect();
-                kept.retain(|child| keep.contains(&child.descriptor.digest));
-                let is = trim_index(&bytes, &keep).ok();
-                let fits =
-                    |is: &Vec<u8>| is.len() as u64 == trimmed.size && trimmed.digest.matches(is);
-                if !is.as_ref().is_some_and(fits) {
-                    self.faults.push(format!(
-                        "{} is not its index without what is left out",
-                        trimmed.digest
-                    ));
-                }
+        if let Some(trimmed) = &image.trimmed {
+            let keep: BTreeSet<Digest> = locked
+                .keys()
+                .copied()
+                .chain(image.blobs.iter().map(|blob| &blob.digest))
+                .cloned()
+                .collect();
+            kept.retain(|child| keep.contains(&child.descriptor.digest));
+            let is_expected = trim_index(&bytes, &keep).is_ok_and(|index| {
+                index.len() as u64 == trimmed.size && trimmed.digest.matches(&index)
+            });
+            if !is_expected {
+                self.contradictions.push(format!(
+                    "{} is not its index without what is left out",
+                    trimmed.digest
+                ));
             }
         }
         let loose: Vec<&ChildManifest> = kept.iter().filter(|child| !is_manifest(child)).collect();
@@ -105,7 +103,7 @@ impl Check<'_> {
                 .get(&child.digest)
                 .filter(|known| known.size == child.size)
             else {
-                self.faults.push(format!(
+                self.contradictions.push(format!(
                     "the lock lacks its manifest {} of {} bytes",
                     child.digest, child.size
                 ));
@@ -120,17 +118,19 @@ impl Check<'_> {
             }
             under.insert(child.digest, manifest);
         }
-        let added = locked.keys().filter(|digest| !under.contains_key(**digest));
-        let added: Vec<String> = added
-            .map(|digest| format!("no index of it lists the manifest {digest} of the lock"))
-            .collect();
-        self.faults.extend(added);
+        for digest in locked.keys() {
+            if !under.contains_key(*digest) {
+                self.contradictions.push(format!(
+                    "no index of it lists the manifest {digest} of the lock"
+                ));
+            }
+        }
         let alone = matches!(top, Manifest::Image { .. }).then_some(&top);
-        self.compare(&blobs_of(under.values().chain(alone), &loose), &image.blobs);
+        self.compare_blobs(&blobs_of(under.values().chain(alone), &loose), &image.blobs);
     }
 
-    /// Checks the referrers.
-    fn referrers(&mut self) {
+    /// Checks signatures and other referrers, with their blobs.
+    fn check_referrers(&mut self) {
         let image = self.image;
         let listed = || image.referrers.iter().flatten();
         let known: BTreeSet<&Digest> = listed()
@@ -146,7 +146,7 @@ impl Check<'_> {
             let subject =
                 read_referrer(&bytes, &referrer.descriptor()).map(|referring| referring.subject);
             if subject != referrer.subject {
-                self.faults.push(format!(
+                self.contradictions.push(format!(
                     "{} refers to another manifest than the lock says",
                     referrer.digest
                 ));
@@ -157,7 +157,7 @@ impl Check<'_> {
                     .filter(|child| is_manifest(child))
                     .map(|child| &child.descriptor.digest);
                 let lacking = below.filter(|digest| !known.contains(digest));
-                self.faults.extend(
+                self.contradictions.extend(
                     lacking.map(|digest| {
                         format!("the lock lacks the manifest {digest} of a referrer")
                     }),
@@ -168,23 +168,19 @@ impl Check<'_> {
         let own: BTreeSet<&Digest> = image.blobs.iter().map(|blob| &blob.digest).collect();
         let mut blobs = blobs_of(found.values(), &[]);
         blobs.retain(|blob| !own.contains(&blob.digest));
-        self.compare(&blobs, &image.referrer_blobs);
+        self.compare_blobs(&blobs, &image.referrer_blobs);
     }
 
-    /// Compares the blobs that the manifests name with those of the lock.
-    fn compare(&mut self, named: &[Descriptor], locked: &[Descriptor]) {
-        let by_digest = |list: &[Descriptor]| -> BTreeMap<Digest, Descriptor> {
-            list.iter()
-                .map(|blob| (blob.digest.clone(), blob.clone()))
-                .collect()
-        };
-        let (named, locked) = (by_digest(named), by_digest(locked));
+    /// Compares the blobs that the manifests name with those in the lock.
+    fn compare_blobs(&mut self, named: &[Descriptor], locked: &[Descriptor]) {
+        let named = by_digest(named);
+        let locked = by_digest(locked);
         for (digest, blob) in &named {
             match locked.get(digest) {
                 None => self
-                    .faults
+                    .contradictions
                     .push(format!("the lock lacks its blob {digest}")),
-                Some(other) if other != blob => self.faults.push(format!(
+                Some(other) if other != blob => self.contradictions.push(format!(
                     "{digest} has {} bytes of type {}, the lock says {} of type {}",
                     blob.size, blob.media_type, other.size, other.media_type
                 )),
@@ -192,10 +188,14 @@ impl Check<'_> {
             }
         }
         let added = locked.keys().filter(|digest| !named.contains_key(*digest));
-        self.faults.extend(
+        self.contradictions.extend(
             added.map(|digest| format!("no manifest of it names the blob {digest} of the lock")),
         );
     }
+}
+
+fn by_digest(blobs: &[Descriptor]) -> BTreeMap<&Digest, &Descriptor> {
+    blobs.iter().map(|blob| (&blob.digest, blob)).collect()
 }
 
 #[cfg(test)]

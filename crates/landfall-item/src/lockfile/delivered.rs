@@ -38,14 +38,14 @@ pub struct DeliveredLock {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Raw {
+struct DeliveredManifest {
     artifact_type: String,
-    layers: Vec<RawLayer>,
+    layers: Vec<DeliveredLayer>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawLayer {
+struct DeliveredLayer {
     media_type: String,
     digest: Digest,
     size: u64,
@@ -59,7 +59,8 @@ impl DeliveredLocks {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(bytes: &[u8]) -> Result<DeliveredLocks, String> {
-        let raw: Raw = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let raw: DeliveredManifest =
+            serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if raw.artifact_type != LIST {
             return Err(format!("it is {}, not {LIST}", raw.artifact_type));
         }
@@ -68,7 +69,7 @@ impl DeliveredLocks {
             .into_iter()
             .filter(|layer| layer.media_type == LOCK)
             .map(|layer| {
-                let RawLayer {
+                let DeliveredLayer {
                     media_type,
                     digest,
                     size,

@@ -93,7 +93,7 @@ pub(super) fn read(text: &str) -> Option<Lock> {
         lock.append(part);
     }
     lock.shrink();
-    let mut same = Same(text);
+    let mut same = ExpectedText(text);
     (write(&lock, &mut same).is_ok() && same.0.is_empty()).then_some(lock)
 }
 
@@ -111,9 +111,9 @@ fn few_items(text: &str) -> usize {
 }
 
 /// Accepts exactly the expected text.
-struct Same<'a>(&'a str);
+struct ExpectedText<'a>(&'a str);
 
-impl Write for Same<'_> {
+impl Write for ExpectedText<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0 = self.0.strip_prefix(text).ok_or(fmt::Error)?;
         Ok(())

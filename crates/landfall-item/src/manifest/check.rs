@@ -1,14 +1,14 @@
 //! Checks one manifest, value by value, and expands its variables and lists into items.
 
 use super::expanded_manifest::{ExpandedManifest, ListSource, Located};
-use super::faults::Faults;
-use super::lists::Format;
-use super::schema::{EndpointEntry, ListFormat, ManifestDocument, Missing};
+use super::faults::ManifestFaults;
+use super::lists::ImageListFormat;
+use super::schema::{EndpointEntry, ListFormat, ManifestDocument, MissingEntry};
 #[cfg(any(test, feature = "testkit"))]
 use crate::LockedNote;
 use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::{
-    EntryReader, ItemKind, LockedChart, LockedFile, LockedImage, LockedPackageSet, ManifestEntry,
+    EntryContext, ItemKind, LockedChart, LockedFile, LockedImage, LockedPackageSet, ManifestEntry,
     ManifestResult, listed, locked_name, parse_exclusion, platforms,
 };
 use landfall_model::document::{
@@ -27,7 +27,7 @@ pub(super) fn check(
     document: &ManifestDocument,
     text: &Rc<SourceText>,
     lists: &[(ListFormat, Rc<SourceText>)],
-    faults: &mut Faults,
+    faults: &mut ManifestFaults,
 ) -> ManifestResult<ExpandedManifest> {
     let here = |node: &YamlNode<'_>| SourceSpan::new(text, node.span());
     let root = &text.root;
@@ -45,7 +45,7 @@ pub(super) fn check(
         here(root.get("platforms").item(index))
     });
     let platforms = faults.take(platforms).unwrap_or_default();
-    let reader = EntryReader {
+    let reader = EntryContext {
         text,
         vars,
         platforms,
@@ -69,7 +69,7 @@ pub(super) fn check(
                 .extend(faults.take(list_source(from, &at, list, &reader)));
         }
     }
-    let checker = Checker(reader);
+    let checker = EntryChecker(reader);
     for (index, entry) in document.missing.iter().enumerate() {
         faults.take(checker.missing(entry, root.get("missing").item(index), &mut items));
     }
@@ -91,7 +91,7 @@ fn list_source(
     from: &str,
     at: &SourceSpan,
     list: &SourceText,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<ListSource> {
     match &reader
         .vars
@@ -117,13 +117,13 @@ fn list_source(
 
 /// Checks a list that is given in place of a manifest.
 pub(super) fn plain_list(
-    format: &Format,
+    format: &ImageListFormat,
     list: &Rc<SourceText>,
     platforms: Vec<Platform>,
-    faults: &mut Faults,
+    faults: &mut ManifestFaults,
 ) -> ExpandedManifest {
     let mut items = ExpandedManifest::default();
-    let reader = EntryReader {
+    let reader = EntryContext {
         text: list,
         vars: ManifestVars::default(),
         platforms,
@@ -135,11 +135,11 @@ pub(super) fn plain_list(
 
 /// Reads the images of a list.
 fn read_list(
-    format: &Format,
+    format: &ImageListFormat,
     list: &Rc<SourceText>,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
     items: &mut ExpandedManifest,
-    faults: &mut Faults,
+    faults: &mut ManifestFaults,
 ) {
     for (reference, span) in faults.take(format.read(list)).unwrap_or_default() {
         let value = faults.take(listed(&reference, &span, reader));
@@ -154,9 +154,9 @@ fn read_list(
 /// Expands the entries of one kind and adds them to `requests`.
 fn expand_entries<K: ItemKind>(
     entries: &[K::Entry],
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
     requests: &mut Vec<Located<K::Request>>,
-    faults: &mut Faults,
+    faults: &mut ManifestFaults,
 ) {
     let section = reader.text.root.get(K::SECTION);
     for (index, entry) in entries.iter().enumerate() {
@@ -183,12 +183,12 @@ fn without_brackets(host: &str) -> &str {
 }
 
 /// The entries of one file that are no items.
-struct Checker<'a>(EntryReader<'a>);
+struct EntryChecker<'a>(EntryContext<'a>);
 
-impl Checker<'_> {
+impl EntryChecker<'_> {
     fn missing(
         &self,
-        entry: &Missing,
+        entry: &MissingEntry,
         node: &YamlNode<'_>,
         items: &mut ExpandedManifest,
     ) -> ManifestResult<()> {

@@ -71,10 +71,10 @@ pub(super) fn head(name: &str, title: &str) -> String {
 /// `platforms` its line about these. An item that cannot be pinned becomes a comment with the
 /// reason.
 pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> DraftManifest {
-    let mut images: BTreeMap<String, Entry> = BTreeMap::new();
-    let mut urls: BTreeMap<String, Entry> = BTreeMap::new();
-    let mut unclear: BTreeMap<String, Entry> = BTreeMap::new();
-    let places = |map: &mut BTreeMap<String, Entry>, key: String, candidate: &DraftEntry| {
+    let mut images: BTreeMap<String, DraftLine> = BTreeMap::new();
+    let mut urls: BTreeMap<String, DraftLine> = BTreeMap::new();
+    let mut unclear: BTreeMap<String, DraftLine> = BTreeMap::new();
+    let places = |map: &mut BTreeMap<String, DraftLine>, key: String, candidate: &DraftEntry| {
         map.entry(key)
             .or_default()
             .places
@@ -152,7 +152,7 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
 
 /// What was found about one name.
 #[derive(Debug, Default)]
-struct Entry {
+struct DraftLine {
     digests: BTreeSet<Digest>,
     /// Whether it was also named without a digest.
     bare: bool,
@@ -160,7 +160,7 @@ struct Entry {
     why: Option<String>,
 }
 
-impl Entry {
+impl DraftLine {
     /// The references to write for `name`, each with the reason if it is only a comment.
     fn lines(&self, name: &str) -> Vec<(String, Option<&'static str>)> {
         let Ok(reference) = name.parse::<ImageRef>() else {

@@ -9,12 +9,12 @@ const MOST: usize = 20;
 
 /// The faults of manifests, in the order of the files.
 #[derive(Debug, Default)]
-pub struct Faults {
+pub struct ManifestFaults {
     told: Vec<Diagnostic>,
     more: usize,
 }
 
-impl Faults {
+impl ManifestFaults {
     pub(super) fn push(&mut self, fault: Diagnostic) {
         match self.told.len() < MOST {
             true => self.told.push(fault),
@@ -37,7 +37,7 @@ impl Faults {
     }
 }
 
-impl fmt::Display for Faults {
+impl fmt::Display for ManifestFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told: Vec<String> = self.told.iter().map(ToString::to_string).collect();
         f.write_str(&told.join("\n\n"))?;
@@ -48,4 +48,4 @@ impl fmt::Display for Faults {
     }
 }
 
-impl std::error::Error for Faults {}
+impl std::error::Error for ManifestFaults {}

@@ -1,9 +1,9 @@
 //! Reads the files and folders that the command line names into [`MergedManifest`].
 
 use super::expanded_manifest::ExpandedManifest;
-use super::faults::Faults;
+use super::faults::ManifestFaults;
 use super::lists::format_of;
-use super::schema::{List, ListFormat, ManifestDocument};
+use super::schema::{ListEntry, ListFormat, ManifestDocument};
 use super::{MergedManifest, check, merge};
 use crate::ManifestResult;
 use landfall_model::Platform;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 /// Why manifests cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
+pub enum LoadManifestError {
     /// A file or folder cannot be read.
     #[error("cannot read {path}: {source}")]
     Open {
@@ -39,16 +39,16 @@ pub enum ManifestError {
     NoList,
     /// The files have faults.
     #[error(transparent)]
-    Documents(Faults),
+    Documents(ManifestFaults),
 }
 
-impl ManifestError {
+impl LoadManifestError {
     /// The file or folder that it is about first.
     pub fn path(&self) -> &Path {
         match self {
-            ManifestError::Open { path, .. } | ManifestError::NoManifest(path) => path,
-            ManifestError::Documents(faults) => faults.first_file().unwrap_or(Path::new("")),
-            ManifestError::NoList => Path::new(""),
+            LoadManifestError::Open { path, .. } | LoadManifestError::NoManifest(path) => path,
+            LoadManifestError::Documents(faults) => faults.first_file().unwrap_or(Path::new("")),
+            LoadManifestError::NoList => Path::new(""),
         }
     }
 }
@@ -56,7 +56,7 @@ impl ManifestError {
 /// The keys that say what a document is.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head {
+struct DocumentHead {
     #[serde(default)]
     api_version: Option<String>,
     #[serde(default)]
@@ -77,7 +77,7 @@ const OTHER_KINDS: [&str; 1] = ["Site"];
 ///
 /// # Errors
 /// When a file or folder cannot be read, a folder has no manifest, or a file has an error.
-pub fn load(paths: &[PathBuf]) -> Result<MergedManifest, ManifestError> {
+pub fn load(paths: &[PathBuf]) -> Result<MergedManifest, LoadManifestError> {
     load_for(paths, &[])
 }
 
@@ -88,7 +88,7 @@ pub fn load(paths: &[PathBuf]) -> Result<MergedManifest, ManifestError> {
 pub fn load_for(
     paths: &[PathBuf],
     platforms: &[Platform],
-) -> Result<MergedManifest, ManifestError> {
+) -> Result<MergedManifest, LoadManifestError> {
     load_edited(paths, platforms, &FileOverrides::default())
 }
 
@@ -103,8 +103,8 @@ pub fn load_edited(
     paths: &[PathBuf],
     platforms: &[Platform],
     edited: &FileOverrides,
-) -> Result<MergedManifest, ManifestError> {
-    let (mut all, mut faults) = (Vec::new(), Faults::default());
+) -> Result<MergedManifest, LoadManifestError> {
+    let (mut all, mut faults) = (Vec::new(), ManifestFaults::default());
     let mut lists = 0;
     for path in paths {
         if !path.is_dir() {
@@ -142,11 +142,11 @@ pub fn load_edited(
             all.extend(faults.take(read).flatten().map(|read| read.requests));
         }
         if all.len() == before && faults.is_empty() {
-            return Err(ManifestError::NoManifest(path.clone()));
+            return Err(LoadManifestError::NoManifest(path.clone()));
         }
     }
     if lists == 0 && !platforms.is_empty() {
-        return Err(ManifestError::NoList);
+        return Err(LoadManifestError::NoList);
     }
     // what is missing because of a fault would be a fault itself
     let wanted = if faults.is_empty() {
@@ -157,13 +157,13 @@ pub fn load_edited(
     if faults.is_empty() {
         Ok(wanted)
     } else {
-        Err(ManifestError::Documents(faults))
+        Err(LoadManifestError::Documents(faults))
     }
 }
 
 /// The content of a file, without the byte order mark that editors on Windows begin it with.
-fn content(path: &Path, edited: &FileOverrides) -> Result<String, ManifestError> {
-    let open = |source| ManifestError::Open {
+fn content(path: &Path, edited: &FileOverrides) -> Result<String, LoadManifestError> {
+    let open = |source| LoadManifestError::Open {
         path: path.into(),
         source,
     };
@@ -181,8 +181,8 @@ fn is_document(text: &str) -> bool {
 }
 
 /// The YAML files of a folder, sorted.
-fn folder(path: &Path) -> Result<Vec<PathBuf>, ManifestError> {
-    let open = |source| ManifestError::Open {
+fn folder(path: &Path) -> Result<Vec<PathBuf>, LoadManifestError> {
+    let open = |source| LoadManifestError::Open {
         path: path.into(),
         source,
     };
@@ -215,8 +215,8 @@ pub(super) struct ParsedManifest {
 pub(super) fn each(
     paths: &[PathBuf],
     edited: &FileOverrides,
-) -> Result<Vec<ParsedManifest>, ManifestError> {
-    let (mut all, mut faults) = (Vec::new(), Faults::default());
+) -> Result<Vec<ParsedManifest>, LoadManifestError> {
+    let (mut all, mut faults) = (Vec::new(), ManifestFaults::default());
     for path in paths {
         let is_folder = path.is_dir();
         for file in if is_folder {
@@ -236,7 +236,7 @@ pub(super) fn each(
     if faults.is_empty() {
         Ok(all)
     } else {
-        Err(ManifestError::Documents(faults))
+        Err(LoadManifestError::Documents(faults))
     }
 }
 
@@ -244,7 +244,7 @@ pub(super) fn each(
 ///
 /// # Errors
 /// As [`load_for`].
-pub fn manifest_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, ManifestError> {
+pub fn manifest_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, LoadManifestError> {
     Ok(each(paths, &FileOverrides::default())?
         .into_iter()
         .map(|read| read.path)
@@ -257,9 +257,9 @@ fn read(
     text: &Rc<SourceText>,
     may_be_other: bool,
     edited: &FileOverrides,
-    faults: &mut Faults,
+    faults: &mut ManifestFaults,
 ) -> ManifestResult<Option<ParsedManifest>> {
-    let head: ReadAll<Head> = document::read_all(text);
+    let head: ReadAll<DocumentHead> = document::read_all(text);
     let is_manifest = head
         .value
         .map(|head| is_manifest(&head, text, may_be_other))
@@ -304,7 +304,7 @@ fn read(
 }
 
 fn read_list(
-    list: &List,
+    list: &ListEntry,
     base: &Path,
     edited: &FileOverrides,
     at: &SourceSpan,
@@ -329,7 +329,7 @@ fn read_list(
 
 /// Whether the document is a manifest. If `may_be_other`, another document of landfall is no error.
 fn is_manifest(
-    head: &Head,
+    head: &DocumentHead,
     text: &Rc<SourceText>,
     may_be_other: bool,
 ) -> Result<bool, Box<Diagnostic>> {

@@ -1,7 +1,7 @@
 //! Merges several manifests: applies exclusions, combines equal items, refuses contradictions.
 
 use super::expanded_manifest::{ExpandedManifest, Located, RequestSection};
-use super::faults::Faults;
+use super::faults::ManifestFaults;
 use super::merged_manifest::MergedManifest;
 use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::{Exclusion, FieldConflict, ItemRequest, ItemRequests};
@@ -11,7 +11,10 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 /// Merges the requests of several manifests. Errors are added to `faults`.
-pub(super) fn merge(mut manifests: Vec<ExpandedManifest>, faults: &mut Faults) -> MergedManifest {
+pub(super) fn merge(
+    mut manifests: Vec<ExpandedManifest>,
+    faults: &mut ManifestFaults,
+) -> MergedManifest {
     let exclude = take_all(&mut manifests, |manifest| &mut manifest.exclude);
     check_exclusions(&manifests, &exclude, faults);
     let exclude: Vec<Exclusion> = exclude.into_iter().map(|one| one.value).collect();
@@ -66,7 +69,7 @@ fn shared_name(manifests: Vec<ExpandedManifest>) -> Option<String> {
 fn check_exclusions(
     manifests: &[ExpandedManifest],
     exclude: &[Located<Exclusion>],
-    faults: &mut Faults,
+    faults: &mut ManifestFaults,
 ) {
     let sections: Vec<&dyn RequestSection> = manifests
         .iter()
@@ -91,7 +94,7 @@ fn check_exclusions(
 fn merge_requests<R: ItemRequest>(
     mut requests: Vec<Located<R>>,
     exclude: &[Exclusion],
-    faults: &mut Faults,
+    faults: &mut ManifestFaults,
 ) -> Vec<R> {
     requests.retain(|request| {
         !exclude
@@ -166,8 +169,8 @@ impl Mergeable for AcceptedLoss {
     }
 
     fn merge(&mut self, other: &AcceptedLoss) -> Result<(), FieldConflict> {
-        FieldConflict::unless_equal("last day", &self.until, &other.until, String::clone)?;
-        FieldConflict::unless_equal("reason", &self.reason, &other.reason, String::clone)
+        FieldConflict::check_equal("last day", &self.until, &other.until, String::clone)?;
+        FieldConflict::check_equal("reason", &self.reason, &other.reason, String::clone)
     }
 }
 
@@ -189,7 +192,10 @@ impl Mergeable for Endpoint {
 }
 
 /// Merges values with the same key. The result is sorted by key.
-fn merge_by_key<T: Mergeable>(all: Vec<Located<T>>, faults: &mut Faults) -> Vec<Located<T>> {
+fn merge_by_key<T: Mergeable>(
+    all: Vec<Located<T>>,
+    faults: &mut ManifestFaults,
+) -> Vec<Located<T>> {
     // Each value is stored with the last position of its key. All values of one file come in a
     // row, so comparing with the last position finds duplicates within a file.
     let mut merged: BTreeMap<T::Key, (Located<T>, SourceSpan)> = BTreeMap::new();

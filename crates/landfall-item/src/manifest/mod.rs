@@ -27,7 +27,7 @@ pub use first::{MORE, from_list, of_nothing};
 pub use import::{IMPORTS, ImportSource, ImportedItems, manifest_of};
 pub use lists::list_format;
 pub use load::{FileOverrides, load_edited, load_for, manifest_files};
-pub use load::{ManifestError, load};
+pub use load::{LoadManifestError, load};
 pub use merged_manifest::MergedManifest;
 pub use schema::ManifestDocument;
 pub use updatable_versions::{

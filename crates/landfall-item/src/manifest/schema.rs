@@ -1,6 +1,6 @@
 //! The manifest document as people write it; `landfall schema manifest` prints these types.
 
-use super::lists::{FORMATS, Format};
+use super::lists::{FORMATS, ImageListFormat};
 use crate::chart::ChartEntry;
 use crate::file::FileEntry;
 use crate::image::ImageEntry;
@@ -24,17 +24,17 @@ use std::fmt;
 pub struct ManifestDocument {
     /// `landfall/v1`.
     #[expect(dead_code, reason = "checked before the rest is read")]
-    pub(super) api_version: ApiVersion,
+    pub(super) api_version: ManifestApiVersion,
     /// `Manifest`.
     #[expect(dead_code, reason = "checked before the rest is read")]
     pub(super) kind: DocumentKind,
     /// How people name it.
     #[serde(default)]
-    pub(super) metadata: Option<Metadata>,
+    pub(super) metadata: Option<ManifestMetadata>,
     /// Variables for `${name}`, local to this file. Of a list, one item for each value is
     /// made.
     #[serde(default)]
-    #[schemars(with = "BTreeMap<String, Values>")]
+    #[schemars(with = "BTreeMap<String, VariableValue>")]
     pub(super) vars: BTreeMap<String, serde_yaml::Value>,
     /// Platforms for the images of this file and its lists, as in `linux/amd64`; all where
     /// left out.
@@ -46,14 +46,14 @@ pub struct ManifestDocument {
     pub(super) referrers: bool,
     /// Image lists of other tools.
     #[serde(default)]
-    pub(super) lists: Vec<List>,
+    pub(super) lists: Vec<ListEntry>,
     /// What to leave out: a repository (all its tags), a full image reference, or a file's
     /// URL.
     #[serde(default)]
     pub(super) exclude: Vec<String>,
     /// Losses that are accepted until a date.
     #[serde(default)]
-    pub(super) missing: Vec<Missing>,
+    pub(super) missing: Vec<MissingEntry>,
     /// Images: a reference with a tag or digest, or a mapping.
     #[serde(default)]
     pub(super) images: Vec<ImageEntry>,
@@ -81,7 +81,8 @@ fn yes() -> bool {
 
 /// The version of landfall's documents.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-pub(super) enum ApiVersion {
+#[schemars(rename = "ApiVersion")]
+pub(super) enum ManifestApiVersion {
     /// The only version so far.
     #[serde(rename = "landfall/v1")]
     V1,
@@ -98,7 +99,8 @@ pub(super) enum DocumentKind {
 /// How people name a manifest.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Metadata {
+#[schemars(rename = "Metadata")]
+pub(super) struct ManifestMetadata {
     /// A name. Bundles that are packed with `--serial` are a series of this name.
     pub(super) name: String,
 }
@@ -111,7 +113,8 @@ pub(super) struct Metadata {
     dead_code,
     reason = "for the JSON schema: values are read as they stand, so that a number can be told"
 )]
-enum Values {
+#[schemars(rename = "Values")]
+enum VariableValue {
     /// One value.
     One(String),
     /// One item for each of these.
@@ -123,7 +126,8 @@ enum Values {
 /// A list of images that another tool wrote.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct List {
+#[schemars(rename = "List")]
+pub(super) struct ListEntry {
     /// How it is written.
     pub(super) format: ListFormat,
     /// The file, relative to this manifest.
@@ -135,12 +139,12 @@ pub(super) struct List {
 
 /// How a list is written: a row of the table of formats.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ListFormat(pub(super) &'static Format);
+pub(super) struct ListFormat(pub(super) &'static ImageListFormat);
 
 impl<'de> Deserialize<'de> for ListFormat {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ListFormat, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
+        struct ListFormatVisitor;
+        impl Visitor<'_> for ListFormatVisitor {
             type Value = ListFormat;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("the name of a list format")
@@ -159,7 +163,7 @@ impl<'de> Deserialize<'de> for ListFormat {
                 })
             }
         }
-        deserializer.deserialize_str(Name)
+        deserializer.deserialize_str(ListFormatVisitor)
     }
 }
 
@@ -179,7 +183,8 @@ impl JsonSchema for ListFormat {
 /// A loss that is accepted.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Missing {
+#[schemars(rename = "Missing")]
+pub(super) struct MissingEntry {
     /// The image reference or the file's URL.
     pub(super) r#ref: String,
     /// Why it is accepted.

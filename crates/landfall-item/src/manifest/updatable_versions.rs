@@ -2,7 +2,7 @@
 //! every other byte.
 
 use super::expanded_manifest::{ListSource, Located};
-use super::load::{FileOverrides, ManifestError, ParsedManifest, each};
+use super::load::{FileOverrides, LoadManifestError, ParsedManifest, each};
 use crate::{
     EntryPathStep, ItemKind, LockedChart, LockedImage, LockedPackageSet, MovableVersion,
     PackageSetRequest, UpdatableEntry, UpdatableRequest, tag_of,
@@ -101,7 +101,7 @@ pub struct PackageVersions {
 pub fn list_sources(
     paths: &[PathBuf],
     edited: &FileOverrides,
-) -> Result<Vec<ListSource>, ManifestError> {
+) -> Result<Vec<ListSource>, LoadManifestError> {
     Ok(each(paths, edited)?
         .into_iter()
         .flat_map(|read| read.requests.list_sources)
@@ -116,7 +116,7 @@ pub fn list_sources(
 pub fn updatable_versions(
     paths: &[PathBuf],
     edited: &FileOverrides,
-) -> Result<Vec<UpdatableVersion>, ManifestError> {
+) -> Result<Vec<UpdatableVersion>, LoadManifestError> {
     let mut all = Vec::new();
     for read in each(paths, edited)? {
         let mut known = BTreeSet::new();
@@ -509,10 +509,10 @@ fn without_mark(text: &str) -> (&str, &str) {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn text_of(path: &Path, edited: &FileOverrides) -> Result<String, ManifestError> {
+pub fn text_of(path: &Path, edited: &FileOverrides) -> Result<String, LoadManifestError> {
     match edited.get(path) {
         Some(text) => Ok(text.clone()),
-        None => read_text_input(path).map_err(|source| ManifestError::Open {
+        None => read_text_input(path).map_err(|source| LoadManifestError::Open {
             path: path.into(),
             source,
         }),

@@ -41,7 +41,7 @@ pub(super) async fn suite(
     };
     read_consistent(
         async || release(resolver, wanted, &folder).await,
-        async |signed: &Signed| {
+        async |signed: &SignedRelease| {
             indexed(resolver, wanted, &folder, architectures, after, signed).await
         },
     )
@@ -55,7 +55,7 @@ async fn indexed(
     folder: &str,
     architectures: &[String],
     after: Option<&str>,
-    signed: &Signed,
+    signed: &SignedRelease,
 ) -> Result<Suite, ResolveError> {
     let release = Release::parse(&signed.name, &signed.text)?;
     release.check_time(&signed.name, jiff::Timestamp::now())?;
@@ -149,7 +149,7 @@ pub(super) fn check_age(
 
 /// A release whose signature is good.
 #[derive(PartialEq)]
-struct Signed {
+struct SignedRelease {
     name: String,
     text: String,
     by: String,
@@ -161,7 +161,7 @@ async fn release(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,
     folder: &str,
-) -> Result<Signed, ResolveError> {
+) -> Result<SignedRelease, ResolveError> {
     let most = resolver.limits().document_bytes;
     let path = |name: &str| below(folder, name);
     let get = async |name: &str| {
@@ -179,7 +179,7 @@ async fn release(
                 .verify(&text_of(&bytes)?, SignatureTime::Now)
                 .map_err(|error| unsigned(error.to_string()))?;
             let files = vec![kept(resolver, wanted, path("InRelease"), bytes).await];
-            Ok(Signed {
+            Ok(SignedRelease {
                 name: path("InRelease"),
                 text,
                 by,
@@ -202,7 +202,7 @@ async fn release(
                     kept(resolver, wanted, path("Release"), bytes.clone()).await,
                     kept(resolver, wanted, path("Release.gpg"), signature).await,
                 ];
-                Ok(Signed {
+                Ok(SignedRelease {
                     name: path("Release"),
                     text: text_of(bytes)?,
                     by,
@@ -216,7 +216,7 @@ async fn release(
 }
 
 /// An index that the release names.
-struct Listed {
+struct ListedIndex {
     index: PackageIndex,
     /// How it is read, and how large it may be then; `None` where it is only carried.
     read: Option<(Compression, u64)>,
@@ -229,7 +229,7 @@ fn indexes(
     architectures: &[String],
     release: &Release,
     most: u64,
-) -> Result<Vec<Listed>, ResolveError> {
+) -> Result<Vec<ListedIndex>, ResolveError> {
     let find = |path: &str, form: &str| {
         let path = format!("{path}{form}");
         let file = release.files.get(&path)?;
@@ -252,11 +252,11 @@ fn indexes(
         };
         let plain = release.files.get(path).map(|file| file.size);
         let carried = preferred(path).filter(|carried| carried.path != index.path);
-        all.push(Listed {
+        all.push(ListedIndex {
             index,
             read: Some((compression, plain.unwrap_or(most).min(most))),
         });
-        all.extend(carried.map(|index| Listed { index, read: None }));
+        all.extend(carried.map(|index| ListedIndex { index, read: None }));
         true
     };
     if wanted.suite.ends_with('/') {
@@ -286,7 +286,7 @@ fn indexes(
     }
     for component in &wanted.components {
         let index = preferred(&format!("{component}/i18n/Translation-{LANGUAGE}"));
-        all.extend(index.map(|index| Listed { index, read: None }));
+        all.extend(index.map(|index| ListedIndex { index, read: None }));
     }
     // of those nothing is read here, and a release need not have them; apt takes `all` for an
     // architecture where the release does
@@ -295,7 +295,7 @@ fn indexes(
     for target in &wanted.targets {
         let paths = target_paths(target, &wanted.components, &architectures);
         let found = paths.iter().filter_map(|path| preferred(path));
-        all.extend(found.map(|index| Listed { index, read: None }));
+        all.extend(found.map(|index| ListedIndex { index, read: None }));
     }
     Ok(all)
 }

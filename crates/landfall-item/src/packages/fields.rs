@@ -1,7 +1,7 @@
 //! Fields that entries of apt and of yum have both.
 
 use super::request::MachineBase;
-use crate::entry_reader::{EntryReader, ManifestResult, without_account};
+use crate::entry_reader::{EntryContext, ManifestResult, without_account};
 use crate::file::is_file_url;
 use crate::{EntryPathStep, MovableVersion};
 use landfall_model::document::{SourceSpan, YamlNode, read_input};
@@ -123,7 +123,7 @@ pub(super) fn is_word(text: &str) -> bool {
 
 /// The architecture of the manifest's platforms.
 pub(super) fn own_architecture(
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
     at: &SourceSpan,
 ) -> ManifestResult<String> {
     let mut all: Vec<String> = reader
@@ -261,7 +261,7 @@ pub(super) fn pin_with_variable(
 pub(super) fn keys(
     path: &str,
     at: &SourceSpan,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<OpenPgpKeys> {
     OpenPgpKeys::parse(&beside(path, at, reader)?)
         .map_err(|error| at.fault(format!("{path}: {error}"), None))
@@ -271,7 +271,7 @@ pub(super) fn keys(
 pub(super) fn beside(
     path: &str,
     at: &SourceSpan,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<u8>> {
     let path = Path::new(&reader.text.file)
         .parent()

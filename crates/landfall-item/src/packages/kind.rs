@@ -2,23 +2,20 @@
 
 use super::availability::{PackageAvailability, availability};
 use super::locked::{self, LockedPackageSet, PackageSource};
-use super::manifest_entry::{self, PackageEntry};
+use super::manifest_entry::PackageEntry;
 use super::package_faults::package_faults;
 use super::package_summary::{PackageSummary, summaries};
-use super::request::{OfferedIndex, PackageSetRequest, PackageSourceRequest};
-use super::{apt, parts, yum};
+use super::parts;
+use super::request::{OfferedIndex, PackageSetRequest};
 use crate::file::is_file_url;
 use crate::lockfile::Lock;
-use crate::manifest::VersionSource;
 use crate::text::oversize;
 use crate::{
-    AuditedItem, EntryReader, Exclusion, FieldConflict, ItemIdentity, ItemKind, ItemRequest,
-    LockedItem, ManifestEntry, ManifestResult, MovableVersion, PinPolicy, PushedItem,
-    ResolvableRequest, ResolveError, ResolveOutcome, Resolver, ServedItem, UpdatableEntry,
-    UpdatableRequest, UrlFile,
+    AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
+    ServedItem, UrlFile,
 };
 use landfall_content::{BlobRead, LockEntry};
-use landfall_model::document::{SourceSpan, YamlNode};
+use landfall_model::document::SourceSpan;
 use landfall_model::report::{EntryKind, one_line};
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Destination, DestinationMap, Digest};
@@ -253,93 +250,6 @@ impl ItemKind for LockedPackageSet {
     }
 }
 
-impl ManifestEntry for PackageEntry {
-    type Request = PackageSetRequest;
-
-    fn expand(
-        &self,
-        node: &YamlNode<'_>,
-        reader: &EntryReader<'_>,
-    ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
-        manifest_entry::read(self, node, reader)
-    }
-}
-
-impl UpdatableEntry for PackageEntry {
-    fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
-        manifest_entry::moving(self)
-    }
-}
-
-impl ItemRequest for PackageSetRequest {
-    type Name = String;
-
-    fn name(&self) -> &String {
-        &self.name
-    }
-
-    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        matches!(exclusion, Exclusion::Url(name) if *name == self.name)
-    }
-
-    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
-        matches!(exclusion, Exclusion::Url(_)).then(|| self.name.clone())
-    }
-
-    fn merge(&mut self, other: &PackageSetRequest) -> Result<(), FieldConflict> {
-        self.join(other)
-    }
-}
-
-impl ResolvableRequest for PackageSetRequest {
-    type Item = LockedPackageSet;
-
-    async fn resolve(
-        &self,
-        resolver: &Resolver,
-        old: Option<&LockedPackageSet>,
-        pins: PinPolicy,
-    ) -> ResolveOutcome<LockedPackageSet> {
-        let old_same = old.filter(|old| is_what(old, self));
-        if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old_same, pins) {
-            // who offers it how is nothing that upstream says
-            return match old.index == self.index {
-                true => ResolveOutcome::Kept(old.clone()),
-                false => ResolveOutcome::New(LockedPackageSet {
-                    index: self.index,
-                    ..old.clone()
-                }),
-            };
-        }
-        let found = chosen(resolver, self, old.filter(|_| pins != PinPolicy::Recall)).await;
-        let told = |(set, notes): (LockedPackageSet, Vec<String>)| {
-            notes.iter().for_each(|note| resolver.progress().note(note));
-            set
-        };
-        match found.map(told) {
-            Ok(set) if old == Some(&set) => ResolveOutcome::Kept(set),
-            Ok(set) => {
-                note_replaced(resolver, &set);
-                ResolveOutcome::New(set)
-            }
-            Err(cause) => match (old_same, old) {
-                (Some(old), _) if cause.is_gone => ResolveOutcome::Gone(old.clone()),
-                (None, Some(old)) if is_trusted(old, self) => ResolveOutcome::Failed(
-                    Some(old.clone()),
-                    cause.then(&"it was locked for another text of its entry"),
-                ),
-                (old, _) => ResolveOutcome::Failed(old.cloned(), cause),
-            },
-        }
-    }
-}
-
-impl UpdatableRequest for PackageSetRequest {
-    fn version_source(&self) -> Option<VersionSource> {
-        Some(VersionSource::machine(self.clone()))
-    }
-}
-
 impl LockedPackageSet {
     /// The packages of all sources.
     pub fn packages(&self) -> Vec<PackageSummary<'_>> {
@@ -351,78 +261,4 @@ impl LockedPackageSet {
     pub fn availability(&self, manager: &str, word: &str) -> Option<PackageAvailability> {
         availability(self, manager, word)
     }
-}
-
-impl PackageSetRequest {
-    /// Checks that the request can be locked, without keeping the result. `old` is the set of this
-    /// name in the last lock.
-    ///
-    /// # Errors
-    /// Why the request cannot be locked.
-    pub async fn check_resolvable(
-        &self,
-        resolver: &Resolver,
-        old: Option<&LockedPackageSet>,
-    ) -> Result<(), ResolveError> {
-        chosen(resolver, self, old).await.map(drop)
-    }
-}
-
-/// What is locked for `wish`, and what people are told of it.
-async fn chosen(
-    resolver: &Resolver,
-    wish: &PackageSetRequest,
-    old: Option<&LockedPackageSet>,
-) -> Result<(LockedPackageSet, Vec<String>), ResolveError> {
-    match wish.is_yum() {
-        true => yum::resolve(resolver, wish, old).await,
-        false => apt::resolve(resolver, wish, old).await,
-    }
-}
-
-/// Says which metadata of `set` only this run's store has, once its repository has changed.
-fn note_replaced(resolver: &Resolver, set: &LockedPackageSet) {
-    let lasting = |source: &PackageSource| {
-        source.snapshot.is_some() || source.replaced_files().next().is_none()
-    };
-    for source in set.sources.iter().filter(|source| !lasting(source)) {
-        resolver.note_once(&format!(
-            "{} replaces its metadata when it changes, and names no snapshots: pull with the store of this lock \
-             (another one can until then)",
-            source.url
-        ));
-    }
-}
-
-/// Whether all that `old` has is of sources that `wish` names too, with the keys that signed them.
-fn is_trusted(old: &LockedPackageSet, wish: &PackageSetRequest) -> bool {
-    old.sources.iter().all(|old| {
-        let mut same = wish
-            .sources
-            .iter()
-            .filter(|wish| wish.url == old.url && wish.suite == old.suite);
-        same.any(|wish| is_signer(wish, old))
-    })
-}
-
-/// Whether a key of `wish` signed `old`.
-fn is_signer(wish: &PackageSourceRequest, old: &PackageSource) -> bool {
-    wish.keys.has(&old.signed_by) || wish.keys.to_string() == old.signed_by
-}
-
-/// Whether `old` is what `wish` asks for.
-fn is_what(old: &LockedPackageSet, wish: &PackageSetRequest) -> bool {
-    let bases: Vec<String> = wish.bases.iter().map(ToString::to_string).collect();
-    old.architectures == wish.architectures
-        && old.install == wish.install
-        && old.recommends == wish.recommends
-        && old.base == bases
-        && old.sources.len() == wish.sources.len()
-        && old.sources.iter().zip(&wish.sources).all(|(old, wish)| {
-            old.url == wish.url
-                && old.suite == wish.suite
-                && old.components == wish.components
-                && old.targets == wish.targets
-                && is_signer(wish, old)
-        })
 }

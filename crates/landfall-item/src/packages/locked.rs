@@ -49,7 +49,7 @@ impl LockedPackageSet {
 
 /// A suite of a repository, and what is carried of it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "WrittenSource")]
+#[serde(from = "PackageSourceText")]
 pub struct PackageSource {
     /// The URL of the repository.
     pub url: String,
@@ -112,7 +112,7 @@ pub struct LockedPackage {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct WrittenSource {
+struct PackageSourceText {
     url: String,
     #[serde(default)]
     suite: String,
@@ -175,9 +175,9 @@ impl TryFrom<String> for PackageLine {
     }
 }
 
-impl From<WrittenSource> for PackageSource {
-    fn from(written: WrittenSource) -> PackageSource {
-        let WrittenSource {
+impl From<PackageSourceText> for PackageSource {
+    fn from(written: PackageSourceText) -> PackageSource {
+        let PackageSourceText {
             url,
             suite,
             components,

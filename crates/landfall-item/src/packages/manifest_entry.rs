@@ -9,8 +9,8 @@ use super::request::{
     MachineBase, OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request,
 };
 use super::yum_entry::{self, YumEntry, read_yum};
-use crate::MovableVersion;
-use crate::entry_reader::{EntryReader, ManifestResult};
+use crate::entry_reader::{EntryContext, ManifestResult};
+use crate::{ManifestEntry, MovableVersion, UpdatableEntry};
 use landfall_model::document::{SourceSpan, TemplateField, YamlNode};
 use landfall_packages::apt::{is_request, is_target, pinned, target_language, target_names};
 use schemars::JsonSchema;
@@ -134,11 +134,29 @@ pub struct ListedBase {
     pub status: String,
 }
 
+impl ManifestEntry for PackageEntry {
+    type Request = PackageSetRequest;
+
+    fn expand(
+        &self,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
+        read(self, node, reader)
+    }
+}
+
+impl UpdatableEntry for PackageEntry {
+    fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
+        moving(self)
+    }
+}
+
 /// What `entry` asks for, once for each combination of its variables.
 pub(super) fn read(
     entry: &PackageEntry,
     node: &YamlNode<'_>,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
     match (&entry.apt, &entry.yum) {
         (Some(apt), None) => read_apt(apt, node.get("apt"), reader),
@@ -183,7 +201,7 @@ fn pin(text: &str) -> Option<(String, Range<usize>)> {
 }
 
 /// A source as it is written, and where.
-struct Place<'e> {
+struct AptSourceFields<'e> {
     url: &'e str,
     suites: &'e [String],
     codename: Option<&'e String>,
@@ -195,7 +213,7 @@ struct Place<'e> {
 fn read_apt(
     entry: &AptEntry,
     node: &YamlNode<'_>,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
     let at = reader.here(node);
     let places = places(entry, node, reader)?;
@@ -336,8 +354,8 @@ fn read_apt(
 fn places<'e>(
     entry: &'e AptEntry,
     node: &'e YamlNode<'e>,
-    reader: &EntryReader<'_>,
-) -> ManifestResult<Vec<Place<'e>>> {
+    reader: &EntryContext<'_>,
+) -> ManifestResult<Vec<AptSourceFields<'e>>> {
     let short = (&entry.url, &entry.suite, &entry.key);
     let help = "write `url`, `suite` and `key`; or `sources`, each with them";
     if entry.sources.is_empty() {
@@ -348,7 +366,7 @@ fn places<'e>(
         };
         let (suites, components) = (suite.all(), entry.components.as_slice());
         let codename = entry.codename.as_ref();
-        return Ok(vec![Place {
+        return Ok(vec![AptSourceFields {
             url,
             suites,
             codename,
@@ -365,7 +383,7 @@ fn places<'e>(
             .sources
             .iter()
             .enumerate()
-            .map(|(index, source)| Place {
+            .map(|(index, source)| AptSourceFields {
                 url: &source.url,
                 suites: source.suite.all(),
                 codename: source.codename.as_ref(),
@@ -450,7 +468,7 @@ fn targets(entry: &AptEntry, at: &SourceSpan) -> ManifestResult<Vec<String>> {
 fn bases(
     entry: &AptEntry,
     node: &YamlNode<'_>,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<MachineBase>> {
     bases_of(
         entry.base.as_ref(),

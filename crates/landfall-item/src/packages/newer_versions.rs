@@ -52,7 +52,7 @@ pub async fn newer_packages(
         for (suite, place) in suites.iter().zip(&places) {
             for text in &suite.texts {
                 let found = apt::offered(text, &names).into_iter();
-                offers.extend(found.map(|one| Offer {
+                offers.extend(found.map(|one| SuiteOffer {
                     one,
                     pin: suite.release.pin,
                     place,
@@ -71,7 +71,7 @@ pub async fn newer_packages(
 }
 
 /// A version of a package in a suite.
-struct Offer<'t> {
+struct SuiteOffer<'t> {
     one: apt::Offered<'t>,
     /// The preference of the suite.
     pin: i16,
@@ -87,7 +87,7 @@ fn bare(name: &str) -> (&str, Option<&str>) {
 /// The versions in suites of apt that are newer than `current`. Suites whose packages are taken
 /// only when asked for count where the version that stands there is from such a one.
 fn newer(
-    offers: &[Offer<'_>],
+    offers: &[SuiteOffer<'_>],
     pin: &PinnedPackage,
     native: &str,
 ) -> Result<Vec<OfferedVersion>, String> {
@@ -96,7 +96,7 @@ fn newer(
     let of_name = offers.iter().filter(|offer| {
         offer.one.name == name && (offer.one.arch == arch || offer.one.arch == "all")
     });
-    let of_name: Vec<&Offer<'_>> = of_name.collect();
+    let of_name: Vec<&SuiteOffer<'_>> = of_name.collect();
     if of_name.is_empty() {
         return Err(format!("no source has {}", pin.0));
     }
@@ -106,7 +106,7 @@ fn newer(
         .map(|offer| offer.pin)
         .max();
     let least = standing.unwrap_or(500).min(500);
-    let mut newer: Vec<&Offer<'_>> = of_name
+    let mut newer: Vec<&SuiteOffer<'_>> = of_name
         .into_iter()
         .filter(|offer| offer.pin >= least)
         .collect();
@@ -216,12 +216,12 @@ mod tests {
             ("http://h stable-backports", 100, text("1:3.0-1")),
         ];
         let names = BTreeSet::from(["x"]);
-        let offers: Vec<Offer<'_>> = texts
+        let offers: Vec<SuiteOffer<'_>> = texts
             .iter()
             .flat_map(|(place, pin, text)| {
                 apt::offered(text, &names)
                     .into_iter()
-                    .map(move |one| Offer {
+                    .map(move |one| SuiteOffer {
                         one,
                         pin: *pin,
                         place,

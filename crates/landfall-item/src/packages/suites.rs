@@ -20,13 +20,13 @@ pub(super) struct Suite {
     pub(super) texts: Vec<String>,
 }
 
-type Question = Box<dyn FnOnce(&Universe<'_>, &[Suite]) + Send>;
+type SuiteQuery = Box<dyn FnOnce(&Universe<'_>, &[Suite]) + Send>;
 
 /// All packages of some suites. A thread has them, as they borrow from the indexes, and answers
 /// questions one after the other.
 pub(super) struct ReadSuites {
     suites: Arc<Vec<Suite>>,
-    questions: mpsc::Sender<Question>,
+    questions: mpsc::Sender<SuiteQuery>,
 }
 
 impl ReadSuites {
@@ -36,7 +36,7 @@ impl ReadSuites {
     /// When the thread cannot begin.
     pub(super) fn read(suites: Vec<Suite>, architectures: Vec<String>) -> io::Result<ReadSuites> {
         let suites = Arc::new(suites);
-        let (questions, asked) = mpsc::channel::<Question>();
+        let (questions, asked) = mpsc::channel::<SuiteQuery>();
         let own = suites.clone();
         thread::Builder::new()
             .name("packages".into())

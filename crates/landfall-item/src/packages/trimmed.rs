@@ -33,11 +33,11 @@ pub struct GeneratedFile {
 #[error("the metadata of {url} cannot be made: {why}")]
 pub struct TrimError {
     url: String,
-    why: Why,
+    why: TrimErrorReason,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Why {
+enum TrimErrorReason {
     #[error(
         "one set asks for `index: trimmed`, and {0} for what the repository signed; write the same `index` for both"
     )]
@@ -77,7 +77,7 @@ impl GeneratedFile {
 }
 
 /// A source of a set, and where its content is.
-struct Part<'s> {
+struct TrimmedSource<'s> {
     set: &'s LockedPackageSet,
     source: &'s PackageSource,
     blobs: &'s dyn BlobRead,
@@ -93,14 +93,14 @@ pub fn trimmed_metadata<'s>(
     signer: &OpenPgpSigner,
     limits: &Limits,
 ) -> Result<Vec<GeneratedFile>, TrimError> {
-    let mut sources: BTreeMap<(bool, &str, &str), Vec<Part<'s>>> = BTreeMap::new();
+    let mut sources: BTreeMap<(bool, &str, &str), Vec<TrimmedSource<'s>>> = BTreeMap::new();
     for (set, blobs) in sets {
         for source in &set.sources {
             let key = (set.is_yum(), source.url.as_str(), source.suite.as_str());
             sources
                 .entry(key)
                 .or_default()
-                .push(Part { set, source, blobs });
+                .push(TrimmedSource { set, source, blobs });
         }
     }
     let mut made = Vec::new();
@@ -110,7 +110,7 @@ pub fn trimmed_metadata<'s>(
             .partition(|part| part.set.index == OfferedIndex::Trimmed);
         let files = match (&trimmed[..], &signed[..]) {
             ([], _) => continue,
-            (_, [other, ..]) => Err(Why::Mixed(other.set.name.clone())),
+            (_, [other, ..]) => Err(TrimErrorReason::Mixed(other.set.name.clone())),
             (parts, []) if is_yum => repository(parts, signer, limits),
             (parts, []) => apt_suite(parts, signer, limits),
         };
@@ -125,15 +125,19 @@ pub fn trimmed_metadata<'s>(
     Ok(made)
 }
 
-type Files = BTreeMap<String, Vec<u8>>;
+type FilesByPath = BTreeMap<String, Vec<u8>>;
 
 /// The files of a suite of apt, by their paths below its repository.
-fn apt_suite(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> Result<Files, Why> {
+fn apt_suite(
+    parts: &[&TrimmedSource<'_>],
+    signer: &OpenPgpSigner,
+    limits: &Limits,
+) -> Result<FilesByPath, TrimErrorReason> {
     let mut suite = TrimmedSuite::default();
     let mut folder = "";
     for part in parts {
         let release = part.source.release(part.blobs)?;
-        let (release, text) = release.ok_or(Why::NoIndex("release"))?;
+        let (release, text) = release.ok_or(TrimErrorReason::NoIndex("release"))?;
         folder = release
             .path
             .rsplit_once('/')
@@ -160,7 +164,7 @@ fn apt_suite(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> Re
             .iter()
             .find(|package| !found.contains(&package.path))
         {
-            return Err(Why::Lacks(lacking.path.clone()));
+            return Err(TrimErrorReason::Lacks(lacking.path.clone()));
         }
     }
     for part in parts {
@@ -179,7 +183,7 @@ fn apt_suite(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> Re
             format!("{folder}/{path}")
         }
     };
-    let mut files: Files = indexes
+    let mut files: FilesByPath = indexes
         .into_iter()
         .map(|(path, text)| (place(&path), text.into_bytes()))
         .collect();
@@ -196,14 +200,18 @@ fn below<'p>(folder: &str, path: &'p str) -> &'p str {
 }
 
 /// The files of a repository of yum, by their paths below it.
-fn repository(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> Result<Files, Why> {
+fn repository(
+    parts: &[&TrimmedSource<'_>],
+    signer: &OpenPgpSigner,
+    limits: &Limits,
+) -> Result<FilesByPath, TrimErrorReason> {
     let mut indexes: BTreeMap<&str, TrimmedIndex> = BTreeMap::new();
     let (mut date, mut modules) = (Timestamp::UNIX_EPOCH, None);
     for part in parts {
         let list = part
             .index("repodata/repomd.xml")
-            .ok_or(Why::NoIndex("repomd.xml"))?;
-        let yum = |source, path: &str| Why::Yum {
+            .ok_or(TrimErrorReason::NoIndex("repomd.xml"))?;
+        let yum = |source, path: &str| TrimErrorReason::Yum {
             path: path.to_owned(),
             source,
         };
@@ -215,7 +223,9 @@ fn repository(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> R
             .index("modules")
             .filter(|_| modules.is_none() || own_date > date)
         {
-            let index = part.index(&listed.path).ok_or(Why::NoIndex("modules"))?;
+            let index = part
+                .index(&listed.path)
+                .ok_or(TrimErrorReason::NoIndex("modules"))?;
             modules = Some((listed.clone(), index.read(part.blobs)?));
         }
         date = date.max(own_date);
@@ -230,7 +240,9 @@ fn repository(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> R
             let Some(listed) = repomd.index(kind) else {
                 continue;
             };
-            let index = part.index(&listed.path).ok_or(Why::NoIndex(what))?;
+            let index = part
+                .index(&listed.path)
+                .ok_or(TrimErrorReason::NoIndex(what))?;
             let bytes = index.read(part.blobs)?;
             let compression = Compression::of(&index.path)
                 .ok_or_else(|| yum(YumError::Compression(index.path.clone()), &index.path))?;
@@ -246,14 +258,14 @@ fn repository(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> R
                 .iter()
                 .find(|(digest, _)| kind == "primary" && !found.contains(*digest));
             if let Some((_, path)) = lacking {
-                return Err(Why::Lacks((*path).to_owned()));
+                return Err(TrimErrorReason::Lacks((*path).to_owned()));
             }
         }
     }
     let date = signer.time(date);
     let kept = modules.as_ref().map(|(listed, _)| listed);
     let (repomd, indexes) = trimmed_repomd(&indexes, kept, date.as_second());
-    let mut files: Files = indexes
+    let mut files: FilesByPath = indexes
         .into_iter()
         .map(|(path, text)| (path, text.into_bytes()))
         .collect();
@@ -266,7 +278,7 @@ fn repository(parts: &[&Part<'_>], signer: &OpenPgpSigner, limits: &Limits) -> R
     Ok(files)
 }
 
-impl Part<'_> {
+impl TrimmedSource<'_> {
     fn index(&self, path: &str) -> Option<&PackageIndex> {
         self.source.indexes.iter().find(|index| index.path == path)
     }
@@ -286,7 +298,7 @@ impl Part<'_> {
     }
 
     /// What an index unpacks to.
-    fn text(&self, index: &PackageIndex, limits: &Limits) -> Result<String, Why> {
+    fn text(&self, index: &PackageIndex, limits: &Limits) -> Result<String, TrimErrorReason> {
         let compression = Compression::of(&index.path).unwrap_or(Compression::None);
         let packed = index.read(self.blobs)?;
         let text = decompress(

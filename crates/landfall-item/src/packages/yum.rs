@@ -4,7 +4,7 @@
 use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
 use super::parts;
 use super::request::{MachineBase, PackageSetRequest};
-use super::yum_source::{Repository, repository};
+use super::yum_source::{YumRepository, repository};
 use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
 use landfall_model::Limits;
@@ -38,7 +38,7 @@ async fn repositories(
     resolver: &Resolver,
     wish: &PackageSetRequest,
     old: Option<&LockedPackageSet>,
-) -> Result<Vec<Repository>, ResolveError> {
+) -> Result<Vec<YumRepository>, ResolveError> {
     let found = wish.sources.iter().map(async |wanted| {
         let old = old.and_then(|old| old.sources.iter().find(|old| old.url == wanted.url));
         repository(resolver, wanted, old)
@@ -74,7 +74,7 @@ type Outcome = Result<(LockedPackageSet, Vec<String>), ResolveError>;
 /// What comes out with what is known, and the files that no list has so far.
 async fn decided(
     wish: &PackageSetRequest,
-    repositories: &[Repository],
+    repositories: &[YumRepository],
 ) -> Result<(Outcome, BTreeSet<String>), ResolveError> {
     let (wish, repositories) = (wish.clone(), repositories.to_vec());
     let deciding = tokio::task::spawn_blocking(move || {
@@ -88,7 +88,7 @@ async fn decided(
 }
 
 /// A package of the choice, and the machines that take it.
-struct Chosen {
+struct ChosenPackages {
     package: LockedPackage,
     source: usize,
     bases: BTreeSet<usize>,
@@ -98,7 +98,7 @@ struct Chosen {
 /// `unlisted`.
 fn lock(
     wish: &PackageSetRequest,
-    repositories: &[Repository],
+    repositories: &[YumRepository],
     unlisted: &mut BTreeSet<String>,
 ) -> Outcome {
     let install: Vec<String> = wish.install.clone();
@@ -109,7 +109,7 @@ fn lock(
     } else {
         &wish.bases
     };
-    let mut chosen: BTreeMap<(usize, String), Chosen> = BTreeMap::new();
+    let mut chosen: BTreeMap<(usize, String), ChosenPackages> = BTreeMap::new();
     let mut expected = BTreeSet::new();
     let metadata: Vec<Metadata> = repositories
         .iter()
@@ -157,7 +157,7 @@ fn lock(
             let source = usize::from(source);
             let package = locked(pool, id, &repositories[source].source.url)?;
             let key = (source, package.path.clone());
-            let chosen = chosen.entry(key).or_insert_with(|| Chosen {
+            let chosen = chosen.entry(key).or_insert_with(|| ChosenPackages {
                 package,
                 source,
                 bases: BTreeSet::new(),
@@ -170,7 +170,7 @@ fn lock(
         .iter()
         .map(|repository| repository.source.clone())
         .collect();
-    for Chosen {
+    for ChosenPackages {
         package, source, ..
     } in chosen.into_values()
     {
@@ -224,7 +224,7 @@ fn notes(
     wish: &PackageSetRequest,
     bases: &[MachineBase],
     expected: &BTreeSet<String>,
-    chosen: &BTreeMap<(usize, String), Chosen>,
+    chosen: &BTreeMap<(usize, String), ChosenPackages>,
 ) -> Vec<String> {
     let few = |all: Vec<String>| {
         let more = all.len().saturating_sub(10);

@@ -8,7 +8,7 @@ use super::request::{
     MachineBase, MirrorsRequest, OfferedIndex, PackageSetRequest, PackageSourceRequest,
 };
 use crate::MovableVersion;
-use crate::entry_reader::{EntryReader, ManifestResult};
+use crate::entry_reader::{EntryContext, ManifestResult};
 use landfall_model::document::{SourceSpan, TemplateField, VarBinding, YamlNode};
 use landfall_packages::yum::{Architectures, Pin, Pool, read_base};
 use schemars::JsonSchema;
@@ -111,7 +111,7 @@ fn yes() -> bool {
 }
 
 /// A source as it is written, and where.
-struct Place<'e> {
+struct YumSourceFields<'e> {
     url: &'e str,
     key: &'e str,
     metalink: Option<&'e str>,
@@ -123,7 +123,7 @@ struct Place<'e> {
 pub(super) fn read_yum(
     entry: &YumEntry,
     node: &YamlNode<'_>,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
     let at = reader.here(node);
     let places = places(entry, node, reader)?;
@@ -251,9 +251,9 @@ pub(super) fn read_yum(
 
 /// What names the mirrors of `place`.
 fn mirrors(
-    place: &Place<'_>,
+    place: &YumSourceFields<'_>,
     binding: &VarBinding,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<Option<MirrorsRequest>> {
     let at = |key| reader.here(place.node.get(key));
     let url = |text: &str, key| list_url(&binding.fill(text), &at(key));
@@ -299,8 +299,8 @@ fn refused(text: &str) -> Option<&'static str> {
 fn places<'e>(
     entry: &'e YumEntry,
     node: &'e YamlNode<'e>,
-    reader: &EntryReader<'_>,
-) -> ManifestResult<Vec<Place<'e>>> {
+    reader: &EntryContext<'_>,
+) -> ManifestResult<Vec<YumSourceFields<'e>>> {
     let help = "write `url` and `key`; or `sources`, each with them";
     if entry.sources.is_empty() {
         let (Some(url), Some(key)) = (&entry.url, &entry.key) else {
@@ -309,7 +309,7 @@ fn places<'e>(
                 .fault("a source has `url` and `key`", Some(help.into())));
         };
         let (metalink, mirrorlist) = (entry.metalink.as_deref(), entry.mirrorlist.as_deref());
-        return Ok(vec![Place {
+        return Ok(vec![YumSourceFields {
             url,
             key,
             metalink,
@@ -322,7 +322,7 @@ fn places<'e>(
             .sources
             .iter()
             .enumerate()
-            .map(|(index, source)| Place {
+            .map(|(index, source)| YumSourceFields {
                 url: &source.url,
                 key: &source.key,
                 metalink: source.metalink.as_deref(),
@@ -340,7 +340,7 @@ fn places<'e>(
 fn bases(
     entry: &YumEntry,
     node: &YamlNode<'_>,
-    reader: &EntryReader<'_>,
+    reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<MachineBase>> {
     bases_of(
         entry.base.as_ref(),

@@ -7,7 +7,7 @@ use landfall_model::Digest;
 use landfall_packages::yum::{Mirrors, read_mirrors};
 
 /// The places of a repository.
-pub(super) struct Places {
+pub(super) struct MirrorUrls {
     /// Its URLs without a slash at the end, its own first.
     pub(super) urls: Vec<String>,
     /// The digests of which `repomd.xml` must have one, where a metalink says that.
@@ -18,10 +18,10 @@ pub(super) struct Places {
 pub(super) async fn places(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,
-) -> Result<Places, ResolveError> {
+) -> Result<MirrorUrls, ResolveError> {
     let own = wanted.url.clone();
     let Some(mirrors) = &wanted.mirrors else {
-        return Ok(Places {
+        return Ok(MirrorUrls {
             urls: vec![own],
             repomd: None,
         });
@@ -42,7 +42,7 @@ pub(super) async fn places(
             Ok(named) => named,
             Err(cause) => {
                 resolver.note_once(&format!("{own}: its list of mirrors is not used: {cause}"));
-                return Ok(Places {
+                return Ok(MirrorUrls {
                     urls: vec![own],
                     repomd: None,
                 });
@@ -63,7 +63,7 @@ pub(super) async fn places(
             Err(error) => resolver.note_once(&format!("{own}: a mirror is not used: {error}")),
         }
     }
-    Ok(Places {
+    Ok(MirrorUrls {
         urls,
         repomd: Some(found.repomd).filter(|digests| !digests.is_empty()),
     })

@@ -5,7 +5,7 @@ use super::consistent::read_consistent;
 use super::fetch::{check_age, fetch, kept};
 use super::locked::{PackageIndex, PackageSource};
 use super::request::PackageSourceRequest;
-use super::yum_mirrors::{Places, places};
+use super::yum_mirrors::{MirrorUrls, places};
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use landfall_http::ErrorKind;
@@ -18,7 +18,7 @@ const SIGNATURE: &str = "repodata/repomd.xml.asc";
 
 /// A repository whose metadata is right.
 #[derive(Debug, Clone)]
-pub(super) struct Repository {
+pub(super) struct YumRepository {
     /// What the lock says of it, still without packages.
     pub(super) source: PackageSource,
     repomd: Repomd,
@@ -45,7 +45,7 @@ pub(super) async fn repository(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,
     old: Option<&PackageSource>,
-) -> Result<Repository, ResolveError> {
+) -> Result<YumRepository, ResolveError> {
     let places = places(resolver, wanted).await?;
     read_consistent(
         async || signed_list(resolver, wanted, &places, old).await,
@@ -58,9 +58,9 @@ pub(super) async fn repository(
 async fn indexed(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,
-    places: &Places,
+    places: &MirrorUrls,
     list: SignedList,
-) -> Result<Repository, ResolveError> {
+) -> Result<YumRepository, ResolveError> {
     let SignedList {
         bytes,
         signature,
@@ -113,7 +113,7 @@ async fn indexed(
         modules,
         files: None,
     };
-    Ok(Repository {
+    Ok(YumRepository {
         source,
         repomd,
         mirrors,
@@ -133,7 +133,7 @@ struct SignedList {
 async fn signed_list(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,
-    places: &Places,
+    places: &MirrorUrls,
     old: Option<&PackageSource>,
 ) -> Result<SignedList, ResolveError> {
     let (own, mirrors) = places.urls.split_first().ok_or("it has no URL")?;
@@ -159,7 +159,7 @@ async fn list_at(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,
     url: &str,
-    places: &Places,
+    places: &MirrorUrls,
     old: Option<&PackageSource>,
 ) -> Result<SignedList, ResolveError> {
     let most = resolver.limits().document_bytes;
@@ -206,7 +206,7 @@ async fn list_at(
     })
 }
 
-impl Repository {
+impl YumRepository {
     /// Fetches the list of all files too.
     pub(super) async fn fetch_files(&mut self, resolver: &Resolver) -> Result<(), ResolveError> {
         self.metadata.files = packed(

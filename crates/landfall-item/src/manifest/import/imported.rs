@@ -37,20 +37,20 @@ impl ImportSource {
 
 /// A file to carry.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct FileEntry {
+struct ImportedFile {
     checksum: Option<String>,
     mode: Option<&'static str>,
 }
 
 /// The platforms of an image; `None` means all.
-type Platforms = Option<BTreeSet<String>>;
+type ImportedPlatforms = Option<BTreeSet<String>>;
 
 /// What was read.
 #[derive(Debug, Default)]
 pub struct ImportedItems {
     /// By name without a digest; then by digest.
-    images: BTreeMap<String, BTreeMap<Option<Digest>, Platforms>>,
-    files: BTreeMap<String, FileEntry>,
+    images: BTreeMap<String, BTreeMap<Option<Digest>, ImportedPlatforms>>,
+    files: BTreeMap<String, ImportedFile>,
     /// As entries of a manifest.
     charts: BTreeSet<String>,
     /// Wanted items that the manifest cannot have, one line each.
@@ -91,7 +91,7 @@ impl ImportedItems {
                 &format!("{written}: platform {platform}, which is none that landfall knows"),
             );
         }
-        let wanted: Platforms = if known.is_empty() {
+        let wanted: ImportedPlatforms = if known.is_empty() {
             None
         } else {
             Some(known.into_iter().cloned().collect())
@@ -137,7 +137,7 @@ impl ImportedItems {
         {
             return self.leave(source, at, url, &format!("{bad} is no checksum"));
         }
-        let entry = FileEntry {
+        let entry = ImportedFile {
             checksum,
             mode: executable.then_some("0755"),
         };
@@ -220,7 +220,7 @@ impl ImportedItems {
     }
 
     /// The references with their platforms. A name with several digests is written by each digest.
-    fn lines(&self) -> Vec<(String, &Platforms)> {
+    fn lines(&self) -> Vec<(String, &ImportedPlatforms)> {
         let mut lines = Vec::new();
         for (name, digests) in &self.images {
             for (digest, platforms) in digests {

@@ -1,7 +1,7 @@
 //! `images-txt`, `kkp`, `kubeone`, `kubeadm`: plain lists.
 
 use super::imported::{ImportSource, ImportedItems};
-use crate::manifest::lists::{Format, format_named};
+use crate::manifest::lists::{ImageListFormat, format_named};
 use landfall_model::document::Diagnostic;
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ fn listed(
     let Some(format) = format_named(name) else {
         return Ok(());
     };
-    for (reference, span) in Format::read(format, &source.plain())? {
+    for (reference, span) in ImageListFormat::read(format, &source.plain())? {
         imported.image(
             source,
             &format!("line {}", span.location().line),

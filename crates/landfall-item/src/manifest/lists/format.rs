@@ -5,11 +5,11 @@ use landfall_model::document::{SourceSpan, SourceText};
 use std::rc::Rc;
 
 /// The image references of a list, in its order, each with its place.
-pub(super) type Listed = Vec<(String, SourceSpan)>;
+pub(super) type ListedImages = Vec<(String, SourceSpan)>;
 
 /// A list format.
 #[derive(Debug)]
-pub(in super::super) struct Format {
+pub(in super::super) struct ImageListFormat {
     /// Its name in a manifest.
     pub(in super::super) name: &'static str,
     /// What the JSON schema says of it.
@@ -17,17 +17,20 @@ pub(in super::super) struct Format {
     /// Whether a file without any other mark looks like such a list.
     pub(super) is: fn(&str) -> bool,
     /// Reads the references.
-    pub(super) references: fn(&Rc<SourceText>) -> Result<Listed, Box<Diagnostic>>,
+    pub(super) references: fn(&Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>>,
     /// The message for a list without an image, and what to do.
     pub(super) if_empty: (&'static str, &'static str),
 }
 
-impl Format {
+impl ImageListFormat {
     /// The references in `text`, in its order.
     ///
     /// # Errors
     /// When the list cannot be read, or names no image.
-    pub(in super::super) fn read(&self, text: &Rc<SourceText>) -> Result<Listed, Box<Diagnostic>> {
+    pub(in super::super) fn read(
+        &self,
+        text: &Rc<SourceText>,
+    ) -> Result<ListedImages, Box<Diagnostic>> {
         let found = (self.references)(text)?;
         if found.is_empty() {
             let (message, help) = self.if_empty;

@@ -1,12 +1,12 @@
 //! `images-txt`: one reference a line, as the image lists of RKE2 and others have it.
 
-use super::format::{Format, Listed};
+use super::format::{ImageListFormat, ListedImages};
 use super::lines::lines;
 use landfall_model::ImageRef;
 use landfall_model::document::{SourceSpan, SourceText};
 use std::rc::Rc;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: ImageListFormat = ImageListFormat {
     name: "images-txt",
     about: "One reference a line; `#` begins a comment.",
     is,
@@ -42,7 +42,7 @@ fn is(text: &str) -> bool {
     good > 0 && 2 * good >= all
 }
 
-fn references(text: &Rc<SourceText>) -> Listed {
+fn references(text: &Rc<SourceText>) -> ListedImages {
     let reference = |(start, line): (usize, &str)| {
         (
             line.to_owned(),

@@ -1,12 +1,12 @@
 //! `kkp`: the log of `kubermatic-installer mirror-images`.
 
-use super::format::{Format, Listed};
+use super::format::{ImageListFormat, ListedImages};
 use super::lines::lines;
 use landfall_model::document::{Diagnostic, SourceSpan, SourceText};
 use serde_json::Value;
 use std::rc::Rc;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: ImageListFormat = ImageListFormat {
     name: "kkp",
     about: "The stderr of `kubermatic-installer mirror-images --dry-run -o json REGISTRY`.",
     is: |text| {
@@ -28,8 +28,8 @@ const AGAIN: &str = "write the log again, to its end; other output of the instal
 /// "target-image": …}`; the last line says how many there are (`all-image-count`, "Finished"). A
 /// log without that line, with fewer images, with an error, or with a line that breaks off is a
 /// part of a list at best.
-fn references(text: &Rc<SourceText>) -> Result<Listed, Box<Diagnostic>> {
-    let (mut found, mut closing) = (Listed::new(), None);
+fn references(text: &Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>> {
+    let (mut found, mut closing) = (ListedImages::new(), None);
     for (start, line) in lines(&text.text) {
         let span = SourceSpan::new(text, start..start + line.len());
         let Some(entry) = entry(line) else {

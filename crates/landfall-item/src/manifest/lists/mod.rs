@@ -8,6 +8,6 @@ mod table;
 #[cfg(test)]
 mod testing;
 
-pub(super) use format::Format;
+pub(super) use format::ImageListFormat;
 pub use table::list_format;
 pub(super) use table::{FORMATS, format_named, format_of};

@@ -1,10 +1,10 @@
 //! What the tests of the formats share.
 
-use super::format::Format;
+use super::format::ImageListFormat;
 use landfall_model::document::{SourceSpan, SourceText};
 
 /// Each reference as `line:column reference [what is written there]`.
-pub(super) fn read_text(format: &Format, text: &str) -> Result<Vec<String>, String> {
+pub(super) fn read_text(format: &ImageListFormat, text: &str) -> Result<Vec<String>, String> {
     let text = SourceText::plain("list".into(), text.into());
     let show = |(reference, span): (String, SourceSpan)| {
         let at = span.location();
