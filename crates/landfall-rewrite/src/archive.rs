@@ -80,6 +80,7 @@ fn rewrite_nested(
             .as_ref()
             .is_some_and(|path| path.ends_with("/Chart.yaml"))
     };
+    // other archives are not rewritten, because nothing is known about their content
     if !entries.iter().any(is_chart) {
         return Err(ChartArchiveError::NoChart);
     }
@@ -111,6 +112,7 @@ fn rewrite_nested(
             }));
             inner.bytes
         } else {
+            // a chart may contain binaries, such as a logo
             let Ok(old) = std::str::from_utf8(&raw.content) else {
                 continue;
             };
@@ -145,6 +147,7 @@ fn rewrite_nested(
                 .for_each(|raw| raw.set_content(pax::with_size(&raw.content, size)));
         }
     }
+    // packing again would change the compression, and so the digest, of an unchanged chart
     let bytes = if changed {
         packed(&entries)?
     } else {

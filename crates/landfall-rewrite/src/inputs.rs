@@ -139,6 +139,7 @@ pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<InputFile>, R
             });
         }
     }
+    // a file that is named twice, or also through its folder, is read once
     let mut seen = BTreeSet::new();
     found.retain(|input| seen.insert(input.path.clone()));
     if let Some(out) = out {
@@ -254,6 +255,7 @@ pub fn read(input: &InputFile) -> Result<InputContent, RewriteError> {
     let path = &input.path;
     let archive = input.is_archive();
     let document = is_document(path);
+    // a folder may contain large binaries, of which only the first bytes are read
     if !(input.named || archive || document) {
         let mut start = [0; 16];
         let len = open_input(path)
@@ -268,6 +270,7 @@ pub fn read(input: &InputFile) -> Result<InputContent, RewriteError> {
         return Ok(InputContent::Archive(bytes));
     }
     match String::from_utf8(bytes) {
+        // a null byte is valid UTF-8, but no text has one
         Ok(text) if !text.contains('\0') => Ok(InputContent::Text(text)),
         _ if input.named || document => Err(RewriteError::Encoding),
         _ => Ok(InputContent::Other),

@@ -44,6 +44,7 @@ impl SourceMap {
             style: scalar.style,
             indent: 0,
         };
+        // most scalars are written as they read, and then one piece is enough
         if bytes == &*scalar.value {
             source_map.pieces.push(SourcePiece {
                 value: 0..bytes.len(),
@@ -94,6 +95,7 @@ impl SourceMap {
             }
             let start = base + from + indent;
             self.add(at..at + text.len(), start..start + text.len());
+            // the span of a block begins after the indentation of its first line
             if from > 0 && !text.is_empty() {
                 self.indent = indent;
             }
@@ -174,7 +176,7 @@ impl SourceMap {
         (at == value.len()).then_some(())
     }
 
-    /// The place of the value's byte `at` in the text; the nearest one before it, where it has
+    /// The offset in the text of the byte `at` of the value, or the nearest one before it if it has
     /// none.
     pub(super) fn offset(&self, at: usize) -> Option<usize> {
         let after = self.pieces.partition_point(|piece| piece.value.start <= at);
@@ -225,6 +227,7 @@ impl SourceMap {
         let span = self.bytes(&change.span)?;
         let old = &source[span.clone()];
         let new = &*change.bytes;
+        // where the breaks of a folded scalar would have to be in the new text is not certain
         if old.contains('\n') && self.style != ScalarStyle::Literal {
             return Err("it is written over several lines");
         }
@@ -232,6 +235,7 @@ impl SourceMap {
             ScalarStyle::SingleQuoted => new.replace('\'', "''"),
             ScalarStyle::DoubleQuoted => {
                 let new = new.replace('\\', "\\\\").replace('"', "\\\"");
+                // JSON encoders that escape slashes escape all of them
                 if old.contains("\\/") {
                     new.replace('/', "\\/")
                 } else {

@@ -2,9 +2,9 @@
 //! `scripts/bench` use it in place of the internet.
 //!
 //! ```text
-//! seed put ADDRESS MANIFEST     uploads every image of the manifest, made of files of this machine;
+//! seed put ADDRESS MANIFEST     uploads every image of the manifest, made of local files;
 //!                               quay.io/a/b:1 becomes ADDRESS/quay.io/a/b:1
-//! seed bench ADDRESS            uploads 40 images with shared bases: 940 MB of incompressible blobs
+//! seed bench ADDRESS            uploads 40 images with shared bases: 940 MB, incompressible
 //! seed line ADDRESS             uploads 20 images with shared bases: 198 MB, for a slow network
 //! seed small ADDRESS COUNT      uploads COUNT one-platform images of 100 kB on ten shared bases
 //! seed big ADDRESS MB           uploads one image with a layer of MB megabytes
@@ -14,7 +14,7 @@
 //!                               MBIT Mbit/s for each connection
 //! seed read REFERENCE           pulls everything under a reference and verifies every digest
 //! seed upload ADDRESS DIR       uploads the files of DIR, named by their SHA-256, as blobs: 8
-//!                               connections, POST and PUT, nothing else; the least that a push costs
+//!                               connections, POST and PUT only; the least that a push costs
 //! seed sparse FILE GB           writes a bundle of GB gigabytes whose blobs are a hole in the file
 //! seed scale [NAME=NUMBER]...   models what a large fleet costs with 1 to 256 shards
 //! ```
@@ -80,8 +80,8 @@ async fn main() -> Result<()> {
         }
         ["scale", ref given @ ..] => scale::scale(given),
         _ => bail!(
-            "usage: seed put ADDRESS MANIFEST | bench ADDRESS | line ADDRESS | small ADDRESS COUNT | \
-             big ADDRESS MB | large ADDRESS GB | wan LISTEN TARGET MS MBIT | read REFERENCE | \
+            "usage: seed put ADDRESS MANIFEST | bench ADDRESS | line ADDRESS | \
+             small ADDRESS COUNT | big ADDRESS MB | large ADDRESS GB | wan LISTEN TARGET MS MBIT | read REFERENCE | \
              upload ADDRESS DIR | sparse FILE GB | scale [NAME=NUMBER]..."
         ),
     }
@@ -306,7 +306,8 @@ impl Seed {
             );
         }
         Ok(json!({
-            "schemaVersion": 2, "mediaType": types.manifest, "config": config, "layers": descriptors,
+            "schemaVersion": 2, "mediaType": types.manifest, "config": config,
+            "layers": descriptors,
         }))
     }
 

@@ -25,7 +25,8 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "request_ms",
         47.0,
-        "one request beside its bytes: 910 in 3.59 s by 12 at once, docs/explanation/performance.md, the long line",
+        "one request beside its bytes: 910 in 3.59 s by 12 at once, \
+         docs/explanation/performance.md, the long line",
     ),
     (
         "connection",
@@ -255,8 +256,8 @@ fn table(parameters: &BTreeMap<&str, f64>, fleet: &[u64]) {
     }
     let gets = bytes / (parameters["part"] * 1e6) + fleet.len() as f64;
     println!(
-        "\nBesides: {:.0} $ a month for storage; one machine that packs all of it reads for {:.1} hours, \
-         for {:.2} $ of GETs.",
+        "\nBesides: {:.0} $ a month for storage; one machine that packs all of it reads for \
+         {:.1} hours, for {:.2} $ of GETs.",
         bytes / 1e9 * GB_MONTH,
         bytes / (parameters["pack"] * 1e6) / 3600.0,
         gets / 1000.0 * GETS,

@@ -64,6 +64,7 @@ pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
                 ..fault
             });
         }
+        // each round blanks some bytes or ends, so this loop terminates
         match skipped.filter(|_| faults.len() < MAX_FAULTS) {
             Some(part) => blank(&mut remaining, part),
             None => {

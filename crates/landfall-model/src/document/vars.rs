@@ -177,6 +177,7 @@ impl ManifestVars {
                 if bindings[0].0.contains_key(name.as_str()) {
                     continue;
                 }
+                // three variables of a thousand values each would make a billion items
                 if bindings.len().saturating_mul(values.len()) > Limits::default().combinations {
                     let help = Some("split it into several entries".into());
                     return Err(field.at.fault("this entry makes too many items", help));

@@ -28,6 +28,7 @@ pub fn chart_images(
     rendered: Option<&str>,
     inventory: &Inventory<'_>,
 ) -> Result<Vec<FileFinding>, serde_yaml::Error> {
+    // before the values are completed, because they get their default tags from `appVersion`
     chart.take_tags_from_templates();
     let mut values = chart.effective(user);
     let mut found: Vec<FileFinding> = Vec::new();

@@ -84,6 +84,7 @@ impl HelmCommand {
 }
 
 fn output(command: &mut Command) -> Result<String, HelmError> {
+    // helm must not read input that is meant for landfall
     let output = command
         .stdin(Stdio::null())
         .output()

@@ -174,6 +174,7 @@ impl<'a> Inventory<'a> {
             .chain(self.there.get(&name).into_iter().flatten())
             .copied()
             .collect();
+        // kubelet and Docker pull `latest` if a container names neither tag nor digest
         let tag = if in_container {
             reference.tag_or_latest()
         } else {

@@ -27,6 +27,7 @@ pub(super) fn candidates(text: &str) -> Option<Vec<ImageCandidate>> {
         let start = at;
         at += line.len();
         let cells: Vec<&str> = line.split_whitespace().collect();
+        // the first line is the head of the table
         match read_row(&cells, digest_at).filter(|_| start > 0) {
             Some(NodeListRow::Image(written)) => {
                 found.extend(ImageCandidate::all(start, &[], &written, true, true))

@@ -48,6 +48,7 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     } else {
         Vec::new()
     };
+    // the candidates know more about their position, so they win over what the scan found there
     let rest = scanned.into_iter().filter(|one| {
         !places.contains(&(one.line, one.column))
             && !written.contains(&(one.line, one.written.clone()))

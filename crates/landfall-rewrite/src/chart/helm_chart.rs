@@ -26,8 +26,8 @@ pub struct HelmChart {
     /// The text of its values file.
     pub(super) values_text: String,
     pub(super) values: Mapping,
-    /// The names and texts of its other documents: in an archive all, in a folder those in `templates`
-    /// and `files`.
+    /// The names and texts of its other documents: in an archive all, in a folder those in
+    /// `templates` and `files`.
     pub(super) documents: Vec<(String, String)>,
     /// The names and texts of its helpers (`.tpl`).
     pub(super) helpers: Vec<(String, String)>,
@@ -171,6 +171,7 @@ impl HelmChart {
         self.subcharts
             .iter_mut()
             .for_each(HelmChart::take_tags_from_templates);
+        // without `appVersion`, templates have no default tag
         let Some(version) = &self.app_version else {
             return;
         };

@@ -202,8 +202,8 @@ impl<'l> ChartLoader<'l> {
         Ok(charts)
     }
 
-    /// Returns the subcharts under the keys of their dependencies, in the order of the keys. A chart
-    /// without a dependency has its name as key; a chart with several is copied.
+    /// Returns the subcharts under the keys of their dependencies, in the order of the keys. A
+    /// chart without a dependency has its name as key; a chart with several is copied.
     fn by_dependencies(
         &mut self,
         charts: Vec<HelmChart>,

@@ -38,6 +38,7 @@ pub(super) fn values_within(
         message,
         help: Some("write the values as one YAML mapping".into()),
     };
+    // Go's YAML decoder applies merge keys, serde_yaml only on request
     let mut values: Value = read(file, text, budget)?;
     values
         .apply_merge()

@@ -11,6 +11,7 @@ use landfall_model::{Digest, ImageRef, has_host};
 impl ReferenceIndex {
     /// Looks up the reference `text` in this `role`. With `pin`, the locked digest is added.
     pub fn lookup(&self, text: &str, role: ReferenceRole, pin: bool) -> ReferenceLookup {
+        // nearly every scalar of a document ends here: parsing them all would take most of the time
         if !self.basenames.has(text) {
             return ReferenceLookup::Unknown;
         }
@@ -18,6 +19,7 @@ impl ReferenceIndex {
             return ReferenceLookup::Unknown;
         };
         let with_host = has_host(text);
+        // elsewhere, a missing tag is usually set by another value
         let means_latest = !reference.is_pinned()
             && (role == ReferenceRole::Container || (role == ReferenceRole::Image && !with_host));
         let tag = if means_latest {

@@ -21,6 +21,7 @@ impl ReferenceIndex {
         let (host, path) = prefix
             .split_once('/')
             .map_or((&*prefix, ""), |(host, path)| (host, path));
+        // `k8s.gcr.io` and `registry.k8s.io` are prefixes of the same images
         let aliases =
             alias_hosts(host).map(|host| format!("{host}/{path}").trim_end_matches('/').to_owned());
         let prefixes: Vec<String> = std::iter::once(prefix.clone()).chain(aliases).collect();

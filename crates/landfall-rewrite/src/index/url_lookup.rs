@@ -72,6 +72,7 @@ impl ReferenceIndex {
                 Err(why) => return UrlLookup::Left(why.into()),
             }
         };
+        // it is already where this direction of the rewrite leads
         if there != urls.reverse {
             return UrlLookup::Settled(Some(item));
         }

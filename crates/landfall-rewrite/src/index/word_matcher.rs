@@ -46,6 +46,7 @@ impl WordMatcher {
             .collect();
         WordMatcher(
             AhoCorasick::builder()
+                // hosts and the words in `HIDING` are written in several cases
                 .ascii_case_insensitive(true)
                 .build(words)
                 .ok(),

@@ -64,6 +64,7 @@ fn scan(scanner: &ReferenceScanner<'_>, value: &str, depth: usize) -> Option<Sca
     let text = String::from_utf8(bytes)
         .ok()
         .filter(|text| !text.contains('\0'))?;
+    // each level of encoding multiplies the work, so deeper ones are only reported
     if depth + 1 >= limits.embedded_depth {
         let reported = scanner.settings.index.may_be_in(&text);
         let found = reported
@@ -90,6 +91,7 @@ fn scan(scanner: &ReferenceScanner<'_>, value: &str, depth: usize) -> Option<Sca
             bytes: base64.encode(&bytes),
         })
     };
+    // one edit replaces the whole encoded text, so the first changed occurrence gets it
     let mut edit = if new == text { None } else { encode(new) };
     let how = if zipped { "gzip, base64" } else { "base64" };
     for occurrence in &mut inner.found {

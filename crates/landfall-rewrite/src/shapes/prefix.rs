@@ -100,7 +100,7 @@ fn in_two_parts<'s>(
                 }
             }
             None => ReferenceMeaning::left(
-                "its destination is a registry without a path, which cannot be written in two parts",
+                "its destination has no path, and so cannot be written in two parts",
             ),
         },
     };

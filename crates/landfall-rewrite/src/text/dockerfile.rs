@@ -27,6 +27,7 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
         let add = |word: &str| {
             let word = unquoted(word);
             let name = filled(word, &arguments);
+            // a number names a stage by its index
             let own = name == "scratch"
                 || name.parse::<usize>().is_ok()
                 || stages.contains(&name.to_lowercase());

@@ -8,6 +8,7 @@ const LINE_BYTES: usize = 256;
 /// Whether another line of the same mapping, judged by indentation, has the registry of the
 /// reference at the byte `at`.
 pub(super) fn has_registry_beside(text: &str, at: usize) -> bool {
+    // all distances are limited: a whole file may be one line, with a reference in every word
     let from = text.floor_char_boundary(at.saturating_sub(LINE_BYTES));
     let start = match text[from..at].rfind('\n') {
         Some(end) => from + end + 1,

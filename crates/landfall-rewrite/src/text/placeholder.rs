@@ -12,6 +12,7 @@ const BRACKETS: [(&str, &str, Option<&str>); 4] = [
 /// The length of the placeholder at the beginning of `text`: `$NAME`, `${…}`, `$(…)`, `{{…}}` or
 /// `${{…}}`, on one line and at most `most` bytes long.
 pub(super) fn placeholder(text: &str, most: usize) -> Option<usize> {
+    // without the limit, a text of unclosed brackets would take quadratic time
     let text = &text[..text.floor_char_boundary(most)];
     if let Some((open, close, inner)) = BRACKETS.iter().find(|(open, ..)| text.starts_with(open)) {
         let line = text.split('\n').next()?;

@@ -30,6 +30,7 @@ fn add_values(document: &str, start: usize, found: &mut Vec<Range<usize>>) {
         let indent = body.len() - body.trim_start().len();
         let content = &body[indent..];
         let is_call = content.starts_with("{{");
+        // a template call may have any indentation without ending the block
         if !is_call && !content.is_empty() && block.is_some_and(|above| indent <= above) {
             block = None;
         }

@@ -42,6 +42,7 @@ pub(super) fn at<'t>(text: &'t str, word: &Range<usize>, most: usize) -> Option<
         let Some(len) = placeholder(&text[at..], most) else {
             break;
         };
+        // the literal part before the placeholder; the next one begins after it
         parts.push(&text[from..at]);
         at += len;
         from = at;

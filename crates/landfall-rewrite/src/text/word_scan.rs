@@ -47,6 +47,7 @@ pub(crate) fn scan(
         }
         let occurrence = match url::at(text, &word, settings.limits.reference_bytes) {
             Some(url) => {
+                // a URL with placeholders is longer than its first word
                 words.at = words.at.max(url.end);
                 url::decide(settings, text, &url)
             }

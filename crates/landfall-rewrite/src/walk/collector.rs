@@ -149,12 +149,14 @@ impl<'s> OccurrenceCollector<'_, 's> {
         scalar: &YamlScalar<'_>,
         changes: &[TextEdit],
     ) -> Result<(String, Option<TextEdit>), &'static str> {
+        // the words of a text may be found in another order than that of the text
         let mut in_order: Vec<&TextEdit> = changes.iter().collect();
         in_order.sort_by_key(|edit| edit.span.start);
         let new = edit::apply(&in_order, &scalar.value, 0..scalar.value.len());
         if scalar.style != ScalarStyle::Plain || stays_plain(&scalar.value, &new) {
             return Ok((new, None));
         }
+        // quoting a folded or escaped text would have to write all of it again
         if self.source.get(scalar.span.clone()) != Some(&*scalar.value) || new.contains(['"', '\\'])
         {
             return Err("the new value would need quotes");

@@ -44,6 +44,7 @@ pub(crate) fn read(
     let mut skipped = Vec::new();
     for part in &parts {
         let text = &source[part.clone()];
+        // a single part was searched by the scanner already;
         // an escape may hide a word of the lock: `\u0071uay.io`
         if parts.len() > 1 && !scanner.settings.may_report(text) && !text.contains('\\') {
             skipped.push(part);
@@ -79,6 +80,7 @@ fn read_part(
         let document = document.ok()?;
         structured |= document.is_structured();
         let Some(root) = &document.root else { continue };
+        // landfall's own documents keep upstream names on purpose
         if shapes.iter().any(|shape| shape.skips(root)) {
             continue;
         }
@@ -105,6 +107,7 @@ fn read_part(
         changed,
     } = collected;
     if has_shared_secret {
+        // the alias may stand for any anchored node of the part, so all of it is masked
         secrets.push(part.clone());
     } else if has_secret {
         secrets.extend(yaml::comment_spans(source, part).unwrap_or_else(|| vec![part.clone()]));
@@ -177,6 +180,7 @@ impl<'s> DocumentWalker<'_, 's> {
                 taken.extend(more);
             }
         }
+        // sorted for the binary search: a mapping may have a million entries
         taken.sort_unstable();
         for (at, YamlEntry { key, value }) in entries.iter().enumerate() {
             match key.scalar() {
@@ -263,6 +267,7 @@ impl<'s> DocumentWalker<'_, 's> {
     fn inside(&mut self, scalar: &'s YamlScalar<'s>, around: NodeContext<'s>) -> Vec<Occurrence> {
         let value = &*scalar.value;
         let encoded = around.encoded || scalar.is_binary();
+        // most plain scalars are single words, in which there is no room for a further reference
         if scalar.style == ScalarStyle::Plain
             && !encoded
             && !value.bytes().any(|byte| b" =:\"'/{".contains(&byte))
@@ -278,6 +283,7 @@ impl<'s> DocumentWalker<'_, 's> {
             self.scanner
                 .scan_value(value, block, around.role, self.depth + 1)
         });
+        // a Secret within the value of a ConfigMap must be masked, too
         if !inner.secrets.is_empty() && !around.secret {
             self.collector.collected.secrets.push(scalar.span.clone());
         }

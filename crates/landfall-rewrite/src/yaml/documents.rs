@@ -41,6 +41,7 @@ impl<'a> Iterator for DocumentStream<'a> {
             match self.general.as_mut().and_then(Iterator::next) {
                 Some(Ok(document)) => return Some(Ok(document)),
                 Some(Err(error)) => {
+                    // after an error, it is not certain where the next document begins
                     self.general = None;
                     self.parts = Vec::new().into_iter();
                     return Some(Err(error));

@@ -141,12 +141,14 @@ impl<'t> TextEdits<'t> {
             self.edits.push((extent, text));
             return Ok(());
         }
+        // a literal block stays one, so that a script in it remains readable
         if let (Value::String(old), Value::String(new)) = (old, new)
             && let Some(text) = literal_block(written, old, new)
         {
             self.edits.push((extent, text));
             return Ok(());
         }
+        // serialized as the value of a key, because that decides about line breaks and indentation
         let pair = Mapping::from_iter([(Value::from("k"), new.clone())]);
         let text = block_text(&pair, self.column(entry.key.span().start))?;
         let text = text.trim_start().strip_prefix("k:").unwrap_or_default();

@@ -226,6 +226,7 @@ impl ValueMerger<'_> {
         new: &Value,
         is_base64: bool,
     ) -> Result<Value, MergeError> {
+        // of base64, `old` is encoded and `new` is not
         if old == new && !is_base64 {
             return Ok(new.clone());
         }
@@ -288,6 +289,7 @@ impl ValueMerger<'_> {
         if is_ordered(key) && old.iter().chain(new).all(Value::is_string) {
             return self.merge_ordered_list(sequence, old, new);
         }
+        // the words of one command: adding some would make another command of it
         if ["command", "args"].contains(&key) && old != new {
             self.lose("it is one command, to which no part can be added");
             self.merged.paths.push(self.dotted_path());

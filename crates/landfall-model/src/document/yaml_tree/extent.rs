@@ -60,6 +60,7 @@ impl YamlEntry<'_> {
 /// The bytes of a block scalar from its `|` or `>` to the end of its last line. The parser's range
 /// begins at the first word, and includes the blanks before what follows.
 fn block_scalar_extent(text: &str, span: &Range<usize>) -> Option<Range<usize>> {
+    // a comment may follow the header on its line, with signs like those of a header
     let before = text.get(..span.start)?.trim_end();
     let line = before.rfind('\n').map_or(0, |newline| newline + 1);
     let header = before[line..].split(" #").next().unwrap_or_default();

@@ -56,7 +56,8 @@ fn add(reader: &mut CandidateCollector<'_, '_>, members: &MappingContents<'_>) {
         let (written, why_not) = match reader.inventory.with_config(&config) {
             Some(name) => (name.to_string(), None),
             None => {
-                let why = "the runtime only reports the digest of its config, which the lock does not have";
+                let why =
+                    "the runtime only reports the digest of its config, which is not in the lock";
                 (format!("{image} ({id})"), Some(why.to_owned()))
             }
         };

@@ -1,6 +1,6 @@
 //! Block mappings and lists.
 
-use super::nodes::{from_first_item, left_out, list, mapping};
+use super::nodes::{left_out, list, mapping, starting_at};
 use super::reader::{MAX_KEY, SimpleReader};
 use landfall_model::document::{YamlEntry, YamlNode, YamlScalar};
 
@@ -61,10 +61,12 @@ impl<'a> SimpleReader<'a> {
 
     /// Reads a mapping at `column`. Its first key is read already; its colon is here.
     fn mapping(&mut self, column: isize, first: YamlScalar<'a>) -> Option<YamlNode<'a>> {
+        // most mappings of manifests have a few entries, and a growing vector costs copies
         let mut entries = Vec::with_capacity(4);
         let start = first.span.start;
         let mut key = first;
         loop {
+            // beyond that, the specification no longer guarantees that this is a key
             (self.at - key.span.start <= MAX_KEY).then_some(())?;
             let value = self.value(column)?;
             entries.push(YamlEntry {
@@ -97,8 +99,14 @@ impl<'a> SimpleReader<'a> {
                     return self.node(self.column, column);
                 }
                 if self.column == column && self.is_dash() {
+                    // to the general parser, such a list begins after its first dash; where exactly
+                    // if a comment follows, it decides
+                    let rest = &self.bytes[self.at + 1..];
+                    let blanks = rest.iter().take_while(|byte| **byte == b' ').count();
+                    let start = self.at + 1 + blanks;
+                    (self.byte_at(start) != Some(b'#')).then_some(())?;
                     let list = self.sequence(column).filter(|_| self.column <= column)?;
-                    return Some(from_first_item(list));
+                    return Some(starting_at(list, start));
                 }
                 Some(YamlNode::Scalar(left_out(colon)))
             }

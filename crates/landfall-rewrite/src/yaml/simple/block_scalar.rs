@@ -26,6 +26,7 @@ impl<'a> SimpleReader<'a> {
             _ => return None,
         }
         self.at += 1;
+        // the general parser decides about a block scalar as a root, and about tabs as indentation
         (parent >= 0 && self.byte() != Some(b'\t')).then_some(())?;
 
         let indent = explicit.map(|by| usize::try_from(parent + by).ok());

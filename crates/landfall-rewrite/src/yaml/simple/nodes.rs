@@ -23,13 +23,10 @@ pub(super) fn list(mut items: Vec<YamlNode<'_>>, span: Range<usize>, flow: bool)
     })
 }
 
-/// The list `node` as the general parser returns one in the column of its key: its bytes begin with
-/// the first item, not with the dash.
-pub(super) fn from_first_item(mut node: YamlNode<'_>) -> YamlNode<'_> {
-    if let YamlNode::Sequence(sequence) = &mut node
-        && let Some(first) = sequence.items.first()
-    {
-        sequence.span.start = first.span().start;
+/// The list `node`, with bytes that begin at `start`.
+pub(super) fn starting_at(mut node: YamlNode<'_>, start: usize) -> YamlNode<'_> {
+    if let YamlNode::Sequence(sequence) = &mut node {
+        sequence.span.start = start;
     }
     node
 }

@@ -26,6 +26,7 @@ impl<'a> SimpleReader<'a> {
             let text = &self.text[from..self.at];
             let next = self.byte_at(self.at + 1);
             match self.bytes[self.at] {
+                // line folding (YAML 1.2.2, 7.3.1): blanks around the break are not content
                 b'\n' => {
                     value.to_mut().push_str(text.trim_end_matches([' ', '\t']));
                     fold(value.to_mut(), self.go_on(below?)?);
