@@ -50,9 +50,6 @@ impl Client {
     }
 
     /// As [`Client::mirror`] with any store.
-    ///
-    /// # Errors
-    /// As there.
     pub(crate) async fn mirror_by(
         &self,
         lock: &Lock,

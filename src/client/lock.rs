@@ -40,9 +40,6 @@ impl Client {
 
     /// Finds out to what the versions in manifests may move by their policies, and what upstream
     /// says of everything else. Nothing is written but what comes along for `store`.
-    ///
-    /// # Errors
-    /// When the manifests have a fault.
     pub(crate) async fn update(
         &self,
         asked: &Asked<'_>,

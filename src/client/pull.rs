@@ -60,9 +60,6 @@ impl Client {
     }
 
     /// As [`Client::pull`] into any store; `came` is there already, and is new.
-    ///
-    /// # Errors
-    /// As there.
     pub(crate) async fn pull_to(
         &self,
         lock: &Lock,

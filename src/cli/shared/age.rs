@@ -1,9 +1,9 @@
-//! Ages as people write them.
+//! Ages such as `90d`, for `report --older-than`.
 
 use jiff::civil::Date;
 use std::str::FromStr;
 
-/// An age in days.
+/// A number of days. A year has 365.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Age {
     days: i32,
@@ -11,8 +11,9 @@ pub(crate) struct Age {
 }
 
 impl Age {
-    /// Whether something of the day at the front of `created` is older, on the day `today`.
-    pub(crate) fn is_over(&self, created: &str, today: Date) -> bool {
+    /// Whether `created`, which begins with a date, is longer ago than this on the day `today`. An
+    /// unreadable date is not.
+    pub(crate) fn is_exceeded(&self, created: &str, today: Date) -> bool {
         let day = created.get(..10).and_then(|day| day.parse::<Date>().ok());
         day.and_then(|day| day.until(today).ok())
             .is_some_and(|span| span.get_days() > self.days)
@@ -56,10 +57,16 @@ mod tests {
     fn an_age_is_days_weeks_or_years() {
         let today = "2026-11-22".parse().unwrap();
         let age = |text: &str| text.parse::<Age>().unwrap();
-        assert!(age("90d").is_over("2026-08-01T00:00:00Z", today));
-        assert!(!age("26w").is_over("2026-08-01T00:00:00Z", today));
-        assert!(age("1y").is_over("2025-11-21", today) && !age("1y").is_over("2025-11-23", today));
-        assert!(!age("1d").is_over("yesterday", today) && !age("1d").is_over("2027-01-01", today));
+        assert!(age("90d").is_exceeded("2026-08-01T00:00:00Z", today));
+        assert!(!age("26w").is_exceeded("2026-08-01T00:00:00Z", today));
+        assert!(
+            age("1y").is_exceeded("2025-11-21", today)
+                && !age("1y").is_exceeded("2025-11-23", today)
+        );
+        assert!(
+            !age("1d").is_exceeded("yesterday", today)
+                && !age("1d").is_exceeded("2027-01-01", today)
+        );
         for bad in ["", "1", "y", "-1d", "0d", "1m", "999999999y", "ä"] {
             assert!(bad.parse::<Age>().is_err(), "{bad}");
         }

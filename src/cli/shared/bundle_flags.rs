@@ -1,6 +1,6 @@
 //! The flags of verbs that read one bundle.
 
-use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, name_first, open};
+use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, open, put_first};
 use crate::cli::shared::{CliError, Context};
 use clap::Args;
 use landfall_bundle::volume_locations;
@@ -23,7 +23,7 @@ pub(crate) struct BundleFlags {
 impl BundleFlags {
     /// Opens the bundle. It is an error if an argument does not belong to it.
     pub(crate) fn open(mut self, context: &Context) -> Result<AcceptedBundle, CliError> {
-        name_first(self.named, &mut self.bundle, &mut self.more);
+        put_first(self.named, &mut self.bundle, &mut self.more);
         let places = volume_locations(self.bundle.unwrap_or_default(), &mut self.more);
         if let Some(other) = self.more.first() {
             let (other, first) = (other.display(), places[0].display());

@@ -51,10 +51,6 @@ pub(crate) fn name(text: &str) -> Result<String, String> {
 }
 
 /// Drafts a manifest.
-///
-/// # Errors
-/// When a path cannot be read, nothing is there to read (exit 2), or all of it is unreadable (exit
-/// 1).
 pub(crate) fn drafted(
     asked: &DraftRequest<'_>,
     context: &Context,

@@ -26,9 +26,6 @@ pub(crate) fn report_taken(report: &mut RunReport, client: &Client) -> String {
 }
 
 /// What of `wanted` would be taken of the archives, by the names in them, told like [`tell_taken`].
-///
-/// # Errors
-/// When one cannot be read.
 pub(crate) fn report_available(
     report: &mut RunReport,
     from: &FromArchives,

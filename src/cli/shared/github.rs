@@ -45,9 +45,6 @@ pub(super) fn annotations(command: &str, report: &RunReport, error: Option<&Erro
 }
 
 /// Adds `markdown` to the summary of the step, where there is one.
-///
-/// # Errors
-/// Why it cannot be written.
 pub(super) fn append_summary(markdown: &str) -> Result<(), String> {
     let Some(path) = std::env::var_os(SUMMARY).filter(|path| !path.is_empty()) else {
         return Ok(());

@@ -135,9 +135,6 @@ fn instead(wanted: FileKind, path: &Path, error: impl Into<CliError>) -> CliErro
 
 /// The format of the list of images at `path`; `None` where it is something that `landfall
 /// discover` reads.
-///
-/// # Errors
-/// When it is a file that a manifest is behind already.
 pub(crate) fn list_format(path: &Path) -> Result<Option<&'static str>, CliError> {
     match FileKind::of(path) {
         None => Ok(None),
@@ -182,33 +179,21 @@ pub(crate) fn registry(place: &Path) -> Option<TargetRegistry> {
 }
 
 /// Reads the lock at `path`.
-///
-/// # Errors
-/// When it is none.
 pub(crate) fn lock(path: &Path) -> Result<Lock, CliError> {
     lock_and_text(path).map(|(lock, _)| lock)
 }
 
 /// Reads the lock at `path`; with its text, as it stands there.
-///
-/// # Errors
-/// When it is none.
 pub(crate) fn lock_and_text(path: &Path) -> Result<(Lock, String), CliError> {
     Lock::load_with_text(path).map_err(|error| instead(FileKind::Lock, path, error))
 }
 
 /// Reads the site at `path`.
-///
-/// # Errors
-/// When it is none.
 pub(crate) fn site(path: &Path) -> Result<Site, CliError> {
     Site::load(path).map_err(|error| instead(FileKind::Site, path, error))
 }
 
 /// Reads the manifests and plain lists at `paths`; `platforms` are for the lists.
-///
-/// # Errors
-/// When one is none.
 pub(crate) fn manifests(
     paths: &[PathBuf],
     platforms: &[Platform],
@@ -220,9 +205,6 @@ pub(crate) fn manifests(
 }
 
 /// Reads the receipt at `path`.
-///
-/// # Errors
-/// When it cannot be read, or is none that this release knows.
 pub(crate) fn receipt(path: &Path) -> Result<Receipt, CliError> {
     let cannot =
         |why: String| CliError::usage(format!("cannot read the receipt {}: {why}", path.display()));

@@ -33,9 +33,6 @@ impl Interrupts {
     /// From now on, Ctrl-C calls `end`, which must end the process, unless the command is ending
     /// already. If a verb has taken Ctrl-C over, it has its grace period first, which a second
     /// Ctrl-C cuts short.
-    ///
-    /// # Errors
-    /// When the system refuses.
     pub(crate) fn watch(&self, end: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let mut signals = {

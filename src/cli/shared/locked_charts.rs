@@ -23,9 +23,6 @@ impl LockedCharts {
 
 /// `paths`, with an archive in place of each that is no path, but the name of a locked chart:
 /// `app`, `app:1.2.3`, or its name in the lock. `named` are the paths that a bundle may be among.
-///
-/// # Errors
-/// When a name means several charts, or the content is not there.
 pub(crate) fn locked_charts(
     paths: Vec<PathBuf>,
     lock: &Lock,

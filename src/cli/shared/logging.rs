@@ -31,9 +31,6 @@ const CRATES: [&str; 10] = [
 
 /// Starts logging if `-v` (given `verbose` times) or `LANDFALL_LOG` asks for it. Events are written
 /// through `progress`, so that they do not break a progress bar.
-///
-/// # Errors
-/// When `LANDFALL_LOG` cannot be read as directives (exit 2).
 pub(crate) fn start_logging(verbose: u8, progress: &Arc<dyn Progress>) -> Result<(), CliError> {
     let directives = match std::env::var(VARIABLE) {
         Ok(text) => text,

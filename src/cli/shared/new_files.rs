@@ -1,4 +1,4 @@
-//! Files that a verb writes where none is: all of them, or none.
+//! Writes files that must not exist yet: all of them, or none.
 
 use crate::cli::shared::{CliError, Exit};
 use landfall_content::create_file;
@@ -6,13 +6,10 @@ use landfall_model::report::TransferSide;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files, each with its content.
+/// The paths of files, each with its content.
 pub(crate) type NewFiles<'f> = [(PathBuf, &'f str)];
 
-/// Whether there is room for all of them.
-///
-/// # Errors
-/// When one is there already (exit 2).
+/// Checks that none of the files exists.
 pub(crate) fn refuse_present(files: &[impl AsRef<Path>]) -> Result<(), CliError> {
     match files
         .iter()
@@ -20,17 +17,15 @@ pub(crate) fn refuse_present(files: &[impl AsRef<Path>]) -> Result<(), CliError>
         .find(|file| file.symlink_metadata().is_ok())
     {
         None => Ok(()),
-        Some(file) => Err(CliError::usage(format!(
-            "there is a {} already, and it stays; name another folder with -o DIR, or move it away",
-            file.display()
-        ))),
+        Some(file) => {
+            let message = format!("{} already exists and was left unchanged", file.display());
+            Err(CliError::usage(message)
+                .with_help("name another folder with -o DIR, or move the file away"))
+        }
     }
 }
 
-/// Writes the files, which are in `folder`, and runs `check` over them.
-///
-/// # Errors
-/// When one cannot be written, or `check` has a fault; then none of them stays.
+/// Writes the files to `folder` and runs `check`. If that fails, they are removed again.
 pub(crate) fn write_new(
     folder: &Path,
     files: &NewFiles<'_>,

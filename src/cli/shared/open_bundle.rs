@@ -1,5 +1,5 @@
-//! A bundle that a verb of the far side reads, and when it is refused: by its signature, by what
-//! was approved, and by what it lacks.
+//! Opens a bundle and checks it: its signatures, its digest or lock, its series, and that it is
+//! complete.
 
 use crate::cli::shared::listing::lines;
 use crate::cli::shared::remote_bundle::remote;
@@ -12,41 +12,38 @@ use landfall_model::sign::AllowedSigners;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// What a bundle must be to be taken.
+/// What a bundle must be to be accepted.
 #[derive(Default)]
 pub(crate) struct BundleRequirements<'a> {
-    /// Its digest or its lock's fingerprint is one of these, where there are any.
+    /// If not empty: the digest of the bundle or the fingerprint of its lock must be one of these.
     pub(crate) expect: &'a [Digest],
-    /// It was packed from this lock: [`lock_fingerprints`] of it.
+    /// If not empty: it must be packed from this lock. See [`lock_fingerprints`].
     pub(crate) lock: &'a [Digest],
-    /// One of this file signed it. Without it, the site's file counts.
+    /// The file of allowed signers. Without it, the one of the site is used.
     pub(crate) signers: Option<&'a Path>,
-    /// It may say of itself that items are missing.
+    /// Accept a partial bundle.
     pub(crate) allow_partial: bool,
-    /// What is left of it without a volume is taken as a partial bundle.
+    /// Accept what can be read without a missing volume as a partial bundle.
     pub(crate) takes_rest: bool,
-    /// What was taken before: an older bundle of a series is refused.
+    /// What was received before: an older bundle of a series is refused.
     pub(crate) taken: Option<&'a SeriesHistory>,
 }
 
-/// A bundle that is taken.
+/// A bundle that was accepted.
 pub(crate) struct AcceptedBundle {
     path: PathBuf,
     pub(crate) bundle: Bundle,
-    /// Who signed it, where that was asked for.
+    /// Who signed it, if signatures were checked.
     pub(crate) signed_by: Option<Vec<BundleSigner>>,
 }
 
-/// Opens the bundle at `places`.
-///
-/// # Errors
-/// When it cannot be read, and when it is not as demanded (exit 4).
+/// Opens the bundle at `places`, and refuses it if it does not meet the requirements.
 pub(crate) fn open(
     context: &Context,
     places: &[PathBuf],
     demands: &BundleRequirements<'_>,
 ) -> Result<AcceptedBundle, CliError> {
-    let bundle = at(context, places)?.or_else(|error| {
+    let bundle = try_open(context, places)?.or_else(|error| {
         let UnopenedBundle { error, rest } = name_bad_volumes(error, places, &*context.progress);
         match rest.filter(|_| demands.takes_rest) {
             Some(rest) => {
@@ -59,7 +56,7 @@ pub(crate) fn open(
     let path = bundle.path().to_path_buf();
     let path = &*path;
     let signed_by = signed_by(context, &bundle, demands.signers)?;
-    approved(&bundle, path, demands)?;
+    check_approved(&bundle, path, demands)?;
     if let Some(taken) = demands.taken {
         taken.check(&bundle, path)?;
     }
@@ -73,12 +70,9 @@ pub(crate) fn open(
     })
 }
 
-/// Opens the bundle at `places` without any demand.
-///
-/// # Errors
-/// When it is none.
+/// Opens the bundle at `places` without checking it.
 pub(crate) fn open_any(context: &Context, places: &[PathBuf]) -> Result<Bundle, CliError> {
-    let opened = at(context, places)?;
+    let opened = try_open(context, places)?;
     opened.map_err(|error| {
         input_file::no_bundle(
             places,
@@ -87,8 +81,8 @@ pub(crate) fn open_any(context: &Context, places: &[PathBuf]) -> Result<Bundle, 
     })
 }
 
-/// The bundle at `places`, or why its bytes are none.
-fn at(
+/// Opens the bundle at `places`. The inner error is about its bytes.
+fn try_open(
     context: &Context,
     places: &[PathBuf],
 ) -> Result<Result<Bundle, bundle::BundleError>, CliError> {
@@ -100,11 +94,8 @@ fn at(
     Ok(Bundle::open_at(places))
 }
 
-/// The fingerprints that the lock at `path` may have in a bundle: of its text as this release
-/// writes it, and of its bytes as they are, which another release wrote and packed.
-///
-/// # Errors
-/// When it is no lock.
+/// The fingerprints that the lock at `path` may have in a bundle: that of its text as this release
+/// writes it, and that of its bytes, since another release may write the same lock differently.
 pub(crate) fn lock_fingerprints(path: Option<&Path>) -> Result<Vec<Digest>, CliError> {
     let Some(path) = path else {
         return Ok(Vec::new());
@@ -113,11 +104,8 @@ pub(crate) fn lock_fingerprints(path: Option<&Path>) -> Result<Vec<Digest>, CliE
     Ok(vec![lock.fingerprint(), Digest::sha256(text.as_bytes())])
 }
 
-/// Who of the file `signers` signed the bundle, or of the site's where there is none; `None` where
-/// nobody is named.
-///
-/// # Errors
-/// When too few of these did (exit 4), or the file cannot be read.
+/// Checks the signatures against the file `signers`, or the one of the site. Returns who signed the
+/// bundle, or `None` if no file is named.
 pub(crate) fn signed_by(
     context: &Context,
     bundle: &Bundle,
@@ -158,8 +146,8 @@ pub(crate) fn signed_by(
     )?))
 }
 
-/// Whether it is the bundle that was asked for.
-fn approved(
+/// Checks the digest and the lock.
+fn check_approved(
     bundle: &Bundle,
     path: &Path,
     demands: &BundleRequirements<'_>,
@@ -172,7 +160,7 @@ fn approved(
     {
         let expected: Vec<String> = demands.expect.iter().map(Digest::to_string).collect();
         return Err(CliError::refused(format!(
-            "{path} is not what was expected\n  expected          {}\n  bundle digest     {digest}\n  \
+            "{path} does not match --expect\n  expected          {}\n  bundle digest     {digest}\n  \
              lock fingerprint  {fingerprint}",
             expected.join("\n                    ")
         )));
@@ -189,20 +177,21 @@ fn approved(
     }
 }
 
-/// Refuses a bundle that says of itself that items are missing.
+/// Refuses a partial bundle.
 fn refuse_partial(bundle: &Bundle, path: &Path) -> Result<(), CliError> {
     if bundle.partial().is_empty() {
         return Ok(());
     }
-    Err(CliError::refused(format!(
-        "{} is partial; take it with --allow-partial, or pack it again. It lacks\n{}",
+    let message = format!(
+        "{} is partial; it lacks\n{}",
         path.display(),
-        lines(&lacks(bundle)).trim_end()
-    )))
+        lines(&missing_items(bundle)).trim_end()
+    );
+    Err(CliError::refused(message).with_help("accept it with --allow-partial, or pack it again"))
 }
 
-/// What the bundle says of itself that it lacks.
-pub(crate) fn lacks(bundle: &Bundle) -> Vec<String> {
+/// The items that a partial bundle lacks.
+pub(crate) fn missing_items(bundle: &Bundle) -> Vec<String> {
     bundle
         .partial()
         .iter()
@@ -210,8 +199,8 @@ pub(crate) fn lacks(bundle: &Bundle) -> Vec<String> {
         .collect()
 }
 
-/// Puts the bundle that `--bundle` names before those that are named without it.
-pub(crate) fn name_first(
+/// Puts the bundle that `--bundle` names before those that are arguments.
+pub(crate) fn put_first(
     named: Option<PathBuf>,
     bundle: &mut Option<PathBuf>,
     bases: &mut Vec<PathBuf>,
@@ -222,20 +211,23 @@ pub(crate) fn name_first(
 }
 
 impl AcceptedBundle {
-    /// Where it stands.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The member `bundle` of reports.
-    pub(crate) fn told(&self) -> Value {
-        told(&self.path, &self.bundle, self.signed_by.as_deref())
+    /// The member `bundle` of the report.
+    pub(crate) fn report_member(&self) -> Value {
+        report_member(&self.path, &self.bundle, self.signed_by.as_deref())
     }
 }
 
-/// The member `bundle` of reports. `signer` and `signers` are there only where the signatures were
-/// checked; `signer` is the first of them.
-pub(crate) fn told(path: &Path, bundle: &Bundle, signed_by: Option<&[BundleSigner]>) -> Value {
+/// The member `bundle` of the report. It has `signer` and `signers` only if signatures were checked;
+/// `signer` is the first of them.
+pub(crate) fn report_member(
+    path: &Path,
+    bundle: &Bundle,
+    signed_by: Option<&[BundleSigner]>,
+) -> Value {
     let signer = |BundleSigner { principals, key }: &BundleSigner| json!({"principals": principals, "key": key.fingerprint(), "type": key.kind()});
     let signers: Option<Vec<Value>> = signed_by.map(|all| all.iter().map(signer).collect());
     let serial = bundle.serial();

@@ -9,9 +9,6 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 /// Writes `made` to the file `out`: whole, or not at all.
-///
-/// # Errors
-/// When it cannot be written.
 pub(crate) fn write_to(out: &Path, made: &str) -> Result<(), CliError> {
     write_file(out, made.as_bytes()).map_err(|error| {
         let message = format!("cannot write {}: {error}", out.display());
@@ -21,9 +18,6 @@ pub(crate) fn write_to(out: &Path, made: &str) -> Result<(), CliError> {
 
 /// Writes the text of `made` to `out`, and returns the outcome with `lines` in its place; without
 /// `out` the outcome itself, whose text is a document.
-///
-/// # Errors
-/// When the file cannot be written.
 pub(crate) fn write_result(
     made: VerbOutcome,
     out: Option<&Path>,
@@ -42,9 +36,6 @@ pub(crate) fn write_result(
 }
 
 /// The pipe or file that stdout is, for `what`, which -o - writes there.
-///
-/// # Errors
-/// When it is a terminal, or the JSON document goes there (exit 2).
 pub(crate) fn result_stdout(context: &Context, what: &str) -> Result<File, CliError> {
     let wrong = |why: &str| CliError::usage(format!("-o - writes {what} to stdout: {why}"));
     if context.global.output != OutputMode::Text {
@@ -60,9 +51,6 @@ pub(crate) fn result_stdout(context: &Context, what: &str) -> Result<File, CliEr
 }
 
 /// Refuses a file that could not be written when everything else is done.
-///
-/// # Errors
-/// What is in the way, and what to do.
 pub(crate) fn check_output(what: &str, file: &Path) -> Result<(), CliError> {
     let folder = parent_folder(file);
     // a link or a device is written to as it stands

@@ -1,5 +1,5 @@
-//! What an HTML report shows beside the report itself: the content that a command was about, and
-//! how long its phases took.
+//! What an HTML report contains in addition to the report: the content that a verb processed, and
+//! the duration of its phases.
 
 use crate::cli::shared::GlobalFlags;
 use crate::cli::shared::age::Age;
@@ -19,23 +19,22 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// What is shown beside the report.
+/// Records what an HTML report contains in addition to the report.
 pub(crate) struct PageRecorder {
     is_wanted: bool,
-    /// When the command began, where one is run.
+    /// When the verb began; `None` for a page about a bundle.
     started: Option<Instant>,
     content: Mutex<Vec<ItemContent>>,
     phases: Mutex<Vec<(RunPhase, Instant)>>,
 }
 
-/// Whether a report of this name is an HTML page.
+/// Whether a report file with this name is an HTML page.
 pub(crate) fn is_page(path: &Path) -> bool {
     path.extension()
         .is_some_and(|end| end.eq_ignore_ascii_case("html") || end.eq_ignore_ascii_case("htm"))
 }
 
 impl PageRecorder {
-    /// Nothing yet.
     pub(crate) fn new(global: &GlobalFlags) -> PageRecorder {
         PageRecorder {
             is_wanted: global.report.as_deref().is_some_and(is_page),
@@ -45,7 +44,7 @@ impl PageRecorder {
         }
     }
 
-    /// Of a bundle alone, whenever it is looked at.
+    /// For a page about a bundle, independent of the run of a verb.
     pub(crate) fn of_bundle() -> PageRecorder {
         PageRecorder {
             is_wanted: true,
@@ -55,37 +54,37 @@ impl PageRecorder {
         }
     }
 
-    /// Whether somebody asked for a page.
+    /// Whether a page is written: collecting its content takes time.
     pub(crate) fn is_wanted(&self) -> bool {
         self.is_wanted
     }
 
-    /// What of the content says that it was made longer ago than `age`.
+    /// A notice for each item that was built longer ago than `age`.
     pub(crate) fn older_than(&self, age: &Age, today: Date) -> Vec<Notice> {
         let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = content
+        let dated = content
             .iter()
             .filter_map(|one| Some((one, one.created.as_deref()?)));
-        let old = told.filter(|(_, created)| age.is_over(created, today));
+        let old = dated.filter(|(_, created)| age.is_over(created, today));
         old.map(|(one, created)| {
             let day = created.get(..10).unwrap_or(created);
             Notice::new(
                 NoticeKind::Old,
                 &one.name,
-                format!("it was made on {day}, more than {age} ago"),
+                format!("built on {day}, more than {age} ago"),
             )
         })
         .collect()
     }
 
-    /// Shows what `lock` names; `blobs` says more of it, where they are at hand.
-    pub(crate) fn lock(&self, lock: &Lock, blobs: Option<&dyn BlobRead>) {
+    /// Records what `lock` names. `blobs` has details of images, if it is given.
+    pub(crate) fn set_content(&self, lock: &Lock, blobs: Option<&dyn BlobRead>) {
         if self.is_wanted {
-            *self.content.lock().unwrap_or_else(PoisonError::into_inner) = carried(lock, blobs);
+            *self.content.lock().unwrap_or_else(PoisonError::into_inner) = content_of(lock, blobs);
         }
     }
 
-    /// The page of a command that ended.
+    /// Renders the page of a verb that ended.
     pub(crate) fn page(
         &self,
         command: &str,
@@ -106,26 +105,26 @@ impl PageRecorder {
             error: error.cloned(),
             report: report.clone(),
             contents,
-            facts: told(report),
+            facts: facts(report),
             phases: phases.iter().map(|(phase, _)| phase.clone()).collect(),
             seconds: self.started.map(|started| started.elapsed().as_secs_f64()),
         })
     }
 
-    /// `inner`, with an eye on the phases that it hears of.
+    /// Wraps `inner`, to record the phases that are reported to it.
     pub(crate) fn watch(self: &Arc<PageRecorder>, inner: Arc<dyn Progress>) -> Arc<dyn Progress> {
-        match self.is_wanted {
-            true => Arc::new(PhaseRecorder {
-                inner,
-                shown: self.clone(),
-            }),
-            false => inner,
+        if !self.is_wanted {
+            return inner;
         }
+        Arc::new(PhaseRecorder {
+            inner,
+            page: self.clone(),
+        })
     }
 }
 
-/// Everything that `lock` names as content of a page.
-pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemContent> {
+/// Describes everything that `lock` names.
+fn content_of(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemContent> {
     let of_item = |item: &dyn landfall_item::LockedItem| {
         let entry: LockEntry = item.entry();
         let sizes: BTreeMap<_, _> = entry
@@ -165,7 +164,7 @@ pub(crate) fn carried(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemCont
     lock.items().map(of_item).collect()
 }
 
-/// The host and namespace of an image, or the host of a URL.
+/// The group of an item on the page: the host and namespace of an image, or the host of a URL.
 fn group(image: Option<&ImageRef>, name: &str) -> String {
     match image {
         Some(image) => match image.repository.split_once('/') {
@@ -179,7 +178,7 @@ fn group(image: Option<&ImageRef>, name: &str) -> String {
     }
 }
 
-/// What the bundle of a report is called: its series and number, or else its file.
+/// The title of a page about a bundle: its series and number, or else its file name.
 fn name_of_bundle(report: &RunReport) -> String {
     let bundle = report
         .extra
@@ -196,8 +195,8 @@ fn name_of_bundle(report: &RunReport) -> String {
     }
 }
 
-/// Digests and names that the report has.
-fn told(report: &RunReport) -> Vec<(String, String)> {
+/// The facts at the top of the page, each with its label.
+fn facts(report: &RunReport) -> Vec<(String, String)> {
     let extra = &report.extra;
     let bundle = extra.get("bundle");
     let text = |value: Option<&serde_json::Value>| {
@@ -212,12 +211,12 @@ fn told(report: &RunReport) -> Vec<(String, String)> {
             of_bundle("lock").or_else(|| text(extra.get("lock"))),
         ),
         ("series", of_bundle("series")),
-        ("signed by", of_signer(bundle)),
+        ("signed by", checked_signers(bundle)),
         ("signature", signatures(bundle)),
         ("delivered to", text(extra.get("to"))),
         ("left out", count_in(bundle, "omitted", "blob")),
         ("needs", bases(bundle)),
-        ("it lacks", count_in(bundle, "partial", "item")),
+        ("missing", count_in(bundle, "partial", "item")),
     ];
     facts
         .into_iter()
@@ -225,13 +224,13 @@ fn told(report: &RunReport) -> Vec<(String, String)> {
         .collect()
 }
 
-/// How many there are of something that a bundle should better not have.
+/// The number of elements of a list in the bundle member; `None` if it is empty.
 fn count_in(bundle: Option<&serde_json::Value>, member: &str, what: &str) -> Option<String> {
     let count = bundle?.get(member)?.as_array()?.len();
     (count > 0).then(|| count_of(count, what))
 }
 
-/// What a delta was packed against.
+/// The bases of a delta.
 fn bases(bundle: Option<&serde_json::Value>) -> Option<String> {
     let bases = bundle?.get("bases")?.as_array()?;
     let digest = |base: &serde_json::Value| {
@@ -247,7 +246,8 @@ fn bases(bundle: Option<&serde_json::Value>) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", or "))
 }
 
-fn of_signer(bundle: Option<&serde_json::Value>) -> Option<String> {
+/// The keys of signatures that were checked.
+fn checked_signers(bundle: Option<&serde_json::Value>) -> Option<String> {
     let signers = bundle?.get("signers")?.as_array()?;
     let words: Vec<&str> = signers
         .iter()
@@ -256,9 +256,9 @@ fn of_signer(bundle: Option<&serde_json::Value>) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// The keys of signatures that were not checked; of a bundle without any, that it has none.
+/// The keys of signatures that were not checked, or that there is none.
 fn signatures(bundle: Option<&serde_json::Value>) -> Option<String> {
-    let bundle = bundle.filter(|bundle| of_signer(Some(bundle)).is_none())?;
+    let bundle = bundle.filter(|bundle| checked_signers(Some(bundle)).is_none())?;
     let keys: Vec<&str> = bundle
         .get("signatures")?
         .as_array()?
@@ -268,16 +268,16 @@ fn signatures(bundle: Option<&serde_json::Value>) -> Option<String> {
     Some(match &keys[..] {
         [] => "none".into(),
         keys => format!(
-            "{} (not checked: landfall verify --allowed-signers FILE does)",
+            "{} (not checked; use landfall verify --allowed-signers FILE)",
             keys.join(", ")
         ),
     })
 }
 
-/// Progress with an eye on its phases.
+/// Records when phases begin and end, and passes everything on.
 struct PhaseRecorder {
     inner: Arc<dyn Progress>,
-    shown: Arc<PageRecorder>,
+    page: Arc<PageRecorder>,
 }
 
 impl Progress for PhaseRecorder {
@@ -289,7 +289,7 @@ impl Progress for PhaseRecorder {
             seconds: 0.0,
         };
         let mut phases = self
-            .shown
+            .page
             .phases
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -328,7 +328,7 @@ impl Progress for PhaseRecorder {
 
     fn end(&self) {
         let mut phases = self
-            .shown
+            .page
             .phases
             .lock()
             .unwrap_or_else(PoisonError::into_inner);

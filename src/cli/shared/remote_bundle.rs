@@ -16,9 +16,6 @@ pub(crate) fn is_remote(path: &Path) -> bool {
 }
 
 /// The bundle at `path`, opened by its end; `None` where that is a file.
-///
-/// # Errors
-/// When it is not there, the object store refuses, or it is no bundle.
 pub(crate) fn remote(context: &Context, path: &Path) -> Result<Option<Bundle>, CliError> {
     let Some((bucket, name)) = object(context, path)? else {
         return Ok(None);
@@ -30,9 +27,6 @@ pub(crate) fn remote(context: &Context, path: &Path) -> Result<Option<Bundle>, C
 }
 
 /// The folder and the name of the object at `path`; `None` where that is a file.
-///
-/// # Errors
-/// When it names no object, or the object store cannot be used (exit 2).
 pub(crate) fn object(context: &Context, path: &Path) -> Result<Option<(Bucket, String)>, CliError> {
     let Some(text) = path.to_str().filter(|text| BucketLocation::is_meant(text)) else {
         return Ok(None);

@@ -16,9 +16,6 @@ pub(crate) struct SeriesHistory {
 impl SeriesHistory {
     /// What the site's receipt says and the one that is to be written again, as far as they are
     /// there. With `allow_older` every bundle is taken.
-    ///
-    /// # Errors
-    /// When one is there and is no receipt (exit 2).
     pub(crate) fn load(
         context: &Context,
         receipt: Option<&Path>,
@@ -50,9 +47,6 @@ impl SeriesHistory {
     }
 
     /// Refuses a bundle that is older than the last one of its series.
-    ///
-    /// # Errors
-    /// When it is (exit 4).
     pub(crate) fn check(&self, bundle: &Bundle, path: &Path) -> Result<(), CliError> {
         let Some(Serial { series, number }) = bundle.serial().filter(|_| !self.allow_older) else {
             return Ok(());

@@ -30,9 +30,6 @@ impl fmt::Display for StoreLocation {
 impl StoreLocation {
     /// Opens the store for `client`, and the store on disk that keeps what a verb remembers between
     /// runs.
-    ///
-    /// # Errors
-    /// When one of them cannot be opened.
     pub(crate) fn open(
         &self,
         context: &Context,
@@ -53,10 +50,6 @@ impl StoreLocation {
 
 impl Context {
     /// Where the store is: `--store`, `LANDFALL_STORE`, or the user's cache folder.
-    ///
-    /// # Errors
-    /// When none of them is known, or it is no place in an object store though it is meant as one
-    /// (exit 2).
     pub(crate) fn store_location(&self) -> Result<StoreLocation, CliError> {
         let Some(named) = &self.global.store else {
             return Ok(StoreLocation::Folder(cache_dir()?));
@@ -73,9 +66,6 @@ impl Context {
     }
 
     /// The folder of the store, for what needs one on disk.
-    ///
-    /// # Errors
-    /// As [`Context::store_location`]; and when the store is in an object store (exit 2).
     pub(crate) fn store_dir(&self) -> Result<PathBuf, CliError> {
         match self.store_location()? {
             StoreLocation::Folder(dir) => Ok(dir),
@@ -87,9 +77,6 @@ impl Context {
 
     /// The folder for what a verb remembers between runs: the store's, or the user's cache folder
     /// where the store is in an object store.
-    ///
-    /// # Errors
-    /// As [`Context::store_location`].
     pub(crate) fn memory_dir(&self) -> Result<PathBuf, CliError> {
         match self.store_location()? {
             StoreLocation::Folder(dir) => Ok(dir),
@@ -106,9 +93,6 @@ impl Context {
     }
 
     /// Opens the store.
-    ///
-    /// # Errors
-    /// As [`Context::store_location`]; and when it cannot be opened.
     pub(crate) fn store(&self) -> Result<Arc<dyn BlobStore>, CliError> {
         match self.store_location()? {
             StoreLocation::Folder(dir) => Ok(Arc::new(DiskStore::open(&dir)?)),
@@ -130,9 +114,6 @@ impl Context {
 
     /// The store, as far as it says what is served. An object store is asked by as many requests at
     /// once as `limits` says.
-    ///
-    /// # Errors
-    /// When it is no store, or cannot be opened.
     pub(crate) fn shelf(&self, limits: Limits) -> Result<ServedStore, CliError> {
         match self.store_location()? {
             StoreLocation::Folder(dir) if !dir.join(LAYOUT_FILE).exists() => Err(CliError::usage(

@@ -5,13 +5,13 @@ use crate::cli::help::pages;
 use crate::cli::shared::{CliError, VerbOutcome};
 use clap::{Args, Command};
 
-/// Print the help of a verb, or a page of the manual that the program carries
+/// Print the help of a verb or a page of the manual
 #[derive(Args)]
 pub(crate) struct HelpCommand {
-    /// A verb, in one word or more, or a page: `landfall help push`, `landfall help signing`
+    /// A verb with its subcommand, or a page: `landfall help push`, `landfall help signing`
     #[arg(value_name = "VERB|PAGE")]
     words: Vec<String>,
-    /// Show the page, although there is a verb of this name
+    /// Show the page, even if there is a verb with this name
     #[arg(long)]
     page: bool,
 }

@@ -69,7 +69,7 @@ impl LockCommand {
             client.remember_hosts(&store, "lock");
             let mut report = client.report(locked.items.clone());
             report.add_notices(notices(&locked.changes));
-            context.page.lock(&locked.lock, Some(&store));
+            context.page.set_content(&locked.lock, Some(&store));
             self.finish(&client, locked, old.as_ref(), report)
         })
     }

@@ -116,7 +116,7 @@ impl LsCommand {
             text += &left_out(bundle, &entries)?;
             text += &format!("bundle digest     {}\n", bundle.digest());
             let signed_by = open_bundle::signed_by(context, bundle, None)?;
-            extra["bundle"] = open_bundle::told(&file, bundle, signed_by.as_deref());
+            extra["bundle"] = open_bundle::report_member(&file, bundle, signed_by.as_deref());
             text += &match signed_by {
                 Some(by) => by
                     .iter()

@@ -90,7 +90,7 @@ impl MirrorCommand {
                     with_reasons(client.resolve(&wanted, &memory).await?)
                 }
             };
-            context.page.lock(&lock, None);
+            context.page.set_content(&lock, None);
             let mirroring = client.mirror_by(
                 &lock,
                 (store, keep),

@@ -88,7 +88,7 @@ impl PullCommand {
             };
             client.remember_hosts(&memory, "pull");
             let items = items?;
-            context.page.lock(lock, Some(&*store));
+            context.page.set_content(lock, Some(&*store));
             let mut report = client.report(items);
             let mut text = report_taken(&mut report, &client) + &loss_lines(&report.items);
             text += &report_shard(&self.shard, shard, &mut report);
@@ -131,7 +131,7 @@ impl PullCommand {
             }
             let PulledBundle { items, packed, keys } = pulled?;
             let is_made = packed.is_some();
-            context.page.lock(lock, None);
+            context.page.set_content(lock, None);
             let mut report = client.report(items);
             let mut text = report_taken(&mut report, &client) + &loss_lines(&report.items);
             text += &closing_line(&report, Shard::default(), &out.display().to_string());

@@ -97,7 +97,7 @@ impl RefreshCommand {
                 series: self.serial.series(),
                 allow_partial: self.allow_partial,
             };
-            let show = |lock: &_| context.page.lock(lock, Some(&memory));
+            let show = |lock: &_| context.page.set_content(lock, Some(&memory));
             let refreshed = Box::pin(client.refresh(request, &memory, show)).await?;
             let report = client.report(refreshed.items.clone());
             Ok(self.outcome(&refreshed, report, context))

@@ -44,11 +44,13 @@ impl ReportCommand {
             items,
             ..RunReport::default()
         };
-        report.extra.insert("bundle".into(), carried.told());
-        let shown = PageRecorder::of_bundle();
-        shown.lock(&lock, Some(bundle));
+        report
+            .extra
+            .insert("bundle".into(), carried.report_member());
+        let page = PageRecorder::of_bundle();
+        page.set_content(&lock, Some(bundle));
         if let Some(age) = &self.older_than {
-            report.add_notices(shown.older_than(age, today()));
+            report.add_notices(page.older_than(age, today()));
         }
         if let Some(since) = &self.since {
             let new = ComparedSide::bundle(bundle)?;
@@ -61,7 +63,7 @@ impl ReportCommand {
         } else {
             RunStatus::Partial
         };
-        let page = shown.page("report", status, None, &report);
+        let html = page.page("report", status, None, &report);
         let signed = match &bundle.signature_keys()[..] {
             [] => "not signed".to_owned(),
             keys => {
@@ -77,7 +79,7 @@ impl ReportCommand {
             count_of(report.items.len(), "item")
         );
         write_result(
-            VerbOutcome::new(report, page, Exit::Done),
+            VerbOutcome::new(report, html, Exit::Done),
             self.out.as_deref(),
             &[line],
             context,

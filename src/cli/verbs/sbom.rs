@@ -41,7 +41,9 @@ impl SbomCommand {
             items: lock.each_entry().map(|entry| entry.item()).collect(),
             ..RunReport::default()
         };
-        report.extra.insert("bundle".into(), carried.told());
+        report
+            .extra
+            .insert("bundle".into(), carried.report_member());
         let count: usize = linked.values().map(Vec::len).sum();
         let components = document["components"].as_array().map_or(0, Vec::len);
         let documents = match count {

@@ -38,9 +38,10 @@ impl SignCommand {
         }
         let signed = bundle::add_signature(&path, &signer)?;
         let mut report = RunReport::default();
-        report
-            .extra
-            .insert("bundle".into(), open_bundle::told(&path, &signed, None));
+        report.extra.insert(
+            "bundle".into(),
+            open_bundle::report_member(&path, &signed, None),
+        );
         let text = format!(
             "signed {} with {}\n  bundle digest     {}\n  lock fingerprint  {}\n  signatures        {}\n",
             path.display(),

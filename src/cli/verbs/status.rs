@@ -75,7 +75,7 @@ impl StatusCommand {
                 let failure = CliError::from(error).on(TransferSide::Destination);
                 failure.with_report(report.clone())
             })?;
-            context.page.lock(&lock, None);
+            context.page.set_content(&lock, None);
             Ok(outcome(report, &lock, &stands, &mapping, &push))
         })
     }

@@ -3,7 +3,7 @@
 use crate::cli::shared::bundle_with_bases::{BundleWithBases, needs, omitted};
 use crate::cli::shared::failed_items::item_line;
 use crate::cli::shared::listing::{count, lines, unique_bytes};
-use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, name_first};
+use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, put_first};
 use crate::cli::shared::shard::{ShardFlag, its_part, report_shard};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
 use clap::Args;
@@ -45,7 +45,7 @@ pub(crate) struct VerifyCommand {
 
 impl VerifyCommand {
     pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
-        name_first(self.named.take(), &mut self.bundle, &mut self.bases);
+        put_first(self.named.take(), &mut self.bundle, &mut self.bases);
         let places = volume_locations(self.bundle.take().unwrap_or_default(), &mut self.bases);
         let shard = self.shard.get()?;
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
@@ -64,7 +64,7 @@ impl VerifyCommand {
         if context.page.is_wanted()
             && let Ok(held) = carried.bundle.held()
         {
-            context.page.lock(&held, Some(&carried.bundle));
+            context.page.set_content(&held, Some(&carried.bundle));
         }
         context.run(async move {
             let work = tokio::task::spawn_blocking(move || {
@@ -102,7 +102,9 @@ impl VerifyCommand {
         let losses = losses(&bundle.held()?);
         let told: Vec<String> = losses.iter().map(item_line).collect();
         report.items.extend(losses);
-        report.extra.insert("bundle".into(), carried.told());
+        report
+            .extra
+            .insert("bundle".into(), carried.report_member());
         let partial = match bundle.partial().len() {
             0 => String::new(),
             lost => format!(", partial: {lost} items of the lock are missing"),

@@ -106,7 +106,8 @@ impl PackCommand {
             .map(|path| Ok(OpenedFile::open(context, path)?.into_base()));
         let bases = bases.collect::<Result<Vec<_>, CliError>>()?;
         let signer = signer(self.sign.as_deref())?;
-        let (progress, shown) = (Arc::clone(&context.progress), Arc::clone(&context.page));
+        let progress = Arc::clone(&context.progress);
+        let page = Arc::clone(&context.page);
         let stdout = if out == Path::new("-") && !self.dry_run {
             Some(self.stdout(context)?)
         } else {
@@ -127,7 +128,7 @@ impl PackCommand {
             let (upload, _abort_on_drop) = upload.unzip();
             let work = tokio::task::spawn_blocking(move || {
                 present_blobs(&*store, unique_blobs(lock.each_entry()), false, &*progress)?;
-                shown.lock(&lock, Some(&*store));
+                page.set_content(&lock, Some(&*store));
                 let mut plan = PackPlan::since(&lock, &*store, &bases, today())?;
                 plan.serial = self.serial.serial_of(&lock)?;
                 let report = |status| pack_report(&lock, &plan, status);

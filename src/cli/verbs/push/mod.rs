@@ -4,7 +4,7 @@ mod prune;
 
 use crate::cli::shared::bundle_with_bases::{BundleWithBases, store};
 use crate::cli::shared::delivery_flags::{DeliveryFlags, planned};
-use crate::cli::shared::open_bundle::{BundleRequirements, name_first};
+use crate::cli::shared::open_bundle::{BundleRequirements, put_first};
 use crate::cli::shared::series_history::SeriesHistory;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file, open_bundle};
 use crate::push::{Omitted, Options};
@@ -72,7 +72,7 @@ struct PushSource {
 
 impl PushCommand {
     pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
-        name_first(self.named.take(), &mut self.bundle, &mut self.bases);
+        put_first(self.named.take(), &mut self.bundle, &mut self.bases);
         self.delivery.set_default_registry(|| {
             let (index, registry) = self
                 .bases
@@ -113,7 +113,7 @@ impl PushCommand {
                 .plan(context, whole.as_ref().unwrap_or(&lock), &mapping, dry_run)
         };
         let prune = self.pruning.is_enabled().then(prune).transpose()?;
-        context.page.lock(&lock, Some(&*blobs));
+        context.page.set_content(&lock, Some(&*blobs));
         let mut result = context.run(async {
             let client = context.client_for_shard(shard, &[])?;
             let stop_at_damage = self.bundle.is_some() && !self.allow_partial;
@@ -185,7 +185,7 @@ impl PushCommand {
             ..BundleRequirements::default()
         };
         let carried = open_bundle::open(context, places, &demands)?;
-        let (lock, bundle) = (carried.bundle.held()?, Some(carried.told()));
+        let (lock, bundle) = (carried.bundle.held()?, Some(carried.report_member()));
         let (fingerprint, serial) = (
             carried.bundle.fingerprint().clone(),
             carried.bundle.serial(),

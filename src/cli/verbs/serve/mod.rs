@@ -418,7 +418,7 @@ fn served(
             .to_string_lossy()
             .into_owned(),
         digest: Some(bundle.digest().clone()),
-        missing: open_bundle::lacks(bundle),
+        missing: open_bundle::missing_items(bundle),
         signatures: bundle.signature_keys(),
         lock,
         blobs,
