@@ -136,7 +136,7 @@ fn init_replaces_nothing_and_leaves_nothing_half_done() {
     let told = said(&place, 2, &["init", "-o", "mine"]);
     assert!(
         told.contains(
-            "there is a mine/site.yaml already, and it stays; name another folder with -o DIR"
+            "mine/site.yaml already exists and was left unchanged\nhelp: name another folder with -o DIR"
         ),
         "{told}"
     );
@@ -160,7 +160,7 @@ fn init_replaces_nothing_and_leaves_nothing_half_done() {
         (
             "l.lock",
             2,
-            "l.lock is a lock, and there is no need to begin",
+            "l.lock is already a lock",
         ),
         ("empty", 2, "there is nothing to read"),
         (

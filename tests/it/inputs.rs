@@ -159,7 +159,7 @@ fn a_file_that_belongs_elsewhere_is_called_what_it_is() {
         ),
         (
             &["push", "site.yaml", "--to", "h.test"],
-            "site.yaml is a site, not a bundle; it is named with --site",
+            "site.yaml is a site, not a bundle\nhelp: name it with --site",
         ),
         (
             &["serve", "r.json"],
@@ -167,7 +167,7 @@ fn a_file_that_belongs_elsewhere_is_called_what_it_is() {
         ),
         (
             &["pull", "--lock", "m.yaml"],
-            "m.yaml is a manifest, not a lock; `landfall lock -f` makes a lock of it",
+            "m.yaml is a manifest, not a lock\nhelp: `landfall lock -f` reads it",
         ),
         (
             &["pull", "--lock", "images.txt"],
@@ -179,7 +179,7 @@ fn a_file_that_belongs_elsewhere_is_called_what_it_is() {
         ),
         (
             &["pull", "--lock", "conflict.lock"],
-            "is a text in which git left a conflict, not a lock; settle it first",
+            "is a file with merge conflicts, not a lock\nhelp: resolve them first",
         ),
         (
             &["lock", "-f", "landfall.lock"],
@@ -191,7 +191,7 @@ fn a_file_that_belongs_elsewhere_is_called_what_it_is() {
         ),
         (
             &["lock", "-f", "site.yaml"],
-            "site.yaml is a site, not a manifest; it is named with --site",
+            "site.yaml is a site, not a manifest\nhelp: name it with --site",
         ),
         (
             &["ls", "landfall.lock", "--site", "m.yaml"],

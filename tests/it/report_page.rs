@@ -169,7 +169,7 @@ fn what_images_say_of_themselves_is_shown_and_stays_text() {
         "{page}"
     );
     assert!(
-        page.contains("it was made on 2024-01-02, more than 26w ago"),
+        page.contains("built on 2024-01-02, more than 26w ago"),
         "{page}"
     );
     let report = place.json(0, &["report", "b", "--older-than", "100y"]);

@@ -1,4 +1,4 @@
-//! A delta and what is given together with it: other bundles, receipts, the store.
+//! A bundle with what a delta may need: its bases, push receipts and the store.
 
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context};
@@ -12,19 +12,19 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A bundle, and what was given together with it.
+/// A bundle, its bases, and all content of them.
 pub(crate) struct BundleWithBases {
     pub(crate) bundle: Bundle,
-    /// Other bundles.
+    /// The other bundles that were named.
     pub(crate) bases: Vec<Bundle>,
     receipts: Vec<Receipt>,
-    /// The content of all.
+    /// The content of the bundle, of the bases, and of the store if it is used.
     pub(crate) blobs: Arc<dyn BlobRead>,
 }
 
 impl BundleWithBases {
-    /// `bundle` with the files `bases`, and with a store where that is asked for. Receipts are of
-    /// use where there is a registry.
+    /// Opens the files `bases`. Receipts are accepted only if `takes_receipts`: they say what a
+    /// registry has, which helps only a push.
     pub(crate) fn new(
         context: &Context,
         bundle: Bundle,
@@ -56,8 +56,8 @@ impl BundleWithBases {
         Ok(together)
     }
 
-    /// Refuses a delta of which the entries need something that is nowhere.
-    pub(crate) fn whole<'a>(
+    /// Refuses a delta if content that `entries` need is missing from all sources.
+    pub(crate) fn check_complete<'a>(
         &self,
         entries: impl IntoIterator<Item = &'a LockEntry>,
     ) -> Result<(), CliError> {
@@ -65,10 +65,10 @@ impl BundleWithBases {
         if lacking.is_empty() || self.bundle.omitted().is_empty() {
             return Ok(());
         }
-        Err(refused(&self.bundle, &lacking, &self.bases))
+        Err(missing_content(&self.bundle, &lacking, &self.bases))
     }
 
-    /// What of a delta must stand at the registry, with the repositories that may have it.
+    /// The blobs of a delta that the registry must have, each with the repositories that may have it.
     pub(crate) fn omitted(&self, entries: &[LockEntry]) -> Result<Omitted, CliError> {
         if self.bundle.omitted().is_empty() {
             return Ok(Omitted::default());
@@ -99,19 +99,24 @@ impl BundleWithBases {
     }
 }
 
-/// The store as one more place, where `--with-store` asks for it.
-pub(crate) fn store(
+/// The store as a source of content, for `--with-store`.
+pub(crate) fn optional_store(
     context: &Context,
     with_store: bool,
 ) -> Result<Option<Arc<dyn BlobRead>>, CliError> {
-    match with_store {
-        true => Ok(Some(context.store()?)),
-        false => Ok(None),
+    if with_store {
+        Ok(Some(context.store()?))
+    } else {
+        Ok(None)
     }
 }
 
-/// A delta that cannot be used with what is `given`: what is missing, for what, and where it is.
-pub(crate) fn refused(bundle: &Bundle, lacking: &[MissingBlob], given: &[Bundle]) -> CliError {
+/// The error for a delta whose content is missing from `given`: each blob, and what needs it.
+pub(crate) fn missing_content(
+    bundle: &Bundle,
+    lacking: &[MissingBlob],
+    given: &[Bundle],
+) -> CliError {
     let size = lacking
         .iter()
         .fold(0u64, |sum, lacking| sum.saturating_add(lacking.blob.size));
@@ -127,7 +132,7 @@ pub(crate) fn refused(bundle: &Bundle, lacking: &[MissingBlob], given: &[Bundle]
         })
         .collect();
     CliError::refused(format!(
-        "{} is a delta, and {} ({}) of what it leaves out are not here:\n{}{}",
+        "{} is a delta, and {} ({}) that it omits are missing:\n{}{}",
         bundle.path().display(),
         count_of(lacking.len(), "blob"),
         human_size(size),
@@ -136,29 +141,26 @@ pub(crate) fn refused(bundle: &Bundle, lacking: &[MissingBlob], given: &[Bundle]
     ))
 }
 
+/// The error for content that cannot be read.
 pub(crate) fn unreadable(error: ContentError) -> CliError {
     CliError::refused(error.to_string())
 }
 
-/// What to bring: bases of the delta and of what is given, which are not given themselves.
+/// What to do about missing content: names the bases that were not given.
 fn advice(bundle: &Bundle, given: &[Bundle]) -> String {
     let bases = std::iter::once(bundle).chain(given).flat_map(Bundle::bases);
     let absent = bases.filter(|base| !given.iter().any(|bundle| bundle.is(base)));
     let absent: BTreeSet<String> = absent.map(ToString::to_string).collect();
-    match absent.is_empty() {
-        true => {
-            "the bases that are given have not all of it: bring whole ones, or pack the delta again"
-                .into()
-        }
-        false => format!(
-            "give one of its bases together with it: {}",
-            absent.into_iter().collect::<Vec<_>>().join(", or ")
-        ),
+    if absent.is_empty() {
+        return "the bases do not have all of it: use complete bases, or pack the delta again"
+            .into();
     }
+    let absent: Vec<String> = absent.into_iter().collect();
+    format!("name one of its bases too: {}", absent.join(", or "))
 }
 
-/// What a delta needs, a line each; nothing for a bundle that is none.
-pub(crate) fn needs(bundle: &Bundle) -> String {
+/// The lines that name the bases of a delta.
+pub(crate) fn base_lines(bundle: &Bundle) -> String {
     let bases = bundle.bases().iter().enumerate();
     bases
         .map(|(at, base)| {
@@ -170,8 +172,8 @@ pub(crate) fn needs(bundle: &Bundle) -> String {
         .collect()
 }
 
-/// How much a delta leaves out: `3 blobs (12 MB)`.
-pub(crate) fn omitted(bundle: &Bundle) -> String {
+/// How much a delta omits: `3 blobs (12 MB)`.
+pub(crate) fn omitted_size(bundle: &Bundle) -> String {
     let size = bundle
         .omitted()
         .iter()

@@ -1,6 +1,6 @@
 //! The flags that name content: a bundle and its bases, or a lock whose content is in the store.
 
-use crate::cli::shared::bundle_with_bases::{BundleWithBases, store};
+use crate::cli::shared::bundle_with_bases::{BundleWithBases, optional_store};
 use crate::cli::shared::open_bundle::BundleRequirements;
 use crate::cli::shared::{CliError, Context, input_file, open_bundle};
 use clap::Args;
@@ -55,11 +55,11 @@ impl ContentFlags {
             context,
             bundle,
             &self.base,
-            store(context, self.with_store)?,
+            optional_store(context, self.with_store)?,
             false,
         )?;
         let lock = together.bundle.held()?;
-        together.whole(lock.entries().iter().filter(|entry| wanted(entry)))?;
+        together.check_complete(lock.entries().iter().filter(|entry| wanted(entry)))?;
         Ok((lock, together.blobs))
     }
 }

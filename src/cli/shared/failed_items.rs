@@ -1,4 +1,4 @@
-//! Items that failed or are missing, in groups of one cause: a host that refuses everything is one
+//! The lines about failed and missing items, grouped by cause: a host that refuses everything is one
 //! cause of many failures.
 
 use crate::cli::shared::listing::count_kinds;
@@ -7,25 +7,24 @@ use landfall_model::report::{ItemStatus, ReportItem, one_line};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The most names of a group that are shown.
+/// How many names of a group are printed at most.
 const MOST_NAMES: usize = 10;
-/// The most groups that are shown.
+/// How many groups are printed at most.
 const MOST_GROUPS: usize = 20;
-/// Where the rest of a shortened list is.
-const ELSEWHERE: &str = "`--report FILE` writes all of them";
+/// Where the full list is.
+const FULL_LIST: &str = "`--report FILE` writes all of them";
 
-/// Items with one status and one cause.
+/// Items with the same status and cause.
 pub(crate) struct FailureGroup<'a> {
     pub(crate) status: ItemStatus,
-    /// The reason; if the items have different ones, without what is different: names, digests, and
-    /// paths of URLs.
+    /// The reason. If the reasons of the items differ, names, digests and URL paths are left out.
     pub(crate) cause: Option<Cow<'a, str>>,
     pub(crate) items: Vec<&'a ReportItem>,
 }
 
 impl<'a> FailureGroup<'a> {
-    /// `items` in groups, in the order of the first item of each.
-    pub(crate) fn all(items: impl IntoIterator<Item = &'a ReportItem>) -> Vec<FailureGroup<'a>> {
+    /// Groups `items`, in the order of the first item of each group.
+    pub(crate) fn group(items: impl IntoIterator<Item = &'a ReportItem>) -> Vec<FailureGroup<'a>> {
         let mut groups: Vec<FailureGroup<'a>> = Vec::new();
         let mut by_cause: HashMap<(ItemStatus, String), usize> = HashMap::new();
         for item in items {
@@ -37,7 +36,7 @@ impl<'a> FailureGroup<'a> {
                 });
                 continue;
             };
-            let common = common(item, reason);
+            let common = general_reason(item, reason);
             let at = *by_cause
                 .entry((item.status, common.clone()))
                 .or_insert_with(|| {
@@ -62,7 +61,7 @@ impl<'a> FailureGroup<'a> {
         count_kinds(self.items.iter().copied())
     }
 
-    /// The first names, and how many more there are.
+    /// The first names, and the number of the others.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         shortened(self.items.iter().map(|item| item.name.clone()), MOST_NAMES)
     }
@@ -83,8 +82,8 @@ impl<'a> FailureGroup<'a> {
     }
 }
 
-/// The first `most` of `lines`, and a line that says how many more there are. A list that is longer
-/// by one is shown whole.
+/// The first `most` of `lines`, and a line with the number of the others. A list that is longer by
+/// one is kept: the closing line would take the same space.
 pub(crate) fn shortened(
     lines: impl Iterator<Item = String>,
     most: usize,
@@ -93,27 +92,27 @@ pub(crate) fn shortened(
     let more = shown.len().saturating_sub(most);
     if more > 1 {
         shown.truncate(most);
-        shown.push(format!("… and {more} more; {ELSEWHERE}"));
+        shown.push(format!("… and {more} more; {FULL_LIST}"));
     }
     shown.into_iter()
 }
 
-/// Lines for items that are not whole. Those with one cause stand below it.
+/// The lines about failed items, grouped by cause.
 pub(crate) fn item_lines<'a>(items: impl IntoIterator<Item = &'a ReportItem>) -> String {
-    let groups = FailureGroup::all(items);
+    let groups = FailureGroup::group(items);
     let (shown, rest) = groups.split_at(groups.len().min(MOST_GROUPS));
     let mut lines: String = shown.iter().map(FailureGroup::lines).collect();
     if !rest.is_empty() {
         let counted = count_kinds(rest.iter().flat_map(|group| group.items.iter().copied()));
         lines += &format!(
-            "… and {counted} more, for {} other reasons; {ELSEWHERE}\n",
+            "… and {counted} more, for {} other reasons; {FULL_LIST}\n",
             rest.len()
         );
     }
     lines
 }
 
-/// Lines for those items that are not whole.
+/// The lines about those of `items` that failed or are missing.
 pub(crate) fn loss_lines(items: &[ReportItem]) -> String {
     item_lines(
         items
@@ -122,7 +121,7 @@ pub(crate) fn loss_lines(items: &[ReportItem]) -> String {
     )
 }
 
-/// One line for an item that is not whole.
+/// The line about a failed item.
 pub(crate) fn item_line(item: &ReportItem) -> String {
     let word = word(item.status);
     let reason = item.reason.as_deref().map(one_line).unwrap_or_default();
@@ -138,9 +137,9 @@ fn word(status: ItemStatus) -> &'static str {
     }
 }
 
-/// The reason of an item without what is particular to it: its repository, digests, and paths of
-/// URLs. The host stays.
-fn common(item: &ReportItem, reason: &str) -> String {
+/// The reason of an item without what is specific to it: its repository, digests and URL paths. The
+/// host stays, since it usually is the cause.
+fn general_reason(item: &ReportItem, reason: &str) -> String {
     let mut text = reason.to_owned();
     if let Ok(image) = item.name.parse::<ImageRef>() {
         let version = image
@@ -154,7 +153,7 @@ fn common(item: &ReportItem, reason: &str) -> String {
     without_paths(&without_digests(&text))
 }
 
-/// `text` with `…` in place of `own`, where it stands as a word of its own.
+/// Replaces `own` by `…` where it is a whole word.
 fn without(text: &str, own: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let mut out = String::with_capacity(text.len());
@@ -169,7 +168,7 @@ fn without(text: &str, own: &str) -> String {
     out + rest
 }
 
-/// `text` with `…` in place of the hex digits of digests.
+/// Replaces the hex digits of digests by `…`.
 fn without_digests(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -186,7 +185,7 @@ fn without_digests(text: &str) -> String {
     out + rest
 }
 
-/// `text` with `…` in place of the paths of URLs.
+/// Replaces the paths of URLs by `…`.
 fn without_paths(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -196,7 +195,7 @@ fn without_paths(text: &str) -> String {
         let end = url
             .find(|c: char| c.is_whitespace() || ",;)'\"`".contains(c))
             .unwrap_or(url.len());
-        // a colon after a URL ends it
+        // Messages put a colon or a full stop after a URL.
         let url = url[..end].trim_end_matches([':', '.']);
         match url.split_once('/') {
             Some((host, path)) if !path.is_empty() => out.extend([host, "/…"]),
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn items_with_one_cause_stand_below_it() {
+    fn items_with_the_same_cause_are_one_group() {
         let full = Some("the disk is full");
         let items = [
             item(EntryKind::Image, "a", ItemStatus::Done, None),
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_reasons_as_items_are_cut_too() {
+    fn a_list_of_many_reasons_is_shortened() {
         let one = |at: usize| {
             item(
                 EntryKind::Image,

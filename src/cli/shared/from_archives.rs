@@ -19,13 +19,12 @@ pub(crate) struct FromArchives {
     pub(crate) from: Vec<PathBuf>,
 }
 
-/// Tells what the client took of archives: lines for people, and the member `archives` of the
-/// report.
+/// Adds what the client copied from archives to the report, and returns the lines about it.
 pub(crate) fn report_taken(report: &mut RunReport, client: &Client) -> String {
-    tell(report, &client.taken(), "took")
+    report_archives(report, &client.taken(), "copied")
 }
 
-/// What of `wanted` would be taken of the archives, by the names in them, told like [`tell_taken`].
+/// Like [`report_taken`], for what a pull of `wanted` would copy from the archives.
 pub(crate) fn report_available(
     report: &mut RunReport,
     from: &FromArchives,
@@ -40,10 +39,10 @@ pub(crate) fn report_available(
         wanted.retain(|digest, _| !taken.digests.contains(digest));
         found.push(taken);
     }
-    Ok(tell(report, &found, "would take"))
+    Ok(report_archives(report, &found, "would copy"))
 }
 
-fn tell(report: &mut RunReport, taken: &[ImportedBlobs], verb: &str) -> String {
+fn report_archives(report: &mut RunReport, taken: &[ImportedBlobs], verb: &str) -> String {
     if taken.is_empty() {
         return String::new();
     }

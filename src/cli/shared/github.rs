@@ -1,22 +1,22 @@
-//! `--output github`: annotations on stdout, and the summary of the step.
+//! `--output github`: annotations on stdout, and the summary of the workflow step.
 
 use crate::cli::shared::failed_items::FailureGroup;
 use landfall_model::report::{AnnotationLevel, CiAnnotation, ErrorInfo, ItemStatus, RunReport};
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// The file that the summary of a step is written to.
-const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
+/// The environment variable with the file for the summary of a workflow step.
+const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 
-/// The annotations of a result: its own, one for each cause by which items failed or are missing,
-/// and the error.
+/// The annotations of a result: those of the report, one for each cause of failed items, and the
+/// error.
 pub(super) fn annotations(command: &str, report: &RunReport, error: Option<&ErrorInfo>) -> String {
     let lost = report
         .items
         .iter()
         .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
-    // a step shows only its first ten errors
-    let lost = FailureGroup::all(lost).into_iter().map(|group| {
+    // GitHub shows only the first ten errors of a step, so items with one cause share one.
+    let lost = FailureGroup::group(lost).into_iter().map(|group| {
         let cause = group.cause.as_deref().unwrap_or("it failed").to_owned();
         let (title, message) = match group.items[..] {
             [item] => (format!("{} {}", item.kind, item.name), cause),
@@ -44,16 +44,16 @@ pub(super) fn annotations(command: &str, report: &RunReport, error: Option<&Erro
     all.map(|annotation| annotation.command()).collect()
 }
 
-/// Adds `markdown` to the summary of the step, where there is one.
+/// Appends `markdown` to the summary of the step, if this runs in a workflow.
 pub(super) fn append_summary(markdown: &str) -> Result<(), String> {
-    let Some(path) = std::env::var_os(SUMMARY).filter(|path| !path.is_empty()) else {
+    let Some(path) = std::env::var_os(SUMMARY_VARIABLE).filter(|path| !path.is_empty()) else {
         return Ok(());
     };
     let written = OpenOptions::new().append(true).create(true).open(&path);
     let written = written.and_then(|mut file| file.write_all(markdown.as_bytes()));
     written.map_err(|error| {
         format!(
-            "cannot write the step's summary {}: {error}",
+            "cannot write the summary of the step {}: {error}",
             path.display()
         )
     })

@@ -1,10 +1,10 @@
-//! What an image says about itself, in annotations and labels, as far as it is at hand.
+//! The licence and build time of an image, from annotations and labels.
 
 use landfall_content::{BlobRead, EntryPart, LockEntry};
 use landfall_model::media_type;
 use serde_json::Value;
 
-/// What an image says about itself.
+/// What an image declares about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ImageFacts {
     /// `org.opencontainers.image.licenses`.
@@ -14,8 +14,8 @@ pub(crate) struct ImageFacts {
 }
 
 impl ImageFacts {
-    /// What `entry` says: its manifests' annotations before its configs' labels. What `blobs` lacks
-    /// says nothing.
+    /// Reads the facts of `entry`: annotations of its manifests win over labels of its configs.
+    /// Content that `blobs` lacks is skipped.
     pub(crate) fn of(entry: &LockEntry, blobs: &dyn BlobRead) -> ImageFacts {
         let read = |part: &EntryPart| -> Option<Value> {
             serde_json::from_slice(&blobs.read(&part.descriptor).ok()?).ok()
@@ -43,12 +43,12 @@ impl ImageFacts {
                 .licences
                 .take()
                 .or_else(|| text(&notes["org.opencontainers.image.licenses"]));
-            let told = text(&notes["org.opencontainers.image.created"]);
-            // a build without a time says 1970 or 1980
-            let told = told
+            let time = text(&notes["org.opencontainers.image.created"]);
+            // Reproducible builds set the time to 1970 or 1980, which says nothing.
+            let time = time
                 .or_else(|| text(created))
                 .filter(|time| time.as_str() >= "2000");
-            facts.created = facts.created.take().or(told);
+            facts.created = facts.created.take().or(time);
             facts.licences.is_some() && facts.created.is_some()
         };
         for manifest in manifests.filter_map(read) {

@@ -1,4 +1,4 @@
-//! What a file is that somebody names, told where it is not what the verb takes.
+//! Reads input files. If a file is of another kind than expected, the error says what it is.
 
 use crate::cli::shared::CliError;
 use crate::push::Receipt;
@@ -13,15 +13,15 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Endings of files that people name, which no registry's name has.
+/// Extensions of input files. A host name with one of them is a file that does not exist.
 const FILE_ENDINGS: [&str; 10] = [
     "bundle", "zst", "tar", "tgz", "gz", "lock", "json", "yaml", "yml", "txt",
 ];
 
-/// How much of a file is looked at, in bytes.
-const LOOK: u64 = 64 << 10;
+/// How much of a file is read to recognize it, in bytes.
+const SAMPLE_BYTES: u64 = 64 << 10;
 
-/// What landfall knows files to be.
+/// The kinds of input files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileKind {
     Manifest,
@@ -31,7 +31,7 @@ enum FileKind {
     Bundle,
     /// A list in the format of this name.
     List(&'static str),
-    /// A text with the marks that git leaves where two changes meet.
+    /// A text with conflict markers of git.
     Conflict,
 }
 
@@ -41,27 +41,27 @@ impl fmt::Display for FileKind {
             FileKind::Manifest => "a manifest",
             FileKind::Site => "a site",
             FileKind::Lock => "a lock",
-            FileKind::Receipt => "the receipt of a push",
+            FileKind::Receipt => "a push receipt",
             FileKind::Bundle => "a bundle",
             FileKind::List(_) => "a list of images",
-            FileKind::Conflict => "a text in which git left a conflict",
+            FileKind::Conflict => "a file with merge conflicts",
         })
     }
 }
 
 impl FileKind {
-    /// What the file at `path` is by its looks.
-    fn of(path: &Path) -> Option<FileKind> {
+    /// Recognizes the file at `path` by its first bytes.
+    fn recognize(path: &Path) -> Option<FileKind> {
         let mut bytes = Vec::new();
         open_input(path)
-            .and_then(|file| file.take(LOOK).read_to_end(&mut bytes))
+            .and_then(|file| file.take(SAMPLE_BYTES).read_to_end(&mut bytes))
             .ok()?;
         if bytes.starts_with(&zstd::zstd_safe::MAGICNUMBER.to_le_bytes()) {
             return Some(FileKind::Bundle);
         }
         let text = match std::str::from_utf8(&bytes) {
             Ok(text) => text,
-            // the last character may be cut
+            // The end of the sample may be within a character.
             Err(error) if error.error_len().is_none() => {
                 std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?
             }
@@ -100,68 +100,60 @@ impl FileKind {
         }
     }
 
-    /// What people do with such a file.
-    fn use_of(self) -> &'static str {
+    /// How such a file is used.
+    fn usage(self) -> &'static str {
         match self {
-            FileKind::Manifest | FileKind::List(_) => "`landfall lock -f` makes a lock of it",
-            FileKind::Site => "it is named with --site",
-            FileKind::Lock => {
-                "it is named with --lock; `landfall pack` makes a bundle of what it names"
-            }
-            FileKind::Receipt => "`landfall pack --since` and `landfall diff` take it",
+            FileKind::Manifest | FileKind::List(_) => "`landfall lock -f` reads it",
+            FileKind::Site => "name it with --site",
+            FileKind::Lock => "name it with --lock; `landfall pack` packs a bundle from it",
+            FileKind::Receipt => "`landfall pack --since` and `landfall diff` read it",
             FileKind::Bundle => {
-                "`landfall verify`, `ls`, `push` and `serve` take it, other verbs with --bundle"
+                "`landfall verify`, `ls`, `push` and `serve` read it, other verbs with --bundle"
             }
-            FileKind::Conflict => "settle it first; a lock is written anew by `landfall lock`",
+            FileKind::Conflict => "resolve them first; `landfall lock` writes a new lock",
         }
     }
 }
 
-/// `error`, or what the file is where it is something else that landfall knows.
-fn instead(wanted: FileKind, path: &Path, error: impl Into<CliError>) -> CliError {
-    // a list may stand for a manifest
+/// The error for a file that cannot be read as `wanted`: if it is of another kind, that is the
+/// message; otherwise `error`.
+fn wrong_kind(wanted: FileKind, path: &Path, error: impl Into<CliError>) -> CliError {
+    // A list of images is accepted as a manifest.
     let fits = |found| {
         found == wanted || matches!((wanted, found), (FileKind::Manifest, FileKind::List(_)))
     };
-    match FileKind::of(path).filter(|found| !fits(*found)) {
-        Some(found) => CliError::usage(format!(
-            "{} is {found}, not {wanted}; {}",
-            path.display(),
-            found.use_of()
-        )),
+    match FileKind::recognize(path).filter(|found| !fits(*found)) {
+        Some(found) => CliError::usage(format!("{} is {found}, not {wanted}", path.display()))
+            .with_help(found.usage()),
         None => error.into(),
     }
 }
 
-/// The format of the list of images at `path`; `None` where it is something that `landfall
-/// discover` reads.
+/// The format of the list of images at `path`; `None` for anything that `landfall discover` reads. A
+/// manifest or what is made from one is an error: `init` is not needed.
 pub(crate) fn list_format(path: &Path) -> Result<Option<&'static str>, CliError> {
-    match FileKind::of(path) {
+    match FileKind::recognize(path) {
         None => Ok(None),
         Some(FileKind::List(format)) => Ok(Some(format)),
         Some(found) => {
-            let message = format!(
-                "{} is {found}, and there is no need to begin; {}",
-                path.display(),
-                found.use_of()
-            );
-            Err(CliError::usage(message))
+            let message = format!("{} is already {found}", path.display());
+            Err(CliError::usage(message).with_help(found.usage()))
         }
     }
 }
 
 /// Whether the file at `path` looks like a manifest.
 pub(crate) fn is_manifest(path: &Path) -> bool {
-    FileKind::of(path) == Some(FileKind::Manifest)
+    FileKind::recognize(path) == Some(FileKind::Manifest)
 }
 
 /// Whether the file at `path` looks like a lock.
 pub(crate) fn is_lock(path: &Path) -> bool {
-    FileKind::of(path) == Some(FileKind::Lock)
+    FileKind::recognize(path) == Some(FileKind::Lock)
 }
 
-/// The registry that `place` names: no file is there, and it has the form `HOST:PORT[/PREFIX]` or
-/// `HOST.DOMAIN[/PREFIX]`.
+/// The registry that an argument names: it has the form `HOST:PORT[/PREFIX]` or
+/// `HOST.DOMAIN[/PREFIX]`, and there is no such file.
 pub(crate) fn registry(place: &Path) -> Option<TargetRegistry> {
     let is_host = |text: &&str| !text.contains("://") && has_host(&format!("{text}/x"));
     let text = place.to_str().filter(is_host).filter(|_| !place.exists())?;
@@ -169,7 +161,7 @@ pub(crate) fn registry(place: &Path) -> Option<TargetRegistry> {
         .extension()
         .and_then(|ending| ending.to_str())
         .unwrap_or_default();
-    // a name with the ending of a file is a file that is not there
+    // `app.yaml` looks like a host name, but is a file that is missing.
     let is_file = !text.contains(':') && FILE_ENDINGS.contains(&ending);
     if is_file || is_split(&[place.to_path_buf()]) {
         None
@@ -183,14 +175,14 @@ pub(crate) fn lock(path: &Path) -> Result<Lock, CliError> {
     lock_and_text(path).map(|(lock, _)| lock)
 }
 
-/// Reads the lock at `path`; with its text, as it stands there.
+/// Reads the lock at `path`, and its text.
 pub(crate) fn lock_and_text(path: &Path) -> Result<(Lock, String), CliError> {
-    Lock::load_with_text(path).map_err(|error| instead(FileKind::Lock, path, error))
+    Lock::load_with_text(path).map_err(|error| wrong_kind(FileKind::Lock, path, error))
 }
 
 /// Reads the site at `path`.
 pub(crate) fn site(path: &Path) -> Result<Site, CliError> {
-    Site::load(path).map_err(|error| instead(FileKind::Site, path, error))
+    Site::load(path).map_err(|error| wrong_kind(FileKind::Site, path, error))
 }
 
 /// Reads the manifests and plain lists at `paths`; `platforms` are for the lists.
@@ -200,7 +192,7 @@ pub(crate) fn manifests(
 ) -> Result<MergedManifest, CliError> {
     manifest::load_for(paths, platforms).map_err(|error| {
         let path = error.path().to_path_buf();
-        instead(FileKind::Manifest, &path, error)
+        wrong_kind(FileKind::Manifest, &path, error)
     })
 }
 
@@ -210,19 +202,19 @@ pub(crate) fn receipt(path: &Path) -> Result<Receipt, CliError> {
         |why: String| CliError::usage(format!("cannot read the receipt {}: {why}", path.display()));
     let bytes = read_input(path).map_err(|error| cannot(error.to_string()))?;
     let receipt: Receipt = serde_json::from_slice(&bytes)
-        .map_err(|error| cannot(format!("it is no receipt of a push: {error}")))?;
+        .map_err(|error| cannot(format!("not a push receipt: {error}")))?;
     match receipt.version {
         1 => Ok(receipt),
         version => Err(cannot(format!(
-            "it has version {version}, this landfall reads version 1"
+            "its version is {version}, and this release reads version 1"
         ))),
     }
 }
 
-/// Why the bundle at `places` cannot be opened, which is no bundle perhaps.
-pub(crate) fn no_bundle(places: &[PathBuf], error: bundle::BundleError) -> CliError {
+/// The error for a bundle that cannot be opened, or is another kind of file.
+pub(crate) fn bundle_error(places: &[PathBuf], error: bundle::BundleError) -> CliError {
     match places {
-        [path] if !is_split(places) => instead(FileKind::Bundle, path, error),
+        [path] if !is_split(places) => wrong_kind(FileKind::Bundle, path, error),
         _ => error.into(),
     }
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C: a command ends with exit 130 wherever it is.
+//! Ctrl-C ends a verb with exit 130, wherever it is.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Who ends the command at Ctrl-C.
+/// Decides who ends the process on Ctrl-C.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupts(Arc<InterruptState>);
 
 #[derive(Debug, Default)]
 struct InterruptState {
-    /// How long the code that handles Ctrl-C itself may take to end the command.
+    /// How long a verb that handles Ctrl-C itself may take to end.
     grace: Mutex<Option<Duration>>,
     is_ending: AtomicBool,
 }
@@ -24,15 +24,14 @@ impl Interrupts {
         self.0.grace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the caller is the first to end the command, and so the one that reports its result.
-    /// On a busy machine Ctrl-C is noticed here only when the command has ended by it.
+    /// Returns whether the caller is the first to end the process, and so the one that reports the
+    /// result. On a busy machine the verb may end before the watching thread notices the signal.
     pub(crate) fn begin_end(&self) -> bool {
         !self.0.is_ending.swap(true, Ordering::SeqCst)
     }
 
-    /// From now on, Ctrl-C calls `end`, which must end the process, unless the command is ending
-    /// already. If a verb has taken Ctrl-C over, it has its grace period first, which a second
-    /// Ctrl-C cuts short.
+    /// From now on, Ctrl-C calls `end`, which must end the process. A verb that has taken over has
+    /// its grace period first; a second Ctrl-C ends that.
     pub(crate) fn watch(&self, end: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let mut signals = {
@@ -59,14 +58,14 @@ impl Interrupts {
         Ok(())
     }
 
-    /// Takes Ctrl-C over until the guard is dropped: the caller hears it, and ends within `grace`.
+    /// Until the guard is dropped, the caller handles Ctrl-C itself, and ends within `grace`.
     pub(crate) fn take_over(&self, grace: Duration) -> InterruptGuard<'_> {
         *self.grace() = Some(grace);
         InterruptGuard(self)
     }
 }
 
-/// Whoever has this ends the command at Ctrl-C.
+/// The owner of this guard handles Ctrl-C.
 pub(crate) struct InterruptGuard<'a>(&'a Interrupts);
 
 impl Drop for InterruptGuard<'_> {
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_two_ends_the_command() {
+    fn only_the_first_caller_ends_the_process() {
         let interrupts = Interrupts::default();
         let other = interrupts.clone();
         assert!(interrupts.begin_end() && !other.begin_end() && !interrupts.begin_end());

@@ -50,7 +50,7 @@ pub(crate) fn open(
                 context.progress.note(&error.to_string());
                 Ok(rest)
             }
-            None => Err(input_file::no_bundle(places, error)),
+            None => Err(input_file::bundle_error(places, error)),
         }
     })?;
     let path = bundle.path().to_path_buf();
@@ -74,7 +74,7 @@ pub(crate) fn open(
 pub(crate) fn open_any(context: &Context, places: &[PathBuf]) -> Result<Bundle, CliError> {
     let opened = try_open(context, places)?;
     opened.map_err(|error| {
-        input_file::no_bundle(
+        input_file::bundle_error(
             places,
             name_bad_volumes(error, places, &SilentProgress).error,
         )

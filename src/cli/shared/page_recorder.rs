@@ -65,7 +65,7 @@ impl PageRecorder {
         let dated = content
             .iter()
             .filter_map(|one| Some((one, one.created.as_deref()?)));
-        let old = dated.filter(|(_, created)| age.is_over(created, today));
+        let old = dated.filter(|(_, created)| age.is_exceeded(created, today));
         old.map(|(one, created)| {
             let day = created.get(..10).unwrap_or(created);
             Notice::new(

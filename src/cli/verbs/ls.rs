@@ -1,6 +1,6 @@
 //! `landfall ls`: lists the content of a bundle or a lock.
 
-use crate::cli::shared::bundle_with_bases::{needs, omitted, unreadable};
+use crate::cli::shared::bundle_with_bases::{base_lines, omitted_size, unreadable};
 use crate::cli::shared::failed_items::item_line;
 use crate::cli::shared::listing::{count, line, lines, platforms, referrer_counts, unique_bytes};
 use crate::cli::shared::opened_file::OpenedFile;
@@ -184,10 +184,10 @@ fn left_out(bundle: &Bundle, entries: &[LockEntry]) -> Result<String, CliError> 
     if bundle.omitted().is_empty() {
         return Ok(String::new());
     }
-    let mut text = format!("a delta, which omits {}\n", omitted(bundle));
+    let mut text = format!("a delta, which omits {}\n", omitted_size(bundle));
     for lacking in missing_blobs(entries, bundle).map_err(unreadable)? {
         let (digest, size) = (lacking.blob.digest.short(12), human_size(lacking.blob.size));
         text += &format!("  {digest}  {size:>8}  for {}\n", lacking.items.join(", "));
     }
-    Ok(text + &needs(bundle))
+    Ok(text + &base_lines(bundle))
 }

@@ -1,6 +1,6 @@
 //! `landfall verify`: checks that a bundle is intact, and that it is the approved one.
 
-use crate::cli::shared::bundle_with_bases::{BundleWithBases, needs, omitted};
+use crate::cli::shared::bundle_with_bases::{BundleWithBases, base_lines, omitted_size};
 use crate::cli::shared::failed_items::item_line;
 use crate::cli::shared::listing::{count, lines, unique_bytes};
 use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, put_first};
@@ -83,7 +83,7 @@ impl VerifyCommand {
     fn with_bases(&self, context: &Context, bundle: Bundle) -> Result<BundleWithBases, CliError> {
         let together = BundleWithBases::new(context, bundle, &self.bases, None, false)?;
         if !self.bases.is_empty() {
-            together.whole(&together.bundle.entries()?)?;
+            together.check_complete(&together.bundle.entries()?)?;
         }
         Ok(together)
     }
@@ -142,10 +142,14 @@ impl VerifyCommand {
     fn delta_lines(&self, bundle: &Bundle) -> String {
         match (bundle.omitted().is_empty(), self.bases.is_empty()) {
             (true, _) => String::new(),
-            (false, true) => format!("  left out          {}\n{}", omitted(bundle), needs(bundle)),
+            (false, true) => format!(
+                "  left out          {}\n{}",
+                omitted_size(bundle),
+                base_lines(bundle)
+            ),
             (false, false) => format!(
                 "  left out          {}, all in its bases\n",
-                omitted(bundle)
+                omitted_size(bundle)
             ),
         }
     }

@@ -430,7 +430,7 @@ fn what_is_nowhere_is_named_before_anything_is_sent() {
         &line.digest("base"),
         "one/app:2",
         &line.tool_digest(),
-        "give one of its bases",
+        "name one of its bases",
         bundle,
     ] {
         assert!(text.contains(part), "{part}: {text}");

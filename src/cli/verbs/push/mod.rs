@@ -2,7 +2,7 @@
 
 mod prune;
 
-use crate::cli::shared::bundle_with_bases::{BundleWithBases, store};
+use crate::cli::shared::bundle_with_bases::{BundleWithBases, optional_store};
 use crate::cli::shared::delivery_flags::{DeliveryFlags, planned};
 use crate::cli::shared::open_bundle::{BundleRequirements, put_first};
 use crate::cli::shared::series_history::SeriesHistory;
@@ -200,7 +200,7 @@ impl PushCommand {
             context,
             carried.bundle,
             &self.bases,
-            store(context, self.with_store)?,
+            optional_store(context, self.with_store)?,
             true,
         )?;
         let omitted = together.omitted(&lock.entries())?;

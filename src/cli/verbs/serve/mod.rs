@@ -4,7 +4,7 @@
 mod node_guides;
 mod published;
 
-use crate::cli::shared::bundle_with_bases::{refused, unreadable};
+use crate::cli::shared::bundle_with_bases::{missing_content, unreadable};
 use crate::cli::shared::open_bundle::BundleRequirements;
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::packages_key::PackagesKey;
@@ -405,7 +405,7 @@ fn served(
         ));
         let lacking = missing_blobs(&lock.entries(), &*blobs).map_err(unreadable)?;
         if !lacking.is_empty() {
-            return Err(refused(bundle, &lacking, given));
+            return Err(missing_content(bundle, &lacking, given));
         }
     }
     let path = bundle.path();
