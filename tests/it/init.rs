@@ -157,11 +157,7 @@ fn init_replaces_nothing_and_leaves_nothing_half_done() {
         ("nowhere", 2, "cannot read nowhere"),
         ("cut.log", 2, "cut.log:1:"),
         ("typo.txt", 2, "typo.txt:2:1"),
-        (
-            "l.lock",
-            2,
-            "l.lock is already a lock",
-        ),
+        ("l.lock", 2, "l.lock is already a lock"),
         ("empty", 2, "there is nothing to read"),
         (
             "moves.yaml",
