@@ -55,6 +55,7 @@ mod kills;
 mod large_files;
 mod library;
 mod lock;
+mod logging;
 mod manifest;
 mod mistakes;
 mod new_user;

@@ -1,0 +1,181 @@
+//! The log of `-v`, `-vv` and `LANDFALL_LOG`: what it says, and that it contains no secret.
+
+use crate::support::faults::{Auth, Fault, Later, On, Rig, Settings, What};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+use std::process::Output;
+
+const ACCOUNT: &str = "joe:hunter2-secret";
+
+/// An upstream and a far side that want tokens, and an account for both.
+fn with_accounts() -> Rig {
+    let rig = Rig::new();
+    for server in [&rig.up, &rig.down] {
+        server.set(Settings {
+            auth: Some(Auth {
+                uses: 1000,
+                answer: r#"{"token":"TOKEN","expires_in":300}"#.into(),
+            }),
+            ..Settings::default()
+        });
+    }
+    let auth = json!({"auth": STANDARD.encode(ACCOUNT)});
+    let auths = json!({"auths": {&rig.up.address: auth, &rig.down.address: auth}});
+    rig.place
+        .write("home/.docker/config.json", auths.to_string());
+    rig
+}
+
+fn run(rig: &Rig, log: Option<&str>, args: &[&str]) -> Output {
+    let mut command = rig.place.command();
+    command.args(args).args(["--progress", "none"]).args([
+        "--plain-http",
+        &rig.up.address,
+        "--plain-http",
+        &rig.down.address,
+    ]);
+    if let Some(log) = log {
+        command.env("LANDFALL_LOG", log);
+    }
+    command.output().unwrap()
+}
+
+/// The stderr of a command that must succeed.
+fn logged(rig: &Rig, log: Option<&str>, args: &[&str]) -> String {
+    let output = run(rig, log, args);
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{args:?}\n{log}");
+    log
+}
+
+/// The lines of the log: each has a level and the module of landfall that wrote it.
+fn lines(log: &str) -> Vec<&str> {
+    let levels = [" ERROR ", " WARN ", " INFO ", " DEBUG ", " TRACE "];
+    log.lines()
+        .filter(|line| levels.iter().any(|level| line.contains(level)))
+        .inspect(|line| assert!(line.contains(" landfall"), "{line}"))
+        .collect()
+}
+
+fn assert_has(log: &str, words: &[&str]) {
+    assert!(
+        lines(log)
+            .iter()
+            .any(|line| words.iter().all(|word| line.contains(word))),
+        "no line has {words:?}:\n{log}"
+    );
+}
+
+fn assert_no_secret(log: &str) {
+    let (_, password) = ACCOUNT.split_once(':').unwrap();
+    let basic = STANDARD.encode(ACCOUNT);
+    for secret in [
+        password,
+        &basic,
+        "opaque/",
+        "signature=good",
+        "Bearer",
+        "uthorization",
+    ] {
+        let line = log.lines().find(|line| line.contains(secret));
+        assert_eq!(line, None, "it contains '{secret}'");
+    }
+}
+
+#[test]
+fn every_request_wait_and_decision_is_logged_and_no_secret() {
+    let rig = with_accounts();
+    let (up, down) = (rig.up.address.clone(), rig.down.address.clone());
+    rig.arm([Fault::once(On::Manifest, What::Status(502))]);
+    let log = logged(
+        &rig,
+        Some("trace"),
+        &["lock", "m.yaml", "--refresh", "--store", "stores/log"],
+    );
+    assert_no_secret(&log);
+    assert_has(&log, &["answered method=", "status=401", "attempt=1"]);
+    assert_has(&log, &["DEBUG", "401: signing in", &up]);
+    assert_has(&log, &[&format!("url=http://{up}/token?…"), "status=200"]);
+    assert_has(&log, &["WARN", "retrying", "attempt=1", "reason=502"]);
+    assert_has(&log, &["answered", "status=200", "attempt=2", "slot_wait="]);
+
+    rig.arm([
+        Fault::always(On::Blob, What::Redirect { expired: false }),
+        Fault::once(On::Second, What::Cut(5000)),
+        Fault::once(On::File, What::Busy(429, Later::Seconds(1))),
+    ]);
+    let pull = ["pull", "--store", "stores/log"];
+    let log = logged(&rig, Some("trace"), &pull);
+    assert_no_secret(&log);
+    let signed = format!("url=http://{}/signed/sha256:", rig.up.second);
+    assert_has(&log, &[&signed, "?…", "status=200"]);
+    assert_has(&log, &["a transfer slot is free", "waited="]);
+    assert_has(&log, &["receiving a blob digest=sha256:"]);
+    assert_has(&log, &["the source broke off; resuming", "offset="]);
+    assert_has(&log, &["retrying", "reason=429", "pause=1"]);
+    let log = logged(&rig, Some("landfall_content=trace"), &pull);
+    assert_has(&log, &["TRACE", "in the store; the journal fits"]);
+    assert!(!log.contains("landfall_http"), "{log}");
+
+    rig.arm([]);
+    let push = ["push", "--store", "stores/log", "--to", &down];
+    let log = logged(&rig, Some("trace"), &push);
+    assert_no_secret(&log);
+    assert_has(&log, &["got an upload slot", "waited="]);
+    assert_has(&log, &["INFO", "uploading digest=sha256:", "repository="]);
+    assert_has(&log, &["method=PUT", &down, "status=201"]);
+
+    rig.empty_far_side();
+    rig.arm([Fault::always(On::Blob, What::Redirect { expired: false })]);
+    let log = logged(
+        &rig,
+        Some("trace"),
+        &[
+            "mirror",
+            "--lock",
+            "landfall.lock",
+            "--store",
+            "stores/mirror",
+            "--to",
+            &down,
+        ],
+    );
+    assert_no_secret(&log);
+    assert_has(&log, &["not in the store; read from upstream"]);
+    assert_has(&log, &[&signed, "class=UploadSource"]);
+}
+
+#[test]
+fn flags_choose_the_level_and_nothing_is_logged_without_them() {
+    let rig = with_accounts();
+    rig.arm([]);
+    let pull = |store: &str, flags: &[&str]| {
+        let args = [&["pull", "--store", store][..], flags].concat();
+        logged(&rig, None, &args)
+    };
+    assert_eq!(lines(&pull("stores/quiet", &[])), Vec::<&str>::new());
+    let info = pull("stores/info", &["-v"]);
+    assert_has(&info, &["INFO", "answered method=GET", "status=200"]);
+    assert!(!info.contains(" DEBUG "), "{info}");
+    assert_no_secret(&info);
+    let debug = pull("stores/debug", &["-vv"]);
+    assert_has(&debug, &["DEBUG", "a transfer slot is free"]);
+    assert!(!debug.contains(" TRACE "), "{debug}");
+    assert_no_secret(&debug);
+}
+
+#[test]
+fn a_wrong_directive_is_a_usage_error() {
+    let rig = Rig::new();
+    for (directive, words) in [
+        ("landfall_http=loud", "LANDFALL_LOG: 'loud' is not a level"),
+        ("hyper=trace", "LANDFALL_LOG: 'hyper' is neither a level"),
+        ("debgu", "LANDFALL_LOG: 'debgu' is neither a level"),
+    ] {
+        let output = run(&rig, Some(directive), &["pull", "--store", "stores/wrong"]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(words), "{message}");
+    }
+}
