@@ -68,7 +68,7 @@ pub use landfall_model::{DestinationMap, Digest, ImageRef, Limits, Shard, Target
 pub use landfall_rewrite::{ReferenceIndex, RewriteOptions, RewriteResult, TextSyntax, rewrite};
 pub use lock::Locked;
 pub use pull::PullError;
-pub use push::{Omitted, Options as PushOptions, PushError, Pushed};
+pub use push::{Omitted, PushError, PushOptions, Pushed};
 
 /// What landfall's own tests and fuzz targets reach into. It may change with any release.
 #[doc(hidden)]

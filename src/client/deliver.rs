@@ -1,7 +1,7 @@
 //! Delivering: what a lock names goes to a registry, from a store, a bundle or straight from upstream.
 
 use super::Client;
-use crate::push::{Omitted, Options, PushError, Pushed, push};
+use crate::push::{Omitted, PushError, PushOptions, Pushed, push};
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::Upstreams;
 use landfall_content::{BlobRead, BlobStore, CachePolicy, CachedSource, LocalSource, PartSource};
@@ -21,7 +21,7 @@ impl Client {
         blobs: Arc<dyn BlobRead>,
         omitted: &Omitted,
         mapping: &DestinationMap,
-        options: Options,
+        options: PushOptions,
     ) -> Result<Pushed, PushError> {
         self.deliver(
             lock,
@@ -43,7 +43,7 @@ impl Client {
         lock: &Lock,
         (store, keep): (&DiskStore, CachePolicy),
         mapping: &DestinationMap,
-        options: Options,
+        options: PushOptions,
     ) -> Result<Pushed, PushError> {
         self.mirror_by(lock, (Arc::new(store.clone()), keep), mapping, options)
             .await
@@ -55,7 +55,7 @@ impl Client {
         lock: &Lock,
         (store, keep): (Arc<dyn BlobStore>, CachePolicy),
         mapping: &DestinationMap,
-        options: Options,
+        options: PushOptions,
     ) -> Result<Pushed, PushError> {
         let upstream = Arc::new(Upstreams(self.sessions.clone()));
         let source = Arc::new(CachedSource::new(store, upstream, keep, self.limits));
@@ -69,7 +69,7 @@ impl Client {
         source: Arc<dyn PartSource>,
         omitted: &Omitted,
         mapping: &DestinationMap,
-        options: Options,
+        options: PushOptions,
     ) -> Result<Pushed, PushError> {
         let (sessions, progress) = (&self.sessions, self.progress.clone());
         push(

@@ -2,7 +2,7 @@
 
 use super::Client;
 use crate::lock::{ChartImages, Locked, diff, lock, recall, remember};
-use crate::update::{Asked, Updated, update};
+use crate::update::{UpdateOutcome, UpdateRequest, update};
 use landfall_content::WriteError;
 use landfall_content::archives::{ArchiveImages, read_image_names};
 use landfall_content::store::DiskStore;
@@ -42,9 +42,9 @@ impl Client {
     /// says of everything else. Nothing is written but what comes along for `store`.
     pub(crate) async fn update(
         &self,
-        asked: &Asked<'_>,
+        asked: &UpdateRequest<'_>,
         store: &DiskStore,
-    ) -> Result<Updated, manifest::LoadManifestError> {
+    ) -> Result<UpdateOutcome, manifest::LoadManifestError> {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone());
         let updated = update(asked, &resolver).await;
         resolver.remember();
@@ -56,7 +56,7 @@ impl Client {
     /// again.
     pub(crate) async fn lock_updated(
         &self,
-        updated: &Updated,
+        updated: &UpdateOutcome,
         old: Option<&Lock>,
         referrers: bool,
         store: &DiskStore,

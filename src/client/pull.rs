@@ -1,7 +1,7 @@
 //! Pulling: everything that a lock names is fetched into a store, or straight into a bundle.
 
 use super::{Client, ClientError};
-use crate::pull::{PullError, Share, check_packages, pull};
+use crate::pull::{PullError, ShardShare, check_packages, pull};
 use landfall_bundle::{
     self as bundle, DirectBundle, DirectStart, PackOptions, PackPlan, PackedBundle,
 };
@@ -55,7 +55,7 @@ impl Client {
         rehash: bool,
     ) -> Result<Vec<ReportItem>, PullError> {
         let into: Arc<dyn LocalStore> = Arc::new(store.clone());
-        let came = self.take(&Share::new(lock, self.shard), &into).await?;
+        let came = self.take(&ShardShare::new(lock, self.shard), &into).await?;
         self.pull_to(lock, into, rehash, &came).await
     }
 
@@ -75,7 +75,7 @@ impl Client {
         let upstream = Arc::new(Upstreams(self.sessions.clone()));
         let mut items = self
             .pull_into(
-                &Share::new(lock, self.shard),
+                &ShardShare::new(lock, self.shard),
                 upstream,
                 &store,
                 rehash,
@@ -88,7 +88,7 @@ impl Client {
 
     async fn pull_into(
         &self,
-        share: &Share<'_>,
+        share: &ShardShare<'_>,
         source: Arc<dyn PartSource>,
         into: &Arc<dyn BlobStore>,
         rehash: bool,
@@ -115,7 +115,7 @@ impl Client {
     /// Brings what the archives have of `share` to `into`; returns what came.
     async fn take(
         &self,
-        share: &Share<'_>,
+        share: &ShardShare<'_>,
         into: &Arc<dyn LocalStore>,
     ) -> Result<BTreeSet<Digest>, PullError> {
         if self.archives.is_empty() {
@@ -216,7 +216,7 @@ impl Client {
         let pulling = async {
             let into: Arc<dyn LocalStore> = near;
             // a bundle is one runner's
-            let share = Share::new(lock, Shard::default());
+            let share = ShardShare::new(lock, Shard::default());
             let pulled = match self.take(&share, &into).await {
                 Ok(came) => {
                     self.pull_into(&share, source, &(into as Arc<dyn BlobStore>), rehash, &came)

@@ -4,7 +4,7 @@
 use super::failing_items::mark_failing;
 use super::{BundleUpload, Client, ClientError, PreviousLock};
 use crate::lock::{Locked, add_changelogs};
-use crate::update::{Asked, Updated};
+use crate::update::{UpdateOutcome, UpdateRequest};
 use landfall_bundle::{
     self as bundle, BaseName, Bundle, DeltaBase, PackOptions, PackPlan, Packaging, PackedBundle,
     Serial, VolumeSize,
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// What [`Client::refresh`] updates, locks, pulls and packs.
 pub(crate) struct RefreshRequest<'a> {
-    pub(crate) update: Asked<'a>,
+    pub(crate) update: UpdateRequest<'a>,
     /// The path of the lock.
     pub(crate) lock_path: &'a Path,
     pub(crate) previous_lock: Option<&'a PreviousLock>,
@@ -55,7 +55,7 @@ pub(crate) struct RefreshBase {
 
 /// The result of [`Client::refresh`].
 pub(crate) struct Refreshed {
-    pub(crate) updated: Updated,
+    pub(crate) updated: UpdateOutcome,
     pub(crate) locked: Locked,
     /// One for each item of the lock, each with the worst status of all steps.
     pub(crate) items: Vec<ReportItem>,
@@ -96,7 +96,7 @@ impl Client {
     async fn refresh_updated(
         &self,
         request: &mut RefreshRequest<'_>,
-        updated: Updated,
+        updated: UpdateOutcome,
         memory: &DiskStore,
         on_locked: impl Fn(&Lock),
     ) -> Result<Refreshed, ClientError> {

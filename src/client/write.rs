@@ -2,7 +2,7 @@
 
 use super::{Client, ClientError};
 use crate::lock::Locked;
-use crate::update::Updated;
+use crate::update::UpdateOutcome;
 use landfall_content::store::DiskStore;
 use landfall_content::{create_file, replace_file};
 use landfall_item::lockfile::Lock;
@@ -31,7 +31,7 @@ impl PreviousLock {
 impl Client {
     /// Writes the manifests and lists that an update changes, each whole or not at all. A file that
     /// was edited since the update read it is an error.
-    pub(crate) fn write_manifests(&self, updated: &Updated) -> Result<(), ClientError> {
+    pub(crate) fn write_manifests(&self, updated: &UpdateOutcome) -> Result<(), ClientError> {
         for (path, text) in &updated.edited {
             let is_read = |now: &[u8]| updated.before.get(path) == Some(&Digest::sha256(now));
             let lost = replace_file(path, is_read, text.as_bytes()).map_err(|source| {
@@ -73,7 +73,7 @@ impl Client {
     /// file changed. With `referrers`, signatures and other referrers are looked up again.
     pub(crate) async fn lock_and_write(
         &self,
-        updated: &Updated,
+        updated: &UpdateOutcome,
         previous: Option<&PreviousLock>,
         path: &Path,
         referrers: bool,

@@ -1,7 +1,7 @@
 //! The steps to one host, each checked: name, proxy, connection, TLS, response, sign-in, redirects.
 
 use super::real_items::RealItems;
-use super::steps::{Diagnosis, Steps, usual_fix};
+use super::steps::{Diagnosis, DiagnosisSteps, usual_fix};
 use super::{CheckStatus, CheckTarget};
 use jiff::{Timestamp, ToSpan};
 use landfall_content::registry::{Challenge, CredentialLookup, RegistrySessions};
@@ -22,9 +22,9 @@ pub(crate) async fn diagnose(
     target: &CheckTarget,
     real: &RealItems,
 ) -> Diagnosis {
-    let mut check = Checker {
+    let mut check = HostChecker {
         sessions,
-        steps: Steps::default(),
+        steps: DiagnosisSteps::default(),
     };
     match target {
         CheckTarget::Proxies => check.proxies().await,
@@ -42,12 +42,12 @@ pub(crate) async fn diagnose(
     }
 }
 
-struct Checker<'a> {
+struct HostChecker<'a> {
     sessions: &'a RegistrySessions,
-    steps: Steps,
+    steps: DiagnosisSteps,
 }
 
-impl Checker<'_> {
+impl HostChecker<'_> {
     fn add(
         &mut self,
         check: &'static str,

@@ -1,7 +1,7 @@
 //! A lint of KKP's Seed: keys of old releases, which the present one ignores without a word.
 
 use super::CheckStatus;
-use super::steps::{Diagnosis, Steps};
+use super::steps::{Diagnosis, DiagnosisSteps};
 use landfall_model::document::yaml;
 use serde_yaml::Value;
 
@@ -25,7 +25,7 @@ const DEAD: [(&str, Option<&str>); 8] = [
 /// # Errors
 /// A text that is no YAML.
 pub(crate) fn lint_seeds(file: &str, text: &str) -> Result<Option<Diagnosis>, serde_yaml::Error> {
-    let mut steps = Steps::default();
+    let mut steps = DiagnosisSteps::default();
     let mut seeds = 0;
     for document in yaml::documents::<Value>(text) {
         let document = document?;
@@ -50,7 +50,7 @@ pub(crate) fn lint_seeds(file: &str, text: &str) -> Result<Option<Diagnosis>, se
     }))
 }
 
-fn dead_keys(value: &Value, path: &str, steps: &mut Steps) {
+fn dead_keys(value: &Value, path: &str, steps: &mut DiagnosisSteps) {
     match value {
         Value::Mapping(members) => {
             for (key, value) in members {

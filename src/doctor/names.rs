@@ -2,7 +2,7 @@
 //! shown covers it.
 
 use super::CheckStatus;
-use super::steps::{Diagnosis, Steps};
+use super::steps::{Diagnosis, DiagnosisSteps};
 use jiff::Timestamp;
 use landfall_http::{RequestPurpose, Transport};
 use serde_json::json;
@@ -14,7 +14,7 @@ const LABEL: &str = "landfall-doctor";
 /// Looks up names of the site, and looks at certificates. Each entry is names that must resolve,
 /// and those that the certificate shown there must have; where these are none, the same.
 pub(crate) async fn look_up(transport: &Transport, names: &[(&[String], &[String])]) -> Diagnosis {
-    let mut steps = Steps::default();
+    let mut steps = DiagnosisSteps::default();
     for (dns, certified) in names {
         let mut known = Vec::new();
         for name in *dns {
@@ -50,7 +50,7 @@ fn made_up(name: &str) -> String {
         .map_or(name.to_owned(), |below| format!("{LABEL}.{below}"))
 }
 
-async fn resolve(transport: &Transport, name: &str, steps: &mut Steps) -> bool {
+async fn resolve(transport: &Transport, name: &str, steps: &mut DiagnosisSteps) -> bool {
     let asked = made_up(name);
     let what = if asked == name {
         name.to_owned()
@@ -88,7 +88,7 @@ async fn resolve(transport: &Transport, name: &str, steps: &mut Steps) -> bool {
 }
 
 /// Whether the certificate that `at` shows covers `name`.
-async fn certificate(transport: &Transport, at: &str, name: &str, steps: &mut Steps) {
+async fn certificate(transport: &Transport, at: &str, name: &str, steps: &mut DiagnosisSteps) {
     let (host, wanted) = (made_up(at), made_up(name));
     let Ok(url) = Url::parse(&format!("https://{host}/")) else {
         return;

@@ -32,9 +32,9 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
                 instead,
             });
         };
-        let shape = Shape::of(entry);
+        let shape = EntryForm::of(entry);
         match &shape {
-            Shape::Dead(why, instead) => found(CheckStatus::No, &GO, why, instead.clone()),
+            EntryForm::Dead(why, instead) => found(CheckStatus::No, &GO, why, instead.clone()),
             _ => {
                 let (before, after) = (
                     raw.starts_with(char::is_whitespace),
@@ -84,7 +84,7 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
 }
 
 /// The form of an entry.
-enum Shape {
+enum EntryForm {
     /// By Go's rules it matches nothing: why, and what to write.
     Dead(String, Option<String>),
     All,
@@ -99,21 +99,21 @@ enum Shape {
     Star,
 }
 
-impl Shape {
-    fn of(entry: &str) -> Shape {
+impl EntryForm {
+    fn of(entry: &str) -> EntryForm {
         if entry == "*" {
-            return Shape::All;
+            return EntryForm::All;
         }
         if let Some(dead) = ineffective_entry(entry) {
-            return Shape::Dead(dead.why, dead.instead);
+            return EntryForm::Dead(dead.why, dead.instead);
         }
         if let Some((address, bits)) = entry.split_once('/')
             && let (Ok(address), Ok(bits)) = (address.parse::<IpAddr>(), bits.parse::<u8>())
         {
-            return Shape::Range(address, bits);
+            return EntryForm::Range(address, bits);
         }
         if let Ok(address) = entry.parse::<IpAddr>() {
-            return Shape::Address(address);
+            return EntryForm::Address(address);
         }
         let (host, port) = match entry.rsplit_once(':') {
             Some((host, port)) => (host, Some(port)),
@@ -123,10 +123,10 @@ impl Shape {
             port,
             host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok(),
         ) {
-            (Some(_), is_address) => Shape::Port(is_address),
-            _ if host.starts_with("*.") => Shape::Star,
-            _ if host.starts_with('.') => Shape::Below,
-            _ => Shape::Name,
+            (Some(_), is_address) => EntryForm::Port(is_address),
+            _ if host.starts_with("*.") => EntryForm::Star,
+            _ if host.starts_with('.') => EntryForm::Below,
+            _ => EntryForm::Name,
         }
     }
 
@@ -141,33 +141,35 @@ impl Shape {
             .trim_start_matches('.')
             .to_owned();
         match self {
-            Shape::Dead(..) => vec![],
-            Shape::All if alone => vec![(&["wget", "apt"], "ignore it", None)],
-            Shape::All => vec![(
+            EntryForm::Dead(..) => vec![],
+            EntryForm::All if alone => vec![(&["wget", "apt"], "ignore it", None)],
+            EntryForm::All => vec![(
                 &["curl", "wget", "apt", "requests", "urllib"],
                 "ignore it beside other entries",
                 Some("* alone".into()),
             )],
-            Shape::Address(IpAddr::V6(_)) => vec![(&["urllib"], "ignores IPv6 addresses", None)],
-            Shape::Address(_) => vec![],
-            Shape::Range(_, 0) => vec![(
+            EntryForm::Address(IpAddr::V6(_)) => {
+                vec![(&["urllib"], "ignores IPv6 addresses", None)]
+            }
+            EntryForm::Address(_) => vec![],
+            EntryForm::Range(_, 0) => vec![(
                 &["curl", "wget", "apt", "requests", "urllib"],
                 "ignore a range of 0 bits",
                 Some("*".into()),
             )],
-            Shape::Range(IpAddr::V4(_), _) => {
+            EntryForm::Range(IpAddr::V4(_), _) => {
                 vec![(
                     &["wget", "apt", "urllib"],
                     "ignore ranges: list the addresses too",
                     None,
                 )]
             }
-            Shape::Range(IpAddr::V6(_), _) => vec![(
+            EntryForm::Range(IpAddr::V6(_), _) => vec![(
                 &["curl", "wget", "apt", "requests", "urllib"],
                 "ignore ranges of IPv6 (newest curl and requests apart): list the addresses too",
                 None,
             )],
-            Shape::Port(is_address) => {
+            EntryForm::Port(is_address) => {
                 let without = entry
                     .rsplit_once(':')
                     .map(|(host, _)| host.trim_matches(['[', ']']).to_owned());
@@ -186,20 +188,20 @@ impl Shape {
                     )],
                 }
             }
-            Shape::Name if entry.eq_ignore_ascii_case("localhost") => vec![],
-            Shape::Name => {
+            EntryForm::Name if entry.eq_ignore_ascii_case("localhost") => vec![],
+            EntryForm::Name => {
                 vec![(
                     &["apt"],
                     "takes every name that ends so, without a dot before it too",
                     None,
                 )]
             }
-            Shape::Below => vec![(
+            EntryForm::Below => vec![(
                 &["curl", "requests", "urllib"],
                 "take the name itself too; the others only names below it",
                 Some(format!("{bare},.{bare}")),
             )],
-            Shape::Star => {
+            EntryForm::Star => {
                 vec![(
                     &["curl", "wget", "apt", "requests", "urllib"],
                     "ignore it",
@@ -213,11 +215,11 @@ impl Shape {
     fn java(&self, entry: &str) -> Option<Vec<String>> {
         let lower = entry.to_ascii_lowercase();
         match self {
-            Shape::Dead(..) => Some(vec![]),
-            Shape::All => Some(vec!["*".into()]),
-            Shape::Address(IpAddr::V4(address)) => Some(vec![address.to_string()]),
-            Shape::Address(IpAddr::V6(address)) => Some(vec![format!("[{address}]")]),
-            Shape::Range(IpAddr::V4(address), bits @ (8 | 16 | 24)) => {
+            EntryForm::Dead(..) => Some(vec![]),
+            EntryForm::All => Some(vec!["*".into()]),
+            EntryForm::Address(IpAddr::V4(address)) => Some(vec![address.to_string()]),
+            EntryForm::Address(IpAddr::V6(address)) => Some(vec![format!("[{address}]")]),
+            EntryForm::Range(IpAddr::V4(address), bits @ (8 | 16 | 24)) => {
                 let octets = address.octets();
                 let kept: Vec<String> = octets
                     .iter()
@@ -226,16 +228,16 @@ impl Shape {
                     .collect();
                 Some(vec![format!("{}.*", kept.join("."))])
             }
-            Shape::Range(IpAddr::V4(address), 32) => Some(vec![address.to_string()]),
-            Shape::Range(..) => None,
-            Shape::Port(_) => Some(vec![
+            EntryForm::Range(IpAddr::V4(address), 32) => Some(vec![address.to_string()]),
+            EntryForm::Range(..) => None,
+            EntryForm::Port(_) => Some(vec![
                 lower
                     .rsplit_once(':')
                     .map_or(lower.clone(), |(host, _)| host.into()),
             ]),
-            Shape::Name => Some(vec![lower.clone(), format!("*.{lower}")]),
-            Shape::Below => Some(vec![format!("*{lower}")]),
-            Shape::Star => Some(vec![lower]),
+            EntryForm::Name => Some(vec![lower.clone(), format!("*.{lower}")]),
+            EntryForm::Below => Some(vec![format!("*{lower}")]),
+            EntryForm::Star => Some(vec![lower]),
         }
     }
 }

@@ -2,8 +2,8 @@
 //! not that it gives.
 
 use super::CheckStatus;
-use super::rights::{Private, rights};
-use super::steps::Steps;
+use super::rights::{PrivateRegistry, rights};
+use super::steps::DiagnosisSteps;
 use landfall_content::PartOrigin;
 use landfall_content::registry::RegistrySessions;
 use landfall_item::lockfile::Lock;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub(crate) struct RealItems {
     /// A repository and a manifest in it, by registry.
     manifests: BTreeMap<String, (String, Digest)>,
-    private: Option<Private>,
+    private: Option<PrivateRegistry>,
 }
 
 impl RealItems {
@@ -49,7 +49,7 @@ impl RealItems {
         is_read_only: bool,
     ) -> RealItems {
         RealItems {
-            private: Some(Private::new(lock, mapping, is_read_only)),
+            private: Some(PrivateRegistry::new(lock, mapping, is_read_only)),
             ..self
         }
     }
@@ -60,7 +60,12 @@ impl RealItems {
     }
 
     /// Adds the steps about the items at the registry `host`.
-    pub(super) async fn look(&self, sessions: &RegistrySessions, host: &str, steps: &mut Steps) {
+    pub(super) async fn look(
+        &self,
+        sessions: &RegistrySessions,
+        host: &str,
+        steps: &mut DiagnosisSteps,
+    ) {
         if let Some(private) = self.private.as_ref().filter(|private| private.is_at(host)) {
             return match sessions.destination(host).await {
                 Ok(session) => rights(&session, private, steps).await,

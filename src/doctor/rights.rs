@@ -3,7 +3,7 @@
 //! cancelled.
 
 use super::CheckStatus;
-use super::steps::Steps;
+use super::steps::DiagnosisSteps;
 use landfall_content::registry::{RegistrySession, SparseIndexSupport};
 use landfall_item::lockfile::Lock;
 use landfall_model::{DestinationMap, Digest};
@@ -12,33 +12,33 @@ use std::collections::BTreeMap;
 
 /// The private registry, and what of a lock goes there.
 #[derive(Debug)]
-pub(super) struct Private {
+pub(super) struct PrivateRegistry {
     host: String,
     /// One item for each first component of the repositories: rights are given by it.
-    places: Vec<Place>,
+    places: Vec<ItemDestination>,
     is_read_only: bool,
 }
 
 /// Where one item goes.
 #[derive(Debug)]
-struct Place {
+struct ItemDestination {
     repository: String,
     tag: String,
     digest: Digest,
 }
 
-impl Private {
+impl PrivateRegistry {
     pub(super) fn new(
         lock: Option<&Lock>,
         mapping: &DestinationMap,
         is_read_only: bool,
-    ) -> Private {
-        let mut places: BTreeMap<String, Place> = BTreeMap::new();
+    ) -> PrivateRegistry {
+        let mut places: BTreeMap<String, ItemDestination> = BTreeMap::new();
         for item in lock.iter().flat_map(|lock| lock.items()) {
             for destination in item.destinations(mapping) {
                 let repository = destination.repository;
                 let project = repository.split('/').next().unwrap_or_default().to_owned();
-                let place = || Place {
+                let place = || ItemDestination {
                     repository,
                     tag: item.tag(),
                     digest: item.digest().clone(),
@@ -47,7 +47,7 @@ impl Private {
             }
         }
         let host = mapping.target().registry.clone();
-        Private {
+        PrivateRegistry {
             host,
             places: places.into_values().collect(),
             is_read_only,
@@ -60,7 +60,11 @@ impl Private {
 }
 
 /// Adds the steps about what may be done at the private registry.
-pub(super) async fn rights(session: &RegistrySession, private: &Private, steps: &mut Steps) {
+pub(super) async fn rights(
+    session: &RegistrySession,
+    private: &PrivateRegistry,
+    steps: &mut DiagnosisSteps,
+) {
     let Some(first) = private.places.first() else {
         let says = "not tried: it is asked for in a repository of a lock, and none is named";
         steps.say("push", CheckStatus::Note, says);
@@ -89,7 +93,7 @@ pub(super) async fn rights(session: &RegistrySession, private: &Private, steps: 
     }
 }
 
-async fn item(session: &RegistrySession, place: &Place, steps: &mut Steps) {
+async fn item(session: &RegistrySession, place: &ItemDestination, steps: &mut DiagnosisSteps) {
     let name = format!("{}/{}:{}", session.host(), place.repository, place.tag);
     match session
         .head_manifest(&place.repository, &place.tag, false)
@@ -125,7 +129,7 @@ async fn item(session: &RegistrySession, place: &Place, steps: &mut Steps) {
     }
 }
 
-async fn referrers(session: &RegistrySession, place: &Place, steps: &mut Steps) {
+async fn referrers(session: &RegistrySession, place: &ItemDestination, steps: &mut DiagnosisSteps) {
     let repository = &place.repository;
     match session.referrers(repository, &place.digest, false).await {
         Ok(Some(_)) => steps.say(
@@ -145,7 +149,7 @@ async fn referrers(session: &RegistrySession, place: &Place, steps: &mut Steps) 
     }
 }
 
-async fn push(session: &RegistrySession, place: &Place, steps: &mut Steps) {
+async fn push(session: &RegistrySession, place: &ItemDestination, steps: &mut DiagnosisSteps) {
     let repository = format!("{}/{}", session.host(), place.repository);
     match session.may_push(&place.repository).await {
         Ok(()) => {
@@ -169,7 +173,7 @@ async fn push(session: &RegistrySession, place: &Place, steps: &mut Steps) {
     }
 }
 
-async fn sparse(session: &RegistrySession, place: &Place, steps: &mut Steps) {
+async fn sparse(session: &RegistrySession, place: &ItemDestination, steps: &mut DiagnosisSteps) {
     match session.takes_sparse_index(&place.repository).await {
         Ok(SparseIndexSupport::Taken) => {
             steps.say(
@@ -200,7 +204,7 @@ async fn sparse(session: &RegistrySession, place: &Place, steps: &mut Steps) {
 }
 
 /// Sends bodies of the sizes in which a push cuts layers that a host refuses.
-async fn bodies(session: &RegistrySession, place: &Place, steps: &mut Steps) {
+async fn bodies(session: &RegistrySession, place: &ItemDestination, steps: &mut DiagnosisSteps) {
     let [large, small] = session.chunks();
     let mib = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
     let limit =

@@ -11,12 +11,12 @@ pub(crate) struct Diagnosis {
     /// The target as the user named it.
     pub target: String,
     /// Its steps, up to the first that fails.
-    pub checks: Vec<Step>,
+    pub checks: Vec<DiagnosisStep>,
 }
 
 /// One step.
 #[derive(Debug, Serialize)]
-pub(crate) struct Step {
+pub(crate) struct DiagnosisStep {
     /// What is checked, in a word or two: `name`, `proxy`, `connection`, `tls`, `answer`,
     /// `sign-in`, …
     pub check: &'static str,
@@ -34,10 +34,10 @@ pub(crate) struct Step {
 
 /// The steps so far.
 #[derive(Debug, Default)]
-pub(super) struct Steps(pub(super) Vec<Step>);
+pub(super) struct DiagnosisSteps(pub(super) Vec<DiagnosisStep>);
 
-impl Steps {
-    /// Adds a step. One that fails gets the fix that its check usually needs; [`Steps::fix`] gives
+impl DiagnosisSteps {
+    /// Adds a step. One that fails gets the fix that its check usually needs; [`DiagnosisSteps::fix`] gives
     /// a better one.
     pub(super) fn add(
         &mut self,
@@ -51,7 +51,7 @@ impl Steps {
             _ => Map::new(),
         };
         let fix = (verdict == CheckStatus::No).then(|| usual_fix(check).to_owned());
-        self.0.push(Step {
+        self.0.push(DiagnosisStep {
             check,
             verdict,
             says: says.into(),

@@ -21,7 +21,7 @@ pub(crate) enum CheckTarget {
 
 /// Why a text is no target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum TargetError {
+pub(crate) enum CheckTargetError {
     /// Neither a URL nor a registry.
     #[error("that is neither a URL nor HOST[:PORT][/REPOSITORY]")]
     Form,
@@ -34,9 +34,9 @@ pub(crate) enum TargetError {
 }
 
 impl FromStr for CheckTarget {
-    type Err = TargetError;
+    type Err = CheckTargetError;
 
-    fn from_str(text: &str) -> Result<CheckTarget, TargetError> {
+    fn from_str(text: &str) -> Result<CheckTarget, CheckTargetError> {
         if !text.contains("://") {
             let (host, repository) = text.split_once('/').unwrap_or((text, ""));
             let host = host.to_ascii_lowercase();
@@ -47,13 +47,13 @@ impl FromStr for CheckTarget {
                         repository.trim_end_matches('/').into(),
                     ))
                 }
-                _ => Err(TargetError::Form),
+                _ => Err(CheckTargetError::Form),
             };
         }
         match Url::parse(text) {
-            Ok(url) if has_userinfo(&url) => Err(TargetError::UserName),
+            Ok(url) if has_userinfo(&url) => Err(CheckTargetError::UserName),
             Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(CheckTarget::Url(url)),
-            _ => Err(TargetError::Scheme),
+            _ => Err(CheckTargetError::Scheme),
         }
     }
 }
@@ -115,7 +115,10 @@ mod tests {
             read("https://dl.k8s.io/x?token=hush"),
             Ok("https://dl.k8s.io/x?…".into())
         );
-        assert_eq!(read("https://u:p@dl.k8s.io/"), Err(TargetError::UserName));
+        assert_eq!(
+            read("https://u:p@dl.k8s.io/"),
+            Err(CheckTargetError::UserName)
+        );
         assert!(read("ftp://x/").is_err() && read("").is_err() && read("a b").is_err());
     }
 }

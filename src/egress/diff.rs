@@ -1,6 +1,6 @@
 //! What a newer list of hosts adds to an older one, and takes away.
 
-use super::host::{Change, EgressHost};
+use super::host::{EgressHost, HostChange};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ pub(crate) fn diff(old: Vec<EgressHost>, new: Vec<EgressHost>) -> Vec<EgressHost
     );
     let added = new.into_iter().filter(|row| !had.contains(&address(row)));
     let added = added.map(|row| EgressHost {
-        change: Some(Change::Added),
+        change: Some(HostChange::Added),
         ..row
     });
     let removed = old.into_iter().filter(|row| !has.contains(&address(row)));
     let removed = removed.map(|row| EgressHost {
-        change: Some(Change::Removed),
+        change: Some(HostChange::Removed),
         ..row
     });
     let mut rows: Vec<EgressHost> = added.chain(removed).collect();
@@ -30,16 +30,16 @@ pub(crate) fn diff(old: Vec<EgressHost>, new: Vec<EgressHost>) -> Vec<EgressHost
 /// text.
 pub(crate) fn read_list(text: &str) -> Option<Vec<EgressHost>> {
     #[derive(Deserialize)]
-    struct List {
+    struct HostList {
         hosts: Vec<EgressHost>,
     }
     #[derive(Deserialize)]
-    struct Report {
-        egress: List,
+    struct ReportHosts {
+        egress: HostList,
     }
-    let report = serde_json::from_str(text).map(|report: Report| report.egress);
+    let report = serde_json::from_str(text).map(|report: ReportHosts| report.egress);
     report
         .or_else(|_| serde_json::from_str(text))
         .ok()
-        .map(|list: List| list.hosts)
+        .map(|list: HostList| list.hosts)
 }

@@ -1,6 +1,6 @@
 //! A host that the connected side must reach: its address, how it is known, and what for.
 
-use super::pattern::HostPattern;
+use super::pattern::EgressPattern;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,13 +9,13 @@ use std::net::SocketAddr;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EgressHost {
     /// Name or address; of an endpoint, `*.` at the front stands for every name below.
-    pub host: HostPattern,
+    pub host: EgressPattern,
     /// TCP port.
     pub port: u16,
     /// `https`, `http`, or `tcp` where only the port is known.
     pub scheme: String,
     /// How it is known.
-    pub known: Known,
+    pub known: HostEvidence,
     /// What it is needed for, sorted.
     pub why: Vec<String>,
     /// The roles of the machines that need it, where it is an endpoint of some alone.
@@ -26,19 +26,19 @@ pub(crate) struct EgressHost {
     pub via: Option<String>,
     /// What a probe found, where it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reach: Option<Reach>,
+    pub reach: Option<Reachability>,
     /// The probe's reason, where it was not reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// `added` or `removed`, in a comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change: Option<Change>,
+    pub change: Option<HostChange>,
 }
 
 /// How a host is known; the surest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Known {
+pub(crate) enum HostEvidence {
     /// An earlier run contacted it.
     Observed,
     /// The lock names it; nobody has asked it yet.
@@ -50,7 +50,7 @@ pub(crate) enum Known {
 /// What a probe found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Reach {
+pub(crate) enum Reachability {
     /// It gave what it was asked for.
     Reached,
     /// It answered, and did not give it.
@@ -62,7 +62,7 @@ pub(crate) enum Reach {
 /// How a newer list differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Change {
+pub(crate) enum HostChange {
     /// Only the newer one has it.
     Added,
     /// Only the older one has it.
@@ -73,7 +73,7 @@ impl EgressHost {
     /// `host:port`, with brackets around an IPv6 address.
     pub(crate) fn address(&self) -> String {
         match &self.host {
-            HostPattern::Address(address) => SocketAddr::new(*address, self.port).to_string(),
+            EgressPattern::Address(address) => SocketAddr::new(*address, self.port).to_string(),
             name => format!("{name}:{}", self.port),
         }
     }
@@ -89,7 +89,7 @@ macro_rules! words {
     };
 }
 words! {
-    Known { Observed => "observed", Predicted => "predicted", Declared => "declared" }
-    Reach { Reached => "reached", Fails => "fails", Refused => "refused" }
-    Change { Added => "added", Removed => "removed" }
+    HostEvidence { Observed => "observed", Predicted => "predicted", Declared => "declared" }
+    Reachability { Reached => "reached", Fails => "fails", Refused => "refused" }
+    HostChange { Added => "added", Removed => "removed" }
 }

@@ -14,9 +14,9 @@ mod record;
 pub(crate) use diff::{diff, read_list};
 pub(crate) use error::EgressError;
 pub(crate) use format::FORMATS;
-pub(crate) use host::{EgressHost, Known};
+pub(crate) use host::{EgressHost, HostEvidence};
 pub(crate) use needed::{Egress, needed};
 pub(crate) use probe::probe;
 #[cfg(any(test, fuzzing))]
 pub(crate) use record::fuzz;
-pub(crate) use record::{Record, remember};
+pub(crate) use record::{ContactRecord, remember};

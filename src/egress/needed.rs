@@ -2,9 +2,9 @@
 //! endpoints.
 
 use super::EgressError;
-use super::host::{EgressHost, Known};
-use super::pattern::{HostPattern, NoHost};
-use super::record::{Contacted, Record};
+use super::host::{EgressHost, HostEvidence};
+use super::pattern::{EgressPattern, NoHost};
+use super::record::{ContactRecord, Contacted};
 use landfall_content::registry::RegistrySessions;
 use landfall_content::{EntryPart, PartOrigin};
 use landfall_http::host_port;
@@ -131,10 +131,10 @@ fn index_part(url: String) -> EntryPart {
 /// A name of the lock that no request can be sent for.
 pub(crate) fn needed(
     lock: &Lock,
-    record: &Record,
+    record: &ContactRecord,
     sessions: &RegistrySessions,
 ) -> Result<Egress, EgressError> {
-    let mut list = List {
+    let mut list = HostList {
         hosts: BTreeMap::new(),
         sessions,
     };
@@ -149,9 +149,9 @@ pub(crate) fn needed(
         let known = record.get(host, port);
         let scheme = known.map_or(url.scheme(), |known| &known.scheme);
         let basis = if known.is_some() {
-            Known::Observed
+            HostEvidence::Observed
         } else {
-            Known::Predicted
+            HostEvidence::Predicted
         };
         list.add(host, port, scheme, basis, is.why(&name))?;
         for named in record.named_by(&address) {
@@ -159,7 +159,7 @@ pub(crate) fn needed(
                 &named.host,
                 named.port,
                 &named.scheme,
-                Known::Observed,
+                HostEvidence::Observed,
                 reason(named, &name),
             )?;
         }
@@ -199,24 +199,24 @@ fn reason(named: &Contacted, source: &str) -> String {
 /// machines too is needed from both.
 const OWN_ROLE: &str = "landfall";
 
-struct List<'a> {
+struct HostList<'a> {
     hosts: BTreeMap<(String, u16), EgressHost>,
     sessions: &'a RegistrySessions,
 }
 
-impl List<'_> {
+impl HostList<'_> {
     fn add(
         &mut self,
         host: &str,
         port: u16,
         scheme: &str,
-        known: Known,
+        known: HostEvidence,
         why: String,
     ) -> Result<(), NoHost> {
         let url = Url::parse(&format!("{scheme}://{host}:{port}/")).ok();
         let proxies = self.sessions.transport().proxies();
         let via = url.and_then(|url| Some(proxies.proxy_for(&url)?.address()));
-        let row = self.row(HostPattern::exact(host)?, port, scheme, known);
+        let row = self.row(EgressPattern::exact(host)?, port, scheme, known);
         row.via = via;
         add_reason(row, why);
         Ok(())
@@ -228,9 +228,9 @@ impl List<'_> {
             80 => "http",
             _ => "tcp",
         };
-        let host = HostPattern::declared(&endpoint.host)?;
+        let host = EgressPattern::declared(&endpoint.host)?;
         let is_new = !self.hosts.contains_key(&(host.to_string(), endpoint.port));
-        let row = self.row(host, endpoint.port, scheme, Known::Declared);
+        let row = self.row(host, endpoint.port, scheme, HostEvidence::Declared);
         row.from.clone_from(&endpoint.from);
         if !(is_new || row.from.is_empty()) {
             row.from.push(OWN_ROLE.into());
@@ -243,7 +243,13 @@ impl List<'_> {
         Ok(())
     }
 
-    fn row(&mut self, host: HostPattern, port: u16, scheme: &str, known: Known) -> &mut EgressHost {
+    fn row(
+        &mut self,
+        host: EgressPattern,
+        port: u16,
+        scheme: &str,
+        known: HostEvidence,
+    ) -> &mut EgressHost {
         let key = (host.to_string(), port);
         let fresh = || EgressHost {
             host,

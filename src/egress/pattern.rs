@@ -9,7 +9,7 @@ use std::net::IpAddr;
 /// The hosts that a rule lets through.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) enum HostPattern {
+pub(crate) enum EgressPattern {
     /// A DNS name in lower case, without a dot at its end.
     Name(String),
     /// Every name below this one. Only an endpoint is written so.
@@ -23,23 +23,23 @@ pub(crate) enum HostPattern {
 #[error("`{0}` is no DNS name and no address")]
 pub(crate) struct NoHost(String);
 
-impl HostPattern {
+impl EgressPattern {
     /// The one host that a URL or a registry's name has, an IPv6 address in brackets or without. A
     /// wildcard is no host.
     ///
     /// # Errors
     /// When it is neither a DNS name nor an address.
-    pub(crate) fn exact(host: &str) -> Result<HostPattern, NoHost> {
+    pub(crate) fn exact(host: &str) -> Result<EgressPattern, NoHost> {
         let bare = host
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'))
             .unwrap_or(host);
         if let Ok(address) = bare.parse() {
-            return Ok(HostPattern::Address(address));
+            return Ok(EgressPattern::Address(address));
         }
         let name = host.strip_suffix('.').unwrap_or(host);
         match is_dns_name(name) {
-            true => Ok(HostPattern::Name(name.to_ascii_lowercase())),
+            true => Ok(EgressPattern::Name(name.to_ascii_lowercase())),
             false => Err(NoHost(host.escape_debug().to_string())),
         }
     }
@@ -47,36 +47,36 @@ impl HostPattern {
     /// The host of an endpoint: `*.` at its front stands for every name below.
     ///
     /// # Errors
-    /// As [`HostPattern::exact`].
-    pub(crate) fn declared(host: &str) -> Result<HostPattern, NoHost> {
-        match host.strip_prefix("*.").map(HostPattern::exact) {
-            None => HostPattern::exact(host),
-            Some(Ok(HostPattern::Name(below))) => Ok(HostPattern::Below(below)),
+    /// As [`EgressPattern::exact`].
+    pub(crate) fn declared(host: &str) -> Result<EgressPattern, NoHost> {
+        match host.strip_prefix("*.").map(EgressPattern::exact) {
+            None => EgressPattern::exact(host),
+            Some(Ok(EgressPattern::Name(below))) => Ok(EgressPattern::Below(below)),
             Some(_) => Err(NoHost(host.escape_debug().to_string())),
         }
     }
 }
 
-impl TryFrom<String> for HostPattern {
+impl TryFrom<String> for EgressPattern {
     type Error = NoHost;
 
-    fn try_from(host: String) -> Result<HostPattern, NoHost> {
-        HostPattern::declared(&host)
+    fn try_from(host: String) -> Result<EgressPattern, NoHost> {
+        EgressPattern::declared(&host)
     }
 }
 
-impl From<HostPattern> for String {
-    fn from(pattern: HostPattern) -> String {
+impl From<EgressPattern> for String {
+    fn from(pattern: EgressPattern) -> String {
         pattern.to_string()
     }
 }
 
-impl fmt::Display for HostPattern {
+impl fmt::Display for EgressPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HostPattern::Name(name) => f.write_str(name),
-            HostPattern::Below(name) => write!(f, "*.{name}"),
-            HostPattern::Address(address) => write!(f, "{address}"),
+            EgressPattern::Name(name) => f.write_str(name),
+            EgressPattern::Below(name) => write!(f, "*.{name}"),
+            EgressPattern::Address(address) => write!(f, "{address}"),
         }
     }
 }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_host_is_one_name_or_one_address() {
-        let read = |host: &str| HostPattern::exact(host).map(|host| host.to_string()).ok();
+        let read = |host: &str| EgressPattern::exact(host).map(|host| host.to_string()).ok();
         for (host, pattern) in [
             ("A.test.", "a.test"),
             ("10.0.0.9", "10.0.0.9"),
@@ -102,12 +102,15 @@ mod tests {
         ] {
             assert_eq!(read(host), None, "{host}");
         }
-        let declared = |host: &str| HostPattern::declared(host).ok();
+        let declared = |host: &str| EgressPattern::declared(host).ok();
         assert_eq!(
             declared("*.A.test"),
-            Some(HostPattern::Below("a.test".into()))
+            Some(EgressPattern::Below("a.test".into()))
         );
-        assert_eq!(declared("a.test"), Some(HostPattern::Name("a.test".into())));
+        assert_eq!(
+            declared("a.test"),
+            Some(EgressPattern::Name("a.test".into()))
+        );
         for host in ["*.*", "*", "*.", "*.10.0.0.9", "*.*.a.test", "a.*.test"] {
             assert_eq!(declared(host), None, "{host}");
         }

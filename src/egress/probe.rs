@@ -2,9 +2,9 @@
 //! file, through all redirects. A refusal ends one host, not the probe.
 
 use super::EgressError;
-use super::host::{EgressHost, Reach};
+use super::host::{EgressHost, Reachability};
 use super::needed::{SourceHost, sources};
-use super::pattern::HostPattern;
+use super::pattern::EgressPattern;
 use futures_util::StreamExt;
 use landfall_content::registry::RegistrySessions;
 use landfall_content::upstream::{Upstreams, expect_file, get_file};
@@ -19,7 +19,7 @@ use url::Url;
 /// What a probe found of the hosts that did not give what they were asked for, by host and port.
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
-    failures: BTreeMap<(HostPattern, u16), (Reach, String)>,
+    failures: BTreeMap<(EgressPattern, u16), (Reachability, String)>,
     /// What is not known behind a refusal.
     pub notes: Vec<String>,
 }
@@ -43,14 +43,14 @@ pub(crate) async fn probe(
                 reach_of(&error),
             );
             let host = url.host_str().unwrap_or_default().to_owned();
-            if reach == Reach::Refused {
+            if reach == Reachability::Refused {
                 probed.notes.push(format!(
                     "{}: {host} does not let it on; hosts that it names come to light when that is allowed",
                     source.name
                 ));
             }
             // a host that is none was not asked, and stands in no list
-            let Ok(host) = HostPattern::exact(&host) else {
+            let Ok(host) = EgressPattern::exact(&host) else {
                 continue;
             };
             let key = (host, url.port_or_known_default().unwrap_or_default());
@@ -75,10 +75,10 @@ impl Probed {
                 continue;
             }
             let is_row = |used: &&HostUse| {
-                used.port == row.port && HostPattern::exact(&used.host).as_ref() == Ok(&row.host)
+                used.port == row.port && EgressPattern::exact(&used.host).as_ref() == Ok(&row.host)
             };
             if hosts.iter().filter(is_row).any(|used| used.requests > 0) {
-                row.reach = Some(Reach::Reached);
+                row.reach = Some(Reachability::Reached);
             }
         }
     }
@@ -94,7 +94,7 @@ async fn ask(source: &SourceHost, sessions: &Arc<RegistrySessions>) -> Vec<HttpE
     let mut errors = Vec::new();
     for part in source.samples.iter().flatten() {
         if let Err(error) = first_byte(part, sessions).await {
-            let ends = reach_of(&error) == Reach::Refused;
+            let ends = reach_of(&error) == Reachability::Refused;
             errors.push(error);
             if ends {
                 break;
@@ -127,10 +127,10 @@ fn failing_url(error: &HttpError) -> Option<Url> {
 }
 
 /// Whether a host, or somebody before it, refused, or it answered and lacks what it was asked for.
-fn reach_of(error: &HttpError) -> Reach {
+fn reach_of(error: &HttpError) -> Reachability {
     match (error.kind, error.status) {
         (ErrorKind::Proxy(_) | ErrorKind::Network | ErrorKind::GivenUp | ErrorKind::Local, _)
-        | (ErrorKind::Denied, Some(403)) => Reach::Refused,
-        _ => Reach::Fails,
+        | (ErrorKind::Denied, Some(403)) => Reachability::Refused,
+        _ => Reachability::Fails,
     }
 }

@@ -2,7 +2,7 @@
 //! written whole.
 
 use super::EgressError;
-use super::pattern::HostPattern;
+use super::pattern::EgressPattern;
 use landfall_content::WriteError;
 use landfall_content::store::DiskStore;
 use landfall_model::report::HostUse;
@@ -15,7 +15,7 @@ const FILE: &str = ".landfall/egress";
 
 /// What earlier runs contacted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Record(BTreeMap<(String, u16), Contacted>);
+pub(crate) struct ContactRecord(BTreeMap<(String, u16), Contacted>);
 
 /// One host that earlier runs contacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,31 +34,33 @@ pub(super) struct Contacted {
 
 /// The form of the file.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct ContactFile {
     version: u32,
     hosts: Vec<Contacted>,
 }
 
-impl Record {
+impl ContactRecord {
     /// What the store in `dir` remembers; nothing, where there is none.
     ///
     /// # Errors
     /// A file that is there and cannot be read.
-    pub(crate) fn load(dir: &Path) -> Result<Record, EgressError> {
+    pub(crate) fn load(dir: &Path) -> Result<ContactRecord, EgressError> {
         let path = dir.join(FILE);
         let bad = |why: String| EgressError::Record {
             path: path.clone(),
             why,
         };
         match std::fs::read(&path) {
-            Ok(bytes) => Record::parse(&bytes).map_err(bad),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Record::default()),
+            Ok(bytes) => ContactRecord::parse(&bytes).map_err(bad),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Ok(ContactRecord::default())
+            }
             Err(error) => Err(bad(error.to_string())),
         }
     }
 
-    fn parse(bytes: &[u8]) -> Result<Record, String> {
-        let Written { version, hosts } =
+    fn parse(bytes: &[u8]) -> Result<ContactRecord, String> {
+        let ContactFile { version, hosts } =
             serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if version != 1 {
             return Err(format!("version {version} is not known to this landfall"));
@@ -66,8 +68,8 @@ impl Record {
         // earlier releases recorded whatever a URL parser takes for a host
         let hosts = hosts
             .into_iter()
-            .filter(|one| HostPattern::exact(&one.host).is_ok());
-        Ok(Record(
+            .filter(|one| EgressPattern::exact(&one.host).is_ok());
+        Ok(ContactRecord(
             hosts
                 .map(|one| ((one.host.clone(), one.port), one))
                 .collect(),
@@ -75,7 +77,7 @@ impl Record {
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let written = Written {
+        let written = ContactFile {
             version: 1,
             hosts: self.0.values().cloned().collect(),
         };
@@ -87,7 +89,7 @@ impl Record {
     /// Adds the hosts that a run of `command` sent requests to. Only DNS names and addresses are
     /// recorded.
     pub(crate) fn add(&mut self, hosts: &[HostUse], command: &str) {
-        let is_host = |used: &&HostUse| HostPattern::exact(&used.host).is_ok();
+        let is_host = |used: &&HostUse| EgressPattern::exact(&used.host).is_ok();
         for used in hosts
             .iter()
             .filter(|used| used.requests > 0)
@@ -128,8 +130,8 @@ impl Record {
 /// Reads `bytes` as what a store remembers: it can be read again as it is written.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzz(bytes: &[u8]) {
-    if let Ok(record) = Record::parse(bytes) {
-        assert!(Record::parse(&record.to_bytes()).is_ok());
+    if let Ok(record) = ContactRecord::parse(bytes) {
+        assert!(ContactRecord::parse(&record.to_bytes()).is_ok());
     }
 }
 
@@ -144,7 +146,7 @@ pub(crate) fn remember(
     command: &str,
 ) -> Result<(), WriteError> {
     disk.edit(FILE, |old| {
-        let mut record = Record::parse(old).unwrap_or_default();
+        let mut record = ContactRecord::parse(old).unwrap_or_default();
         record.add(hosts, command);
         record.to_bytes()
     })
@@ -173,7 +175,10 @@ mod tests {
     fn runs_add_to_what_the_store_remembers_and_equal_runs_change_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let disk = DiskStore::open(dir.path()).unwrap();
-        assert_eq!(Record::load(dir.path()).unwrap(), Record::default());
+        assert_eq!(
+            ContactRecord::load(dir.path()).unwrap(),
+            ContactRecord::default()
+        );
         remember(
             &disk,
             &[
@@ -189,7 +194,7 @@ mod tests {
             "pull",
         )
         .unwrap();
-        let record = Record::load(dir.path()).unwrap();
+        let record = ContactRecord::load(dir.path()).unwrap();
         let named: Vec<&str> = record
             .named_by("r.test:443")
             .map(|one| &*one.host)
@@ -205,7 +210,7 @@ mod tests {
         assert_eq!(std::fs::read(dir.path().join(FILE)).unwrap(), before);
         std::fs::write(dir.path().join(FILE), "{\"version\": 2, \"hosts\": []}").unwrap();
         assert!(
-            Record::load(dir.path())
+            ContactRecord::load(dir.path())
                 .unwrap_err()
                 .to_string()
                 .contains("version 2")

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// One difference between two locks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct LockChange {
     /// What kind of item.
     pub kind: EntryKind,
     /// Its name.
@@ -64,10 +64,10 @@ pub struct PackageChange {
     pub changelog: Vec<String>,
 }
 
-impl Change {
+impl LockChange {
     /// A change of which no more is known than this.
-    pub(super) fn of(kind: EntryKind, name: &str, change: &'static str) -> Change {
-        Change {
+    pub(super) fn of(kind: EntryKind, name: &str, change: &'static str) -> LockChange {
+        LockChange {
             kind,
             name: name.into(),
             change,

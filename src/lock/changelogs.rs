@@ -1,6 +1,6 @@
 //! What packages say of the versions that an update brings, where their files are at hand.
 
-use super::change::Change;
+use super::change::LockChange;
 use landfall_content::BlobRead;
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedPackageSet, PackageSummary};
@@ -12,7 +12,7 @@ use std::thread;
 /// Adds the first lines of its changelog to each package that went up, or moved within its version,
 /// as far as `content` has its file. Returns why which of them could not be read, a sentence each.
 pub(crate) fn add_changelogs(
-    changes: &mut [Change],
+    changes: &mut [LockChange],
     new: &Lock,
     content: &dyn BlobRead,
 ) -> Vec<String> {

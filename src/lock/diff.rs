@@ -1,6 +1,6 @@
 //! Compares two locks, or what is known of them.
 
-use super::change::Change;
+use super::change::LockChange;
 use super::{packages, versions};
 use landfall_item::lockfile::{Endpoint, Lock};
 use landfall_item::{LockedItem, kind_named};
@@ -11,23 +11,23 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One side of a comparison: items by kind and name.
-pub(crate) struct Side<'a>(BTreeMap<(EntryKind, Cow<'a, str>), Held<'a>>);
+pub(crate) struct DiffSide<'a>(BTreeMap<(EntryKind, Cow<'a, str>), DiffItem<'a>>);
 
 /// What is known of one item.
-struct Held<'a> {
+struct DiffItem<'a> {
     digest: &'a Digest,
     /// The item, where a lock has it.
     item: Option<&'a dyn LockedItem>,
 }
 
-impl<'a> Side<'a> {
+impl<'a> DiffSide<'a> {
     /// What a lock has.
-    pub(crate) fn lock(lock: &'a Lock) -> Side<'a> {
-        let held = |item: &'a dyn LockedItem| Held {
+    pub(crate) fn lock(lock: &'a Lock) -> DiffSide<'a> {
+        let held = |item: &'a dyn LockedItem| DiffItem {
             digest: item.digest(),
             item: Some(item),
         };
-        Side(
+        DiffSide(
             lock.items()
                 .map(|item| ((item.kind(), item.name()), held(item)))
                 .collect(),
@@ -35,10 +35,10 @@ impl<'a> Side<'a> {
     }
 
     /// Items of which only name and digest are known, as of those that a receipt has.
-    pub(crate) fn named(items: impl IntoIterator<Item = (&'a str, &'a Digest)>) -> Side<'a> {
-        let held = |digest| Held { digest, item: None };
+    pub(crate) fn named(items: impl IntoIterator<Item = (&'a str, &'a Digest)>) -> DiffSide<'a> {
+        let held = |digest| DiffItem { digest, item: None };
         let items = items.into_iter();
-        Side(
+        DiffSide(
             items
                 .map(|(name, digest)| ((kind_named(name), name.into()), held(digest)))
                 .collect(),
@@ -47,13 +47,16 @@ impl<'a> Side<'a> {
 }
 
 /// How `new` differs from `old`.
-pub(crate) fn diff(old: &Lock, new: &Lock) -> Vec<Change> {
-    diff_sides(&Side::lock(old), &Side::lock(new))
+pub(crate) fn diff(old: &Lock, new: &Lock) -> Vec<LockChange> {
+    diff_sides(&DiffSide::lock(old), &DiffSide::lock(new))
 }
 
 /// How `new` differs from `old`, as far as both sides know. Changed parts and referrers show where
 /// both are locks.
-pub(crate) fn diff_sides(Side(old): &Side<'_>, Side(new): &Side<'_>) -> Vec<Change> {
+pub(crate) fn diff_sides(
+    DiffSide(old): &DiffSide<'_>,
+    DiffSide(new): &DiffSide<'_>,
+) -> Vec<LockChange> {
     let mut changes = Vec::new();
     let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     for key in names {
@@ -79,7 +82,7 @@ pub(crate) fn diff_sides(Side(old): &Side<'_>, Side(new): &Side<'_>) -> Vec<Chan
         } else {
             Default::default()
         };
-        changes.push(Change {
+        changes.push(LockChange {
             from: before.map(|held| held.digest.clone()),
             to: after.map(|held| held.digest.clone()),
             new_referrers: has.difference(&had).cloned().collect(),
@@ -88,7 +91,7 @@ pub(crate) fn diff_sides(Side(old): &Side<'_>, Side(new): &Side<'_>) -> Vec<Chan
                 (Some(before), Some(after)) => packages::differences(before, after),
                 _ => Vec::new(),
             },
-            ..Change::of(key.0, &key.1, change)
+            ..LockChange::of(key.0, &key.1, change)
         });
     }
     versions::pair(&mut changes);

@@ -9,10 +9,10 @@ mod packages;
 mod run;
 mod versions;
 
-pub(crate) use change::{Change, PackageChange};
+pub(crate) use change::{LockChange, PackageChange};
 pub(crate) use changelogs::add_changelogs;
 pub(crate) use chart_images::ChartImages;
-pub(crate) use diff::{EndpointChange, Side, diff, diff_endpoints, diff_sides};
+pub(crate) use diff::{DiffSide, EndpointChange, diff, diff_endpoints, diff_sides};
 pub(crate) use memory::{recall, remember};
 pub use run::Locked;
 pub(crate) use run::lock;

@@ -1,6 +1,6 @@
 //! Locks everything that is wanted. A pin is kept without a request; the rest is resolved.
 
-use super::change::Change;
+use super::change::LockChange;
 use super::diff::{EndpointChange, diff, diff_endpoints};
 use landfall_content::run_concurrently_by_host;
 use landfall_item::lockfile::{AcceptedLoss, Lock, UnresolvedItem};
@@ -24,7 +24,7 @@ pub struct Locked {
     /// One report item for each wish.
     pub items: Vec<ReportItem>,
     /// How its items differ from those of the old lock.
-    pub changes: Vec<Change>,
+    pub changes: Vec<LockChange>,
     /// How its endpoints differ.
     pub endpoints: Vec<EndpointChange>,
 }
@@ -244,7 +244,7 @@ struct SortedResults<'a> {
     items: Vec<ReportItem>,
     missing: Vec<AcceptedLoss>,
     unresolved: Vec<UnresolvedItem>,
-    gone: Vec<Change>,
+    gone: Vec<LockChange>,
 }
 
 impl<'a> SortedResults<'a> {
@@ -304,9 +304,9 @@ impl<'a> SortedResults<'a> {
                     Some("upstream does not have it any more; the old pin is kept".to_owned());
                 self.items
                     .push(item(ItemStatus::Failed, from.clone(), reason));
-                self.gone.push(Change {
+                self.gone.push(LockChange {
                     from,
-                    ..Change::of(kind, &name, "gone")
+                    ..LockChange::of(kind, &name, "gone")
                 });
                 Some(old)
             }

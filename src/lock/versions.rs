@@ -1,18 +1,18 @@
 //! Which removed and added items of a difference are one thing in two versions.
 
-use super::change::Change;
+use super::change::LockChange;
 use landfall_model::report::EntryKind;
 use landfall_model::{ImageRef, TagVersion};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// What is compared: things of one kind, from one place, whose versions look alike.
-type Place = (EntryKind, String, String);
+type VersionGroup = (EntryKind, String, String);
 
 /// Marks those that are removed and added as versions of one thing: the newest with the newest, as
 /// long as there are both.
-pub(super) fn pair(changes: &mut [Change]) {
-    let mut places: BTreeMap<Place, [Vec<(TagVersion, usize)>; 2]> = BTreeMap::new();
+pub(super) fn pair(changes: &mut [LockChange]) {
+    let mut places: BTreeMap<VersionGroup, [Vec<(TagVersion, usize)>; 2]> = BTreeMap::new();
     for (at, change) in changes.iter().enumerate() {
         let side = match change.change {
             "removed" => 0,
@@ -43,7 +43,7 @@ pub(super) fn pair(changes: &mut [Change]) {
 
 /// Where an item is from, without its version; and the version. The version of what is no image
 /// stands somewhere in its name.
-fn placed(kind: EntryKind, name: &str) -> Option<(Place, TagVersion)> {
+fn placed(kind: EntryKind, name: &str) -> Option<(VersionGroup, TagVersion)> {
     let image: Option<ImageRef> = name.parse().ok().filter(|_| kind == EntryKind::Image);
     let (source, version) = match &image {
         Some(image) => (image.name(), image.tag.as_deref()?),
@@ -57,12 +57,12 @@ fn placed(kind: EntryKind, name: &str) -> Option<(Place, TagVersion)> {
 mod tests {
     use super::*;
 
-    fn change(change: &'static str, kind: EntryKind, name: &str) -> Change {
-        Change {
+    fn change(change: &'static str, kind: EntryKind, name: &str) -> LockChange {
+        LockChange {
             change,
             kind,
             name: name.into(),
-            ..Change::of(kind, "", "")
+            ..LockChange::of(kind, "", "")
         }
     }
 

@@ -19,5 +19,5 @@ mod together;
 
 pub use run::PullError;
 pub(crate) use run::pull;
-pub(crate) use share::Share;
+pub(crate) use share::ShardShare;
 pub(crate) use signatures::check_packages;

@@ -1,7 +1,7 @@
 //! The pull: each digest once for the whole run, biggest first, with slots of their own for
 //! manifests.
 
-use super::share::Share;
+use super::share::ShardShare;
 use landfall_content::{
     self as content, BlobStore, EntryPart, LockEntry, PartOrigin, PartSource, ScheduleStep,
     ShardEntry, Transfer, TransferError, TransferOutcome, TransferSchedule, TransferSlot, Watchdog,
@@ -32,7 +32,7 @@ const ORIGINS: usize = 4;
 /// # Errors
 /// When `into` cannot be used. What fails at the source is an item of the report.
 pub(crate) async fn pull(
-    share: &Share<'_>,
+    share: &ShardShare<'_>,
     source: Arc<dyn PartSource>,
     into: &Arc<dyn BlobStore>,
     limits: Limits,
@@ -88,7 +88,7 @@ pub(crate) async fn pull(
     });
     while let Some(step) = schedule.step().await {
         match step {
-            ScheduleStep::Begin(Task { digest, .. }, slot) => {
+            ScheduleStep::Begin(PullTask { digest, .. }, slot) => {
                 let (transfer, into) = (transfer.clone(), into.clone());
                 let mut parts = outcome.origins(&digest);
                 // a host in trouble is asked last for what others have too
@@ -125,7 +125,7 @@ pub(crate) async fn pull(
 }
 
 /// One digest to fetch.
-struct Task {
+struct PullTask {
     digest: Digest,
     size: u64,
     rank: u64,
@@ -136,13 +136,13 @@ struct Task {
     entry: usize,
 }
 
-impl content::ScheduledTask for Task {
+impl content::ScheduledTask for PullTask {
     fn host(&self) -> &Arc<str> {
         &self.host
     }
 }
 
-impl Task {
+impl PullTask {
     /// Whether nothing but its size decides when it begins.
     fn is_by_size(&self) -> bool {
         self.rank == u64::MAX - self.size
@@ -152,7 +152,7 @@ impl Task {
 /// Sorts by rank, and entry by entry where the size decides: the entry with the biggest blob comes
 /// first, with all that it wants. So entries are complete while others are fetched, and not all of
 /// them with the smallest blobs at the end.
-fn sort(tasks: &mut [Task]) {
+fn sort(tasks: &mut [PullTask]) {
     let mut biggest: HashMap<usize, u64> = HashMap::new();
     for task in tasks.iter().filter(|task| task.is_by_size()) {
         let rank = biggest.entry(task.entry).or_insert(task.rank);
@@ -166,15 +166,15 @@ fn sort(tasks: &mut [Task]) {
 
 /// What is to be fetched, and what it is for.
 struct Pending {
-    tasks: Vec<Task>,
-    outcome: Outcome,
+    tasks: Vec<PullTask>,
+    outcome: PullOutcome,
     bytes: u64,
 }
 
 impl Pending {
     /// What is not `there` yet, by rank. What follows from the lock is written at once.
     fn new(
-        share: &Share<'_>,
+        share: &ShardShare<'_>,
         into: &dyn BlobStore,
         rehash: bool,
         there: &HashSet<Digest>,
@@ -193,9 +193,9 @@ impl Pending {
             }
         }
         let (mut tasks, mut bytes) = (Vec::new(), 0);
-        let mut outcome = Outcome {
+        let mut outcome = PullOutcome {
             open: vec![0; owns.len()],
-            ..Outcome::default()
+            ..PullOutcome::default()
         };
         let mut hosts: HashMap<&str, Arc<str>> = HashMap::new();
         for (at, own) in owns.iter().enumerate() {
@@ -218,7 +218,7 @@ impl Pending {
                         .or_insert_with_key(|host| (*host).into())
                         .clone();
                     let digest = digest.clone();
-                    tasks.push(Task {
+                    tasks.push(PullTask {
                         digest,
                         size: *size,
                         rank,
@@ -267,7 +267,7 @@ async fn bring_any(
 
 /// What came of everything that was not there.
 #[derive(Default)]
-struct Outcome {
+struct PullOutcome {
     /// What is pulled of each entry.
     owns: Vec<ShardEntry>,
     parts: HashMap<Digest, Fetch>,
@@ -287,7 +287,7 @@ struct Fetch {
     result: Option<Result<TransferOutcome, TransferError>>,
 }
 
-impl Outcome {
+impl PullOutcome {
     /// The part from each repository that it can come from.
     fn origins(&self, digest: &Digest) -> Vec<EntryPart> {
         let wanted = self
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_fetched_whole_before_the_next_one_begins() {
-        let task = |entry, size, rank: Option<u64>| Task {
+        let task = |entry, size, rank: Option<u64>| PullTask {
             digest: Digest::sha256(&[entry as u8, size as u8]),
             size,
             rank: rank.unwrap_or(u64::MAX - size),

@@ -7,23 +7,23 @@ use landfall_model::{Digest, Shard, transfer_cost};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What of a lock one shard pulls. Of an only shard it is all.
-pub(crate) struct Share<'a> {
+pub(crate) struct ShardShare<'a> {
     lock: &'a Lock,
     shard: Shard,
     /// Not for an only shard.
     own: BTreeSet<Digest>,
 }
 
-impl<'a> Share<'a> {
+impl<'a> ShardShare<'a> {
     /// What of `lock` this shard pulls.
-    pub(crate) fn new(lock: &'a Lock, shard: Shard) -> Share<'a> {
+    pub(crate) fn new(lock: &'a Lock, shard: Shard) -> ShardShare<'a> {
         let mut costs = BTreeMap::new();
         if !shard.is_only() {
             for part in lock.each_entry().flat_map(|entry| entry.parts) {
                 costs.insert(home(&part).clone(), transfer_cost(part.descriptor.size));
             }
         }
-        Share {
+        ShardShare {
             lock,
             shard,
             own: shard.own(costs),
@@ -40,7 +40,7 @@ impl<'a> Share<'a> {
             })
     }
 
-    /// As [`Share::each`], without what the others have.
+    /// As [`ShardShare::each`], without what the others have.
     pub(crate) fn each_entry(&self) -> impl Iterator<Item = LockEntry> {
         self.each().map(|own| own.entry)
     }

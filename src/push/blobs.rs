@@ -1,6 +1,6 @@
 //! Blobs of a delivery: each is brought to a repository once in a run.
 
-use super::uploader::{Place, Uploader};
+use super::uploader::{BlobLocation, Uploader};
 use landfall_content::registry::{RegistrySink, is_quota_error};
 use landfall_content::{EntryPart, LockEntry, Transfer, TransferError};
 use landfall_http::ErrorKind;
@@ -83,7 +83,7 @@ impl Uploader {
         {
             drop(turn);
             if self.mounted(item, part, repository, other).await? {
-                known.lock().await.push(Place::sure(repository));
+                known.lock().await.push(BlobLocation::sure(repository));
                 return Ok(());
             }
             from = None;
@@ -109,7 +109,7 @@ impl Uploader {
             .run(part, slot)
             .await
             .inspect_err(|error| self.note_quota(error, repository, item))?;
-        turn.push(Place::sure(repository));
+        turn.push(BlobLocation::sure(repository));
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The list of locks at the registry, by which `serve --from` finds files and charts there.
 
-use super::options::Options;
+use super::options::PushOptions;
 use super::uploader::Uploader;
 use landfall_content::TransferError;
 use landfall_http::ErrorKind;
@@ -16,7 +16,7 @@ pub(super) async fn list(
     uploader: &Uploader,
     lock: &Lock,
     mapping: &DestinationMap,
-    options: Options,
+    options: PushOptions,
 ) -> Option<String> {
     if !lock.items().any(|item| item.is_served_from_registry()) {
         return None;
@@ -36,7 +36,7 @@ async fn add(
     uploader: &Uploader,
     lock: &Lock,
     repository: &str,
-    options: Options,
+    options: PushOptions,
 ) -> Result<(), TransferError> {
     let known = match uploader.session.manifest(repository, delivered::TAG).await {
         Ok(manifest) => DeliveredLocks::parse(&manifest.bytes).map_err(|why| {

@@ -27,7 +27,7 @@ pub(crate) struct MissingPart {
 
 /// How much was asked for, and what is missing of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub(crate) struct MissingItem {
     /// How many destinations were asked about.
     pub destinations: usize,
     /// What is missing, in the lock's order.
@@ -45,7 +45,7 @@ pub(crate) async fn missing(
     mapping: &DestinationMap,
     sessions: &RegistrySessions,
     blobs: bool,
-) -> Result<Missing, PushError> {
+) -> Result<MissingItem, PushError> {
     let session = sessions
         .destination(&mapping.target().registry)
         .await
@@ -66,7 +66,7 @@ pub(crate) async fn missing(
         .into_iter()
         .collect::<Result<Vec<_>, _>>()
         .map_err(PushError::Unreachable)?;
-    Ok(Missing {
+    Ok(MissingItem {
         destinations: deliveries.len(),
         parts: answers.into_iter().flatten().collect(),
     })

@@ -35,15 +35,15 @@ mod receipt;
 mod referrers;
 mod refusal;
 mod run;
-mod slots;
 #[cfg(feature = "cli")]
 mod status;
+mod upload_slots;
 mod uploader;
 
 pub use error::PushError;
-pub(crate) use missing::{Missing, missing};
+pub(crate) use missing::{MissingItem, missing};
 pub use omitted::Omitted;
-pub use options::Options;
+pub use options::PushOptions;
 pub use outcome::Pushed;
 pub(crate) use problem::ProblemKind;
 #[cfg(feature = "cli")]
@@ -51,4 +51,4 @@ pub(crate) use prune::{Needed, Pruned, prune};
 pub(crate) use receipt::{PrunedManifest, Receipt};
 pub(crate) use run::push;
 #[cfg(feature = "cli")]
-pub(crate) use status::{Stands, State, status};
+pub(crate) use status::{RegistryTag, TagStatus, status};

@@ -24,7 +24,7 @@ pub struct Omitted {
 }
 
 /// A blob that is needed and omitted.
-struct Wanted<'a> {
+struct OmittedBlob<'a> {
     blob: Descriptor,
     /// The deliveries that need it.
     stops: Vec<usize>,
@@ -64,7 +64,7 @@ pub(super) async fn find(
     let (inner, session) = (uploader.source.clone(), uploader.session.clone());
     let problem =
         (!nowhere.is_empty()).then(|| problem(&nowhere, lock, deliveries, omitted, session.host()));
-    uploader.source = Arc::new(ReadBack {
+    uploader.source = Arc::new(RegistryReadBack {
         inner,
         session,
         repositories,
@@ -77,8 +77,8 @@ fn wanted<'a>(
     lock: &Lock,
     deliveries: &'a [Delivery],
     todo: &[usize],
-) -> Vec<Wanted<'a>> {
-    let mut wanted: BTreeMap<Digest, Wanted> = BTreeMap::new();
+) -> Vec<OmittedBlob<'a>> {
+    let mut wanted: BTreeMap<Digest, OmittedBlob> = BTreeMap::new();
     for (at, delivery) in deliveries
         .iter()
         .enumerate()
@@ -96,7 +96,7 @@ fn wanted<'a>(
         for (digest, blob) in blobs {
             let asked = omitted.blobs[&digest].iter().map(String::as_str);
             let one = wanted.entry(digest);
-            let one = one.or_insert_with(|| Wanted {
+            let one = one.or_insert_with(|| OmittedBlob {
                 blob,
                 stops: vec![],
                 asked: asked.collect(),
@@ -122,7 +122,7 @@ fn wanted<'a>(
 /// says is believed.
 async fn repository_of(
     session: &RegistrySession,
-    wanted: &Wanted<'_>,
+    wanted: &OmittedBlob<'_>,
 ) -> Result<Option<String>, HttpError> {
     for repository in &wanted.asked {
         if session.blob_size(repository, &wanted.blob.digest).await? == Some(wanted.blob.size) {
@@ -133,7 +133,7 @@ async fn repository_of(
 }
 
 fn problem(
-    nowhere: &[(&Wanted<'_>, String)],
+    nowhere: &[(&OmittedBlob<'_>, String)],
     lock: &Lock,
     deliveries: &[Delivery],
     omitted: &Omitted,
@@ -176,14 +176,14 @@ fn problem(
 }
 
 /// A source, with what it omits read back from the registry.
-struct ReadBack {
+struct RegistryReadBack {
     inner: Arc<dyn PartSource>,
     session: Arc<RegistrySession>,
     /// The repository of each blob.
     repositories: BTreeMap<Digest, String>,
 }
 
-impl PartSource for ReadBack {
+impl PartSource for RegistryReadBack {
     fn host<'a>(&self, part: &'a EntryPart) -> &'a str {
         self.inner.host(part)
     }

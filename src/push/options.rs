@@ -4,7 +4,7 @@ use landfall_model::config::IndexPolicy;
 
 /// How to push.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Options {
+pub struct PushOptions {
     /// Replace tags that stand at another digest.
     pub move_tags: bool,
     /// Send nothing where a tag stands at another digest. Else that stops its own delivery alone.

@@ -24,7 +24,7 @@ pub(crate) struct Delivery {
 
 /// What stands at a destination tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum TagState {
     /// Nothing.
     Nothing,
     /// The digest of the lock.
@@ -94,7 +94,7 @@ pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usiz
 
 /// How much a registry is asked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct LookupScope {
     /// For every manifest and blob that belongs to what stands at a tag.
     pub(super) parts: bool,
     /// By an account that writes there later in the run: what it may not read counts as absent.
@@ -108,8 +108,8 @@ pub(super) async fn standings(
     lock: &Lock,
     deliveries: &[Delivery],
     jobs: usize,
-    asked: Asked,
-) -> Vec<Result<Standing, HttpError>> {
+    asked: LookupScope,
+) -> Vec<Result<TagState, HttpError>> {
     let presence = Presence::new(session, true);
     let asking = run_concurrently(deliveries.len(), jobs, async |at: usize| {
         let delivery = &deliveries[at];
@@ -118,28 +118,28 @@ pub(super) async fn standings(
             &delivery.destination.repository,
         );
         if names::fault(&delivery.destination).is_some() {
-            return Ok(Standing::Nothing);
+            return Ok(TagState::Nothing);
         }
         let found = session
             .head_manifest(repository, &delivery.tag, asked.writes)
             .await?;
         let standing = match found {
-            None => Standing::Nothing,
-            Some(digest) if digest == entry.top.digest => Standing::Whole,
+            None => TagState::Nothing,
+            Some(digest) if digest == entry.top.digest => TagState::Whole,
             Some(digest)
                 if entry
                     .trimmed()
                     .is_some_and(|part| part.descriptor.digest == digest) =>
             {
-                Standing::Trimmed
+                TagState::Trimmed
             }
-            Some(digest) => Standing::Other(digest),
+            Some(digest) => TagState::Other(digest),
         };
-        let is_there = matches!(standing, Standing::Whole | Standing::Trimmed);
+        let is_there = matches!(standing, TagState::Whole | TagState::Trimmed);
         if is_there {
             let whole = all_attached(session, entry, repository, asked.writes).await?
                 && (!asked.parts || is_whole(&presence, entry, delivery).await?);
-            return Ok(if whole { standing } else { Standing::Bare });
+            return Ok(if whole { standing } else { TagState::Bare });
         }
         Ok(standing)
     });

@@ -1,8 +1,8 @@
 //! What would stop a push half-way, found before its first byte, and reported as one list.
 
 use super::names::{self, ecr_command, is_docker_hub, is_ecr, project};
-use super::options::Options;
-use super::plan::{Delivery, Standing};
+use super::options::PushOptions;
+use super::plan::{Delivery, TagState};
 use super::problem::{Problem, ProblemKind};
 use super::uploader::Uploader;
 use landfall_content::{LockEntry, run_concurrently};
@@ -17,12 +17,12 @@ pub(super) struct Preflight<'a> {
     pub(super) uploader: &'a Uploader,
     pub(super) lock: &'a Lock,
     pub(super) deliveries: &'a [Delivery],
-    pub(super) standings: &'a [Result<Standing, HttpError>],
+    pub(super) standings: &'a [Result<TagState, HttpError>],
     /// The deliveries that would be made, those of refused questions included.
     pub(super) todo: &'a [usize],
     /// What the source omits and the registry lacks.
     pub(super) omitted: Option<Problem>,
-    pub(super) options: Options,
+    pub(super) options: PushOptions,
 }
 
 impl Preflight<'_> {
@@ -82,7 +82,7 @@ impl Preflight<'_> {
             .iter()
             .filter(|_| !self.options.move_tags)
             .filter_map(|&at| {
-                let Ok(Standing::Other(digest)) = &self.standings[at] else {
+                let Ok(TagState::Other(digest)) = &self.standings[at] else {
                     return None;
                 };
                 let (delivery, wanted) = (&self.deliveries[at], self.entry(at).top.digest);
@@ -210,7 +210,7 @@ impl Preflight<'_> {
     fn blobs(&self, name: &str, stops: &[usize]) -> BTreeMap<Digest, (u64, &str)> {
         let blobs_of = |at: usize| self.entry(at).parts.into_iter();
         let whole = (0..self.deliveries.len()).filter(|&at| {
-            matches!(self.standings[at], Ok(Standing::Whole))
+            matches!(self.standings[at], Ok(TagState::Whole))
                 && project(self.repository(at)) == name
         });
         let there: BTreeSet<Digest> = whole

@@ -3,25 +3,24 @@
 use super::error::PushError;
 use super::locks;
 use super::omitted::{self, Omitted};
-use super::options::Options;
+use super::options::PushOptions;
 use super::outcome::{Moved, Pushed, Replaced};
-use super::plan::{Asked, Delivery, Standing, biggest_first, deliveries, own, standings};
+use super::plan::{Delivery, LookupScope, TagState, biggest_first, deliveries, own, standings};
 use super::preflight::Preflight;
 use super::problem::{Problem, ProblemKind};
 use super::receipt::{Delivered, Receipt};
 use super::uploader::Uploader;
 use landfall_content::registry::RegistrySessions;
-use landfall_content::{
-    PartSource, ScheduleStep, ScheduledTask, TransferError, TransferSchedule, Watchdog,
-};
+use landfall_content::{LockEntry, PartSource, TransferError, Watchdog, run_concurrently_by_host};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::losses;
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::config::IndexPolicy;
 use landfall_model::report::{ItemStatus, Progress, ReportItem, TransferSide};
 use landfall_model::{DestinationMap, Digest, Shard};
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::task::JoinSet;
 
 /// Brings everything of `lock`, or this shard of it, from `source` to the destinations of
 /// `mapping`. What `source` omits must stand at the registry.
@@ -33,7 +32,7 @@ pub(crate) async fn push(
     mapping: &DestinationMap,
     (source, omitted): (Arc<dyn PartSource>, &Omitted),
     sessions: &RegistrySessions,
-    options: Options,
+    options: PushOptions,
     shard: Shard,
     progress: Arc<dyn Progress>,
 ) -> Result<Pushed, PushError> {
@@ -52,7 +51,7 @@ pub(crate) async fn push(
     let destinations = by_entry(&all);
     let deliveries = own(all, lock, shard);
     let limits = *sessions.transport().limits();
-    let asked = Asked {
+    let asked = LookupScope {
         parts: options.recheck,
         writes: true,
     };
@@ -65,7 +64,7 @@ pub(crate) async fn push(
         }
     }
     let mut uploader = Uploader::new(session, source, progress.clone(), limits, options);
-    let mut run = Run::new(lock, &deliveries, (shard, destinations));
+    let mut run = PushRun::new(lock, &deliveries, (shard, destinations));
     let mut todo = run.settle_standing(&standings, &uploader).await;
     let omitted = omitted::find(&mut uploader, omitted, (lock, &deliveries, &todo)).await;
     let uploader = Arc::new(uploader);
@@ -95,54 +94,54 @@ pub(crate) async fn push(
     progress.begin("push", todo.len() as u64, bytes);
     let parts = |at: usize| lock.entry(deliveries[at].entry).parts.len() as u64;
     progress.parts(todo.iter().map(|&at| parts(at)).sum());
-    // few at a time, so that what is there is whole when it ends early; more than transfers, as
-    // some wait for a blob that another brings
-    let order = biggest_first(lock, &deliveries, todo)
-        .into_iter()
-        .map(|at| {
-            let entry = lock.entry(deliveries[at].entry);
-            Underway {
-                at,
-                host: entry
-                    .parts
-                    .last()
-                    .map_or("", |top| uploader.source.host(top))
-                    .into(),
-            }
-        });
-    let order: Vec<Underway> = order.collect();
-    let hosts = order
+    let order = biggest_first(lock, &deliveries, todo);
+    let source_hosts: Vec<String> = order
         .iter()
-        .map(|delivery| &delivery.host)
-        .collect::<HashSet<_>>()
-        .len();
-    // a delivery waits for its blobs; those from one host keep none from another waiting
-    let per_host = 2 * limits.jobs;
-    let watchdog = Watchdog::new(sessions.transport().activity().clone(), limits.stuck);
-    let mut schedule = TransferSchedule::new([(order, per_host * hosts)], per_host, watchdog);
-    while let Some(step) = schedule.step().await {
-        match step {
-            ScheduleStep::Begin(Underway { at, .. }, slot) => {
-                let (uploader, delivery) = (uploader.clone(), deliveries[at].clone());
-                let entry = lock.entry(delivery.entry);
-                schedule.spawn(slot, async move {
-                    let repository = &delivery.destination.repository;
-                    (
-                        at,
-                        uploader.deliver(&entry, repository, &delivery.tag).await,
-                    )
-                });
+        .map(|&at| source_host(&lock.entry(deliveries[at].entry), &uploader))
+        .collect();
+    let finished = Mutex::new(Vec::new());
+    // Few deliveries at a time, so that images are complete if the run ends early; more of them
+    // than uploads, since some wait for a blob that another uploads. Those whose content comes from
+    // one host delay none from another host.
+    let delivering = run_concurrently_by_host(
+        order.len(),
+        2 * limits.jobs,
+        |index| &source_hosts[index],
+        async |index| {
+            let at = order[index];
+            let delivery = deliveries[at].clone();
+            let entry = lock.entry(delivery.entry);
+            let name = entry.name.clone();
+            let uploader = uploader.clone();
+            // a task of its own: a panic costs this delivery alone
+            let mut task = JoinSet::new();
+            task.spawn(async move {
+                let repository = &delivery.destination.repository;
+                uploader.deliver(&entry, repository, &delivery.tag).await
+            });
+            let result = task.join_next().await;
+            progress.parts_done(parts(at));
+            progress.item(&name);
+            if let Some(Ok(result)) = result {
+                let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+                finished.push((at, result));
             }
-            ScheduleStep::Done((at, result)) => {
-                progress.parts_done(parts(at));
-                progress.item(&lock.entry(deliveries[at].entry).name);
-                run.results[at] = Some(result.map(|digest| (ItemStatus::Done, digest)));
-                run.note_moved(at, &standings[at]);
-            }
-        }
+        },
+    );
+    let mut watchdog = Watchdog::new(sessions.transport().activity().clone(), limits.stuck);
+    let stuck = tokio::select! {
+        _ = delivering => None,
+        message = watchdog.stuck() => Some(message),
+    };
+    let finished = finished
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    for (at, result) in finished {
+        run.results[at] = Some(result.map(|digest| (ItemStatus::Done, digest)));
+        run.note_moved(at, &standings[at]);
     }
     progress.end();
-    run.settle_open(schedule.stuck());
+    run.settle_open(stuck);
     run.unlisted = run.list(mapping, &uploader, options).await;
     Ok(run.finish(mapping, &uploader))
 }
@@ -174,16 +173,13 @@ async fn bytes_to_send(
     bytes
 }
 
-/// A delivery, by its position, and the host that has the content of its entry.
-struct Underway {
-    at: usize,
-    host: Arc<str>,
-}
-
-impl ScheduledTask for Underway {
-    fn host(&self) -> &Arc<str> {
-        &self.host
-    }
+/// The host that has the content of an entry.
+fn source_host(entry: &LockEntry, uploader: &Uploader) -> String {
+    entry
+        .parts
+        .last()
+        .map_or("", |top| uploader.source.host(top))
+        .to_owned()
 }
 
 /// How many of these deliveries each entry has.
@@ -195,7 +191,7 @@ fn by_entry(deliveries: &[Delivery]) -> BTreeMap<usize, usize> {
     counts
 }
 
-struct Run<'a> {
+struct PushRun<'a> {
     lock: &'a Lock,
     deliveries: &'a [Delivery],
     shard: Shard,
@@ -208,14 +204,14 @@ struct Run<'a> {
     unlisted: Option<String>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> PushRun<'a> {
     fn new(
         lock: &'a Lock,
         deliveries: &'a [Delivery],
         (shard, destinations): (Shard, BTreeMap<usize, usize>),
-    ) -> Run<'a> {
+    ) -> PushRun<'a> {
         let results = vec![None; deliveries.len()];
-        Run {
+        PushRun {
             lock,
             deliveries,
             shard,
@@ -232,15 +228,15 @@ impl<'a> Run<'a> {
     /// account may not ask for included: the preflight will tell why.
     async fn settle_standing(
         &mut self,
-        standings: &[Result<Standing, HttpError>],
+        standings: &[Result<TagState, HttpError>],
         uploader: &Uploader,
     ) -> Vec<usize> {
         let mut todo = Vec::new();
         for (at, (delivery, standing)) in self.deliveries.iter().zip(standings).enumerate() {
             let entry = &self.lock.entry(delivery.entry);
             let present = match standing {
-                Ok(Standing::Whole) => Some(entry.top.digest.clone()),
-                Ok(Standing::Trimmed) if uploader.index == IndexPolicy::Trimmed => {
+                Ok(TagState::Whole) => Some(entry.top.digest.clone()),
+                Ok(TagState::Trimmed) if uploader.index == IndexPolicy::Trimmed => {
                     entry.trimmed().map(|part| part.descriptor.digest.clone())
                 }
                 Err(error) if error.kind != ErrorKind::Denied => {
@@ -301,7 +297,7 @@ impl<'a> Run<'a> {
         &self,
         mapping: &DestinationMap,
         uploader: &Uploader,
-        options: Options,
+        options: PushOptions,
     ) -> Option<String> {
         if !self.shard.is_first() || !self.results.iter().flatten().any(Result::is_ok) {
             return None;
@@ -309,8 +305,8 @@ impl<'a> Run<'a> {
         locks::list(uploader, self.lock, mapping, options).await
     }
 
-    fn note_moved(&mut self, at: usize, standing: &Result<Standing, HttpError>) {
-        if let (Some(Ok((_, to))), Ok(Standing::Other(from))) = (&self.results[at], standing) {
+    fn note_moved(&mut self, at: usize, standing: &Result<TagState, HttpError>) {
+        if let (Some(Ok((_, to))), Ok(TagState::Other(from))) = (&self.results[at], standing) {
             let delivery = &self.deliveries[at];
             let place = format!("{}:{}", delivery.destination.repository, delivery.tag);
             self.moved.push(Moved {

@@ -2,7 +2,7 @@
 //! beyond that.
 
 use super::error::PushError;
-use super::plan::{Asked, Delivery, Standing, deliveries, standings};
+use super::plan::{Delivery, LookupScope, TagState, deliveries, standings};
 use landfall_content::registry::{RegistrySession, RegistrySessions};
 use landfall_content::run_concurrently;
 use landfall_http::HttpError;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How a tag at the registry stands beside the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum State {
+pub(crate) enum TagStatus {
     /// It stands at the digest of the lock, or at its trimmed index.
     There,
     /// It is not there.
@@ -32,9 +32,9 @@ pub(crate) enum State {
 
 /// One tag at the registry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Stands {
+pub(crate) struct RegistryTag {
     /// How it stands.
-    pub(crate) state: State,
+    pub(crate) state: TagStatus,
     /// `repository:tag`.
     pub(crate) at: String,
     /// The kind of the item that belongs there.
@@ -64,7 +64,7 @@ pub(crate) async fn status(
     mapping: &DestinationMap,
     sessions: &RegistrySessions,
     (parts, foreign): (bool, bool),
-) -> Result<Vec<Stands>, PushError> {
+) -> Result<Vec<RegistryTag>, PushError> {
     let session = sessions
         .destination(&mapping.target().registry)
         .await
@@ -75,7 +75,7 @@ pub(crate) async fn status(
         lock,
         &deliveries,
         limits.jobs,
-        Asked {
+        LookupScope {
             parts,
             writes: false,
         },
@@ -84,7 +84,7 @@ pub(crate) async fn status(
     if let (Some(Err(error)), true) = (found.first(), found.iter().all(Result::is_err)) {
         return Err(PushError::Unreachable(error.clone()));
     }
-    let mut stands: Vec<Stands> = deliveries
+    let mut stands: Vec<RegistryTag> = deliveries
         .iter()
         .zip(found)
         .map(|(delivery, found)| told(lock, delivery, found))
@@ -95,16 +95,16 @@ pub(crate) async fn status(
     Ok(stands)
 }
 
-fn told(lock: &Lock, delivery: &Delivery, found: Result<Standing, HttpError>) -> Stands {
+fn told(lock: &Lock, delivery: &Delivery, found: Result<TagState, HttpError>) -> RegistryTag {
     let item = lock.item(delivery.entry);
     let (state, stands, why) = match found {
-        Ok(Standing::Whole | Standing::Trimmed) => (State::There, None, None),
-        Ok(Standing::Nothing) => (State::Missing, None, None),
-        Ok(Standing::Bare) => (State::Incomplete, None, None),
-        Ok(Standing::Other(digest)) => (State::Different, Some(digest), None),
-        Err(error) => (State::Unknown, None, Some(error.to_string())),
+        Ok(TagState::Whole | TagState::Trimmed) => (TagStatus::There, None, None),
+        Ok(TagState::Nothing) => (TagStatus::Missing, None, None),
+        Ok(TagState::Bare) => (TagStatus::Incomplete, None, None),
+        Ok(TagState::Other(digest)) => (TagStatus::Different, Some(digest), None),
+        Err(error) => (TagStatus::Unknown, None, Some(error.to_string())),
     };
-    Stands {
+    RegistryTag {
         state,
         at: format!("{}:{}", delivery.destination.repository, delivery.tag),
         kind: item.map(|item| item.kind()),
@@ -121,7 +121,7 @@ async fn others(
     lock: &Lock,
     deliveries: &[Delivery],
     limits: &Limits,
-) -> Vec<Stands> {
+) -> Vec<RegistryTag> {
     let mut own: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for delivery in deliveries {
         let tags = own.entry(&delivery.destination.repository).or_default();
@@ -137,7 +137,7 @@ async fn others(
         session.tags(repositories[at], limits.pages)
     });
     let answers = asking.await;
-    let bare = |state, at: String, why| Stands {
+    let bare = |state, at: String, why| RegistryTag {
         state,
         at,
         why,
@@ -155,16 +155,16 @@ async fn others(
                         && !tagged_subject(tag).is_some_and(|subject| subject.is_list)
                 });
                 found.extend(
-                    tags.map(|tag| bare(State::Foreign, format!("{repository}:{tag}"), None)),
+                    tags.map(|tag| bare(TagStatus::Foreign, format!("{repository}:{tag}"), None)),
                 );
             }
             Ok(None) => {
                 let why = "the registry does not list its tags".to_owned();
-                found.push(bare(State::Unknown, repository.to_owned(), Some(why)));
+                found.push(bare(TagStatus::Unknown, repository.to_owned(), Some(why)));
             }
             Err(error) => {
                 found.push(bare(
-                    State::Unknown,
+                    TagStatus::Unknown,
                     repository.to_owned(),
                     Some(error.to_string()),
                 ));

@@ -2,8 +2,8 @@
 //! learned.
 
 use super::names::project;
-use super::options::Options;
-use super::slots::UploadSlots;
+use super::options::PushOptions;
+use super::upload_slots::UploadSlots;
 use landfall_content::registry::{RegistrySession, is_quota_error};
 use landfall_content::{LockEntry, PartSource, TransferError};
 use landfall_http::ErrorKind;
@@ -19,19 +19,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 type ManifestTurn = Arc<tokio::sync::Mutex<Option<bool>>>;
 
 /// The repositories in which a digest stands; held by whoever brings it to one.
-type Repositories = Arc<tokio::sync::Mutex<Vec<Place>>>;
+type BlobLocations = Arc<tokio::sync::Mutex<Vec<BlobLocation>>>;
 
 /// A repository in which a digest stands.
-pub(super) struct Place {
+pub(super) struct BlobLocation {
     pub(super) repository: Arc<str>,
     /// It was sent there, mounted or asked for in this run, and does not just follow from a tag.
     is_sure: bool,
 }
 
-impl Place {
+impl BlobLocation {
     /// Where it was sent, mounted or asked for.
-    pub(super) fn sure(repository: &Arc<str>) -> Place {
-        Place {
+    pub(super) fn sure(repository: &Arc<str>) -> BlobLocation {
+        BlobLocation {
             repository: repository.clone(),
             is_sure: true,
         }
@@ -65,7 +65,7 @@ pub(super) struct Uploader {
     /// Projects that have no room for more, and the item of which the registry said so.
     full: Mutex<BTreeMap<String, String>>,
     /// Where each digest is known to stand, and the turn to bring it there.
-    known: Mutex<HashMap<Digest, Repositories>>,
+    known: Mutex<HashMap<Digest, BlobLocations>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -78,7 +78,7 @@ impl Uploader {
         source: Arc<dyn PartSource>,
         progress: Arc<dyn Progress>,
         limits: Limits,
-        options: Options,
+        options: PushOptions,
     ) -> Uploader {
         Uploader {
             session,
@@ -100,7 +100,7 @@ impl Uploader {
     }
 
     /// Where a digest is known to stand, and the turn to bring it there.
-    pub(super) fn known(&self, digest: &Digest) -> Repositories {
+    pub(super) fn known(&self, digest: &Digest) -> BlobLocations {
         let mut known = locked(&self.known);
         known.entry(digest.clone()).or_default().clone()
     }
@@ -130,9 +130,9 @@ impl Uploader {
     pub(super) async fn stands(&self, entry: &LockEntry, repository: &str) {
         let repository: Arc<str> = repository.into();
         for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
-            let place = Place {
+            let place = BlobLocation {
                 is_sure: self.rechecked,
-                ..Place::sure(&repository)
+                ..BlobLocation::sure(&repository)
             };
             self.known(&part.descriptor.digest).lock().await.push(place);
         }
@@ -143,13 +143,13 @@ impl Uploader {
         self.known(digest)
             .lock()
             .await
-            .push(Place::sure(repository));
+            .push(BlobLocation::sure(repository));
     }
 
     /// Where each digest surely stands, for the receipt. Nothing is known afterwards.
     pub(super) fn take_known(&self) -> BTreeMap<Digest, String> {
         let mut known = locked(&self.known);
-        let first = |(digest, list): (Digest, Repositories)| {
+        let first = |(digest, list): (Digest, BlobLocations)| {
             let list = list.try_lock().ok()?;
             let first = list.iter().find(|place| place.is_sure)?;
             Some((digest, first.repository.to_string()))

@@ -9,7 +9,7 @@ use serde_json::Value;
 )]
 pub(super) struct NoPath(String);
 
-enum Step<'a> {
+enum JsonPathStep<'a> {
     Key(&'a str),
     Each,
     At(usize),
@@ -36,14 +36,16 @@ pub(super) fn texts_at(document: &Value, path: &str) -> Result<Vec<String>, NoPa
     Ok(found.into_iter().filter_map(text).collect())
 }
 
-fn follow(value: Value, step: &Step<'_>) -> Vec<Value> {
+fn follow(value: Value, step: &JsonPathStep<'_>) -> Vec<Value> {
     match (step, value) {
-        (Step::Key(key), Value::Object(mut members)) => members.remove(*key).into_iter().collect(),
-        (Step::Each, Value::Array(elements)) => elements,
-        (Step::At(at), Value::Array(mut elements)) if *at < elements.len() => {
+        (JsonPathStep::Key(key), Value::Object(mut members)) => {
+            members.remove(*key).into_iter().collect()
+        }
+        (JsonPathStep::Each, Value::Array(elements)) => elements,
+        (JsonPathStep::At(at), Value::Array(mut elements)) if *at < elements.len() => {
             vec![elements.swap_remove(*at)]
         }
-        (Step::Keys, Value::Object(members)) => members
+        (JsonPathStep::Keys, Value::Object(members)) => members
             .into_iter()
             .map(|(key, _)| Value::String(key))
             .collect(),
@@ -51,18 +53,18 @@ fn follow(value: Value, step: &Step<'_>) -> Vec<Value> {
     }
 }
 
-fn steps(path: &str) -> Option<Vec<Step<'_>>> {
+fn steps(path: &str) -> Option<Vec<JsonPathStep<'_>>> {
     let (mut steps, mut rest) = (Vec::new(), path);
     while !rest.is_empty() {
         if let Some(behind) = rest.strip_prefix("[]") {
-            steps.push(Step::Each);
+            steps.push(JsonPathStep::Each);
             rest = behind;
         } else if let Some(behind) = rest.strip_prefix("{}") {
-            steps.push(Step::Keys);
+            steps.push(JsonPathStep::Keys);
             rest = behind;
         } else if let Some(behind) = rest.strip_prefix('[') {
             let (number, behind) = behind.split_once(']')?;
-            steps.push(Step::At(number.parse().ok()?));
+            steps.push(JsonPathStep::At(number.parse().ok()?));
             rest = behind;
         } else {
             let key = match (rest.strip_prefix('.'), steps.is_empty()) {
@@ -74,7 +76,7 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
             if end == 0 {
                 return None;
             }
-            steps.push(Step::Key(&key[..end]));
+            steps.push(JsonPathStep::Key(&key[..end]));
             rest = &key[end..];
         }
     }

@@ -1,14 +1,14 @@
 //! Lists of other tools: they move by being replaced.
 
-use super::outcome::Move;
-use super::state::{Refusal, Run, failed, first_line, fresh};
+use super::outcome::VersionMove;
+use super::state::{RejectedVersion, UpdateRun, failed, first_line, fresh};
 use landfall_item::ResolveError;
 use landfall_item::manifest::{FileOverrides, LoadManifestError, list_sources, text_of};
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
 use landfall_model::report::EntryKind;
 
-impl Run<'_> {
+impl UpdateRun<'_> {
     /// Replaces the lists that have another content at their source.
     pub(super) async fn replace_lists(&mut self) -> Result<(), LoadManifestError> {
         if !self.has_lists {
@@ -49,7 +49,7 @@ impl Run<'_> {
                         .into_iter()
                         .map(|wish| wish.name);
                     let digest = |text: &str| Digest::sha256(text.as_bytes()).to_string();
-                    self.updated.moves.push(Move {
+                    self.updated.moves.push(VersionMove {
                         at: SourceLocation {
                             file: name.clone(),
                             line: 1,
@@ -89,20 +89,24 @@ impl Run<'_> {
     }
 
     /// Puts the lists in place whose URLs have a variable that moved.
-    pub(super) async fn follow_lists(&mut self, edited: &mut FileOverrides) -> Result<(), Refusal> {
+    pub(super) async fn follow_lists(
+        &mut self,
+        edited: &mut FileOverrides,
+    ) -> Result<(), RejectedVersion> {
         if !self.has_lists {
             return Ok(());
         }
-        let told = |error: LoadManifestError| Refusal::Held(first_line(&error));
+        let told = |error: LoadManifestError| RejectedVersion::Held(first_line(&error));
         for source in list_sources(self.asked.paths, edited).map_err(told)? {
             let text = self
                 .list(&source.url)
                 .await
                 .map_err(|cause| match cause.is_gone {
-                    true => {
-                        Refusal::Held(format!("upstream does not have the list {}", source.url))
-                    }
-                    false => Refusal::Unasked(failed(EntryKind::File, &source.url, &cause)),
+                    true => RejectedVersion::Held(format!(
+                        "upstream does not have the list {}",
+                        source.url
+                    )),
+                    false => RejectedVersion::Unasked(failed(EntryKind::File, &source.url, &cause)),
                 })?;
             if text_of(&source.path, edited).map_err(told)? != text {
                 edited.insert(source.path, text);

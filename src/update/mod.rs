@@ -28,6 +28,6 @@ mod state;
 mod versions;
 
 pub(crate) use name_pattern::NamePattern;
-pub(crate) use outcome::{Move, Noticed, Updated};
+pub(crate) use outcome::{UpdateOutcome, UpstreamNotice, VersionMove};
 pub(crate) use run::update;
-pub(crate) use state::Asked;
+pub(crate) use state::UpdateRequest;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// A version that moved, or is held back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Move {
+pub(crate) struct VersionMove {
     /// The variable, the image without its version, or the list.
     pub(crate) name: String,
     /// Where it stands, as `file:line:column`.
@@ -31,7 +31,7 @@ pub(crate) struct Move {
     /// The items that are new by it.
     pub(crate) items: Vec<String>,
     /// Newer versions that cannot be taken.
-    pub(crate) held: Vec<Held>,
+    pub(crate) held: Vec<HeldVersion>,
 }
 
 fn shown<S: Serializer>(at: &SourceLocation, serializer: S) -> Result<S::Ok, S::Error> {
@@ -40,7 +40,7 @@ fn shown<S: Serializer>(at: &SourceLocation, serializer: S) -> Result<S::Ok, S::
 
 /// A newer version that cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Held {
+pub(crate) struct HeldVersion {
     /// The version.
     pub(crate) version: String,
     /// What holds it back.
@@ -50,14 +50,14 @@ pub(crate) struct Held {
 /// What upstream says of an item whose version did not move: it moved (another digest, or another
 /// size of a file), or is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Noticed {
+pub(crate) struct UpstreamNotice {
     /// What kind of item it is.
     pub(crate) item: EntryKind,
     /// What upstream says.
     pub(crate) notice: Notice,
 }
 
-impl Noticed {
+impl UpstreamNotice {
     /// The item's name.
     pub(crate) fn name(&self) -> &str {
         &self.notice.name
@@ -71,11 +71,11 @@ impl Noticed {
 
 /// What came of an update.
 #[derive(Debug, Default)]
-pub(crate) struct Updated {
+pub(crate) struct UpdateOutcome {
     /// Versions that moved or are held back, in the order of the manifests.
-    pub(crate) moves: Vec<Move>,
+    pub(crate) moves: Vec<VersionMove>,
     /// What upstream says of the rest.
-    pub(crate) noticed: Vec<Noticed>,
+    pub(crate) noticed: Vec<UpstreamNotice>,
     /// One for each thing that could not be asked.
     pub(crate) failed: Vec<ReportItem>,
     /// The digest of each manifest and list as it was read.
@@ -88,7 +88,7 @@ pub(crate) struct Updated {
     pub(crate) relock: BTreeSet<(EntryKind, String)>,
 }
 
-impl Updated {
+impl UpdateOutcome {
     /// Whether something is newer, moved or gone.
     pub(crate) fn has_news(&self) -> bool {
         !self.noticed.is_empty()

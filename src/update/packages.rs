@@ -1,13 +1,13 @@
 //! Versions of packages: those that the sources of their machine offer, each source asked once.
 
-use super::state::Run;
-use super::versions::{Candidate, Candidates};
+use super::state::UpdateRun;
+use super::versions::{Candidates, VersionCandidate};
 use landfall_item::manifest::{PackageVersions, UpdatableVersion, VersionSource};
 use landfall_item::{OfferedVersion, PinnedPackage, ResolveError, newer_packages};
 use landfall_model::PackageVersion;
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Run<'_> {
+impl UpdateRun<'_> {
     /// What the slots of packages may move to, by their positions in `slots`.
     pub(super) async fn find_packages(
         &self,
@@ -71,7 +71,7 @@ fn allowed(
     slot: &UpdatableVersion,
     of: &PackageVersions,
     found: Vec<OfferedVersion>,
-) -> Result<Vec<Candidate>, String> {
+) -> Result<Vec<VersionCandidate>, String> {
     let (whole, (before, after)) = (current(slot, of), &of.around);
     let standing = PackageVersion {
         full: &whole,
@@ -89,7 +89,7 @@ fn allowed(
             .strip_prefix(before.as_str())?
             .strip_suffix(after.as_str())?
             .to_owned();
-        Some(Candidate {
+        Some(VersionCandidate {
             version,
             source: Some(one.source),
         })

@@ -1,8 +1,8 @@
 //! What upstream says of everything that did not move.
 
 use super::asker::{Wish, wishes};
-use super::outcome::Noticed;
-use super::state::{Refusal, Run, demand, failed};
+use super::outcome::UpstreamNotice;
+use super::state::{RejectedVersion, UpdateRun, demand, failed};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::LoadManifestError;
 use landfall_item::{LockedItem, ResolveError, UpstreamStatus};
@@ -10,7 +10,7 @@ use landfall_model::report::{EntryKind, Notice};
 use landfall_model::{Digest, ImageRef};
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Run<'_> {
+impl UpdateRun<'_> {
     /// Asks about everything that did not move.
     pub(super) async fn look_at_the_rest(&mut self) -> Result<(), LoadManifestError> {
         let wanted = self.updated.wanted.clone();
@@ -103,7 +103,7 @@ impl Run<'_> {
                 let taken = match demanded {
                     Some(_) if takes => {
                         let demanded = demand(&mut self.updated.edited, wish, Some(digest));
-                        if let Err(Refusal::Held(why)) = &demanded {
+                        if let Err(RejectedVersion::Held(why)) = &demanded {
                             self.updated.failed.push(failed(
                                 *kind,
                                 name,
@@ -129,7 +129,7 @@ impl Run<'_> {
             }
             UpstreamStatus::Present { .. } => return,
         };
-        self.updated.noticed.push(Noticed {
+        self.updated.noticed.push(UpstreamNotice {
             item: *kind,
             notice,
         });

@@ -1,8 +1,8 @@
 //! An update: lists are replaced, versions move, and upstream is asked about the rest.
 
 use super::asker::{Asker, wishes};
-use super::outcome::Updated;
-use super::state::{Asked, Run};
+use super::outcome::UpdateOutcome;
+use super::state::{UpdateRequest, UpdateRun};
 use landfall_item::Resolver;
 use landfall_item::manifest::{
     FileOverrides, LoadManifestError, list_sources, load_edited, manifest_files,
@@ -16,9 +16,9 @@ use std::path::Path;
 /// # Errors
 /// When the manifests have a fault.
 pub(crate) async fn update(
-    asked: &Asked<'_>,
+    asked: &UpdateRequest<'_>,
     resolver: &Resolver,
-) -> Result<Updated, LoadManifestError> {
+) -> Result<UpdateOutcome, LoadManifestError> {
     let wanted = load_edited(asked.paths, asked.platforms, &FileOverrides::new())?;
     let lists = list_sources(asked.paths, &FileOverrides::new())?;
     let has_lists = !lists.is_empty();
@@ -26,12 +26,12 @@ pub(crate) async fn update(
         .into_iter()
         .chain(lists.into_iter().map(|list| list.path));
     let before = files.map(|path| (path.clone(), digest_of(&path))).collect();
-    let updated = Updated {
+    let updated = UpdateOutcome {
         before,
         wanted,
-        ..Updated::default()
+        ..UpdateOutcome::default()
     };
-    let mut run = Run {
+    let mut run = UpdateRun {
         asked,
         asker: Asker::new(resolver),
         lists: BTreeMap::new(),

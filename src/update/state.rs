@@ -2,7 +2,7 @@
 
 use super::NamePattern;
 use super::asker::{Asker, Wish, wishes};
-use super::outcome::Updated;
+use super::outcome::UpdateOutcome;
 use landfall_item::ResolveError;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What is to be updated.
-pub(crate) struct Asked<'a> {
+pub(crate) struct UpdateRequest<'a> {
     /// Manifests, folders of manifests, and plain lists.
     pub(crate) paths: &'a [PathBuf],
     /// The platforms of plain lists.
@@ -28,9 +28,9 @@ pub(crate) struct Asked<'a> {
 }
 
 /// An update under way.
-pub(super) struct Run<'a> {
+pub(super) struct UpdateRun<'a> {
     /// What is asked for.
-    pub(super) asked: &'a Asked<'a>,
+    pub(super) asked: &'a UpdateRequest<'a>,
     /// Who asks upstream.
     pub(super) asker: Asker<'a>,
     /// The lists that were fetched, by URL.
@@ -38,20 +38,20 @@ pub(super) struct Run<'a> {
     /// Whether there are lists with a source.
     pub(super) has_lists: bool,
     /// What came of it so far.
-    pub(super) updated: Updated,
+    pub(super) updated: UpdateOutcome,
 }
 
 /// Why a version is not taken.
-pub(super) enum Refusal {
+pub(super) enum RejectedVersion {
     /// Something holds it back: the next lower one may do.
     Held(String),
     /// It could not be found out.
     Unasked(ReportItem),
 }
 
-impl From<String> for Refusal {
-    fn from(why: String) -> Refusal {
-        Refusal::Held(why)
+impl From<String> for RejectedVersion {
+    fn from(why: String) -> RejectedVersion {
+        RejectedVersion::Held(why)
     }
 }
 
@@ -69,7 +69,7 @@ pub(super) fn failed(kind: EntryKind, name: impl Into<String>, cause: &ResolveEr
     }
 }
 
-impl Run<'_> {
+impl UpdateRun<'_> {
     /// Whether something with one of these names is asked for.
     pub(super) fn is_asked(&self, names: &[&str]) -> bool {
         let only = self.asked.only;
@@ -91,7 +91,7 @@ pub(super) fn demand(
     edited: &mut FileOverrides,
     wish: &Wish,
     digest: Option<&Digest>,
-) -> Result<bool, Refusal> {
+) -> Result<bool, RejectedVersion> {
     let Some((old, at)) = &wish.demanded else {
         return Ok(false);
     };
@@ -99,12 +99,13 @@ pub(super) fn demand(
         Some(new) if new == old => Ok(false),
         Some(new) => {
             let file = Path::new(&at.file);
-            let text = text_of(file, edited).map_err(|error| Refusal::Held(first_line(&error)))?;
-            let told = |why: String| Refusal::Held(format!("{}: {why}", wish.name));
+            let text =
+                text_of(file, edited).map_err(|error| RejectedVersion::Held(first_line(&error)))?;
+            let told = |why: String| RejectedVersion::Held(format!("{}: {why}", wish.name));
             edited.insert(file.into(), set_digest(&text, at, old, new).map_err(told)?);
             Ok(true)
         }
-        None => Err(Refusal::Held(format!(
+        None => Err(RejectedVersion::Held(format!(
             "the manifest has the checksum of {}; name a checksum file in its place, as in `checksum: ${{url}}.sha256`",
             wish.name
         ))),

@@ -1,9 +1,9 @@
 //! Versions with a policy: each moves to the newest one that can be taken.
 
 use super::asker::to_be_chosen;
-use super::outcome::{Held, Move};
+use super::outcome::{HeldVersion, VersionMove};
 use super::sources::{versions, written_like};
-use super::state::{Refusal, Run, demand, failed, first_line, fresh};
+use super::state::{RejectedVersion, UpdateRun, demand, failed, first_line, fresh};
 use landfall_content::run_concurrently_by_host;
 use landfall_item::manifest::{
     LoadManifestError, UpdatableVersion, VersionSource, set_version, text_of, updatable_versions,
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// A version to which one of a manifest may move.
 #[derive(Debug, Clone)]
-pub(super) struct Candidate {
+pub(super) struct VersionCandidate {
     /// The version, as it is written.
     pub(super) version: String,
     /// The source of a package that has it.
@@ -21,9 +21,9 @@ pub(super) struct Candidate {
 }
 
 /// Candidates, the newest first; or why there is none.
-pub(super) type Candidates = Result<Vec<Candidate>, ResolveError>;
+pub(super) type Candidates = Result<Vec<VersionCandidate>, ResolveError>;
 
-impl Run<'_> {
+impl UpdateRun<'_> {
     /// Moves every version to the newest one that can be taken.
     pub(super) async fn move_versions(&mut self) -> Result<(), LoadManifestError> {
         let mut updatable_versions = updatable_versions(self.asked.paths, &self.updated.edited)?;
@@ -36,7 +36,7 @@ impl Run<'_> {
             self.is_asked(&[&slot.name, &other])
         });
         let found = self.find_candidates(&updatable_versions).await;
-        let mut rest: Vec<(&UpdatableVersion, Vec<Candidate>)> = Vec::new();
+        let mut rest: Vec<(&UpdatableVersion, Vec<VersionCandidate>)> = Vec::new();
         for (slot, candidates) in updatable_versions.iter().zip(found) {
             match candidates {
                 Ok(candidates) => rest.push((slot, candidates)),
@@ -91,7 +91,7 @@ impl Run<'_> {
                 .map_err(|error| ResolveError::from(error.to_string()))?
                 .into_iter();
             Ok(newer
-                .map(|version| Candidate {
+                .map(|version| VersionCandidate {
                     version,
                     source: None,
                 })
@@ -138,8 +138,11 @@ impl Run<'_> {
 
     /// Moves these versions of one entry to the newest at once, if there are several: packages may
     /// need each other in one version. Returns whether that is done.
-    async fn move_together(&mut self, entry: &[(&UpdatableVersion, Vec<Candidate>)]) -> bool {
-        let newest: Vec<(&UpdatableVersion, &Candidate)> = entry
+    async fn move_together(
+        &mut self,
+        entry: &[(&UpdatableVersion, Vec<VersionCandidate>)],
+    ) -> bool {
+        let newest: Vec<(&UpdatableVersion, &VersionCandidate)> = entry
             .iter()
             .filter_map(|(slot, candidates)| Some((*slot, candidates.first()?)))
             .collect();
@@ -150,7 +153,7 @@ impl Run<'_> {
             return false;
         };
         for (slot, candidate) in newest {
-            let moved = Move {
+            let moved = VersionMove {
                 items: items.clone(),
                 ..stays(slot)
             };
@@ -161,7 +164,11 @@ impl Run<'_> {
 
     /// Moves one version to the first of `candidates` that can be taken, of the newest ones: a
     /// source may list any number, and each costs requests.
-    async fn move_version(&mut self, slot: &UpdatableVersion, candidates: &[Candidate]) -> Move {
+    async fn move_version(
+        &mut self,
+        slot: &UpdatableVersion,
+        candidates: &[VersionCandidate],
+    ) -> VersionMove {
         let mut moved = stays(slot);
         let most = self.asker.resolver.limits().candidates;
         for (tried, candidate) in candidates.iter().enumerate() {
@@ -169,7 +176,7 @@ impl Run<'_> {
                 let left = candidates.len() - tried;
                 let why =
                     format!("not tried, as the {most} newest cannot be taken ({left} are left)");
-                moved.held.push(Held {
+                moved.held.push(HeldVersion {
                     version: candidate.version.clone(),
                     why,
                 });
@@ -177,16 +184,16 @@ impl Run<'_> {
             }
             match self.take(&[(slot, candidate)]).await {
                 Ok(items) => {
-                    moved = to(Move { items, ..moved }, candidate);
+                    moved = to(VersionMove { items, ..moved }, candidate);
                     break;
                 }
-                Err(Refusal::Held(why)) => {
-                    moved.held.push(Held {
+                Err(RejectedVersion::Held(why)) => {
+                    moved.held.push(HeldVersion {
                         version: candidate.version.clone(),
                         why,
                     });
                 }
-                Err(Refusal::Unasked(item)) => {
+                Err(RejectedVersion::Unasked(item)) => {
                     self.updated.failed.push(item);
                     break;
                 }
@@ -199,13 +206,13 @@ impl Run<'_> {
     /// new.
     async fn take(
         &mut self,
-        moves: &[(&UpdatableVersion, &Candidate)],
-    ) -> Result<Vec<String>, Refusal> {
-        let told = |error: LoadManifestError| Refusal::Held(first_line(&error));
+        moves: &[(&UpdatableVersion, &VersionCandidate)],
+    ) -> Result<Vec<String>, RejectedVersion> {
+        let told = |error: LoadManifestError| RejectedVersion::Held(first_line(&error));
         let mut edited = self.updated.edited.clone();
-        for (slot, Candidate { version, .. }) in moves {
+        for (slot, VersionCandidate { version, .. }) in moves {
             if slot.others.iter().any(|other| other == version) {
-                return Err(Refusal::Held(format!(
+                return Err(RejectedVersion::Held(format!(
                     "it is a value of `{}` already",
                     slot.name
                 )));
@@ -229,10 +236,12 @@ impl Run<'_> {
                 .any(|lost| (lost.kind, &lost.name) == (wish.kind, &wish.name));
             match self.asker.answer(wish) {
                 Some(Err(cause)) => {
-                    return Err(Refusal::Unasked(failed(wish.kind, &wish.name, cause)));
+                    return Err(RejectedVersion::Unasked(failed(
+                        wish.kind, &wish.name, cause,
+                    )));
                 }
                 Some(Ok(UpstreamStatus::Gone)) if !accepted => {
-                    return Err(Refusal::Held(format!(
+                    return Err(RejectedVersion::Held(format!(
                         "upstream does not have {} {}",
                         wish.kind, wish.name
                     )));
@@ -249,8 +258,8 @@ impl Run<'_> {
         let chosen = to_be_chosen(&self.updated.wanted, &wanted);
         let tried = self.asker.can_lock(&wanted, self.asked.old, &chosen).await;
         tried.map_err(|((kind, name), cause)| match cause.is_passing {
-            true => Refusal::Unasked(failed(kind, name, &cause)),
-            false => Refusal::Held(format!("{name}: {}", cause.told)),
+            true => RejectedVersion::Unasked(failed(kind, name, &cause)),
+            false => RejectedVersion::Held(format!("{name}: {}", cause.told)),
         })?;
         let chosen = chosen
             .into_iter()
@@ -267,8 +276,8 @@ impl Run<'_> {
 }
 
 /// A version that does not move.
-fn stays(slot: &UpdatableVersion) -> Move {
-    Move {
+fn stays(slot: &UpdatableVersion) -> VersionMove {
+    VersionMove {
         name: slot.name.clone(),
         at: slot.at.clone(),
         policy: slot.written.clone(),
@@ -281,8 +290,8 @@ fn stays(slot: &UpdatableVersion) -> Move {
 }
 
 /// The same, moved.
-fn to(moved: Move, candidate: &Candidate) -> Move {
-    Move {
+fn to(moved: VersionMove, candidate: &VersionCandidate) -> VersionMove {
+    VersionMove {
         to: Some(candidate.version.clone()),
         source: candidate.source.clone(),
         ..moved

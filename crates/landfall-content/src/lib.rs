@@ -58,6 +58,7 @@ mod blocking;
 mod blocking_stream;
 mod cached_source;
 mod chunks;
+pub mod concurrency;
 mod copy;
 mod disk_space;
 mod entry_part;

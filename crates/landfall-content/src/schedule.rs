@@ -94,7 +94,7 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
     /// Why the tasks without a result have none, if the schedule ended them because they waited for
     /// each other.
     pub fn stuck(&self) -> Option<String> {
-        self.watchdog.message()
+        self.watchdog.has_barked.then(|| self.watchdog.message())
     }
 
     /// A slot for the next task of a queue: its own, or one of a later queue that needs none any
@@ -144,7 +144,7 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
                     }
                 }
                 () = self.hosts.changed() => {}
-                () = self.watchdog.stuck() => {
+                _ = self.watchdog.stuck() => {
                     self.begin_no_more();
                     self.running.abort_all();
                 }
@@ -230,8 +230,8 @@ impl Watchdog {
         }
     }
 
-    /// Returns when the run is stuck, once.
-    async fn stuck(&mut self) {
+    /// Waits until the run is stuck, which it reports once. Returns the message for people.
+    pub async fn stuck(&mut self) -> String {
         if self.has_barked {
             return std::future::pending().await;
         }
@@ -247,16 +247,16 @@ impl Watchdog {
             last = Some(look);
         }
         self.has_barked = true;
+        self.message()
     }
 
-    fn message(&self) -> Option<String> {
-        self.has_barked.then(|| {
-            format!(
-                "no request is in flight and none can start, for {} s: the transfers wait for each other; this is a \
-                 fault of landfall; run it again, it resumes, with `--jobs 1` if it happens again",
-                self.patience.as_secs()
-            )
-        })
+    fn message(&self) -> String {
+        format!(
+            "no request is in flight and none can start, for {} s: the transfers wait for each \
+             other; this is a fault of landfall; run it again, it resumes, with `--jobs 1` if it \
+             happens again",
+            self.patience.as_secs()
+        )
     }
 }
 

@@ -39,14 +39,15 @@
 //! The integration tests in `tests/it/faults.rs`, `faults_push.rs` and `storms.rs` provoke each of
 //! these.
 //!
-//! # Slots
+//! # Limits
 //!
-//! A request needs a slot of its host (`host_limiter`). Holders that wait lend their slots
-//! (`lend_while_waiting`). Requests that others wait for have slots of their own (`SlotClass`): those that
-//! feed an upload, since the upload holds a slot of its host, which may be the same, and those for
-//! tokens. The mark of a feed is local to the task (`feed`), so token requests and redirects
-//! inherit it. Tasks of a host that others already wait for start last, so a failing host takes
-//! nothing from the others.
+//! A request needs a slot of its host: see `host_limiter`. How it fits with the other limits of a
+//! run is on the page `concurrency` of the crate `landfall-content`.
+//!
+//! # Log
+//!
+//! The crate writes events of `tracing`: each request with what it waited for, retries, pauses, and
+//! hosts that are given up. URLs are logged by [`redacted_url`] alone, and headers never.
 
 mod activity;
 mod body;

@@ -6,13 +6,13 @@ use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::summary::{change_line, endpoint_line};
 use crate::cli::shared::{CliError, Context, open_bundle};
 use crate::egress;
+use crate::egress::ContactRecord;
 use crate::egress::EgressHost;
-use crate::egress::Record;
 use crate::egress::needed;
 use crate::lock;
-use crate::lock::Change;
+use crate::lock::DiffSide;
 use crate::lock::EndpointChange;
-use crate::lock::Side;
+use crate::lock::LockChange;
 use crate::lock::diff_sides;
 use crate::push::Receipt;
 use landfall_bundle::Bundle;
@@ -67,7 +67,11 @@ impl ComparedSide {
 
     /// Adds what its packages say of their versions, as far as the bundle has them, or of a lock
     /// the store on disk.
-    fn add_changelogs(&self, context: &Context, changes: &mut [Change]) -> Result<(), CliError> {
+    fn add_changelogs(
+        &self,
+        context: &Context,
+        changes: &mut [LockChange],
+    ) -> Result<(), CliError> {
         let ComparedSide::Lock { lock, bundle, .. } = self else {
             return Ok(());
         };
@@ -81,10 +85,10 @@ impl ComparedSide {
         Ok(())
     }
 
-    fn side(&self) -> Side<'_> {
+    fn side(&self) -> DiffSide<'_> {
         match self {
-            ComparedSide::Lock { lock, .. } => Side::lock(lock),
-            ComparedSide::Receipt(receipt) => Side::named(receipt.items.iter().map(|item| {
+            ComparedSide::Lock { lock, .. } => DiffSide::lock(lock),
+            ComparedSide::Receipt(receipt) => DiffSide::named(receipt.items.iter().map(|item| {
                 (
                     &*item.name,
                     item.trimmed_from.as_ref().unwrap_or(&item.digest),
@@ -118,7 +122,7 @@ impl ComparedSide {
 /// How two sides differ.
 pub(crate) struct LockComparison {
     /// Each change, and how many bytes of what it brings are new; `None` where nobody knows.
-    pub(crate) changes: Vec<(Change, Option<u64>)>,
+    pub(crate) changes: Vec<(LockChange, Option<u64>)>,
     /// How endpoints differ.
     pub(crate) endpoints: Vec<EndpointChange>,
     /// Hosts that only one of them needs, as far as they are known.
@@ -163,7 +167,7 @@ impl LockComparison {
             .flatten()
             .map(|entry| ((entry.kind, &*entry.name), entry))
             .collect();
-        let new_bytes = |change: &Change| {
+        let new_bytes = |change: &LockChange| {
             let entry = by_name.get(&(change.kind, &*change.name))?;
             Some(news(std::slice::from_ref(*entry)).1)
         };
@@ -258,8 +262,8 @@ impl LockComparison {
                 .unwrap_or_default()
         };
         let size = |bytes: &Option<u64>| bytes.map(human_size).unwrap_or_default();
-        let rows = |is: &dyn Fn(&Change) -> bool,
-                    row: &dyn Fn(&Change, &Option<u64>) -> Vec<String>| {
+        let rows = |is: &dyn Fn(&LockChange) -> bool,
+                    row: &dyn Fn(&LockChange, &Option<u64>) -> Vec<String>| {
             let rows = self.shown().filter(|(change, _)| is(change));
             rows.map(|(change, bytes)| row(change, bytes))
                 .collect::<Vec<_>>()
@@ -428,14 +432,14 @@ impl LockComparison {
     }
 
     /// The changes without those that another line tells: what is removed for another version.
-    fn shown(&self) -> impl Iterator<Item = &(Change, Option<u64>)> {
+    fn shown(&self) -> impl Iterator<Item = &(LockChange, Option<u64>)> {
         self.changes
             .iter()
             .filter(|(change, _)| change.replaced_by.is_none())
     }
 
     /// What was there before and has new referrers, and what came with some.
-    fn newly_signed(&self) -> impl Iterator<Item = &Change> {
+    fn newly_signed(&self) -> impl Iterator<Item = &LockChange> {
         self.changes
             .iter()
             .map(|(change, _)| change)
@@ -444,7 +448,7 @@ impl LockComparison {
 }
 
 /// One line for a version that another one stands for.
-fn version_line(change: &Change) -> Option<String> {
+fn version_line(change: &LockChange) -> Option<String> {
     let (version, replaces) = (change.version?, change.replaces.as_deref()?);
     Some(format!("{version:8} {replaces} -> {}", change.name))
 }
@@ -452,13 +456,13 @@ fn version_line(change: &Change) -> Option<String> {
 /// Hosts that only one of the two locks needs.
 fn hosts(context: &Context, old: &Lock, new: &Lock) -> Result<Vec<EgressHost>, CliError> {
     let sessions = context.client()?.shared_sessions();
-    let record = Record::load(&context.memory_dir()?)?;
+    let record = ContactRecord::load(&context.memory_dir()?)?;
     let [old, new] = [old, new].map(|lock| needed(lock, &record, &sessions));
     // endpoints are told by themselves
     let named = |hosts: Vec<EgressHost>| {
         hosts
             .into_iter()
-            .filter(|host| host.known != egress::Known::Declared)
+            .filter(|host| host.known != egress::HostEvidence::Declared)
             .collect()
     };
     Ok(egress::diff(named(old?.hosts), named(new?.hosts)))

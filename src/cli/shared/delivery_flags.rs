@@ -7,7 +7,7 @@ use crate::cli::shared::shard::{ShardFlag, report_shard};
 use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::Client;
-use crate::push::{Options, ProblemKind, PushError, Pushed};
+use crate::push::{ProblemKind, PushError, PushOptions, Pushed};
 use clap::Args;
 use landfall_content::write_file;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, TransferSide, count_of};
@@ -83,12 +83,12 @@ impl DeliveryFlags {
     }
 
     /// The options of the push, from flags and site.
-    pub(crate) fn options(&self, context: &Context) -> Options {
+    pub(crate) fn options(&self, context: &Context) -> PushOptions {
         let registry = context
             .site
             .as_ref()
             .and_then(|site| site.registry.as_ref());
-        Options {
+        PushOptions {
             move_tags: self.move_tags,
             all_or_nothing: self.all_or_nothing,
             recheck: self.recheck || self.receipt.is_some(),

@@ -3,7 +3,7 @@
 
 use crate::cli::shared::Context;
 use crate::lock;
-use crate::lock::Change;
+use crate::lock::LockChange;
 use crate::lock::PackageChange;
 use landfall_content::VerifiedRead;
 use landfall_item::lockfile::Lock;
@@ -15,7 +15,7 @@ use std::collections::HashSet;
 /// `content` without asking anybody. What is damaged there is told.
 pub(crate) fn add_changelogs(
     context: &Context,
-    changes: &mut [Change],
+    changes: &mut [LockChange],
     new: &Lock,
     content: &dyn VerifiedRead,
 ) {
@@ -28,7 +28,7 @@ pub(crate) fn add_changelogs(
 
 /// A line for each package that differs in a set of them, to stand below the line of the set, with
 /// what its changelog says.
-pub(crate) fn package_lines(change: &Change) -> impl Iterator<Item = String> {
+pub(crate) fn package_lines(change: &LockChange) -> impl Iterator<Item = String> {
     with_changelogs(change).flat_map(|(package, changelog)| {
         let PackageChange {
             name, arch, change, ..
@@ -49,7 +49,7 @@ pub(crate) fn package_lines(change: &Change) -> impl Iterator<Item = String> {
 /// Adds a table for each set of which packages differ.
 pub(crate) fn package_tables<'a>(
     document: &mut Markdown,
-    changes: impl IntoIterator<Item = &'a Change>,
+    changes: impl IntoIterator<Item = &'a LockChange>,
 ) {
     for change in changes
         .into_iter()
@@ -86,7 +86,7 @@ pub(crate) fn package_tables<'a>(
 
 /// The packages of a set that differ, and what is told of the changelog of each. Packages that were
 /// made from one source have one changelog, which the first of them tells.
-fn with_changelogs(change: &Change) -> impl Iterator<Item = (&PackageChange, &[String])> {
+fn with_changelogs(change: &LockChange) -> impl Iterator<Item = (&PackageChange, &[String])> {
     let mut told = HashSet::new();
     change
         .packages

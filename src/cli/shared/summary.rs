@@ -1,12 +1,12 @@
 //! Lines about items and changes, and the closing line of a verb that moves them.
 
 use crate::cli::shared::package_changes::package_lines;
-use crate::lock::{Change, EndpointChange};
+use crate::lock::{EndpointChange, LockChange};
 use landfall_model::report::{EntryCount, EntryKind, ItemStatus, ReportItem, RunTotals, one_line};
 use std::collections::BTreeSet;
 
 /// One line for a change.
-pub(crate) fn change_line(change: &Change) -> String {
+pub(crate) fn change_line(change: &LockChange) -> String {
     let name = one_line(&change.name);
     let short = |digest: &Option<landfall_model::Digest>| {
         digest.as_ref().map_or(String::new(), |d| d.short(12))
@@ -26,7 +26,7 @@ pub(crate) fn change_line(change: &Change) -> String {
 }
 
 /// The lines for a change, with those of its packages.
-pub(crate) fn change_lines(change: &Change) -> impl Iterator<Item = String> {
+pub(crate) fn change_lines(change: &LockChange) -> impl Iterator<Item = String> {
     std::iter::once(change_line(change)).chain(package_lines(change))
 }
 

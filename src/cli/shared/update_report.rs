@@ -5,8 +5,8 @@ use crate::cli::shared::previous_lock::load_previous_lock;
 use crate::cli::shared::summary::{change_lines, endpoint_line};
 use crate::cli::shared::{CliError, input_file};
 use crate::client::PreviousLock;
-use crate::lock::{Change, Locked};
-use crate::update::{Asked, Move, NamePattern, Noticed, Updated};
+use crate::lock::{LockChange, Locked};
+use crate::update::{NamePattern, UpdateOutcome, UpdateRequest, UpstreamNotice, VersionMove};
 use clap::Args;
 use landfall_item::lockfile::FILE_NAME;
 use landfall_model::report::{
@@ -60,8 +60,8 @@ pub(crate) struct UpdateInputs<'a> {
 
 impl UpdateInputs<'_> {
     /// What upstream is asked. With `every_digest` the digest of each image is asked for too.
-    pub(crate) fn request(&self, every_digest: bool) -> Asked<'_> {
-        Asked {
+    pub(crate) fn request(&self, every_digest: bool) -> UpdateRequest<'_> {
+        UpdateRequest {
             paths: &self.paths,
             platforms: &self.flags.platforms,
             old: self.previous_lock.as_ref().map(|old| &old.lock),
@@ -72,10 +72,10 @@ impl UpdateInputs<'_> {
 }
 
 /// A line for each version that moved or is held back, and for what upstream says of the rest.
-pub(crate) fn lines(updated: &Updated) -> Vec<String> {
+pub(crate) fn lines(updated: &UpdateOutcome) -> Vec<String> {
     let mut lines = Vec::new();
     for one in &updated.moves {
-        let Move {
+        let VersionMove {
             name,
             at,
             from,
@@ -112,7 +112,7 @@ pub(crate) fn lines(updated: &Updated) -> Vec<String> {
 }
 
 /// Where a version stands, and the source of a package.
-fn place(moved: &Move) -> String {
+fn place(moved: &VersionMove) -> String {
     let source = moved
         .source
         .as_ref()
@@ -121,7 +121,7 @@ fn place(moved: &Move) -> String {
 }
 
 /// The digests of what moved, for people.
-fn digests(noticed: &Noticed) -> String {
+fn digests(noticed: &UpstreamNotice) -> String {
     let short = |digest: &Option<Digest>| digest.as_ref().map(|digest| digest.short(12));
     match (short(&noticed.notice.from), short(&noticed.notice.to)) {
         (Some(from), Some(to)) => format!(" {from} -> {to}"),
@@ -129,12 +129,12 @@ fn digests(noticed: &Noticed) -> String {
     }
 }
 
-fn word(noticed: &Noticed) -> &'static str {
+fn word(noticed: &UpstreamNotice) -> &'static str {
     if noticed.is_gone() { "gone" } else { "moved" }
 }
 
 /// What is done about what upstream says.
-fn advice(noticed: &Noticed) -> &'static str {
+fn advice(noticed: &UpstreamNotice) -> &'static str {
     match noticed.is_gone() {
         true => ": the old pin is kept",
         false => ": not taken; `update: digest` takes it",
@@ -150,7 +150,7 @@ fn short(version: &str) -> String {
 
 /// Lines for what changes in the lock.
 pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
-    let gone = |change: &&crate::lock::Change| change.change != "gone";
+    let gone = |change: &&crate::lock::LockChange| change.change != "gone";
     let changes = locked.changes.iter().filter(gone).flat_map(change_lines);
     changes
         .chain(locked.endpoints.iter().map(endpoint_line))
@@ -158,9 +158,9 @@ pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
 }
 
 /// Puts the plan into a report, with an annotation at each place.
-pub(crate) fn add_to_report(report: &mut RunReport, updated: &Updated) {
+pub(crate) fn add_to_report(report: &mut RunReport, updated: &UpdateOutcome) {
     report.extra.insert("updates".into(), json!(updated.moves));
-    for Move {
+    for VersionMove {
         name,
         at,
         from,
@@ -207,7 +207,7 @@ pub(crate) fn add_to_report(report: &mut RunReport, updated: &Updated) {
 }
 
 /// What the report says of upstream: what moved or is gone, and newer versions that are held back.
-fn notices(updated: &Updated) -> Vec<Notice> {
+fn notices(updated: &UpdateOutcome) -> Vec<Notice> {
     let noticed = updated.noticed.iter().map(|one| match one.notice.taken {
         true => one.notice.clone(),
         false => {
@@ -228,7 +228,7 @@ fn notices(updated: &Updated) -> Vec<Notice> {
 }
 
 /// The plan for a pull request. `summary` is its first line.
-pub(crate) fn markdown(summary: &str, updated: &Updated, report: &RunReport) -> Markdown {
+pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &RunReport) -> Markdown {
     let mut document = Markdown::new(summary);
     let moved = updated.moves.iter().filter_map(|one| {
         let to = one.to.as_ref()?;
@@ -296,13 +296,13 @@ pub(crate) fn markdown(summary: &str, updated: &Updated, report: &RunReport) -> 
 
 /// The tags that upstream does not have any more, as lines of Markdown: whoever reads a pull
 /// request should see them unfolded.
-pub(crate) fn gone(updated: &Updated, changes: &[Change]) -> String {
+pub(crate) fn gone(updated: &UpdateOutcome, changes: &[LockChange]) -> String {
     const MOST: usize = 20;
     let noticed = updated
         .noticed
         .iter()
         .filter(|one| one.is_gone())
-        .map(Noticed::name);
+        .map(UpstreamNotice::name);
     let locked = changes
         .iter()
         .filter(|change| change.change == "gone")
@@ -323,7 +323,7 @@ pub(crate) fn gone(updated: &Updated, changes: &[Change]) -> String {
 }
 
 /// `2 newer versions, 1 held back, 3 moved or gone`; nothing where there is nothing.
-pub(crate) fn counted(updated: &Updated) -> String {
+pub(crate) fn counted(updated: &UpdateOutcome) -> String {
     let newer = updated.moves.iter().filter(|one| one.to.is_some()).count();
     let held = updated
         .moves

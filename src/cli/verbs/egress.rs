@@ -2,7 +2,7 @@
 
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
-use crate::egress::{FORMATS, Record, diff, needed, probe, read_list, remember};
+use crate::egress::{ContactRecord, FORMATS, diff, needed, probe, read_list, remember};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use landfall_content::store::DiskStore;
@@ -75,7 +75,7 @@ impl EgressCommand {
             if probed.is_some() {
                 remember(&DiskStore::open(&store)?, &report.hosts, "probe")?;
             }
-            let record = Record::load(&store)?;
+            let record = ContactRecord::load(&store)?;
             let mut list = needed(&lock, &record, &sessions)?;
             if let Some(probed) = &probed {
                 probed.apply(&mut list.hosts, &report.hosts);

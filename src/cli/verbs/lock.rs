@@ -8,7 +8,7 @@ use crate::cli::shared::previous_lock::load_previous_lock;
 use crate::cli::shared::summary::{change_lines, endpoint_line, good_of_all, lost_count};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::client::{Client, PreviousLock};
-use crate::lock::{Change, Locked};
+use crate::lock::{LockChange, Locked};
 use clap::Args;
 use landfall_content::store::DiskStore;
 use landfall_item::lockfile::FILE_NAME;
@@ -168,8 +168,8 @@ impl LockCommand {
 }
 
 /// What upstream says by the way: tags that moved, and items that it has no more.
-fn notices(changes: &[Change]) -> Vec<Notice> {
-    let notice = |change: &Change| match change.change {
+fn notices(changes: &[LockChange]) -> Vec<Notice> {
+    let notice = |change: &LockChange| match change.change {
         "gone" => Some(Notice::gone(&change.name)),
         "moved" => Some(Notice::moved(
             &change.name,

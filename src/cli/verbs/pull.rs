@@ -11,7 +11,7 @@ use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::{CliError, Context, VerbOutcome, bundle_report};
 use crate::client::{BundleOptions, PulledBundle};
-use crate::pull::Share;
+use crate::pull::ShardShare;
 use clap::Args;
 use landfall_bundle::{PackOptions, PackPlan};
 use landfall_content::store::DiskStore;
@@ -163,7 +163,7 @@ impl PullCommand {
         shard: Shard,
         place: &StoreLocation,
     ) -> Result<VerbOutcome, CliError> {
-        let share = Share::new(lock, shard);
+        let share = ShardShare::new(lock, shard);
         let store: Option<Arc<dyn BlobStore>> = match place {
             StoreLocation::Folder(dir) => existing_store(dir)?.map(|disk| Arc::new(disk) as _),
             StoreLocation::Bucket(_) => Some(context.store()?),

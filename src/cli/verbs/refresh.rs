@@ -13,7 +13,7 @@ use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::update_report::{self, UpdateFlags, counted};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::{RefreshBase, RefreshRequest, Refreshed, RefreshedBundle};
-use crate::update::Updated;
+use crate::update::UpdateOutcome;
 use clap::Args;
 use landfall_bundle::{PackOptions, VolumeSize};
 use landfall_content::bucket::Bucket;
@@ -245,7 +245,7 @@ fn markdown(refreshed: &Refreshed, report: &RunReport, nothing_new: bool) -> Str
 }
 
 /// The outcome of a dry run.
-fn planned_outcome(updated: &Updated, mut report: RunReport) -> VerbOutcome {
+fn planned_outcome(updated: &UpdateOutcome, mut report: RunReport) -> VerbOutcome {
     update_report::add_to_report(&mut report, updated);
     let lines = update_report::lines(updated);
     let mut text: String = lines.into_iter().map(|line| line + "\n").collect();

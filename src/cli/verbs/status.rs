@@ -2,7 +2,7 @@
 
 use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
-use crate::push::{Stands, State, status};
+use crate::push::{RegistryTag, TagStatus, status};
 use clap::Args;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{
@@ -40,13 +40,13 @@ pub(crate) struct StatusCommand {
 }
 
 /// The states in the order in which they are printed, each with its word.
-const STATES: [(State, &str); 6] = [
-    (State::Different, "different"),
-    (State::Missing, "missing"),
-    (State::Incomplete, "incomplete"),
-    (State::Unknown, "unknown"),
-    (State::Foreign, "foreign"),
-    (State::There, "there"),
+const STATES: [(TagStatus, &str); 6] = [
+    (TagStatus::Different, "different"),
+    (TagStatus::Missing, "missing"),
+    (TagStatus::Incomplete, "incomplete"),
+    (TagStatus::Unknown, "unknown"),
+    (TagStatus::Foreign, "foreign"),
+    (TagStatus::There, "there"),
 ];
 
 impl StatusCommand {
@@ -97,7 +97,7 @@ impl StatusCommand {
 fn outcome(
     mut report: RunReport,
     lock: &Lock,
-    stands: &[Stands],
+    stands: &[RegistryTag],
     mapping: &DestinationMap,
     push: &str,
 ) -> VerbOutcome {
@@ -110,26 +110,31 @@ fn outcome(
     let asked = stands.iter().filter(|one| one.kind.is_some()).count();
     let counts: Vec<String> = STATES
         .iter()
-        .filter(|(state, _)| *state != State::There && count(*state) > 0)
+        .filter(|(state, _)| *state != TagStatus::There && count(*state) > 0)
         .map(|(state, word)| format!("{} {word}", count(*state)))
         .collect();
     let summary = format!(
         "{}: {} of {asked} there{}{}",
         mapping.target(),
-        count(State::There),
+        count(TagStatus::There),
         if counts.is_empty() { "" } else { ", " },
         counts.join(", ")
     );
-    let differs = [State::Missing, State::Different, State::Incomplete].map(count);
+    let differs = [
+        TagStatus::Missing,
+        TagStatus::Different,
+        TagStatus::Incomplete,
+    ]
+    .map(count);
     let mend = differs.iter().any(|count| *count > 0).then(|| {
-        let moving = if count(State::Different) > 0 {
+        let moving = if count(TagStatus::Different) > 0 {
             " --move-tags"
         } else {
             ""
         };
         format!("{push}{moving}")
     });
-    let exit = match (&mend, count(State::Unknown)) {
+    let exit = match (&mend, count(TagStatus::Unknown)) {
         (Some(_), _) => Exit::Refused,
         (None, 0) => Exit::Done,
         (None, _) => Exit::Partial,
@@ -153,8 +158,12 @@ fn outcome(
 }
 
 /// The tags to print, in the order of [`STATES`].
-fn printed(stands: &[Stands]) -> impl Iterator<Item = (State, &'static str, &Stands)> {
-    let wanted = STATES.iter().filter(|(state, _)| *state != State::There);
+fn printed(
+    stands: &[RegistryTag],
+) -> impl Iterator<Item = (TagStatus, &'static str, &RegistryTag)> {
+    let wanted = STATES
+        .iter()
+        .filter(|(state, _)| *state != TagStatus::There);
     wanted.flat_map(move |(state, word)| {
         stands
             .iter()
@@ -163,7 +172,7 @@ fn printed(stands: &[Stands]) -> impl Iterator<Item = (State, &'static str, &Sta
     })
 }
 
-fn line(word: &str, one: &Stands) -> String {
+fn line(word: &str, one: &RegistryTag) -> String {
     let name = one
         .name
         .as_ref()
@@ -176,19 +185,22 @@ fn line(word: &str, one: &Stands) -> String {
     )
 }
 
-fn why(one: &Stands) -> Option<String> {
+fn why(one: &RegistryTag) -> Option<String> {
     match (one.state, &one.stands, &one.wanted) {
-        (State::Different, Some(stands), Some(wanted)) => {
+        (TagStatus::Different, Some(stands), Some(wanted)) => {
             Some(format!("the tag points to {stands}, not to {wanted}"))
         }
-        (State::Incomplete, ..) => Some("a manifest, blob or referrer of it is missing".into()),
+        (TagStatus::Incomplete, ..) => Some("a manifest, blob or referrer of it is missing".into()),
         _ => one.why.clone(),
     }
 }
 
-fn markdown(summary: &str, stands: &[Stands], mend: Option<&str>) -> String {
+fn markdown(summary: &str, stands: &[RegistryTag], mend: Option<&str>) -> String {
     let mut document = Markdown::new(format!("**{}**", markdown_text(summary)));
-    for (state, word) in STATES.iter().filter(|(state, _)| *state != State::There) {
+    for (state, word) in STATES
+        .iter()
+        .filter(|(state, _)| *state != TagStatus::There)
+    {
         let of_state = stands.iter().filter(|one| one.state == *state);
         let short = |digest: &Option<Digest>| {
             digest
@@ -196,7 +208,7 @@ fn markdown(summary: &str, stands: &[Stands], mend: Option<&str>) -> String {
                 .map(|one| markdown_code(&one.short(12)))
                 .unwrap_or_default()
         };
-        let row = |one: &Stands| {
+        let row = |one: &RegistryTag| {
             let name = one.name.as_deref().map(markdown_code).unwrap_or_default();
             let why = one.why.as_deref().map(markdown_text).unwrap_or_default();
             vec![
@@ -226,8 +238,8 @@ fn markdown(summary: &str, stands: &[Stands], mend: Option<&str>) -> String {
 }
 
 /// One item per lock entry, present if it is complete at all of its destinations.
-fn items(lock: &Lock, stands: &[Stands]) -> Vec<ReportItem> {
-    let mut of_item: BTreeMap<_, Vec<&Stands>> = BTreeMap::new();
+fn items(lock: &Lock, stands: &[RegistryTag]) -> Vec<ReportItem> {
+    let mut of_item: BTreeMap<_, Vec<&RegistryTag>> = BTreeMap::new();
     for one in stands {
         of_item
             .entry((one.kind, one.name.as_deref()))
@@ -238,11 +250,11 @@ fn items(lock: &Lock, stands: &[Stands]) -> Vec<ReportItem> {
         let own = of_item
             .get(&(Some(entry.kind), Some(&*entry.name)))
             .map_or(&[][..], Vec::as_slice);
-        let worst = own.iter().find(|one| one.state == State::Unknown);
-        let worst = worst.or_else(|| own.iter().find(|one| one.state != State::There));
+        let worst = own.iter().find(|one| one.state == TagStatus::Unknown);
+        let worst = worst.or_else(|| own.iter().find(|one| one.state != TagStatus::There));
         let status = match worst.map(|one| one.state) {
             None => Became::Present,
-            Some(State::Unknown) => Became::Failed,
+            Some(TagStatus::Unknown) => Became::Failed,
             Some(_) => Became::Missing,
         };
         let reason = worst.map(|one| line(word(one.state), one).trim_end().to_owned());
@@ -255,7 +267,7 @@ fn items(lock: &Lock, stands: &[Stands]) -> Vec<ReportItem> {
     lock.each_entry().map(item).collect()
 }
 
-fn word(state: State) -> &'static str {
+fn word(state: TagStatus) -> &'static str {
     STATES
         .iter()
         .find(|(one, _)| *one == state)

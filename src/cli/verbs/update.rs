@@ -4,7 +4,7 @@ use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::summary::{good_of_all, lost_count};
 use crate::cli::shared::update_report::{UpdateFlags, counted};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, update_report};
-use crate::update::Updated;
+use crate::update::UpdateOutcome;
 use clap::Args;
 use landfall_content::store::DiskStore;
 use landfall_model::report::RunReport;
@@ -84,7 +84,7 @@ impl UpdateCommand {
     }
 
     /// The outcome of a check or a dry run.
-    fn planned_outcome(&self, updated: &Updated, mut report: RunReport) -> VerbOutcome {
+    fn planned_outcome(&self, updated: &UpdateOutcome, mut report: RunReport) -> VerbOutcome {
         update_report::add_to_report(&mut report, updated);
         let mut text: String = update_report::lines(updated)
             .into_iter()
@@ -121,7 +121,7 @@ impl UpdateCommand {
     }
 }
 
-fn summary(updated: &Updated) -> String {
+fn summary(updated: &UpdateOutcome) -> String {
     match &counted(updated)[..] {
         "" if updated.failed.is_empty() => "nothing newer, moved or gone".into(),
         "" => "nothing newer, moved or gone as far as it could be asked".into(),

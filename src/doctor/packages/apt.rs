@@ -1,6 +1,6 @@
 //! apt's choice for a node, by the carried indexes and its dpkg status file.
 
-use super::rehearsal::{Carried, Rehearsal, RehearsalError, Wanted};
+use super::rehearsal::{CarriedIndexes, Rehearsal, RehearsalError, WantedPackage};
 use landfall_item::{LockedPackageSet, PackageSource};
 use landfall_packages::apt::{Release, Settings, Universe, choose};
 use landfall_packages::{COMPRESSIONS, decompress};
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// What the node's apt would do for `set`.
 pub(super) fn rehearse(
     set: &LockedPackageSet,
-    carried: &Carried<'_>,
+    carried: &CarriedIndexes<'_>,
     status: &str,
 ) -> Result<Rehearsal, RehearsalError> {
     let mut texts = Vec::new();
@@ -82,7 +82,7 @@ pub(super) fn rehearse(
         } else {
             format!(":{}", offer.arch)
         };
-        Wanted {
+        WantedPackage {
             name: format!("{name}{arch} {}", offer.version),
             is_carried,
         }
@@ -91,7 +91,7 @@ pub(super) fn rehearse(
 }
 
 /// How much apt prefers the packages of a suite, as its release says.
-fn preference(source: &PackageSource, carried: &Carried<'_>) -> Result<i16, RehearsalError> {
+fn preference(source: &PackageSource, carried: &CarriedIndexes<'_>) -> Result<i16, RehearsalError> {
     let Some((index, text)) = source.release(carried.blobs)? else {
         return Ok(500);
     };

@@ -18,7 +18,7 @@ pub(crate) struct Rehearsal {
 }
 
 /// A package that the node would ask for.
-pub(super) struct Wanted {
+pub(super) struct WantedPackage {
     /// Its name and version.
     pub(super) name: String,
     /// Whether it is carried.
@@ -26,8 +26,11 @@ pub(super) struct Wanted {
 }
 
 impl Rehearsal {
-    pub(super) fn of(wanted: impl Iterator<Item = Wanted>, replaced: Vec<String>) -> Rehearsal {
-        let items = wanted.map(|Wanted { name, is_carried }| match is_carried {
+    pub(super) fn of(
+        wanted: impl Iterator<Item = WantedPackage>,
+        replaced: Vec<String>,
+    ) -> Rehearsal {
+        let items = wanted.map(|WantedPackage { name, is_carried }| match is_carried {
             true => item(name, ItemStatus::Present, None),
             false => item(
                 name,
@@ -91,7 +94,7 @@ pub(crate) enum RehearsalError {
 }
 
 /// What is carried.
-pub(super) struct Carried<'a> {
+pub(super) struct CarriedIndexes<'a> {
     pub(super) blobs: &'a dyn BlobRead,
     pub(super) limits: &'a Limits,
 }

@@ -1,7 +1,7 @@
 //! Installs a set in thought: by apt's rules or by dnf's.
 
 use super::node_list::NodeList;
-use super::rehearsal::{Carried, Rehearsal, RehearsalError};
+use super::rehearsal::{CarriedIndexes, Rehearsal, RehearsalError};
 use super::{apt, yum};
 use landfall_content::BlobRead;
 use landfall_item::LockedPackageSet;
@@ -18,7 +18,7 @@ pub(crate) fn rehearse(
     list: &NodeList,
     limits: &Limits,
 ) -> Result<Rehearsal, RehearsalError> {
-    let carried = Carried { blobs, limits };
+    let carried = CarriedIndexes { blobs, limits };
     match list {
         NodeList::Status(status) => apt::rehearse(set, &carried, status),
         NodeList::Rpms(rpms) => yum::rehearse(set, &carried, rpms),

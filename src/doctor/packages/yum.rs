@@ -1,6 +1,6 @@
 //! dnf's choice for a node, by the carried indexes and its list of RPM packages.
 
-use super::rehearsal::{Carried, Rehearsal, RehearsalError, Wanted};
+use super::rehearsal::{CarriedIndexes, Rehearsal, RehearsalError, WantedPackage};
 use landfall_item::{LockedPackageSet, PackageSource};
 use landfall_model::{Digest, Limits};
 use landfall_packages::yum::{
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// What the node's dnf would do for `set`.
 pub(super) fn rehearse(
     set: &LockedPackageSet,
-    carried: &Carried<'_>,
+    carried: &CarriedIndexes<'_>,
     rpms: &str,
 ) -> Result<Rehearsal, RehearsalError> {
     let architectures =
@@ -20,7 +20,7 @@ pub(super) fn rehearse(
     let mut sources = set
         .sources
         .iter()
-        .map(|source| Source::read(source, carried))
+        .map(|source| YumMetadata::read(source, carried))
         .collect::<Result<Vec<_>, _>>()?;
     let mut has_files = false;
     loop {
@@ -65,7 +65,7 @@ pub(super) fn rehearse(
                     .map(|one| &one.digest)
                     .collect();
                 let pool = &offered.pool;
-                let wanted = choice.packages.iter().map(|id| Wanted {
+                let wanted = choice.packages.iter().map(|id| WantedPackage {
                     name: shown(pool, *id),
                     is_carried: pool
                         .package(*id)
@@ -97,17 +97,17 @@ fn replaced(pool: &Pool, old: PackageId, new: Option<PackageId>) -> String {
 }
 
 /// The metadata of a source, as it is carried.
-struct Source<'a> {
+struct YumMetadata<'a> {
     locked: &'a PackageSource,
     repomd: Repomd,
     metadata: Metadata,
 }
 
-impl<'a> Source<'a> {
+impl<'a> YumMetadata<'a> {
     fn read(
         locked: &'a PackageSource,
-        carried: &Carried<'_>,
-    ) -> Result<Source<'a>, RehearsalError> {
+        carried: &CarriedIndexes<'_>,
+    ) -> Result<YumMetadata<'a>, RehearsalError> {
         let none = |what| RehearsalError::NoIndex {
             url: locked.url.clone(),
             what,
@@ -128,7 +128,7 @@ impl<'a> Source<'a> {
             modules: packed("modules")?,
             files: None,
         };
-        Ok(Source {
+        Ok(YumMetadata {
             locked,
             repomd,
             metadata,
@@ -136,7 +136,7 @@ impl<'a> Source<'a> {
     }
 
     /// Reads the list of all files too.
-    fn read_files(&mut self, carried: &Carried<'_>) -> Result<(), RehearsalError> {
+    fn read_files(&mut self, carried: &CarriedIndexes<'_>) -> Result<(), RehearsalError> {
         self.metadata.files = packed(&self.repomd, self.locked, carried, "filelists")?;
         Ok(())
     }
@@ -146,7 +146,7 @@ impl<'a> Source<'a> {
 fn packed(
     repomd: &Repomd,
     locked: &PackageSource,
-    carried: &Carried<'_>,
+    carried: &CarriedIndexes<'_>,
     kind: &str,
 ) -> Result<Option<PackedIndex>, RehearsalError> {
     let named = |index: &&Index| locked.indexes.iter().find(|one| one.path == index.path);

@@ -1,7 +1,7 @@
 //! What to knock at: the rows of a role, filled in with addresses.
 
 use super::list::{self, RequiredPort};
-use super::table::{Decided, Ports, RANGE, Row, TABLE};
+use super::table::{Decided, PortRow, Ports, RANGE, TABLE};
 use landfall_http::ConnectRoute;
 use landfall_item::lockfile::Endpoint;
 use landfall_model::document::nearest;
@@ -41,18 +41,18 @@ const ALL_ROLES: &str = "all";
 
 /// What is asked for: the ports that machines of a role need.
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct PortQuery {
     /// The role.
     pub role: String,
     /// The table of the ports, whether or not their addresses are known.
     pub ports: Vec<RequiredPort>,
     /// What to knock at, and what cannot be.
-    pub lines: Vec<Line>,
+    pub lines: Vec<PortLine>,
 }
 
 /// One port, or why there is none to knock at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum PortLine {
     /// A port that somebody must listen at.
     Port {
         /// Name or address.
@@ -85,7 +85,7 @@ pub(crate) enum Line {
 
 /// Why nothing can be asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum AskError {
+pub(crate) enum PortQueryError {
     /// No role of this name.
     #[error("there is no role {0}: {1}")]
     Role(String, String),
@@ -94,7 +94,7 @@ pub(crate) enum AskError {
     Set(String, String),
 }
 
-impl Ask {
+impl PortQuery {
     /// The ports that machines of `role` need with `strategy`: KKP's by the addresses of `set`, and
     /// the endpoints that name the role.
     ///
@@ -105,7 +105,7 @@ impl Ask {
         strategy: Option<Strategy>,
         set: &[(String, String)],
         endpoints: &[Endpoint],
-    ) -> Result<Ask, AskError> {
+    ) -> Result<PortQuery, PortQueryError> {
         let named = endpoints
             .iter()
             .flat_map(|endpoint| &endpoint.from)
@@ -123,10 +123,10 @@ impl Ask {
                 "{}roles are {all}, and {ALL_ROLES}",
                 near.unwrap_or_default()
             );
-            return Err(AskError::Role(role.into(), words));
+            return Err(PortQueryError::Role(role.into(), words));
         }
         let is_all = role == ALL_ROLES && !roles.contains(role);
-        let set = Settings::read(set)?;
+        let set = PortSettings::read(set)?;
         let (mut lines, mut ports) = (Vec::new(), Vec::new());
         for row in TABLE.iter().filter(|row| is_all || row.role == role) {
             let fits = row.strategies.is_empty()
@@ -143,7 +143,7 @@ impl Ask {
                 (true, _) => lines.extend(set.fill(row)),
                 (false, None) => {
                     let words = format!("{} with {}", row.to, row.strategies.join(" or "));
-                    lines.push(Line::Not(
+                    lines.push(PortLine::Not(
                         words,
                         Some("name the strategy with --expose".into()),
                     ));
@@ -163,7 +163,7 @@ impl Ask {
         if is_all {
             lines = Vec::new();
         }
-        if !lines.iter().any(|line| !matches!(line, Line::Not(..))) {
+        if !lines.iter().any(|line| !matches!(line, PortLine::Not(..))) {
             let (words, fix) = match is_all {
                 true => (
                     "nothing was probed: these are the ports of all roles",
@@ -174,14 +174,14 @@ impl Ask {
                     "name addresses with --set, as the lines above say, or hand the table to the firewall's administrators",
                 ),
             };
-            lines.push(Line::Not(words.into(), Some(fix.into())));
+            lines.push(PortLine::Not(words.into(), Some(fix.into())));
         }
         let nodes = "whether the nodes of a cluster reach each other (CNI, CSI, and UDP of any kind) cannot be seen from one host";
-        lines.push(Line::Not(
+        lines.push(PortLine::Not(
             nodes.into(),
             Some("run it on each network that has machines of the role".into()),
         ));
-        Ok(Ask {
+        Ok(PortQuery {
             role: role.into(),
             ports,
             lines,
@@ -190,13 +190,13 @@ impl Ask {
 }
 
 /// The line of an endpoint.
-pub(super) fn of_endpoint(endpoint: &Endpoint) -> Line {
+pub(super) fn of_endpoint(endpoint: &Endpoint) -> PortLine {
     match endpoint.host.strip_prefix("*.") {
-        Some(_) => Line::Not(
+        Some(_) => PortLine::Not(
             format!("{endpoint} is a wildcard ({})", endpoint.why),
             Some("knock at a name below it: landfall doctor https://NAME/".into()),
         ),
-        None => Line::Port {
+        None => PortLine::Port {
             host: endpoint.host.clone(),
             port: endpoint.port,
             what: "endpoint of the lock".into(),
@@ -207,24 +207,24 @@ pub(super) fn of_endpoint(endpoint: &Endpoint) -> Line {
 }
 
 /// The values of `--set`.
-struct Settings<'a> {
+struct PortSettings<'a> {
     addresses: BTreeMap<&'a str, (String, Option<u16>)>,
     range: RangeInclusive<u16>,
 }
 
-impl Settings<'_> {
-    fn read(set: &[(String, String)]) -> Result<Settings<'_>, AskError> {
+impl PortSettings<'_> {
+    fn read(set: &[(String, String)]) -> Result<PortSettings<'_>, PortQueryError> {
         let known: BTreeSet<&str> = TABLE
             .iter()
             .map(|row| row.to.as_str())
             .chain([RANGE])
             .collect();
-        let mut settings = Settings {
+        let mut settings = PortSettings {
             addresses: BTreeMap::new(),
             range: NODE_PORTS,
         };
         for (key, value) in set {
-            let wrong = |words: String| AskError::Set(format!("{key}={value}"), words);
+            let wrong = |words: String| PortQueryError::Set(format!("{key}={value}"), words);
             if key == RANGE {
                 settings.range =
                     range(value).ok_or_else(|| wrong("write a range as 30000-32767".into()))?;
@@ -245,18 +245,18 @@ impl Settings<'_> {
         Ok(settings)
     }
 
-    fn fill(&self, row: &Row) -> Vec<Line> {
+    fn fill(&self, row: &PortRow) -> Vec<PortLine> {
         let (what, why) = (row.to.clone(), format!("{} ({})", row.why, row.component));
         let Some((host, own)) = self.addresses.get(row.to.as_str()) else {
             let words = format!("{what}: {why}: no address is known");
-            return vec![Line::Not(
+            return vec![PortLine::Not(
                 words,
                 Some(format!("name it with --set {what}=ADDRESS")),
             )];
         };
         // these machines reach each other without a proxy: SSH, the Kubernetes API and Konnectivity
         // of a site
-        let port = |port| Line::Port {
+        let port = |port| PortLine::Port {
             host: host.clone(),
             port,
             what: what.clone(),
@@ -273,14 +273,14 @@ impl Settings<'_> {
             (_, Some(own)) => vec![port(*own)],
             (Ports::Decided(Decided::Provider), None) => {
                 let words = format!("{what}: {why}: the table names no port");
-                vec![Line::Not(
+                vec![PortLine::Not(
                     words,
                     Some(format!("name it with --set {what}={host}:PORT")),
                 )]
             }
             (Ports::Decided(Decided::NodePorts), None) => {
                 let (host, range) = (host.clone(), self.range.clone());
-                vec![Line::Range {
+                vec![PortLine::Range {
                     host,
                     ports: sample(&range),
                     range,
@@ -341,12 +341,12 @@ mod tests {
             endpoint("vcenter.test", &["seed-cluster-node"]),
             endpoint("*.all.test", &[]),
         ];
-        let ask = Ask::new(role, strategy.parse().ok(), &set, &endpoints)
+        let ask = PortQuery::new(role, strategy.parse().ok(), &set, &endpoints)
             .map_err(|error| error.to_string())?;
         let told = ask.lines.iter().map(|line| match line {
-            Line::Port { host, port, .. } => format!("{host}:{port}"),
-            Line::Range { host, ports, .. } => format!("{host} {ports:?}"),
-            Line::Not(words, _) => words
+            PortLine::Port { host, port, .. } => format!("{host}:{port}"),
+            PortLine::Range { host, ports, .. } => format!("{host} {ports:?}"),
+            PortLine::Not(words, _) => words
                 .split([':', '('])
                 .next()
                 .unwrap_or_default()

@@ -1,8 +1,8 @@
 //! Knocks at the ports of a role and at the endpoints of a lock: a connection is opened and closed.
 
-use super::ask::{Ask, Line, of_endpoint};
+use super::ask::{PortLine, PortQuery, of_endpoint};
 use crate::doctor::CheckStatus;
-use crate::doctor::steps::{Diagnosis, Steps, usual_fix};
+use crate::doctor::steps::{Diagnosis, DiagnosisSteps, usual_fix};
 use landfall_content::run_concurrently;
 use landfall_http::{ConnectOutcome, ConnectRoute, ErrorKind, HttpError, Transport};
 use landfall_item::lockfile::Endpoint;
@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 /// Knocks at what machines of a role need, where one is asked for, else at all endpoints.
 pub(crate) async fn knock_at(
     transport: &Transport,
-    ask: Option<&Ask>,
+    ask: Option<&PortQuery>,
     endpoints: &[Endpoint],
 ) -> Diagnosis {
     let (target, lines) = match ask {
@@ -30,14 +30,14 @@ pub(crate) async fn knock_at(
     }
 }
 
-async fn knock(transport: &Transport, line: &Line) -> Steps {
-    let mut steps = Steps::default();
+async fn knock(transport: &Transport, line: &PortLine) -> DiagnosisSteps {
+    let mut steps = DiagnosisSteps::default();
     match line {
-        Line::Not(words, fix) => {
+        PortLine::Not(words, fix) => {
             steps.say("not tried", CheckStatus::Note, words);
             fix.iter().for_each(|fix| steps.fix(fix));
         }
-        Line::Port {
+        PortLine::Port {
             host,
             port,
             what,
@@ -56,7 +56,7 @@ async fn knock(transport: &Transport, line: &Line) -> Steps {
                 step.facts.insert("port".into(), json!(port));
             }
         }
-        Line::Range {
+        PortLine::Range {
             host,
             ports,
             range,
@@ -89,7 +89,12 @@ fn address(host: &str, port: impl std::fmt::Display) -> String {
 }
 
 /// The step of one port at `at`, which is needed for `what`.
-fn of_port(steps: &mut Steps, at: &str, what: &str, found: Result<ConnectOutcome, HttpError>) {
+fn of_port(
+    steps: &mut DiagnosisSteps,
+    at: &str,
+    what: &str,
+    found: Result<ConnectOutcome, HttpError>,
+) {
     let (verdict, says, fix, via) = match found {
         Ok(ConnectOutcome::Open) => (CheckStatus::Ok, format!("{at} is open: {what}"), None, None),
         Ok(ConnectOutcome::Tunnel { via }) => {
@@ -161,7 +166,7 @@ fn of_port(steps: &mut Steps, at: &str, what: &str, found: Result<ConnectOutcome
 /// The step of a range of ports, of which `ports` were tried. Nobody need listen there, but nothing
 /// may drop what goes there.
 fn of_range(
-    steps: &mut Steps,
+    steps: &mut DiagnosisSteps,
     (host, range): (&str, &RangeInclusive<u16>),
     ports: &[u16],
     what: &str,

@@ -1,6 +1,6 @@
 //! The ports that machines of a role need, as a table for people and for firewalls.
 
-use super::table::{Decided, Ports, Row};
+use super::table::{Decided, PortRow, Ports};
 use landfall_item::lockfile::Endpoint;
 use serde::Serialize;
 use std::fmt;
@@ -63,7 +63,7 @@ impl Serialize for PortRange {
 /// chose another port than the table's, that port; `node_ports` is the range of node ports.
 /// `is_conditional` says that the strategy is not known.
 pub(super) fn of_row(
-    row: &Row,
+    row: &PortRow,
     address: Option<&(String, Option<u16>)>,
     node_ports: &RangeInclusive<u16>,
     is_conditional: bool,

@@ -7,6 +7,6 @@ mod list;
 mod table;
 mod write;
 
-pub(crate) use ask::{Ask, Strategy};
+pub(crate) use ask::{PortQuery, Strategy};
 pub(crate) use knock::knock_at;
 pub(crate) use write::{PORTS_FORMATS, port_table};

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 /// One row: who needs which port of whom.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Row {
+pub(super) struct PortRow {
     /// The role of the machine that connects.
     pub(super) role: String,
     /// What runs there.
@@ -47,7 +47,7 @@ pub(super) enum Decided {
 pub(super) const RANGE: &str = "nodeport-range";
 
 /// Every row. The data is part of the program, and a test reads it.
-pub(super) static TABLE: LazyLock<Vec<Row>> =
+pub(super) static TABLE: LazyLock<Vec<PortRow>> =
     LazyLock::new(|| yaml::from_str(DATA).unwrap_or_default());
 
 const DATA: &str = include_str!("../../../manifests/ports/kubermatic.yaml");
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_data_is_a_table() {
-        let rows: Vec<Row> = serde_yaml::from_str(DATA).unwrap();
+        let rows: Vec<PortRow> = serde_yaml::from_str(DATA).unwrap();
         assert_eq!(rows.len(), 12);
         assert_eq!(rows[7].ports, Ports::Of(vec![6443, 8088]));
         assert_eq!(rows[2].ports, Ports::Decided(Decided::NodePorts));

@@ -1,7 +1,7 @@
 //! A Cilium policy by names. Cilium learns the addresses of names from the DNS answers that it lets
 //! pass, so the policy lets the pods ask for these names.
 
-use super::groups::{Group, by_port, comment};
+use super::groups::{HostGroup, by_port, comment};
 use crate::egress::Egress;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -63,7 +63,7 @@ spec:
 }
 
 /// The names of a group as Cilium selects them. Its `*` stands for one label.
-fn selectors<'a>(group: &'a Group<'_>) -> impl Iterator<Item = String> + 'a {
+fn selectors<'a>(group: &'a HostGroup<'_>) -> impl Iterator<Item = String> + 'a {
     let names = group
         .names
         .iter()

@@ -2,14 +2,14 @@
 
 use crate::egress::Egress;
 use crate::egress::host::EgressHost;
-use crate::egress::pattern::HostPattern;
+use crate::egress::pattern::EgressPattern;
 use landfall_model::report::one_line;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// The hosts of one port.
 #[derive(Default)]
-pub(super) struct Group<'a> {
+pub(super) struct HostGroup<'a> {
     /// Names.
     pub(super) names: Vec<&'a str>,
     /// What stands for every name below: `corp.test` for `*.corp.test`.
@@ -22,14 +22,14 @@ pub(super) struct Group<'a> {
 pub(super) fn by_port(
     egress: &Egress,
     which: impl Fn(&EgressHost) -> bool,
-) -> BTreeMap<u16, Group<'_>> {
-    let mut groups: BTreeMap<u16, Group<'_>> = BTreeMap::new();
+) -> BTreeMap<u16, HostGroup<'_>> {
+    let mut groups: BTreeMap<u16, HostGroup<'_>> = BTreeMap::new();
     for row in egress.hosts.iter().filter(|row| which(row)) {
         let group = groups.entry(row.port).or_default();
         match &row.host {
-            HostPattern::Address(address) => group.addresses.push(*address),
-            HostPattern::Below(name) => group.below.push(name),
-            HostPattern::Name(name) => group.names.push(name),
+            EgressPattern::Address(address) => group.addresses.push(*address),
+            EgressPattern::Below(name) => group.below.push(name),
+            EgressPattern::Name(name) => group.names.push(name),
         }
     }
     groups

@@ -16,7 +16,7 @@ mod text;
 use super::Egress;
 
 /// A form in which a list of hosts is written.
-pub(crate) struct Format {
+pub(crate) struct EgressFormat {
     /// Its word on the command line.
     pub(crate) name: &'static str,
     /// What it is, in a line.
@@ -28,44 +28,44 @@ pub(crate) struct Format {
 }
 
 /// Every form.
-pub(crate) const FORMATS: [Format; 7] = [
-    Format {
+pub(crate) const FORMATS: [EgressFormat; 7] = [
+    EgressFormat {
         name: "text",
         about: "Lines for people",
         is_policy: false,
         write: text::write,
     },
-    Format {
+    EgressFormat {
         name: "json",
         about: "A document that --diff reads",
         is_policy: false,
         write: json::write,
     },
-    Format {
+    EgressFormat {
         name: "csv",
         about: "A table for spreadsheets",
         is_policy: false,
         write: csv::write,
     },
-    Format {
+    EgressFormat {
         name: "markdown",
         about: "A table for a firewall ticket",
         is_policy: false,
         write: markdown::write,
     },
-    Format {
+    EgressFormat {
         name: "squid",
         about: "An access list of squid",
         is_policy: true,
         write: squid::write,
     },
-    Format {
+    EgressFormat {
         name: "networkpolicy",
         about: "A Kubernetes NetworkPolicy, which knows ports and addresses and no names",
         is_policy: true,
         write: network_policy::write,
     },
-    Format {
+    EgressFormat {
         name: "cilium",
         about: "A Cilium policy by names",
         is_policy: true,

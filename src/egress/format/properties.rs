@@ -2,8 +2,8 @@
 
 use super::FORMATS;
 use crate::egress::Egress;
-use crate::egress::host::{EgressHost, Known};
-use crate::egress::pattern::HostPattern;
+use crate::egress::host::{EgressHost, HostEvidence};
+use crate::egress::pattern::EgressPattern;
 use proptest::prelude::*;
 use serde_yaml::Value;
 
@@ -18,12 +18,12 @@ fn host_text() -> impl Strategy<Value = String> {
     prop_oneof![made, any::<String>()]
 }
 
-fn row(host: HostPattern, scheme: &str, why: &str) -> EgressHost {
+fn row(host: EgressPattern, scheme: &str, why: &str) -> EgressHost {
     EgressHost {
         host,
         port: 443,
         scheme: scheme.into(),
-        known: Known::Observed,
+        known: HostEvidence::Observed,
         why: vec![why.into()],
         from: vec![why.into()],
         via: Some(why.into()),
@@ -62,14 +62,14 @@ proptest! {
     #[test]
     fn a_rule_lets_through_the_host_that_was_observed_and_no_other(text in host_text(), why in any::<String>()) {
         // what cannot be named in a rule is no host
-        let Ok(host) = HostPattern::exact(&text) else { return Ok(()) };
-        prop_assert!(!matches!(host, HostPattern::Below(_)));
+        let Ok(host) = EgressPattern::exact(&text) else { return Ok(()) };
+        prop_assert!(!matches!(host, EgressPattern::Below(_)));
         let shown = host.to_string();
         let egress = Egress { hosts: vec![row(host.clone(), "https", &why)], notes: vec![why.clone()] };
 
         let squid = written("squid", &egress);
         let (kind, acl) = match host {
-            HostPattern::Address(_) => ("addresses", "dst"),
+            EgressPattern::Address(_) => ("addresses", "dst"),
             _ => ("names", "dstdomain"),
         };
         let expected = [
@@ -104,9 +104,9 @@ proptest! {
 
     #[test]
     fn only_an_endpoint_is_a_wildcard_and_only_before_a_name(text in host_text()) {
-        if let Ok(HostPattern::Below(name)) = HostPattern::declared(&text) {
-            prop_assert_eq!(HostPattern::exact(&name), Ok(HostPattern::Name(name.clone())));
-            let egress = Egress { hosts: vec![row(HostPattern::Below(name.clone()), "tcp", "x")], notes: Vec::new() };
+        if let Ok(EgressPattern::Below(name)) = EgressPattern::declared(&text) {
+            prop_assert_eq!(EgressPattern::exact(&name), Ok(EgressPattern::Name(name.clone())));
+            let egress = Egress { hosts: vec![row(EgressPattern::Below(name.clone()), "tcp", "x")], notes: Vec::new() };
             let regex = format!("\\.{}$", name.replace('.', "\\."));
             let rule = format!(" dstdom_regex -n -i {regex}\n");
             prop_assert!(written("squid", &egress).contains(&rule));

@@ -1,7 +1,7 @@
 //! An access list of squid: exactly these hosts at exactly these ports. What stands in no list is
 //! denied.
 
-use super::groups::{Group, by_port, comment};
+use super::groups::{HostGroup, by_port, comment};
 use crate::egress::Egress;
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ pub(super) fn write(egress: &Egress) -> String {
 
 /// The rules of one port. `-n` keeps squid from looking an address up and comparing the name that
 /// it finds.
-fn rules(text: &mut String, port: u16, group: &Group<'_>, word: &str, method: &str) {
+fn rules(text: &mut String, port: u16, group: &HostGroup<'_>, word: &str, method: &str) {
     let base = format!("landfall_{word}_{port}");
     let _ = writeln!(text, "acl {base} port {port}");
     let mut allow = |kind: &str, definition: String| {

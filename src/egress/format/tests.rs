@@ -2,14 +2,14 @@
 
 use super::FORMATS;
 use crate::egress::Egress;
-use crate::egress::host::{Change, EgressHost, Known, Reach};
-use crate::egress::pattern::HostPattern;
+use crate::egress::host::{EgressHost, HostChange, HostEvidence, Reachability};
+use crate::egress::pattern::EgressPattern;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-fn row(host: &str, port: u16, scheme: &str, known: Known, why: &[&str]) -> EgressHost {
+fn row(host: &str, port: u16, scheme: &str, known: HostEvidence, why: &[&str]) -> EgressHost {
     EgressHost {
-        host: HostPattern::declared(host).unwrap(),
+        host: EgressPattern::declared(host).unwrap(),
         port,
         scheme: scheme.into(),
         known,
@@ -27,14 +27,14 @@ fn sample() -> Egress {
         "*.corp.test",
         6443,
         "tcp",
-        Known::Declared,
+        HostEvidence::Declared,
         &["user cluster \"API\", |all| of it"],
     );
     let proxied = row(
         "quay.io",
         443,
         "https",
-        Known::Predicted,
+        HostEvidence::Predicted,
         &["images of quay.io"],
     );
     Egress {
@@ -43,20 +43,32 @@ fn sample() -> Egress {
                 from: vec!["kkp-user".into(), "user-cluster-node".into()],
                 ..node
             },
-            row("10.0.0.9", 443, "https", Known::Declared, &["vSphere API"]),
-            row("fd00::7", 22, "tcp", Known::Declared, &["an address alone"]),
+            row(
+                "10.0.0.9",
+                443,
+                "https",
+                HostEvidence::Declared,
+                &["vSphere API"],
+            ),
+            row(
+                "fd00::7",
+                22,
+                "tcp",
+                HostEvidence::Declared,
+                &["an address alone"],
+            ),
             row(
                 "auth.docker.io",
                 443,
                 "https",
-                Known::Observed,
+                HostEvidence::Observed,
                 &["tokens of docker.io"],
             ),
             row(
                 "files.test",
                 80,
                 "http",
-                Known::Observed,
+                HostEvidence::Observed,
                 &["files of files.test"],
             ),
             EgressHost {
@@ -240,9 +252,9 @@ fn what_a_probe_and_a_comparison_found_stands_in_lists_and_formulas_are_only_tex
     let mut found = sample();
     found.hosts.truncate(1);
     found.hosts[0].why = vec!["=HYPERLINK(\"http://x\")".into()];
-    found.hosts[0].reach = Some(Reach::Refused);
+    found.hosts[0].reach = Some(Reachability::Refused);
     found.hosts[0].reason = Some("the proxy refuses it,\n403".into());
-    found.hosts[0].change = Some(Change::Added);
+    found.hosts[0].change = Some(HostChange::Added);
     let form = |name: &str| {
         (FORMATS
             .iter()

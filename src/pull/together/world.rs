@@ -1,7 +1,7 @@
 //! Commands on an object store in memory, run together by a schedule, and what they promise.
 
 use super::gate::{Gate, Schedule};
-use crate::pull::{Share, pull};
+use crate::pull::{ShardShare, pull};
 use bytes::Bytes;
 use landfall_content::bucket::emulator::{Emulator, RequestHook, RequestMoment};
 use landfall_content::bucket::{Bucket, block_on};
@@ -95,7 +95,7 @@ pub(super) async fn run(
             );
             claim(&store, lock)?;
             let (share, into): (_, Arc<dyn BlobStore>) =
-                (Share::new(lock, Shard::default()), Arc::new(store));
+                (ShardShare::new(lock, Shard::default()), Arc::new(store));
             let source = Arc::new(LocalSource(world.source.clone()));
             let watching = (Arc::new(SilentProgress) as _, &Activity::default());
             let limits = Limits {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a repository has.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct RepositoryContent {
     /// How many tags stay.
     pub(super) kept: usize,
     /// What may go, in the order of removal: an index before what it names.
@@ -31,7 +31,7 @@ pub(super) async fn survey(
     needed: &Needed,
     keep_last: usize,
     limits: &Limits,
-) -> Result<Found, HttpError> {
+) -> Result<RepositoryContent, HttpError> {
     let Some(tags) = session.tags(repository, limits.pages).await? else {
         let words = format!(
             "{} lists no tags of it: it is not there, or not for this account",
@@ -178,7 +178,7 @@ impl Survey<'_> {
         mut self,
         standing: &BTreeMap<&str, Digest>,
         locked: &BTreeSet<Digest>,
-    ) -> Result<Found, HttpError> {
+    ) -> Result<RepositoryContent, HttpError> {
         let mut gone: Vec<PrunedManifest> = Vec::new();
         let mut blobs = BTreeMap::new();
         let mut seen = BTreeSet::new();
@@ -240,7 +240,7 @@ impl Survey<'_> {
             .values()
             .filter(|at| self.kept.contains(at))
             .count();
-        Ok(Found {
+        Ok(RepositoryContent {
             kept,
             gone,
             blobs,

@@ -4,8 +4,8 @@ mod packages;
 
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::doctor::{
-    Ask, CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, RealItems, Strategy,
-    diagnose, knock_at, lint_entries, lint_environment, lint_seeds, look_up, port_table,
+    CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, PortQuery, RealItems,
+    Strategy, diagnose, knock_at, lint_entries, lint_environment, lint_seeds, look_up, port_table,
     targets_of,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -108,7 +108,7 @@ impl DoctorCommand {
             .unwrap_or_default();
         let ask = match &self.role {
             Some(role) => Some(
-                Ask::new(role, self.expose, &self.set, endpoints)
+                PortQuery::new(role, self.expose, &self.set, endpoints)
                     .map_err(|error| CliError::usage(error.to_string()))?,
             ),
             None => None,
@@ -182,7 +182,7 @@ impl DoctorCommand {
 }
 
 /// The table of the ports in the form `name`. Nothing is probed.
-fn table(ask: &Ask, name: &str) -> VerbOutcome {
+fn table(ask: &PortQuery, name: &str) -> VerbOutcome {
     let format = PORTS_FORMATS
         .iter()
         .find(|format| format.name == name)

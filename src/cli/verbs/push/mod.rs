@@ -7,7 +7,7 @@ use crate::cli::shared::delivery_flags::{DeliveryFlags, planned};
 use crate::cli::shared::open_bundle::{BundleRequirements, put_first};
 use crate::cli::shared::series_history::SeriesHistory;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file, open_bundle};
-use crate::push::{Omitted, Options};
+use crate::push::{Omitted, PushOptions};
 use clap::Args;
 use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
 use landfall_content::BlobRead;
@@ -117,12 +117,12 @@ impl PushCommand {
         let mut result = context.run(async {
             let client = context.client_for_shard(shard, &[])?;
             let stop_at_damage = self.bundle.is_some() && !self.allow_partial;
-            let options = Options {
+            let options = PushOptions {
                 stop_at_damage,
                 ..self.delivery.options(context)
             };
             if let Some(volumes) = volumes.filter(|_| !options.dry_run) {
-                let asked = Options {
+                let asked = PushOptions {
                     dry_run: true,
                     ..options
                 };

@@ -21,14 +21,14 @@ const SMALLEST_FIRST: usize = 4;
 pub(super) struct UploadSlots(Arc<Pool>);
 
 struct Pool {
-    state: Mutex<State>,
+    state: Mutex<TagStatus>,
     /// Which hosts the uploads wait for.
     hosts: HostLoad,
     /// The most uploads of what one host has.
     per_host: usize,
 }
 
-struct State {
+struct TagStatus {
     free: Vec<Priority>,
     /// By size, and of one size the one that waits longest last.
     waiting: BTreeMap<(u64, u64), Waiting>,
@@ -62,7 +62,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl State {
+impl TagStatus {
     /// The next upload for a slot of this priority. Those whose host others wait for come last.
     fn next(&mut self, priority: Priority, pool: &Pool) -> Option<Waiting> {
         let mut later = None;
@@ -103,7 +103,7 @@ impl UploadSlots {
             }
         };
         let free = (1..=slots).rev().map(priority).collect();
-        let state = Mutex::new(State {
+        let state = Mutex::new(TagStatus {
             free,
             waiting: BTreeMap::new(),
             next: u64::MAX,
