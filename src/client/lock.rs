@@ -141,13 +141,16 @@ impl Client {
             let mut named = ArchiveImages::default();
             for archive in archives.iter() {
                 if let Err(error) = read_image_names(archive, &mut named, &store, &limits) {
-                    named.left.push(format!("not kept for pull: {error}"));
+                    named.skipped.push(format!("not kept for pull: {error}"));
                 }
             }
             named
         });
         let named = reading.await.unwrap_or_default();
-        named.left.iter().for_each(|line| self.progress.note(line));
+        named
+            .skipped
+            .iter()
+            .for_each(|line| self.progress.note(line));
         self.progress.tell(&format!(
             "the archives name {}",
             count_of(named.count(), "image")

@@ -238,7 +238,7 @@ fn an_upload_is_resumed_at_its_last_part_by_another_process_and_faults_lose_noth
         refused["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("no such bucket"),
+            .contains("the bucket does not exist"),
         "{refused}"
     );
     let refused = rig.place.json(2, &["pull", "--store", "s3://mirror//air"]);

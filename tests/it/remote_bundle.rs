@@ -171,7 +171,7 @@ fn a_bundle_that_cannot_be_packed_leaves_the_old_one_and_no_parts() {
     let none = place.json(1, &["ls", "s3://mirror/out/none.tar.zst"]);
     let message = none["error"]["message"].as_str().unwrap();
     assert!(
-        message.contains("s3://mirror/out/none.tar.zst") && message.contains("not there"),
+        message.contains("s3://mirror/out/none.tar.zst") && message.contains("not found"),
         "{message}"
     );
     fs::write(store.file("out/other"), "no bundle").unwrap();

@@ -77,7 +77,7 @@ impl From<bundle::BundleError> for CliError {
         match error {
             // In an object store, the object exists: it was found before. So reading it failed.
             BundleError::Open { path, .. }
-                if path.to_str().is_some_and(BucketLocation::is_meant) =>
+                if path.to_str().is_some_and(BucketLocation::has_scheme) =>
             {
                 CliError::new(Exit::Failed, message).on(TransferSide::Source)
             }

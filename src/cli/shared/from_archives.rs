@@ -47,7 +47,7 @@ fn report_archives(report: &mut RunReport, taken: &[ImportedBlobs], verb: &str) 
         return String::new();
     }
     let member = taken.iter().map(
-        |one| json!({"path": one.path, "blobs": one.digests.len(), "bytes": one.bytes, "notUsed": one.left}),
+        |one| json!({"path": one.path, "blobs": one.digests.len(), "bytes": one.bytes, "notUsed": one.skipped}),
     );
     report.extra.insert("archives".into(), member.collect());
     let lines = taken.iter().map(|one| {
@@ -55,7 +55,10 @@ fn report_archives(report: &mut RunReport, taken: &[ImportedBlobs], verb: &str) 
             one.path.display().to_string(),
             count_of(one.digests.len(), "blob"),
         );
-        let left = one.left.iter().map(|why| format!("  {}\n", one_line(why)));
+        let left = one
+            .skipped
+            .iter()
+            .map(|why| format!("  {}\n", one_line(why)));
         format!(
             "{verb} {count} ({}) from {}\n{}",
             human_size(one.bytes),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Whether this names an object, not a file.
 pub(crate) fn is_remote(path: &Path) -> bool {
-    path.to_str().is_some_and(BucketLocation::is_meant)
+    path.to_str().is_some_and(BucketLocation::has_scheme)
 }
 
 /// The bundle at `path`, opened by its end; `None` where that is a file.
@@ -28,7 +28,10 @@ pub(crate) fn remote(context: &Context, path: &Path) -> Result<Option<Bundle>, C
 
 /// The folder and the name of the object at `path`; `None` where that is a file.
 pub(crate) fn object(context: &Context, path: &Path) -> Result<Option<(Bucket, String)>, CliError> {
-    let Some(text) = path.to_str().filter(|text| BucketLocation::is_meant(text)) else {
+    let Some(text) = path
+        .to_str()
+        .filter(|text| BucketLocation::has_scheme(text))
+    else {
         return Ok(None);
     };
     let location: BucketLocation = text

@@ -54,7 +54,10 @@ impl Context {
         let Some(named) = &self.global.store else {
             return Ok(StoreLocation::Folder(cache_dir()?));
         };
-        match named.to_str().filter(|text| BucketLocation::is_meant(text)) {
+        match named
+            .to_str()
+            .filter(|text| BucketLocation::has_scheme(text))
+        {
             Some(text) => {
                 let location = text
                     .parse()

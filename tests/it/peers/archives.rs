@@ -292,7 +292,7 @@ fn what_an_archive_cannot_give_is_told_and_asked_for_upstream() {
     shop.assert_whole("with-cut");
     // no archive at all
     for (path, words) in [
-        ("m.yaml", "m.yaml is no archive that landfall reads"),
+        ("m.yaml", "m.yaml is not an archive that landfall can read"),
         ("none", "cannot read none"),
     ] {
         let report = shop.alone(2, &["pull", "--store", "x", "--from", path]);

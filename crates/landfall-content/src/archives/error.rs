@@ -1,25 +1,26 @@
-//! Why an archive cannot be used.
+//! Errors of archives.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why an archive or layout cannot be used as a source.
+/// Why an archive or layout cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceArchiveError {
-    /// It cannot be opened.
+    /// The archive cannot be opened.
     #[error("cannot read {path}: {source}")]
     Open {
-        /// Where.
+        /// The path of the archive.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It is something else.
+    /// The file has another format.
     #[error(
-        "{path} is no archive that landfall reads: a folder, or a tar, also as gzip or zstd; unpack it into a folder, and name that"
+        "{path} is not an archive that landfall can read (a folder, or a tar, also with gzip or \
+         zstd); unpack it into a folder and name that"
     )]
     Unknown {
-        /// Where.
+        /// The path of the archive.
         path: PathBuf,
     },
 }

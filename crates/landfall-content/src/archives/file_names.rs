@@ -1,10 +1,10 @@
-//! What the name of a member says: a digest, or that it is a layer that was unpacked.
+//! Recognizes digests and uncompressed layers by the names of members.
 
 use landfall_model::Digest;
 
-/// The digest that a member is called by: `blobs/sha256/<hex>` of OCI layouts, below any folder;
-/// `<hex>`, `<hex>.tar`, `<hex>.json`, `sha256:<hex>` and `<hex>.tar.gz` of docker archives by
-/// skopeo and crane and of `dir:` of skopeo.
+/// Returns the digest in the name of a member: `blobs/sha256/<hex>` in OCI layouts, in any folder;
+/// `<hex>`, `<hex>.tar`, `<hex>.json`, `sha256:<hex>` and `<hex>.tar.gz` in docker archives of
+/// skopeo and crane, and in `dir:` of skopeo.
 pub(super) fn digest_of_name(path: &str) -> Option<Digest> {
     let mut parts = path.rsplit('/');
     let name = parts.next()?;
@@ -19,12 +19,12 @@ pub(super) fn digest_of_name(path: &str) -> Option<Digest> {
         .iter()
         .find_map(|ending| name.strip_suffix(ending))
         .unwrap_or(name);
-    // what has a folder of its own is a layer by an identifier that is no digest
+    // the name alone counts: a folder of this form is a layer ID of a docker archive, not a digest
     (hex.len() == 64).then(|| format!("sha256:{hex}").parse().ok())?
 }
 
-/// Whether it is a layer as docker unpacks it: `<id>/layer.tar`, `<hex>.tar`. The registry's layer
-/// is compressed and has another digest.
+/// Whether a member is an uncompressed layer of a docker archive: `<id>/layer.tar` or `<hex>.tar`.
+/// The layer of the registry is compressed and has another digest.
 pub(super) fn is_unpacked_layer(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name == "layer.tar" || (name.ends_with(".tar") && digest_of_name(path).is_some())
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_is_called_by_its_digest_in_the_forms_that_tools_write() {
+    fn digests_are_recognized_in_the_names_that_tools_write() {
         let hex = "ab".repeat(32);
         let digest: Digest = format!("sha256:{hex}").parse().unwrap();
         for name in [

@@ -1,8 +1,8 @@
-//! What the images of an archive are called, for `lock`: the names of its `index.json`, and the
-//! manifests and configs below them.
+//! Reads the names of the images in an archive, for `lock`: those in `index.json`, and the
+//! manifests and configs that they refer to.
 
 use super::file_names::digest_of_name;
-use super::import_blobs::leave;
+use super::import_blobs::push_skipped;
 use super::source_archive::SourceArchive;
 use landfall_model::{Descriptor, Digest, ImageRef, Limits, has_host};
 use serde::Deserialize;
@@ -12,34 +12,33 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Annotations by which tools give an image its full name: containerd and docker, Zarf, and most
-/// others.
+/// Annotations with the full name of an image, as containerd and docker, Zarf, and most other tools
+/// write them.
 const FULL_NAMES: [&str; 3] = [
     "io.containerd.image.name",
     "org.opencontainers.image.base.name",
     "org.opencontainers.image.ref.name",
 ];
 
-/// What the images of archives are called.
+/// The images of archives, by name.
 #[derive(Debug, Default)]
 pub struct ArchiveImages {
-    /// What stands at a name with a tag.
+    /// The manifest of each name with a tag.
     names: BTreeMap<String, Descriptor>,
-    /// Where manifests, configs and other small documents of the archives are in `kept`: offset and
-    /// size in bytes.
-    small: BTreeMap<Digest, (u64, u64)>,
-    /// A file without a name that holds them until somebody asks for one.
-    kept: Option<File>,
-    kept_bytes: u64,
-    /// What could not be used, and why, a line each.
-    pub left: Vec<String>,
+    /// Offset and size of manifests, configs and other small JSON documents in `documents_file`.
+    documents: BTreeMap<Digest, (u64, u64)>,
+    /// An unnamed temporary file with these documents.
+    documents_file: Option<File>,
+    documents_size: u64,
+    /// What could not be used and why, a line each.
+    pub skipped: Vec<String>,
 }
 
 impl ArchiveImages {
-    /// What stands at the tag of `image`, or at its digest.
+    /// Returns the manifest of `image` at a tag or digest.
     pub fn find(&self, image: &ImageRef, reference: &str) -> Option<Descriptor> {
         if let Ok(digest) = reference.parse::<Digest>() {
-            let (_, size) = *self.small.get(&digest)?;
+            let (_, size) = *self.documents.get(&digest)?;
             return Some(Descriptor {
                 digest,
                 size,
@@ -51,7 +50,7 @@ impl ArchiveImages {
             .cloned()
     }
 
-    /// Whether the archives have `image` by its name.
+    /// Whether the archives have `image` by its name and tag.
     pub fn has(&self, image: &ImageRef) -> bool {
         image
             .tag
@@ -59,16 +58,18 @@ impl ArchiveImages {
             .is_some_and(|tag| self.find(image, tag).is_some())
     }
 
-    /// The bytes of a manifest or another small document, where an archive has it. Its digest was
-    /// right when it was read.
+    /// Returns a manifest or another small document, if an archive has it and its digest is right.
     pub fn document(&self, digest: &Digest) -> Option<Vec<u8>> {
-        let (at, size) = *self.small.get(digest)?;
+        let (at, size) = *self.documents.get(digest)?;
         let mut bytes = vec![0; size as usize];
-        self.kept.as_ref()?.read_exact_at(&mut bytes, at).ok()?;
+        self.documents_file
+            .as_ref()?
+            .read_exact_at(&mut bytes, at)
+            .ok()?;
         digest.matches(&bytes).then_some(bytes)
     }
 
-    /// How many names they give.
+    /// Returns the number of names.
     pub fn count(&self) -> usize {
         self.names.len()
     }
@@ -88,11 +89,11 @@ struct ArchiveIndexEntry {
     annotations: BTreeMap<String, String>,
 }
 
-/// Reads the names of `archive` into `named`, and keeps its small documents in a file in `folder`
-/// that has no name: a store gets those alone that somebody asks for.
+/// Adds the names in `archive` to `named`. Small documents are kept in an unnamed temporary file in
+/// `folder`, so that only those that are needed get into a store.
 ///
 /// # Errors
-/// When that file cannot be written.
+/// If the temporary file cannot be written.
 pub fn read_image_names(
     archive: &SourceArchive,
     named: &mut ArchiveImages,
@@ -100,18 +101,21 @@ pub fn read_image_names(
     limits: &Limits,
 ) -> io::Result<()> {
     let at = archive.path().display().to_string();
-    let (mut indexes, mut index_bytes, mut docker, mut failed) = (0, 0, false, None);
+    let mut index_count = 0;
+    let mut index_bytes = 0;
+    let mut is_docker_archive = false;
+    let mut failed = None;
     let read = archive.members(&mut |member| {
         let name = member.path.rsplit('/').next().unwrap_or_default();
-        docker |= name == "manifest.json";
+        is_docker_archive |= name == "manifest.json";
         if name == "index.json" {
-            indexes += 1;
+            index_count += 1;
             index_bytes += member.size;
             return match index_bytes <= limits.manifest_bytes as u64 {
                 true => named.index(&whole(member.reader)?, &at),
                 false => {
                     let most = limits.manifest_bytes;
-                    named.leave(format!(
+                    named.skip(format!(
                         "{at}: {}: the archive has more than {most} bytes of index.json",
                         member.path
                     ));
@@ -122,7 +126,7 @@ pub fn read_image_names(
         let Some(digest) = digest_of_name(&member.path) else {
             return Ok(());
         };
-        if member.size > limits.document_bytes as u64 || named.small.contains_key(&digest) {
+        if member.size > limits.document_bytes as u64 || named.documents.contains_key(&digest) {
             return Ok(());
         }
         // manifests and configs are JSON; layers are not
@@ -132,46 +136,46 @@ pub fn read_image_names(
         }
         let bytes = whole(&mut (&first[..]).chain(&mut *member.reader))?;
         if !digest.matches(&bytes) {
-            named.leave(format!(
-                "{at}: {}: its bytes are not its digest's",
+            named.skip(format!(
+                "{at}: {}: its bytes do not have this digest",
                 member.path
             ));
             return Ok(());
         }
         named.keep(digest, &bytes, folder, limits).map_err(|error| {
             failed = Some(error);
-            io::Error::other("a document cannot be kept")
+            io::Error::other("cannot write a temporary file")
         })
     });
     if let Some(error) = failed {
         return Err(error);
     }
     if let Err(error) = read {
-        named.leave(format!("{at}: it cannot be read to its end: {error}"));
+        named.skip(format!("{at}: cannot be read to its end: {error}"));
     }
-    if indexes == 0 {
-        let what = if docker {
-            "it is a docker archive: it has no manifests, so nothing can be locked by it"
+    if index_count == 0 {
+        let what = if is_docker_archive {
+            "a docker archive has no manifests, so it cannot be used to lock images"
         } else {
-            "it has no index.json, so nothing can be locked by it"
+            "it has no index.json, so it cannot be used to lock images"
         };
-        named.leave(format!(
-            "{at}: {what}; `pull` can take what it has of layers and configs"
+        named.skip(format!(
+            "{at}: {what}; `pull` can use its layers and configs"
         ));
     }
     Ok(())
 }
 
 impl ArchiveImages {
-    /// Says that something could not be used. An archive may have any number of such members.
-    fn leave(&mut self, line: String) {
-        leave(&mut self.left, line);
+    /// Notes something that could not be used. An archive may have any number of such members.
+    fn skip(&mut self, line: String) {
+        push_skipped(&mut self.skipped, line);
     }
 
     fn index(&mut self, bytes: &[u8], at: &str) -> io::Result<()> {
         match serde_json::from_slice::<ArchiveIndex>(bytes) {
             Ok(index) => self.add(index, at),
-            Err(error) => self.leave(format!("{at}: its index.json cannot be read: {error}")),
+            Err(error) => self.skip(format!("{at}: index.json is invalid: {error}")),
         }
         Ok(())
     }
@@ -184,27 +188,27 @@ impl ArchiveImages {
         limits: &Limits,
     ) -> io::Result<()> {
         let size = bytes.len() as u64;
-        if self.kept_bytes + size > limits.archive_document_bytes
-            || self.small.len() >= limits.archive_documents
+        if self.documents_size + size > limits.archive_document_bytes
+            || self.documents.len() >= limits.archive_documents
         {
             let Limits {
                 archive_documents,
                 archive_document_bytes,
                 ..
             } = *limits;
-            self.leave(format!(
+            self.skip(format!(
                 "the archives have more than {archive_documents} manifests and configs, or {archive_document_bytes} \
                  bytes of them; lock by fewer archives at one time"
             ));
             return Ok(());
         }
-        let file = match &mut self.kept {
+        let file = match &mut self.documents_file {
             Some(file) => file,
             none => none.insert(tempfile::tempfile_in(folder)?),
         };
-        file.write_all_at(bytes, self.kept_bytes)?;
-        self.small.insert(digest, (self.kept_bytes, size));
-        self.kept_bytes += size;
+        file.write_all_at(bytes, self.documents_size)?;
+        self.documents.insert(digest, (self.documents_size, size));
+        self.documents_size += size;
         Ok(())
     }
 
@@ -215,7 +219,8 @@ impl ArchiveImages {
             annotations,
         } in index.manifests
         {
-            // Hauler gives signatures the name of what they sign, charts and files one of its own
+            // Hauler names signatures like the image that they sign, and charts and files
+            // differently
             if annotations
                 .get("kind")
                 .is_some_and(|kind| !kind.contains("/image"))
@@ -234,7 +239,7 @@ impl ArchiveImages {
                     .or_insert_with(|| descriptor.clone());
                 let kept = known.digest.clone();
                 if kept != descriptor.digest {
-                    self.leave(format!(
+                    self.skip(format!(
                         "{at}: {name} is {} there and {kept} before; that counts",
                         descriptor.digest
                     ));
@@ -247,14 +252,14 @@ impl ArchiveImages {
             } else {
                 &format!("{nameless} entries have")
             };
-            self.leave(format!(
+            self.skip(format!(
                 "{at}: {what} no full name with a host and a tag, and cannot be locked by one"
             ));
         }
     }
 }
 
-/// The reference, written out, where it says host, repository and tag.
+/// Returns the normalized reference if it has a host, a repository and a tag.
 fn full_name(text: &str) -> Option<String> {
     let reference: ImageRef = text.parse().ok()?;
     let is_full = has_host(text) && reference.tag.is_some();

@@ -1,5 +1,5 @@
-//! Brings what is wanted of an archive into a sink. What comes is checked by its digest, as from
-//! upstream.
+//! Imports the blobs that a lock needs from an archive into a store. They are verified like blobs
+//! from upstream.
 
 use super::file_names::{digest_of_name, is_unpacked_layer};
 use super::members::ArchiveMember;
@@ -11,53 +11,54 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-/// What came of an archive.
+/// The blobs that an archive has.
 #[derive(Debug, Clone)]
 pub struct ImportedBlobs {
-    /// The archive.
+    /// The path of the archive.
     pub path: PathBuf,
-    /// What was taken.
+    /// The digests of the blobs.
     pub digests: BTreeSet<Digest>,
-    /// Its size in bytes.
+    /// The size of the blobs in bytes.
     pub bytes: u64,
-    /// What could not be used, and why, a line each.
-    pub left: Vec<String>,
+    /// What could not be used and why, a line each.
+    pub skipped: Vec<String>,
 }
 
-/// Brings what of `wanted` is in `archive` into `into`, and removes it from `wanted`. What the
-/// archive cannot give is told in [`ImportedBlobs::left`], and left to upstream.
+/// Writes the `wanted` blobs that `archive` has to `store`, and removes them from `wanted`. The
+/// others stay to be fetched upstream; [`ImportedBlobs::skipped`] says what could not be used.
 ///
 /// # Errors
-/// When `into` cannot be written.
+/// If the store cannot be written.
 pub fn import_blobs(
     archive: &SourceArchive,
     wanted: &mut BTreeMap<Digest, Descriptor>,
-    into: &dyn LocalStore,
+    store: &dyn LocalStore,
     progress: &dyn Progress,
 ) -> Result<ImportedBlobs, WriteError> {
     let mut taken = ImportedBlobs::of(archive);
-    let (mut unpacked, mut refused) = (0usize, None);
+    let mut uncompressed_layers = 0usize;
+    let mut refused = None;
     let read = archive.members(&mut |member| {
         let blob = digest_of_name(&member.path).and_then(|digest| wanted.get(&digest));
         let Some(blob) = blob.cloned() else {
-            unpacked += usize::from(is_unpacked_layer(&member.path));
+            uncompressed_layers += usize::from(is_unpacked_layer(&member.path));
             return Ok(());
         };
-        match bring(member, &blob, into, progress) {
+        match import_member(member, &blob, store, progress) {
             Ok(()) => {
-                into.mark_present(&blob);
+                store.mark_present(&blob);
                 progress.item(&blob.digest.to_string());
                 wanted.remove(&blob.digest);
                 taken.bytes += blob.size;
                 taken.digests.insert(blob.digest);
             }
             Err(MemberError::Bytes(why)) => {
-                leave(&mut taken.left, format!("{}: {why}", member.path));
+                push_skipped(&mut taken.skipped, format!("{}: {why}", member.path));
             }
             Err(MemberError::Read(error)) => return Err(error),
             Err(MemberError::Write(error)) => {
                 refused = Some(error);
-                return Err(io::Error::other("the sink refuses"));
+                return Err(io::Error::other("the store cannot be written"));
             }
         }
         Ok(())
@@ -67,38 +68,40 @@ pub fn import_blobs(
     }
     if let Err(error) = read {
         taken
-            .left
+            .skipped
             .push(format!("it cannot be read to its end: {error}"));
     }
-    if unpacked > 0 {
-        let of = if unpacked == 1 {
+    if uncompressed_layers > 0 {
+        let layers_are = if uncompressed_layers == 1 {
             "1 layer is"
         } else {
-            &format!("{unpacked} layers are")
+            &format!("{uncompressed_layers} layers are")
         };
-        taken.left.push(format!(
-            "{of} unpacked, as docker archives have them: no layer of the lock has these bytes"
+        taken.skipped.push(format!(
+            "{layers_are} unpacked, as docker archives have them: no layer of the lock has these bytes"
         ));
     }
     Ok(taken)
 }
 
-/// How many lines say what could not be used of archives.
-const MOST_LEFT: usize = 100;
+/// The largest number of lines about members that could not be used.
+const MAX_SKIPPED: usize = 100;
 
-/// Adds a line to those that say what could not be used. The last one says that there is more.
-pub(super) fn leave(left: &mut Vec<String>, line: String) {
-    match left.len() {
-        0..MOST_LEFT => left.push(line),
-        MOST_LEFT => left.push("further members that cannot be used are not listed".into()),
+/// Adds a line about a member that could not be used. Beyond the limit, one line says that there
+/// are more.
+pub(super) fn push_skipped(skipped: &mut Vec<String>, line: String) {
+    match skipped.len() {
+        0..MAX_SKIPPED => skipped.push(line),
+        MAX_SKIPPED => skipped.push("further members that cannot be used are not listed".into()),
         _ => {}
     }
 }
 
-/// What of `wanted` an archive has by the names of its members; nothing is read or checked.
+/// Returns which of the `wanted` blobs an archive has, by the names and sizes of its members; their
+/// bytes are not verified.
 ///
 /// # Errors
-/// When it cannot be read to its end.
+/// If the archive cannot be read to its end.
 pub fn find_blobs(
     archive: &SourceArchive,
     wanted: &BTreeMap<Digest, Descriptor>,
@@ -122,18 +125,18 @@ impl ImportedBlobs {
             path: archive.path().into(),
             digests: BTreeSet::new(),
             bytes: 0,
-            left: Vec::new(),
+            skipped: Vec::new(),
         }
     }
 }
 
-/// Why a member was not taken.
+/// Why a member cannot be imported.
 enum MemberError {
-    /// It does not have the bytes that its name says.
+    /// The bytes do not match the name.
     Bytes(String),
     /// The archive cannot be read.
     Read(io::Error),
-    /// The sink cannot be written.
+    /// The store cannot be written.
     Write(WriteError),
 }
 
@@ -154,11 +157,11 @@ impl From<io::Error> for MemberError {
     }
 }
 
-/// Writes one member. What is there in part already, of an earlier run, is passed over.
-fn bring(
+/// Writes one member to the store. Bytes that an earlier run has written are skipped.
+fn import_member(
     member: &mut ArchiveMember<'_>,
     blob: &Descriptor,
-    into: &dyn LocalStore,
+    store: &dyn LocalStore,
     progress: &dyn Progress,
 ) -> Result<(), MemberError> {
     if member.size != blob.size {
@@ -169,11 +172,11 @@ fn bring(
         }
         .into());
     }
-    let Some((mut writer, _)) = into.begin(blob, false)? else {
+    let Some((mut writer, _)) = store.begin(blob, false)? else {
         return Ok(());
     };
-    let there = writer.offset();
-    io::copy(&mut (&mut member.reader).take(there), &mut io::sink())?;
+    let written = writer.offset();
+    io::copy(&mut (&mut member.reader).take(written), &mut io::sink())?;
     for_each_chunk(&mut member.reader, |piece| {
         writer.write(piece)?;
         progress.bytes(piece.len() as u64);
@@ -226,7 +229,7 @@ mod tests {
         assert_eq!((taken.digests.len(), taken.bytes), (2, 11));
         assert_eq!(store.read(&half).unwrap(), b"resumed");
         assert_eq!(wanted.keys().collect::<Vec<_>>(), [&bad.digest]);
-        let told = taken.left.join("\n");
+        let told = taken.skipped.join("\n");
         assert!(
             told.contains("received 18 bytes of")
                 && told.contains("expected 17")
@@ -236,7 +239,7 @@ mod tests {
         put(&bad, b"what it shoulD be");
         let told = import_blobs(&archive, &mut wanted, &store, &SilentProgress)
             .unwrap()
-            .left
+            .skipped
             .join("\n");
         assert!(
             told.contains("received wrong bytes") && store.stat(&bad.digest).unwrap().is_none(),

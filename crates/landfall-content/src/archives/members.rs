@@ -1,36 +1,33 @@
-//! The files of a folder and of a tar, one after the other. The archive may be hostile:
+//! Iterates over the files of a folder or tar. The archive may be hostile:
 //!
 //! - **Names** are labels: nothing is opened or written by a name of an archive.
 //! - **Links and devices** are skipped, in folders too.
-//! - **Headers** that only say more about the next file are read up to 64 KiB, and a long name is
-//!   not needed: what counts has a short one.
-//! - **Bombs** cost time and no memory: members stream past, and only what is wanted is read.
+//! - **Extended headers** are read up to 64 KiB. Long names are ignored, as blobs have short ones.
+//! - **Decompression bombs** cost time and no memory: members are streamed.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The largest header of a tar that is read to find a size in it, in bytes.
-const HEADER_BYTES: u64 = 64 << 10;
-/// How deep folders are searched: `images/blobs/sha256/` is the deepest that tools make, below a
+/// The largest extended header that is searched for a size, in bytes.
+const MAX_HEADER: u64 = 64 << 10;
+/// How deep folders are searched. The deepest that tools create is `images/blobs/sha256/`, in a
 /// folder or two.
-const DEPTH: usize = 6;
+const MAX_DEPTH: usize = 6;
 
-/// A regular file.
+/// A regular file of an archive.
 pub(super) struct ArchiveMember<'a> {
-    /// Its path, with `/` between components.
+    /// The path, with `/` between components.
     pub(super) path: String,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub(super) size: u64,
-    /// Its bytes.
+    /// The content.
     pub(super) reader: &'a mut dyn Read,
 }
 
-/// The members of a tar.
-///
-/// # Errors
-/// When it cannot be read to its end, and where `each` fails.
-pub(super) fn in_tar<R: Read>(
+/// Calls `each` with every regular file of a tar. Fails if the tar cannot be read to its end, or
+/// `each` fails.
+pub(super) fn for_each_in_tar<R: Read>(
     entries: tar::Entries<'_, R>,
     each: &mut dyn FnMut(&mut ArchiveMember<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -38,7 +35,7 @@ pub(super) fn in_tar<R: Read>(
         let mut entry = entry?;
         let kind = entry.header().entry_type();
         if kind.is_pax_local_extensions() {
-            refuse_size(&mut entry)?;
+            refuse_size_override(&mut entry)?;
             continue;
         }
         if !kind.is_file() {
@@ -55,11 +52,11 @@ pub(super) fn in_tar<R: Read>(
     Ok(())
 }
 
-/// Where a header gives the next file another size, the archive cannot be followed by its plain
-/// headers.
-fn refuse_size(header: &mut impl Read) -> io::Result<()> {
+/// Refuses an extended header that overrides the size of the next file: with plain headers alone,
+/// the file after it cannot be found.
+fn refuse_size_override(header: &mut impl Read) -> io::Result<()> {
     let mut text = Vec::new();
-    header.take(HEADER_BYTES + 1).read_to_end(&mut text)?;
+    header.take(MAX_HEADER + 1).read_to_end(&mut text)?;
     let has_size = text.split(|byte| *byte == b'\n').any(|line| {
         let record = line
             .iter()
@@ -67,22 +64,21 @@ fn refuse_size(header: &mut impl Read) -> io::Result<()> {
             .map(|at| &line[at + 1..]);
         record.is_some_and(|record| record.starts_with(b"size="))
     });
-    if has_size || text.len() as u64 > HEADER_BYTES {
-        let why = "a member has more than 8 GiB, or a header that is too long; unpack the archive, and name the folder";
+    if has_size || text.len() as u64 > MAX_HEADER {
+        let why = "a member has more than 8 GiB or a header that is too long; unpack the archive \
+                   and name the folder";
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     Ok(())
 }
 
-/// The files of a folder and of those below it, by name.
-///
-/// # Errors
-/// As [`in_tar`].
-pub(super) fn in_folder(
+/// Calls `each` with every regular file of a folder and its subfolders, sorted by name. Fails if
+/// one cannot be read, or `each` fails.
+pub(super) fn for_each_in_folder(
     folder: &Path,
     each: &mut dyn FnMut(&mut ArchiveMember<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
-    walk(folder, "", DEPTH, each)
+    walk(folder, "", MAX_DEPTH, each)
 }
 
 fn walk(
@@ -95,7 +91,7 @@ fn walk(
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // what a tool keeps for itself, as the journal and the partial files of a store
+        // files that a tool keeps for itself, such as the journal and partial files of a store
         if !name.starts_with('.') {
             names.push((name, entry.file_type()?));
         }
@@ -118,7 +114,7 @@ fn walk(
     Ok(())
 }
 
-/// A file that is opened when somebody reads it.
+/// A file that is opened at its first read, as most members are not wanted.
 struct LazyFile {
     at: PathBuf,
     file: Option<File>,
@@ -152,7 +148,7 @@ mod tests {
 
     fn names(tar: &[u8]) -> io::Result<Vec<(String, u64)>> {
         let mut found = Vec::new();
-        in_tar(tar::Archive::new(tar).entries()?, &mut |member| {
+        for_each_in_tar(tar::Archive::new(tar).entries()?, &mut |member| {
             found.push((member.path.clone(), member.size));
             Ok(())
         })?;
@@ -160,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tar_shows_files_and_nothing_else() {
+    fn only_regular_files_of_a_tar_are_members() {
         let tar = [
             member("./a", b'0', 3, b"abc"),
             member("link", b'2', 0, b""),
@@ -176,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_says_another_size_is_refused_and_a_long_one_not_read() {
+    fn a_header_with_a_size_or_too_long_is_refused() {
         let sized = [
             member("x", b'x', 20, b"20 size=12345678901\n"),
             member("a", b'0', 0, b""),
@@ -200,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_shows_its_files_by_name() {
+    fn the_files_of_a_folder_are_sorted_by_name() {
         let dir = tempfile::tempdir().unwrap();
         for path in [
             "blobs/sha256/b",
@@ -214,7 +210,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("/etc/passwd", dir.path().join("link")).unwrap();
         let mut found = Vec::new();
-        in_folder(dir.path(), &mut |member| {
+        for_each_in_folder(dir.path(), &mut |member| {
             let mut text = String::new();
             member.reader.read_to_string(&mut text)?;
             assert_eq!(text.len() as u64, member.size);

@@ -1,10 +1,10 @@
-//! TAKE ALONG. Content from archives and layouts that other tools made, by digest:
-//! [`SourceArchive::open`] says what a path is, [`read_image_names`] what its images are called,
-//! and [`import_blobs`] brings what is wanted of it into a sink.
+//! Blobs from archives and layouts that other tools made, by digest. [`SourceArchive::open`]
+//! detects the format of a path, [`read_image_names`] reads the names of its images, and
+//! [`import_blobs`] writes blobs that a lock needs to a store.
 //!
-//! An archive is read once, from its beginning to its end, as a compressed one cannot be read
-//! otherwise. Nothing in it is believed: names are labels, a member counts only by its digest, and
-//! nothing is unpacked.
+//! An archive is read once from beginning to end, as a compressed one cannot be read otherwise.
+//! Nothing in it is trusted: names are labels, a member counts only by its digest, and nothing is
+//! unpacked.
 
 mod error;
 mod file_names;

@@ -1,17 +1,17 @@
-//! What stands at a path: a folder, or a tar in one of the forms that tools write.
+//! Detects the format of an archive: a folder, or a tar that may be compressed.
 
 use super::error::SourceArchiveError;
-use super::members::{ArchiveMember, in_folder, in_tar};
+use super::members::{ArchiveMember, for_each_in_folder, for_each_in_tar};
 use flate2::read::MultiGzDecoder;
 use landfall_model::document::open_input;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
-/// An archive or a layout of another tool.
+/// An archive or layout that another tool made.
 #[derive(Debug, Clone)]
 pub struct SourceArchive {
     path: PathBuf,
-    form: ArchiveFormat,
+    format: ArchiveFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,74 +22,72 @@ enum ArchiveFormat {
     Zstd,
 }
 
-/// Bytes of a tar's header up to its magic, which is `ustar` in all that write one.
-const MAGIC_AT: usize = 257;
+/// The offset of the magic `ustar` in the header of a tar (POSIX.1, pax).
+const TAR_MAGIC_OFFSET: usize = 257;
 
 impl SourceArchive {
-    /// The archive at `path`, told by its first bytes.
+    /// Detects the format of the archive at `path` by its first bytes.
     ///
     /// # Errors
-    /// When it cannot be opened, or is something else.
+    /// If it cannot be opened, or has another format.
     pub fn open(path: &Path) -> Result<SourceArchive, SourceArchiveError> {
         let failed = |source| SourceArchiveError::Open {
             path: path.into(),
             source,
         };
-        let form = match std::fs::metadata(path).map_err(failed)?.is_dir() {
-            true => Some(ArchiveFormat::Folder),
-            false => {
-                let mut first = Vec::new();
-                open_input(path)
-                    .map_err(failed)?
-                    .take(512)
-                    .read_to_end(&mut first)
-                    .map_err(failed)?;
-                form_of(&first)
-            }
+        let format = if std::fs::metadata(path).map_err(failed)?.is_dir() {
+            Some(ArchiveFormat::Folder)
+        } else {
+            let mut first = Vec::new();
+            open_input(path)
+                .map_err(failed)?
+                .take(512)
+                .read_to_end(&mut first)
+                .map_err(failed)?;
+            detect_format(&first)
         };
-        let form = form.ok_or_else(|| SourceArchiveError::Unknown { path: path.into() })?;
+        let format = format.ok_or_else(|| SourceArchiveError::Unknown { path: path.into() })?;
         Ok(SourceArchive {
             path: path.into(),
-            form,
+            format,
         })
     }
 
-    /// Where it stands.
+    /// Returns the path of the archive.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Shows every regular file of it to `each`, in its order; that of a folder is by name.
-    ///
-    /// # Errors
-    /// When it cannot be read to its end, and where `each` fails.
+    /// Calls `each` with every regular file: in the order of the tar, or by name in a folder. Fails
+    /// if the archive cannot be read to its end, or `each` fails.
     pub(super) fn members(
         &self,
         each: &mut dyn FnMut(&mut ArchiveMember<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        if self.form == ArchiveFormat::Folder {
-            return in_folder(&self.path, each);
+        if self.format == ArchiveFormat::Folder {
+            return for_each_in_folder(&self.path, each);
         }
         let mut file = open_input(&self.path)?;
-        match self.form {
-            ArchiveFormat::Gzip => in_tar(
+        match self.format {
+            ArchiveFormat::Gzip => for_each_in_tar(
                 tar::Archive::new(MultiGzDecoder::new(BufReader::new(file))).entries()?,
                 each,
             ),
-            ArchiveFormat::Zstd => in_tar(
+            ArchiveFormat::Zstd => for_each_in_tar(
                 tar::Archive::new(zstd::Decoder::new(file)?).entries()?,
                 each,
             ),
             _ => {
                 file.rewind()?;
-                // what is not wanted is jumped over
-                in_tar(tar::Archive::new(file).entries_with_seek()?, each)
+                // an uncompressed tar can seek over members that are not wanted
+                for_each_in_tar(tar::Archive::new(file).entries_with_seek()?, each)
             }
         }
     }
 }
 
-fn form_of(first: &[u8]) -> Option<ArchiveFormat> {
+fn detect_format(first: &[u8]) -> Option<ArchiveFormat> {
+    // a zstd stream may begin with a skippable frame (RFC 8878, 3.1.2)
     let is_skippable = |number: u32| number & 0xffff_fff0 == 0x184d_2a50;
     match first {
         [0x1f, 0x8b, ..] => Some(ArchiveFormat::Gzip),
@@ -100,7 +98,7 @@ fn form_of(first: &[u8]) -> Option<ArchiveFormat> {
             Some(ArchiveFormat::Zstd)
         }
         _ => first
-            .get(MAGIC_AT..)?
+            .get(TAR_MAGIC_OFFSET..)?
             .starts_with(b"ustar")
             .then_some(ArchiveFormat::Tar),
     }
@@ -111,32 +109,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_archive_is_told_by_its_first_bytes() {
+    fn the_format_is_detected_by_the_first_bytes() {
         let mut tar = vec![0; 512];
-        tar[MAGIC_AT..MAGIC_AT + 5].copy_from_slice(b"ustar");
-        assert_eq!(form_of(&tar), Some(ArchiveFormat::Tar));
-        assert_eq!(form_of(&[0x1f, 0x8b, 8]), Some(ArchiveFormat::Gzip));
+        tar[TAR_MAGIC_OFFSET..TAR_MAGIC_OFFSET + 5].copy_from_slice(b"ustar");
+        assert_eq!(detect_format(&tar), Some(ArchiveFormat::Tar));
+        assert_eq!(detect_format(&[0x1f, 0x8b, 8]), Some(ArchiveFormat::Gzip));
         assert_eq!(
-            form_of(&[0x28, 0xb5, 0x2f, 0xfd]),
+            detect_format(&[0x28, 0xb5, 0x2f, 0xfd]),
             Some(ArchiveFormat::Zstd)
         );
         assert_eq!(
-            form_of(&[0x5e, 0x2a, 0x4d, 0x18]),
+            detect_format(&[0x5e, 0x2a, 0x4d, 0x18]),
             Some(ArchiveFormat::Zstd)
         );
         for other in [&b"\xfd7zXZ\0"[..], b"BZh9", b"PK\x03\x04", b"", b"{}"] {
-            assert_eq!(form_of(other), None);
+            assert_eq!(detect_format(other), None);
         }
     }
 
     #[test]
-    fn what_is_no_archive_is_named_with_what_to_do() {
+    fn an_unknown_format_is_an_error_with_advice() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.zip");
         std::fs::write(&path, "PK").unwrap();
         let told = SourceArchive::open(&path).unwrap_err().to_string();
         assert!(
-            told.contains("a.zip is no archive") && told.contains("unpack it into a folder"),
+            told.contains("a.zip is not an archive") && told.contains("unpack it into a folder"),
             "{told}"
         );
         assert!(
@@ -146,7 +144,7 @@ mod tests {
                 .contains("cannot read")
         );
         assert_eq!(
-            SourceArchive::open(dir.path()).unwrap().form,
+            SourceArchive::open(dir.path()).unwrap().format,
             ArchiveFormat::Folder
         );
         let pipe = dir.path().join("pipe");

@@ -1,17 +1,18 @@
-//! The files of AWS's command line: `~/.aws/credentials` and `~/.aws/config`, which `object_store`
-//! does not read.
+//! The configuration files of the AWS CLI, `~/.aws/credentials` and `~/.aws/config`, which
+//! `object_store` does not read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a profile sets, by its keys.
+/// The settings of a profile.
 pub(super) type AwsProfile = BTreeMap<String, String>;
 
-/// The profile that the environment names, or `default`, by both files. Empty where there is none.
-///
-/// # Errors
-/// A named profile that neither file has, and one whose account only a program can give.
-pub(super) fn profile(environment: impl Fn(&str) -> Option<String>) -> Result<AwsProfile, String> {
+/// Returns the settings of the profile that `AWS_PROFILE` names, or of `default`, from both files.
+/// Fails if neither file has the named profile, or if its credentials come from a program or a
+/// login.
+pub(super) fn load_profile(
+    environment: impl Fn(&str) -> Option<String>,
+) -> Result<AwsProfile, String> {
     let home = environment("HOME").map(PathBuf::from);
     let file = |variable: &str, name: &str| {
         environment(variable)
@@ -46,14 +47,14 @@ pub(super) fn profile(environment: impl Fn(&str) -> Option<String>) -> Result<Aw
         && let Some(key) = by_program.iter().find(|key| profile.contains_key(**key))
     {
         return Err(format!(
-            "profile '{wanted}' gets its account by {key}, which landfall does not; put the keys into the environment: \
-             eval \"$(aws configure export-credentials --profile {wanted} --format env)\""
+            "profile '{wanted}' uses {key}, which landfall does not support; put the keys into the \
+             environment: eval \"$(aws configure export-credentials --profile {wanted} --format env)\""
         ));
     }
     Ok(profile)
 }
 
-/// The keys of a section of such a file; `None` where there is no such file or section.
+/// Returns the settings in a section of a file, or `None` if the file or section is missing.
 fn section_of(path: &Path, wanted: &str) -> Option<AwsProfile> {
     let text = std::fs::read_to_string(path).ok()?;
     let mut found: Option<AwsProfile> = None;
@@ -71,8 +72,9 @@ fn section_of(path: &Path, wanted: &str) -> Option<AwsProfile> {
             if is_in {
                 found.get_or_insert_default();
             }
-        } else if let (true, Some((key, value)), Some(found)) =
-            (is_in, line.split_once('='), &mut found)
+        } else if is_in
+            && let Some((key, value)) = line.split_once('=')
+            && let Some(found) = &mut found
         {
             found.insert(key.trim().to_owned(), value.trim().to_owned());
         }
@@ -85,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_is_read_from_both_files_and_programs_are_named() {
+    fn a_profile_is_read_from_both_files_and_unsupported_ones_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let (config, credentials) = (dir.path().join("c"), dir.path().join("k"));
         std::fs::write(
@@ -101,7 +103,7 @@ mod tests {
         let with = |name: Option<&str>| {
             let (config, credentials, name) =
                 (config.clone(), credentials.clone(), name.map(str::to_owned));
-            profile(move |variable| match variable {
+            load_profile(move |variable| match variable {
                 "AWS_CONFIG_FILE" => Some(config.display().to_string()),
                 "AWS_SHARED_CREDENTIALS_FILE" => Some(credentials.display().to_string()),
                 "AWS_PROFILE" => name.clone(),
@@ -125,6 +127,6 @@ mod tests {
         );
         assert_eq!(with(Some("three")).unwrap()["region"], "r");
         assert!(with(Some("four")).unwrap_err().contains("'four'"));
-        assert!(profile(|_| None).unwrap().is_empty());
+        assert!(load_profile(|_| None).unwrap().is_empty());
     }
 }

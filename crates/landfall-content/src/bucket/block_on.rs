@@ -1,5 +1,5 @@
-//! Requests for callers that block: they run on threads of their own, so that a caller may be any
-//! thread, of a runtime or not.
+//! Runs requests to an object store for blocking callers. They run on a runtime of their own, so
+//! that the caller may be any thread, including one of another runtime.
 
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
-/// Where these requests run, for as long as the process does.
+/// The runtime of these requests, which lives as long as the process.
 static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     Builder::new_multi_thread()
         .worker_threads(2)
@@ -19,37 +19,41 @@ static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
 });
 
 fn runtime() -> Result<&'static Runtime, HttpError> {
-    RUNTIME
-        .as_ref()
-        .map_err(|error| HttpError::new(ErrorKind::Local, format!("cannot start: {error}")))
+    RUNTIME.as_ref().map_err(|error| {
+        HttpError::new(
+            ErrorKind::Local,
+            format!("cannot start threads for the object store: {error}"),
+        )
+    })
 }
 
-/// Waits for a request.
+/// Runs `work` and blocks until it has ended.
 ///
 /// # Errors
-/// Those of `work`; and when the system refuses threads.
+/// If `work` fails, or the runtime cannot start.
 pub fn block_on<T: Send + 'static>(
     work: impl Future<Output = Result<T, HttpError>> + Send + 'static,
 ) -> Result<T, HttpError> {
     let (done, result) = std::sync::mpsc::sync_channel(1);
     runtime()?.spawn(async move {
-        // whoever waited may have gone
+        // the receiver may be gone
         let _ = done.send(work.await);
     });
     result.recv().unwrap_or_else(|_| {
         Err(HttpError::new(
             ErrorKind::Local,
-            "a request ended without an answer",
+            "a request to the object store ended without a result",
         ))
     })
 }
 
-/// Pieces that are received ahead of their reader.
-const AHEAD: usize = 8;
+/// How many pieces are received ahead of the reader.
+const READ_AHEAD: usize = 8;
 
 type Pieces = mpsc::Receiver<Result<Bytes, HttpError>>;
 
-/// A stream as a blocking reader, which receives a few pieces ahead. It ends when it is dropped.
+/// A blocking reader for a stream of an object store. It receives a few pieces ahead, and stops
+/// when it is dropped.
 pub struct BlockingReader {
     /// `None` after the end.
     pieces: Option<Pieces>,
@@ -57,16 +61,16 @@ pub struct BlockingReader {
 }
 
 impl BlockingReader {
-    /// The stream that `open` gives.
+    /// Returns a reader for the stream that `open` returns.
     ///
     /// # Errors
-    /// Those of `open`; and when the system refuses threads.
+    /// If `open` fails, or the runtime cannot start.
     pub fn open(
         open: impl Future<Output = Result<ByteStream, HttpError>> + Send + 'static,
     ) -> Result<BlockingReader, HttpError> {
         let pieces = block_on(async move {
             let mut stream = open.await?;
-            let (sender, pieces) = mpsc::channel(AHEAD);
+            let (sender, pieces) = mpsc::channel(READ_AHEAD);
             tokio::spawn(async move {
                 while let Some(piece) = stream.next().await {
                     let is_over = piece.is_err();
@@ -83,14 +87,14 @@ impl BlockingReader {
         })
     }
 
-    /// The next piece; `None` at the end.
+    /// Receives the next piece; `None` at the end.
     fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
         let Some(mut pieces) = self.pieces.take() else {
             return Ok(None);
         };
         let next = match pieces.try_recv() {
             Ok(piece) => Some(piece),
-            // not `blocking_recv`: the caller may be a thread of a runtime
+            // not `blocking_recv`, which panics if the caller is a thread of a runtime
             Err(_) => {
                 let (piece, back) = block_on(async move { Ok((pieces.recv().await, pieces)) })?;
                 pieces = back;

@@ -1,6 +1,6 @@
-//! Opens an object store by its location, with the account that its cloud's own tools would find.
+//! Opens an object store, with the credentials that the tools of its cloud would find.
 
-use super::aws_profile::profile;
+use super::aws_profile::load_profile;
 use super::http_client::TransportClient;
 use super::location::{BucketLocation, BucketProtocol};
 use super::protocol_fixes::ProtocolFixes;
@@ -14,9 +14,9 @@ use object_store::{ObjectStore, RetryConfig};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What landfall asks of an object store.
+/// The operations that landfall needs from an object store.
 pub(super) trait CloudStore: ObjectStore + MultipartStore {
-    /// Who signs URLs, where the store can.
+    /// Returns the signer for presigned URLs, if the store supports them.
     fn signer(&self) -> Option<&dyn Signer>;
 }
 
@@ -42,17 +42,15 @@ impl CloudStore for object_store::memory::InMemory {
     }
 }
 
-/// Opens the object store of `location`. No request is sent.
-///
-/// # Errors
-/// A setting of the environment, or of the user's files, that cannot be used.
+/// Opens the object store of `location` without sending a request. Fails if a setting in the
+/// environment or the user's configuration files is invalid.
 pub(super) fn open(
     location: &BucketLocation,
     transport: &Transport,
 ) -> Result<Arc<dyn CloudStore>, HttpError> {
     let wrong = |words: String| HttpError::new(ErrorKind::Local, words).about(location.to_string());
     let service = ProtocolFixes(TransportClient(transport.clone()));
-    // the transport tries again; what it gives up is final
+    // the transport retries, so the crate must not retry on top of it
     let retry = RetryConfig {
         max_retries: 0,
         retry_timeout: Duration::MAX,
@@ -100,28 +98,27 @@ pub(super) fn open(
     opened.map_err(|error| wrong(error.to_string()))
 }
 
-/// Whether the endpoint that the user named is one of plain http.
+/// Whether the user has set an endpoint with plain http.
 fn is_plain(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
     builder
         .get_config_value(&key)
         .is_some_and(|endpoint| endpoint.starts_with("http://"))
 }
 
-/// With the account and the region of the user's profile, where the environment has none.
+/// Adds credentials and region of the user's AWS profile, if the environment does not set them.
 fn with_profile(builder: AmazonS3Builder) -> Result<AmazonS3Builder, String> {
     let has = |key| builder.get_config_value(&key).is_some();
-    let (has_account, has_region) = (
-        has(AmazonS3ConfigKey::AccessKeyId)
-            || has(AmazonS3ConfigKey::WebIdentityTokenFile)
-            || has(AmazonS3ConfigKey::ContainerCredentialsRelativeUri)
-            || has(AmazonS3ConfigKey::ContainerCredentialsFullUri),
-        has(AmazonS3ConfigKey::Region) || has(AmazonS3ConfigKey::DefaultRegion),
-    );
+    let has_account = has(AmazonS3ConfigKey::AccessKeyId)
+        || has(AmazonS3ConfigKey::WebIdentityTokenFile)
+        || has(AmazonS3ConfigKey::ContainerCredentialsRelativeUri)
+        || has(AmazonS3ConfigKey::ContainerCredentialsFullUri);
+    let has_region = has(AmazonS3ConfigKey::Region) || has(AmazonS3ConfigKey::DefaultRegion);
     if has_account && has_region {
         return Ok(builder);
     }
     let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let profile = match profile(environment) {
+    let profile = match load_profile(environment) {
+        // a broken profile does not matter if only the region is missing
         Err(_) if has_account => return Ok(builder),
         profile => profile?,
     };

@@ -1,5 +1,5 @@
-//! An object store in memory for tests. It speaks S3, and Google's conditions; each request passes
-//! a hook before it takes effect and after that.
+//! An object store in memory for tests. It supports S3 and the conditions of Google Cloud Storage.
+//! Each request passes a hook before and after it takes effect.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
@@ -24,20 +24,20 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// A moment of a request.
+/// A moment before or after a request takes effect.
 #[derive(Debug, Clone)]
 pub struct RequestMoment {
-    /// Who sent it.
+    /// The number of the actor that sent the request.
     pub actor: usize,
-    /// Method, and key with its query.
+    /// The method, and the key with its query.
     pub request: String,
 }
 
-/// What a request waits for. Where it says no, the process of the actor is killed: the request has
-/// no answer, and there is no other one.
+/// Called at each moment; the request waits for it. If it returns false, the actor counts as
+/// killed: the request gets no response.
 pub type RequestHook = Arc<dyn Fn(RequestMoment) -> BoxFuture<'static, bool> + Send + Sync>;
 
-/// The object store. A clone is the same one.
+/// The object store. Clones share their content.
 #[derive(Clone, Default)]
 pub struct Emulator(Arc<Mutex<EmulatorState>>);
 
@@ -47,7 +47,7 @@ struct EmulatorState {
     /// The parts of uploads under way, with their etags.
     uploads: BTreeMap<String, BTreeMap<usize, (String, Bytes)>>,
     count: u64,
-    /// A part has another etag each time, as with SSE-KMS.
+    /// Whether a part gets another etag each time, as with SSE-KMS.
     has_random_etags: bool,
 }
 
@@ -64,18 +64,18 @@ impl Emulator {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another object store with the same content.
+    /// Returns another object store with the same content.
     #[must_use]
     pub fn copy(&self) -> Emulator {
         Emulator(Arc::new(Mutex::new(self.stored().clone())))
     }
 
-    /// Etags of parts are random from now on.
+    /// Makes the etags of parts random from now on.
     pub fn randomize_etags(&self) {
         self.stored().has_random_etags = true;
     }
 
-    /// Every part that was sent is sent once more, and has another etag now. Returns how many there
+    /// Gives every uploaded part another etag, as if it were sent once more. Returns how many there
     /// are.
     pub fn rename_parts(&self) -> usize {
         let mut stored = self.stored();
@@ -83,13 +83,13 @@ impl Emulator {
         parts.map(|(etag, _)| etag.insert_str(1, "again-")).count()
     }
 
-    /// So much time passes: everything is older, and named so.
+    /// Lets time pass: makes all objects older, and renames claims accordingly.
     pub fn age(&self, by: Duration) {
         let mut stored = self.stored();
         let objects = std::mem::take(&mut stored.objects);
         for (key, mut one) in objects {
             one.modified -= by;
-            // a claim has the hour in which it was written
+            // the key of a claim contains the hour in which it was written
             let claim = key.rsplit_once('-').filter(|_| key.contains("claims/"));
             let key = match claim.and_then(|(name, hour)| Some((name, hour.parse::<u64>().ok()?))) {
                 Some((name, hour)) => format!("{name}-{}", hour - by.as_secs() / 3600),
@@ -99,7 +99,7 @@ impl Emulator {
         }
     }
 
-    /// The bytes of an object.
+    /// Returns the bytes of an object.
     pub fn get(&self, key: &str) -> Option<Bytes> {
         self.stored()
             .objects
@@ -107,12 +107,12 @@ impl Emulator {
             .map(|one| one.bytes.clone())
     }
 
-    /// Puts an object there.
+    /// Stores an object without a request.
     pub fn put(&self, key: &str, bytes: impl Into<Bytes>) {
         self.stored().put(&format!("at/{key}"), bytes.into(), "put");
     }
 
-    /// The keys of all objects that begin so.
+    /// Returns all keys with this prefix.
     pub fn keys(&self, beginning: &str) -> Vec<String> {
         let stored = self.stored();
         let keys = stored
@@ -124,7 +124,7 @@ impl Emulator {
             .collect()
     }
 
-    /// The folder `at` as S3, for an actor whose requests pass `hook`.
+    /// Returns the folder `at` as S3, for an actor whose requests pass `hook`.
     pub fn bucket(&self, actor: usize, hook: RequestHook) -> Bucket {
         let builder = AmazonS3Builder::new()
             .with_bucket_name("b")
@@ -141,7 +141,7 @@ impl Emulator {
         Bucket::over(Arc::new(store), &"s3://b/at".parse().unwrap())
     }
 
-    /// The same as Google Cloud Storage.
+    /// Returns the folder `at` as Google Cloud Storage.
     pub fn google_bucket(&self, actor: usize, hook: RequestHook) -> Bucket {
         let key = serde_json::json!({
             "client_email": "a@b.test", "private_key": "none", "private_key_id": "none",
@@ -243,7 +243,7 @@ fn refusal(status: StatusCode, code: &str) -> EmulatorResponse {
     )
 }
 
-/// The texts of all elements of this name.
+/// Returns the texts of all XML elements with this name.
 fn texts<'a>(xml: &'a str, name: &str) -> Vec<String> {
     let (begin, end) = (format!("<{name}>"), format!("</{name}>"));
     let pieces: Vec<&'a str> = xml
@@ -357,7 +357,8 @@ impl EmulatorState {
         let range = headers
             .get("range")
             .and_then(|range| range.to_str().ok()?.strip_prefix("bytes="));
-        let (mut status, mut bytes) = (StatusCode::OK, one.bytes.clone());
+        let mut status = StatusCode::OK;
+        let mut bytes = one.bytes.clone();
         let mut shown = None;
         if let Some((begin, end)) = range.and_then(|range| range.split_once('-')) {
             let begin: usize = begin.parse().unwrap();
@@ -365,7 +366,8 @@ impl EmulatorState {
                 .parse::<usize>()
                 .map_or(bytes.len(), |end| bytes.len().min(end + 1));
             shown = Some(format!("bytes {begin}-{}/{}", end - 1, bytes.len()));
-            (status, bytes) = (StatusCode::PARTIAL_CONTENT, bytes.slice(begin..end));
+            status = StatusCode::PARTIAL_CONTENT;
+            bytes = bytes.slice(begin..end);
         }
         let length = bytes.len();
         let mut answer = answer(
@@ -434,7 +436,7 @@ fn with_etag(status: StatusCode, etag: &str) -> EmulatorResponse {
     answer
 }
 
-/// Whether the conditions of a request hold.
+/// Whether the conditions in the headers of a request hold.
 fn is_met(headers: &HeaderMap, standing: Option<&StoredObject>) -> bool {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let generation =

@@ -1,12 +1,12 @@
-//! What an object store refused, as an error of the transport with words for people.
+//! Turns errors of the crate `object_store` into errors of the transport, with messages for users.
 
 use landfall_http::{ErrorKind, HttpError};
 use std::error::Error as _;
 
-/// The error for `what`, the location of an object or folder.
-pub(super) fn failed(what: &str, error: object_store::Error) -> HttpError {
+/// Returns the error of a request about `location`, an object or folder.
+pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpError {
     if let Some(own) = own_cause(&error) {
-        return own.about(what);
+        return own.about(location);
     }
     let text = error.to_string();
     let (code, message) = (element(&text, "Code"), element(&text, "Message"));
@@ -18,29 +18,32 @@ pub(super) fn failed(what: &str, error: object_store::Error) -> HttpError {
             .unwrap_or_default(),
     };
     let (kind, words) = match &error {
-        object_store::Error::NotFound { .. } => (ErrorKind::NotFound, "it is not there"),
+        object_store::Error::NotFound { .. } => (ErrorKind::NotFound, "not found"),
         object_store::Error::PermissionDenied { .. }
         | object_store::Error::Unauthenticated { .. } => {
-            (ErrorKind::Denied, "the object store refuses us")
+            (ErrorKind::Denied, "the object store denies access")
         }
         _ => match status(&text) {
-            Some(status) => (ErrorKind::Status(status), "the object store refuses it"),
-            None if code.is_some() => (ErrorKind::Invalid, "the object store refuses it"),
-            None => return HttpError::new(ErrorKind::Local, text).about(what),
+            Some(status) => (
+                ErrorKind::Status(status),
+                "the object store refuses the request",
+            ),
+            None if code.is_some() => (ErrorKind::Invalid, "the object store refuses the request"),
+            None => return HttpError::new(ErrorKind::Local, text).about(location),
         },
     };
     let (kind, words) = match code {
-        // as if the upload were gone: it cannot be completed any more
+        // treated as if the upload were gone, since it can no longer be completed
         Some("InvalidPart" | "InvalidPartOrder" | "InvalidBlockList" | "EntityTooSmall") => (
             ErrorKind::NotFound,
-            "it does not have the parts that the upload was recorded with",
+            "it lacks parts of the upload that were recorded as uploaded",
         ),
         _ => (kind, words),
     };
     let words = match code {
-        Some("NoSuchBucket") => "there is no such bucket; make it first, landfall makes none",
+        Some("NoSuchBucket") => "the bucket does not exist; create it first, as landfall does not",
         Some("RequestTimeTooSkewed") => {
-            "the clock of this machine differs from the object store's; set it right"
+            "the clocks of this machine and the object store differ; correct the time"
         }
         _ => words,
     };
@@ -49,10 +52,10 @@ pub(super) fn failed(what: &str, error: object_store::Error) -> HttpError {
     } else {
         format!(" ({said})")
     };
-    HttpError::new(kind, format!("{words}{said}")).about(what)
+    HttpError::new(kind, format!("{words}{said}")).about(location)
 }
 
-/// The transport's own error, where it is the cause.
+/// Returns the error of the transport if it is the cause.
 fn own_cause(error: &object_store::Error) -> Option<HttpError> {
     let mut cause = error.source();
     while let Some(now) = cause {
@@ -64,13 +67,14 @@ fn own_cause(error: &object_store::Error) -> Option<HttpError> {
     None
 }
 
-/// The text of an element of S3's and Azure's errors, which `object_store` shows as they came.
+/// Returns the text of an XML element in an error of S3 or Azure, which `object_store` includes in
+/// its message.
 fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     Some(rest.split_once("</")?.0.trim()).filter(|text| !text.is_empty())
 }
 
-/// The status in `object_store`'s text.
+/// Returns the status code in a message of `object_store`.
 fn status(text: &str) -> Option<u16> {
     let (_, rest) = text.split_once("status code: ")?;
     rest.get(..3)?.parse().ok()

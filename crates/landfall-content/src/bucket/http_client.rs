@@ -1,5 +1,5 @@
-//! landfall's transport as the HTTP client of the crate `object_store`: proxies, trust, limits per
-//! host, another attempt where that helps, and the ledger of hosts are those of everything else.
+//! The HTTP client that the crate `object_store` uses: landfall's transport, with its proxies,
+//! trust, limits per host, retries and ledger of hosts.
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -17,12 +17,12 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use url::Url;
 
-/// The transport as `object_store` wants it.
+/// The transport as an HTTP client of `object_store`.
 #[derive(Clone)]
 pub(super) struct TransportClient(pub Transport);
 
-/// Marks a request whose answer is read as slowly as its reader likes, who may ask for something
-/// else meanwhile: it takes no slot of the host that short requests need.
+/// Marks a request whose response may be read slowly while its reader sends other requests to the
+/// same host: it must not hold a slot that those requests need.
 #[derive(Clone)]
 pub(super) struct SlowReader;
 
@@ -49,8 +49,8 @@ impl HttpService for TransportClient {
     {
         Box::pin(async move {
             let (mut head, body) = request.into_parts();
-            // the transport says how long the body is, and strict servers refuse a request that
-            // says it twice
+            // the transport sets the length too, and strict servers refuse a request that has it
+            // twice
             head.headers.remove(http::header::CONTENT_LENGTH);
             let url = Url::parse(&head.uri.to_string())
                 .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
@@ -61,7 +61,7 @@ impl HttpService for TransportClient {
             } else {
                 RequestBody::Bytes(bytes)
             };
-            // the signature is for this host alone
+            // `secret`: a signature is valid for this host only, so redirects must not carry it
             let is_slow = head.extensions.get::<SlowReader>().is_some();
             let class = if is_slow {
                 SlotClass::UploadSource
@@ -75,7 +75,7 @@ impl HttpService for TransportClient {
                 secret: true,
                 ..landfall_http::HttpRequest::new(head.method, url, RequestPurpose::ObjectStore)
             };
-            let response = self.0.send(&request).await.map_err(failed)?;
+            let response = self.0.send(&request).await.map_err(final_error)?;
             let mut answer = http::Response::builder().status(response.status);
             if let Some(headers) = answer.headers_mut() {
                 headers.clone_from(&response.headers);
@@ -89,12 +89,13 @@ impl HttpService for TransportClient {
     }
 }
 
-/// The transport has tried as often as that may help: no kind that is tried again.
-fn failed(error: landfall_http::HttpError) -> HttpError {
+/// Wraps an error of the transport in a kind that `object_store` does not retry, as the transport
+/// has made all attempts.
+fn final_error(error: landfall_http::HttpError) -> HttpError {
     HttpError::new(HttpErrorKind::Unknown, error)
 }
 
-/// The body of an answer, which may be shared between threads.
+/// The body of a response. The mutex makes it `Sync`, which `object_store` requires.
 struct ReceivedBody(Mutex<ByteStream>);
 
 impl Body for ReceivedBody {
@@ -109,6 +110,6 @@ impl Body for ReceivedBody {
         stream
             .as_mut()
             .poll_next(cx)
-            .map(|next| next.map(|piece| piece.map(Frame::data).map_err(failed)))
+            .map(|next| next.map(|piece| piece.map(Frame::data).map_err(final_error)))
     }
 }

@@ -1,12 +1,12 @@
-//! Where a folder of an object store is: `s3://bucket/prefix`.
+//! The URL of a folder in an object store, such as `s3://bucket/prefix`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Which protocol an object store speaks.
+/// The protocol of an object store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BucketProtocol {
-    /// S3.
+    /// Amazon S3 and compatible stores.
     S3,
     /// Google Cloud Storage.
     Google,
@@ -14,39 +14,41 @@ pub enum BucketProtocol {
     Azure,
 }
 
-/// The protocols, by the scheme of a URL.
+/// The schemes of URLs with their protocols.
 const SCHEMES: [(&str, BucketProtocol); 3] = [
     ("s3://", BucketProtocol::S3),
     ("gs://", BucketProtocol::Google),
     ("az://", BucketProtocol::Azure),
 ];
 
-/// A folder, or an object, of an object store: `s3://bucket/prefix`, `gs://bucket/prefix` or
-/// `az://container/prefix`.
+/// The location of a folder or an object in an object store: `s3://bucket/prefix`,
+/// `gs://bucket/prefix` or `az://container/prefix`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BucketLocation {
-    /// Which protocol.
+    /// The protocol of the store.
     pub protocol: BucketProtocol,
-    /// The bucket, or container.
+    /// The name of the bucket or container.
     pub bucket: String,
-    /// The key or the beginning of keys, without a slash at either end; may be empty.
+    /// The key of the object or the prefix of the folder, without a slash at either end; may be
+    /// empty.
     pub key: String,
 }
 
-/// A text that is no location.
+/// Why a string is not a location in an object store.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "'{0}' is no place in an object store: write s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
+    "'{0}' is not a location in an object store: write s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or \
+     az://CONTAINER/PREFIX"
 )]
-pub struct BadLocation(String);
+pub struct BucketLocationError(String);
 
 impl BucketLocation {
-    /// Whether a text is meant as a place in an object store, right or wrong.
-    pub fn is_meant(text: &str) -> bool {
+    /// Whether a string has a scheme of an object store, valid or not.
+    pub fn has_scheme(text: &str) -> bool {
         SCHEMES.iter().any(|(scheme, _)| text.starts_with(scheme))
     }
 
-    /// The folder of an object, and its name.
+    /// Splits the location of an object into its folder and its name.
     pub fn split(&self) -> (BucketLocation, &str) {
         let (folder, name) = self.key.rsplit_once('/').unwrap_or(("", &self.key));
         (
@@ -60,10 +62,10 @@ impl BucketLocation {
 }
 
 impl FromStr for BucketLocation {
-    type Err = BadLocation;
+    type Err = BucketLocationError;
 
-    fn from_str(text: &str) -> Result<BucketLocation, BadLocation> {
-        let bad = || BadLocation(text.to_owned());
+    fn from_str(text: &str) -> Result<BucketLocation, BucketLocationError> {
+        let bad = || BucketLocationError(text.to_owned());
         let found = SCHEMES
             .iter()
             .find_map(|(scheme, protocol)| Some((text.strip_prefix(scheme)?, *protocol)));
@@ -74,16 +76,17 @@ impl FromStr for BucketLocation {
         let is_part = |part: &str| {
             !part.is_empty() && part != "." && part != ".." && !part.contains(char::is_control)
         };
-        let is_good = !bucket.is_empty()
+        let is_valid = !bucket.is_empty()
             && bucket.chars().all(is_name)
             && (key.is_empty() || key.split('/').all(is_part));
-        is_good
-            .then(|| BucketLocation {
-                protocol,
-                bucket: bucket.into(),
-                key: key.into(),
-            })
-            .ok_or_else(bad)
+        if !is_valid {
+            return Err(bad());
+        }
+        Ok(BucketLocation {
+            protocol,
+            bucket: bucket.into(),
+            key: key.into(),
+        })
     }
 }
 
@@ -116,7 +119,7 @@ mod tests {
                 (protocol, bucket, key)
             );
             assert_eq!(location.to_string(), text);
-            assert!(BucketLocation::is_meant(text));
+            assert!(BucketLocation::has_scheme(text));
         }
         assert_eq!("s3://b/one/".parse::<BucketLocation>().unwrap().key, "one");
         for bad in [
@@ -136,6 +139,6 @@ mod tests {
                 "{bad}"
             );
         }
-        assert!(!BucketLocation::is_meant("./s3:/b"));
+        assert!(!BucketLocation::has_scheme("./s3:/b"));
     }
 }

@@ -1,4 +1,4 @@
-//! Uploads in parts: the object is there when its upload is completed, and not before.
+//! Uploads in parts. The object appears when its upload is completed.
 
 use super::objects::{Bucket, BucketObject};
 use bytes::Bytes;
@@ -6,22 +6,22 @@ use landfall_http::HttpError;
 use object_store::PutPayload;
 
 impl Bucket {
-    /// Begins an upload in parts. The object is there when the upload is completed, not before.
+    /// Begins an upload in parts and returns its identifier.
     ///
     /// # Errors
-    /// When the store does not answer, or refuses.
+    /// If the request fails.
     pub async fn begin_parts(&self, key: &str) -> Result<String, HttpError> {
         self.cloud()
             .create_multipart(&self.path(key))
             .await
-            .map_err(|error| self.failed(key, error))
+            .map_err(|error| self.request_error(key, error))
     }
 
-    /// Uploads the part at `index`, from 0 on; another of the same index replaces it. Returns its
-    /// identifier.
+    /// Uploads the part with this index, counted from 0, and returns its identifier. It replaces an
+    /// earlier part with the same index.
     ///
     /// # Errors
-    /// As [`Bucket::begin_parts`]; [`ErrorKind::NotFound`] where there is no such upload.
+    /// If the request fails; of kind `NotFound` if the upload does not exist.
     pub async fn put_part(
         &self,
         key: &str,
@@ -34,15 +34,15 @@ impl Bucket {
             .put_part(&self.path(key), upload, index, PutPayload::from(bytes))
             .await;
         put.map(|part| part.content_id)
-            .map_err(|error| self.failed(key, error))
+            .map_err(|error| self.request_error(key, error))
     }
 
-    /// Completes an upload of `size` bytes from all its parts, in order. An upload that another
-    /// process completed, or of which the store's answer was lost, is complete too: then another
-    /// object than `before` stands there.
+    /// Completes an upload of `size` bytes from all its parts, in order. If another process has
+    /// completed it, or the response was lost, the request fails although the object exists. So an
+    /// object of this size other than `before` counts as success.
     ///
     /// # Errors
-    /// As [`Bucket::put_part`].
+    /// Like [`Bucket::put_part`].
     pub async fn complete_parts(
         &self,
         key: &str,
@@ -62,21 +62,21 @@ impl Bucket {
         else {
             return Ok(());
         };
-        let error = self.failed(key, error);
+        let error = self.request_error(key, error);
         match self.look(key).await {
             Ok(Some(object)) if object.size == size && Some(&object) != before => Ok(()),
             _ => Err(error),
         }
     }
 
-    /// Gives an upload up; what came of it is deleted.
+    /// Aborts an upload, which deletes its parts.
     ///
     /// # Errors
-    /// As [`Bucket::begin_parts`].
+    /// If the request fails.
     pub async fn abort_parts(&self, key: &str, upload: &String) -> Result<(), HttpError> {
         match self.cloud().abort_multipart(&self.path(key), upload).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(self.failed(key, error)),
+            Err(error) => Err(self.request_error(key, error)),
         }
     }
 }

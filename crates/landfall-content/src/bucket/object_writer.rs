@@ -1,5 +1,5 @@
-//! An object that is written in one pass, by an upload in parts. It is there when it was finished,
-//! and not before.
+//! Writes an object in one pass by an upload in parts. The object appears when the writer is
+//! finished.
 
 use super::block_on::block_on;
 use super::objects::{Bucket, BucketObject};
@@ -12,49 +12,52 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Size of a part in bytes, where an object is not expected to need larger ones.
-const PART: u64 = 16 << 20;
-/// How many parts of this size an object is expected to have at most. S3 takes 10,000.
-const PARTS: u64 = 9_000;
-/// How many parts are sent at one time. One more is filled meanwhile, and one waits.
-const AT_ONCE: usize = 2;
+/// The smallest size of a part in bytes.
+const MIN_PART_SIZE: u64 = 16 << 20;
+/// The largest number of parts that is planned for. S3 accepts 10,000; the rest is a margin for an
+/// object that becomes longer than expected.
+const MAX_PARTS: u64 = 9_000;
+/// How many parts are sent at the same time. Another one is being filled and one is waiting, which
+/// bounds the memory.
+const CONCURRENT_PARTS: usize = 2;
 
-/// Writes an object. What is written is sent part by part.
+/// Writes an object. The bytes are sent part by part.
 pub struct ObjectWriter {
     upload: Arc<ObjectUpload>,
     part: Vec<u8>,
     part_size: usize,
     size: u64,
     parts: mpsc::Sender<Bytes>,
-    /// The sender of parts; `None` where it has failed.
+    /// The task that sends parts; `None` after it has failed.
     sending: Option<JoinHandle<Result<Vec<String>, HttpError>>>,
 }
 
-/// An upload under way.
+/// An upload in progress.
 struct ObjectUpload {
     bucket: Bucket,
     key: String,
     id: String,
-    /// What stands there meanwhile.
+    /// The object that is to be replaced.
     before: Option<BucketObject>,
     is_finished: AtomicBool,
 }
 
-/// Gives an upload up when it is dropped before the object is finished. Whoever may be interrupted
-/// while another thread writes holds it.
+/// Aborts an upload if it is dropped before the object is finished. A caller that may be
+/// interrupted while another thread writes must hold it.
 pub struct UploadGuard(Arc<ObjectUpload>, AbortHandle);
 
 impl ObjectWriter {
     /// Begins an object with this key, which is expected to have at most `expected` bytes.
     ///
     /// # Errors
-    /// When the store does not answer, or refuses.
+    /// If a request fails.
     pub fn begin(
         bucket: &Bucket,
         key: &str,
         expected: u64,
     ) -> Result<(ObjectWriter, UploadGuard), HttpError> {
-        let (bucket, key) = (bucket.clone(), key.to_owned());
+        let bucket = bucket.clone();
+        let key = key.to_owned();
         let (parts, filled) = mpsc::channel(1);
         let (upload, sending) = block_on(async move {
             let before = bucket.look(&key).await?;
@@ -70,7 +73,7 @@ impl ObjectWriter {
             Ok((upload, sending))
         })?;
         let guard = UploadGuard(upload.clone(), sending.abort_handle());
-        let part_size = PART.max(expected.div_ceil(PARTS)) as usize;
+        let part_size = MIN_PART_SIZE.max(expected.div_ceil(MAX_PARTS)) as usize;
         Ok((
             ObjectWriter {
                 upload,
@@ -84,10 +87,10 @@ impl ObjectWriter {
         ))
     }
 
-    /// Finishes the object: all that was written is there then, in place of what stood there.
+    /// Sends the rest and completes the upload, which replaces an existing object.
     ///
     /// # Errors
-    /// When a part was not taken, or the store refuses.
+    /// If a part could not be sent, or the upload cannot be completed.
     pub fn finish(mut self) -> Result<(), HttpError> {
         if !self.part.is_empty() {
             self.send_part()?;
@@ -101,7 +104,7 @@ impl ObjectWriter {
         } = self;
         drop(parts);
         block_on(async move {
-            let parts = ended(sent).await?;
+            let parts = sending_result(sent).await?;
             upload
                 .bucket
                 .complete_parts(&upload.key, &upload.id, parts, size, upload.before.as_ref())
@@ -111,14 +114,15 @@ impl ObjectWriter {
         })
     }
 
-    /// Hands the part to the sender.
+    /// Hands the filled part to the task that sends parts.
     fn send_part(&mut self) -> Result<(), HttpError> {
-        let (part, parts) = (std::mem::take(&mut self.part), self.parts.clone());
+        let part = std::mem::take(&mut self.part);
+        let parts = self.parts.clone();
         if block_on(async move { Ok(parts.send(part.into()).await.is_ok()) })? {
             return Ok(());
         }
         let sent = self.sending.take();
-        block_on(async move { ended(sent).await.and_then(|_| Err(stopped())) })
+        block_on(async move { sending_result(sent).await.and_then(|_| Err(stopped())) })
     }
 }
 
@@ -147,13 +151,12 @@ impl Drop for UploadGuard {
         }
         sending.abort();
         let upload = upload.clone();
-        // what cannot be given up is the store's to remove, by its rule for uploads that nobody
-        // finishes
+        // if this fails, the lifecycle rule of the bucket for incomplete uploads has to remove it
         let _ = block_on(async move { upload.bucket.abort_parts(&upload.key, &upload.id).await });
     }
 }
 
-/// Sends the parts as they are filled. Returns their identifiers, in order.
+/// Sends the parts as they are filled, and returns their identifiers in order.
 async fn send(
     upload: Arc<ObjectUpload>,
     filled: mpsc::Receiver<Bytes>,
@@ -170,11 +173,11 @@ async fn send(
                 .await
         }
     });
-    sending.buffered(AT_ONCE).try_collect().await
+    sending.buffered(CONCURRENT_PARTS).try_collect().await
 }
 
-/// What came of sending.
-async fn ended(
+/// Waits for the task that sends parts, and returns its result.
+async fn sending_result(
     sending: Option<JoinHandle<Result<Vec<String>, HttpError>>>,
 ) -> Result<Vec<String>, HttpError> {
     match sending {
@@ -184,7 +187,7 @@ async fn ended(
 }
 
 fn stopped() -> HttpError {
-    HttpError::new(ErrorKind::Local, "the upload was broken off")
+    HttpError::new(ErrorKind::Local, "the upload was aborted")
 }
 
 #[cfg(test)]
@@ -195,9 +198,9 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn an_object_is_there_when_it_is_finished_and_not_before() {
+    fn an_object_appears_when_it_is_finished() {
         let bucket = Bucket::in_memory();
-        let bytes: Vec<u8> = (0..PART as usize * 2 + 100)
+        let bytes: Vec<u8> = (0..MIN_PART_SIZE as usize * 2 + 100)
             .map(|n| ((n * 31) >> 7) as u8)
             .collect();
         let (mut writer, guard) = ObjectWriter::begin(&bucket, "b", 0).unwrap();
@@ -212,11 +215,11 @@ mod tests {
         );
         let object: Arc<dyn RangeRead> = Arc::new(object);
         let mut part = Vec::new();
-        RangeReader::new(object.clone(), PART - 5..PART + 5)
+        RangeReader::new(object.clone(), MIN_PART_SIZE - 5..MIN_PART_SIZE + 5)
             .read_to_end(&mut part)
             .unwrap();
-        assert_eq!(part, &bytes[PART as usize - 5..][..10]);
-        // another object takes its place
+        assert_eq!(part, &bytes[MIN_PART_SIZE as usize - 5..][..10]);
+        // another object replaces it
         let (mut writer, guard) = ObjectWriter::begin(&bucket, "b", 0).unwrap();
         writer.write_all(b"other").unwrap();
         writer.finish().unwrap();
@@ -226,13 +229,13 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains("it was written anew while it was read"),
+            error.contains("the object was replaced while it was read"),
             "{error}"
         );
     }
 
     #[test]
-    fn an_upload_that_is_given_up_leaves_nothing() {
+    fn an_aborted_upload_leaves_nothing() {
         let bucket = Bucket::in_memory();
         let (mut writer, guard) = ObjectWriter::begin(&bucket, "b", 0).unwrap();
         writer.write_all(b"half").unwrap();

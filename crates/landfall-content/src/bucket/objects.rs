@@ -1,7 +1,7 @@
-//! The objects of a folder: look, read, write, list, delete; uploads in parts.
+//! The objects of a folder: reads, writes, lists and deletes them.
 
 use super::cloud_store::{CloudStore, open};
-use super::error::failed;
+use super::error::request_error;
 use super::http_client::SlowReader;
 use super::location::{BucketLocation, BucketProtocol};
 use super::protocol_fixes::if_generation;
@@ -19,44 +19,45 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use url::Url;
 
-/// Looks and deletions of single objects that are under way at once.
-const LOOKS: usize = 16;
+/// How many single objects are deleted at the same time.
+const CONCURRENT_DELETIONS: usize = 16;
 
-/// Whether these are one moment: a listing may have milliseconds, and a header has seconds.
-fn is_about(one: SystemTime, other: SystemTime) -> bool {
+/// Whether two times differ by less than a second: a listing may have milliseconds, and a header
+/// has seconds.
+fn is_same_second(one: SystemTime, other: SystemTime) -> bool {
     one.duration_since(other)
         .or_else(|_| other.duration_since(one))
         .is_ok_and(|apart| apart.as_secs() == 0)
 }
 
-/// A folder of an object store. Keys are relative to it. Cheap to clone.
+/// A folder of an object store. Keys are relative to it. It is cheap to clone.
 #[derive(Clone)]
 pub struct Bucket(Arc<BucketInner>);
 
 struct BucketInner {
     cloud: Arc<dyn CloudStore>,
     location: BucketLocation,
-    /// The store knows no conditions: whoever writes last wins.
+    /// Whether the store has refused conditional writes. Then the last write wins.
     is_unconditional: AtomicBool,
 }
 
-/// An object, as its store tells of it.
+/// What an object store reports about an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketObject {
-    /// Its key in the folder.
+    /// The key, relative to the folder.
     pub key: String,
-    /// Size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// What changes with its content.
+    /// The etag, which changes with the content.
     pub etag: Option<String>,
-    /// What the store calls this version of it. Google's conditions are told by it, the others' by
-    /// the etag.
+    /// The version or generation. Conditions of Google Cloud Storage use it, those of other stores
+    /// use the etag.
     pub version: Option<String>,
-    /// When it was written, by the store's clock.
+    /// When the object was written, by the clock of the store.
     pub modified: SystemTime,
 }
 
-/// What tells one writing of an object from the next, as far as the store does.
+/// Identifies one write of an object, as far as the store distinguishes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectVersion {
     etag: Option<String>,
@@ -64,7 +65,7 @@ pub struct ObjectVersion {
 }
 
 impl BucketObject {
-    /// What a condition knows it by.
+    /// Returns the version for conditions.
     pub fn version(&self) -> ObjectVersion {
         ObjectVersion {
             etag: self.etag.clone(),
@@ -73,42 +74,42 @@ impl BucketObject {
     }
 }
 
-/// When an object is written.
+/// The condition under which an object is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PutCondition {
-    /// Whatever stands there.
+    /// No condition: an existing object is replaced.
     Always,
-    /// Unless one stands there.
+    /// Only if there is no object with this key.
     IfAbsent,
-    /// If this one stands there still, as far as the store tells objects apart.
+    /// Only if the object still has this version.
     IfSame(ObjectVersion),
 }
 
-/// What came of a conditional write.
+/// The result of a conditional write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PutOutcome {
-    /// It is written, and this is its version.
+    /// The object was written and has this version.
     Written(ObjectVersion),
     /// The condition does not hold.
     Refused,
 }
 
-/// An object that is read again.
+/// The result of reading an object unless it is unchanged.
 #[derive(Debug)]
 pub enum ConditionalGet {
-    /// It still has its etag.
+    /// The object still has the etag.
     No,
-    /// It is another one.
+    /// The object has changed.
     Yes(Bytes, BucketObject),
-    /// There is none.
+    /// The object does not exist.
     Gone,
 }
 
 impl Bucket {
-    /// The folder at `location`, through `transport`. No request is sent.
+    /// Opens the folder at `location` without sending a request.
     ///
     /// # Errors
-    /// A setting of the environment, or of the user's files, that cannot be used.
+    /// If a setting in the environment or the user's configuration files is invalid.
     pub fn open(location: &BucketLocation, transport: &Transport) -> Result<Bucket, HttpError> {
         Ok(Bucket::over(open(location, transport)?, location))
     }
@@ -121,7 +122,7 @@ impl Bucket {
         }))
     }
 
-    /// A folder in memory.
+    /// Returns an empty folder in memory.
     #[cfg(any(test, feature = "testkit"))]
     pub fn in_memory() -> Bucket {
         let location = BucketLocation {
@@ -132,12 +133,12 @@ impl Bucket {
         Bucket::over(Arc::new(object_store::memory::InMemory::new()), &location)
     }
 
-    /// Where it is.
+    /// Returns the location of the folder.
     pub fn location(&self) -> &BucketLocation {
         &self.0.location
     }
 
-    /// An object's location, as it is shown.
+    /// Returns the URL of an object, for messages.
     pub fn shown(&self, key: &str) -> String {
         BucketLocation {
             key: self.full(key),
@@ -162,8 +163,8 @@ impl Bucket {
         Path::from(self.full(key))
     }
 
-    pub(super) fn failed(&self, key: &str, error: object_store::Error) -> HttpError {
-        failed(&self.shown(key), error)
+    pub(super) fn request_error(&self, key: &str, error: object_store::Error) -> HttpError {
+        request_error(&self.shown(key), error)
     }
 
     fn object(&self, meta: ObjectMeta) -> BucketObject {
@@ -174,20 +175,19 @@ impl Bucket {
             .unwrap_or(&path)
             .trim_start_matches('/')
             .to_owned();
-        let (etag, version) = (meta.e_tag, meta.version);
         BucketObject {
             key,
             size: meta.size,
-            etag,
-            version,
+            etag: meta.e_tag,
+            version: meta.version,
             modified: meta.last_modified.into(),
         }
     }
 
-    /// What the store tells of an object; `None` where there is none.
+    /// Looks up an object. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// When the store does not answer, or refuses.
+    /// If the request fails.
     pub async fn look(&self, key: &str) -> Result<Option<BucketObject>, HttpError> {
         let options = GetOptions {
             head: true,
@@ -196,14 +196,14 @@ impl Bucket {
         match self.0.cloud.get_opts(&self.path(key), options).await {
             Ok(result) => Ok(Some(self.object(result.meta))),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(self.failed(key, error)),
+            Err(error) => Err(self.request_error(key, error)),
         }
     }
 
-    /// A small object; `None` where there is none.
+    /// Reads a small object. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// As [`Bucket::look`]; and when it has more than `most` bytes.
+    /// If the request fails, or the object has more than `most` bytes.
     pub async fn get(
         &self,
         key: &str,
@@ -215,10 +215,10 @@ impl Bucket {
         }
     }
 
-    /// A small object, unless it has this etag.
+    /// Reads a small object, unless it has this etag.
     ///
     /// # Errors
-    /// As [`Bucket::get`].
+    /// Like [`Bucket::get`].
     pub async fn get_changed(
         &self,
         key: &str,
@@ -233,7 +233,7 @@ impl Bucket {
             Ok(result) => result,
             Err(object_store::Error::NotFound { .. }) => return Ok(ConditionalGet::Gone),
             Err(object_store::Error::NotModified { .. }) => return Ok(ConditionalGet::No),
-            Err(error) => return Err(self.failed(key, error)),
+            Err(error) => return Err(self.request_error(key, error)),
         };
         let object = self.object(result.meta.clone());
         if object.size > most {
@@ -246,14 +246,14 @@ impl Bucket {
         let bytes = result
             .bytes()
             .await
-            .map_err(|error| self.failed(key, error))?;
+            .map_err(|error| self.request_error(key, error))?;
         Ok(ConditionalGet::Yes(bytes, object))
     }
 
-    /// Bytes of an object, which must have this etag where one is given.
+    /// Reads a range of an object. If an etag is given, the object must have it.
     ///
     /// # Errors
-    /// As [`Bucket::stream`]; and when it ends before the range does.
+    /// Like [`Bucket::stream`], or if the object ends before the range does.
     pub async fn range(
         &self,
         key: &str,
@@ -271,11 +271,11 @@ impl Bucket {
             .cloud
             .get_opts(&self.path(key), options)
             .await
-            .map_err(|error| self.replaced(key, error))?;
+            .map_err(|error| self.read_error(key, error))?;
         let bytes = result
             .bytes()
             .await
-            .map_err(|error| self.failed(key, error))?;
+            .map_err(|error| self.request_error(key, error))?;
         if bytes.len() as u64 != wanted {
             let words = format!("{wanted} bytes were asked for, {} came", bytes.len());
             return Err(HttpError::new(ErrorKind::Invalid, words).about(self.shown(key)));
@@ -283,10 +283,10 @@ impl Bucket {
         Ok(bytes)
     }
 
-    /// An object from `offset` on, which must have this etag where one is given.
+    /// Streams an object from `offset` on. If an etag is given, the object must have it.
     ///
     /// # Errors
-    /// When it is not there, is another one by now, or the store does not answer.
+    /// If the object does not exist or was replaced, or the request fails.
     pub async fn stream(
         &self,
         key: &str,
@@ -304,18 +304,18 @@ impl Bucket {
             .cloud
             .get_opts(&self.path(key), options)
             .await
-            .map_err(|error| self.replaced(key, error))?;
+            .map_err(|error| self.read_error(key, error))?;
         let shown = self.shown(key);
         Ok(result
             .into_stream()
-            .map_err(move |error| failed(&shown, error))
+            .map_err(move |error| request_error(&shown, error))
             .boxed())
     }
 
-    /// A range of an object, which must be the one that was looked at.
+    /// Streams a range of an object, which must not have been replaced since it was looked up.
     ///
     /// # Errors
-    /// As [`Bucket::stream`].
+    /// Like [`Bucket::stream`].
     pub async fn stream_of(
         &self,
         object: &BucketObject,
@@ -336,34 +336,35 @@ impl Bucket {
             .cloud
             .get_opts(&self.path(key), options)
             .await
-            .map_err(|error| self.replaced(key, error))?;
+            .map_err(|error| self.read_error(key, error))?;
         let found = self.object(result.meta.clone());
         if (found.size, found.modified) != (object.size, object.modified) {
-            return Err(self.written_anew(key));
+            return Err(self.replaced_error(key));
         }
         let shown = self.shown(key);
         Ok(result
             .into_stream()
-            .map_err(move |error| failed(&shown, error))
+            .map_err(move |error| request_error(&shown, error))
             .boxed())
     }
 
-    fn written_anew(&self, key: &str) -> HttpError {
-        let words = "it was written anew while it was read; run it again";
+    fn replaced_error(&self, key: &str) -> HttpError {
+        let words = "the object was replaced while it was read; run it again";
         HttpError::new(ErrorKind::Invalid, words).about(self.shown(key))
     }
 
-    fn replaced(&self, key: &str, error: object_store::Error) -> HttpError {
+    /// Returns the error of a read: a failed condition means that the object was replaced.
+    fn read_error(&self, key: &str, error: object_store::Error) -> HttpError {
         match error {
-            object_store::Error::Precondition { .. } => self.written_anew(key),
-            error => self.failed(key, error),
+            object_store::Error::Precondition { .. } => self.replaced_error(key),
+            error => self.request_error(key, error),
         }
     }
 
     /// Writes a small object.
     ///
     /// # Errors
-    /// When the store does not answer, or refuses for another reason than the condition.
+    /// If the request fails for another reason than the condition.
     pub async fn put(
         &self,
         key: &str,
@@ -406,8 +407,8 @@ impl Bucket {
                 | object_store::Error::Precondition { .. },
             ) if is_conditional => Ok(PutOutcome::Refused),
             Err(error) => {
-                let error = self.failed(key, error);
-                // a store of an older release
+                let error = self.request_error(key, error);
+                // older releases of some stores do not implement conditional writes
                 if is_conditional && matches!(error.kind, ErrorKind::Status(501)) {
                     self.0.is_unconditional.store(true, Ordering::Relaxed);
                     return Box::pin(self.put(key, bytes, condition)).await;
@@ -417,23 +418,23 @@ impl Bucket {
         }
     }
 
-    /// The objects whose keys begin with `folder` and a slash.
+    /// Lists the objects whose keys begin with `folder` and a slash.
     pub fn list(&self, folder: &str) -> BoxStream<'static, Result<BucketObject, HttpError>> {
         let (this, shown) = (self.clone(), self.shown(folder));
         let listed = self.0.cloud.list(Some(&self.path(folder)));
         listed
             .map(move |meta| {
                 meta.map(|meta| this.object(meta))
-                    .map_err(|error| failed(&shown, error))
+                    .map_err(|error| request_error(&shown, error))
             })
             .boxed()
     }
 
-    /// Deletes objects, many with one request where the store can. One that is not there is no
+    /// Deletes objects, many with one request if the store supports that. Missing objects are no
     /// error.
     ///
     /// # Errors
-    /// The first that cannot be deleted; others may be gone.
+    /// If an object cannot be deleted. Others may have been deleted already.
     pub async fn delete(&self, keys: Vec<String>) -> Result<(), HttpError> {
         let paths: Vec<_> = keys.iter().map(|key| Ok(self.path(key))).collect();
         let mut deleted = self
@@ -446,18 +447,19 @@ impl Bucket {
                 | Err(
                     object_store::Error::NotFound { .. } | object_store::Error::Precondition { .. },
                 ) => {}
-                Err(error) => return Err(self.failed("", error)),
+                Err(error) => return Err(self.request_error("", error)),
             }
         }
         Ok(())
     }
 
-    /// Deletes objects that were listed. At Google Cloud Storage, one that was written since is
-    /// left, whenever the deletion is carried out. The crate has no condition for the others: an S3
-    /// etag does not tell the same bytes apart anyway, and Azure's would have to be signed.
+    /// Deletes objects that were listed. In Google Cloud Storage, an object that was written again
+    /// since then is kept, even if the deletion is delayed. For other stores the crate has no such
+    /// condition: the etag of S3 is the same for equal bytes anyway, and that of Azure would have
+    /// to be signed.
     ///
     /// # Errors
-    /// As [`Bucket::delete`].
+    /// Like [`Bucket::delete`].
     pub async fn delete_listed(&self, objects: &[BucketObject]) -> Result<(), HttpError> {
         if self.0.location.protocol != BucketProtocol::Google {
             return self
@@ -467,28 +469,31 @@ impl Bucket {
         let deletions = futures_util::stream::iter(objects).map(|listed| async move {
             // a listing does not have the generation
             let found = self.look(&listed.key).await?;
-            let same = found.filter(|found| is_about(found.modified, listed.modified));
+            let same = found.filter(|found| is_same_second(found.modified, listed.modified));
             let Some(generation) = same.and_then(|found| found.version?.parse().ok()) else {
                 return Ok(());
             };
             if_generation(generation, self.delete(vec![listed.key.clone()])).await
         });
-        deletions.buffer_unordered(LOOKS).try_collect().await
+        deletions
+            .buffer_unordered(CONCURRENT_DELETIONS)
+            .try_collect()
+            .await
     }
 
-    /// A URL by which anybody reads an object for so long.
+    /// Returns a URL with which anybody can read an object for this time.
     ///
     /// # Errors
-    /// When the account cannot sign URLs.
+    /// If the store or the credentials cannot sign URLs.
     pub async fn presigned(&self, key: &str, lasts: Duration) -> Result<Url, HttpError> {
         let unable = || {
-            HttpError::new(ErrorKind::Local, "this object store signs no URLs")
+            HttpError::new(ErrorKind::Local, "this object store cannot sign URLs")
                 .about(self.shown(key))
         };
         let signer = self.0.cloud.signer().ok_or_else(unable)?;
         signer
             .signed_url(http::Method::GET, &self.path(key), lasts)
             .await
-            .map_err(|error| self.failed(key, error))
+            .map_err(|error| self.request_error(key, error))
     }
 }

@@ -1,4 +1,4 @@
-//! One object as bytes that are read by ranges, as long as it is the one that was opened.
+//! An object that is read by ranges, as long as it is not replaced.
 
 use super::block_on::{BlockingReader, block_on};
 use super::objects::{Bucket, BucketObject};
@@ -8,7 +8,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// An object that was looked at.
+/// An object whose size and version were looked up.
 #[derive(Clone)]
 pub struct OpenObject {
     bucket: Bucket,
@@ -18,16 +18,18 @@ pub struct OpenObject {
 }
 
 impl OpenObject {
-    /// Looks at the object with this key.
+    /// Looks up the object with this key.
     ///
     /// # Errors
-    /// When there is none, or the store does not answer.
+    /// If it does not exist, or the request fails.
     pub fn open(bucket: &Bucket, key: &str) -> Result<OpenObject, HttpError> {
-        let (url, looked) = (bucket.shown(key), (bucket.clone(), key.to_owned()));
-        let found = block_on(async move { looked.0.look(&looked.1).await })?;
-        let object = found
-            .ok_or_else(|| HttpError::new(ErrorKind::NotFound, "it is not there").about(&url))?;
-        // where there is no etag, when it was written tells it from others
+        let url = bucket.shown(key);
+        let looked_up = bucket.clone();
+        let owned_key = key.to_owned();
+        let found = block_on(async move { looked_up.look(&owned_key).await })?;
+        let object =
+            found.ok_or_else(|| HttpError::new(ErrorKind::NotFound, "not found").about(&url))?;
+        // without an etag, the modification time identifies the version
         let version = object
             .etag
             .clone()
@@ -64,7 +66,8 @@ impl RangeRead for OpenObject {
     }
 
     fn open(&self, range: Range<u64>) -> io::Result<Box<dyn Read + Send>> {
-        let (bucket, object) = (self.bucket.clone(), self.object.clone());
+        let bucket = self.bucket.clone();
+        let object = self.object.clone();
         let reader = BlockingReader::open(async move { bucket.stream_of(&object, range).await });
         Ok(Box::new(reader.map_err(io::Error::other)?))
     }

@@ -1,5 +1,5 @@
-//! What the protocols have and the crate `object_store` does not: a condition for a deletion, and
-//! listings in which a key is not one of its paths.
+//! Adds what the protocols support and the crate `object_store` does not: conditional deletion, and
+//! listings with keys that are not valid paths for it.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -11,17 +11,17 @@ use object_store::client::{
 };
 use object_store::path::Path;
 
-/// Google's condition: the generation that an object must have.
+/// The condition of Google Cloud Storage: the generation that an object must have.
 const GENERATION: HeaderName = HeaderName::from_static("x-goog-if-generation-match");
-/// The most that one page of a listing may have, in bytes.
-const PAGE: usize = 64 << 20;
+/// The largest page of a listing that is read, in bytes.
+const MAX_PAGE: usize = 64 << 20;
 
 tokio::task_local! {
-    /// The generation that an object must have to be deleted.
+    /// The generation that an object must have for a deletion in this task.
     static ONLY_GENERATION: HeaderValue;
 }
 
-/// Carries out `deletion`: Google Cloud Storage deletes only an object of this generation.
+/// Runs `deletion` so that Google Cloud Storage deletes only an object of this generation.
 pub(super) async fn if_generation<T>(
     generation: HeaderValue,
     deletion: impl Future<Output = T>,
@@ -29,7 +29,7 @@ pub(super) async fn if_generation<T>(
     ONLY_GENERATION.scope(generation, deletion).await
 }
 
-/// Between `object_store` and what sends its requests.
+/// Wraps the HTTP client of `object_store` and changes its requests and responses.
 #[derive(Debug)]
 pub(super) struct ProtocolFixes<C>(pub C);
 
@@ -63,18 +63,18 @@ impl HttpService for FixedService {
                 return Ok(answer);
             }
             let (head, body) = answer.into_parts();
-            let page = Limited::new(body, PAGE).collect().await;
+            let page = Limited::new(body, MAX_PAGE).collect().await;
             let page =
                 page.map_err(|error| HttpError::new(HttpErrorKind::Decode, PageError(error)))?;
             Ok(HttpResponse::from_parts(
                 head,
-                with_paths_only(page.to_bytes()).into(),
+                remove_invalid_paths(page.to_bytes()).into(),
             ))
         })
     }
 }
 
-/// A page of a listing that cannot be read.
+/// Why a page of a listing cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the listing: {0}")]
 struct PageError(Box<dyn std::error::Error + Send + Sync>);
@@ -85,9 +85,9 @@ fn is_listing(query: &str) -> bool {
         .any(|word| matches!(word, "list-type=2" | "comp=list"))
 }
 
-/// A page of a listing without the objects whose keys `object_store` cannot express, such as
-/// `blobs//x`: it would refuse the whole page. landfall writes no such keys.
-fn with_paths_only(page: Bytes) -> Bytes {
+/// Removes objects from a page of a listing if `object_store` cannot parse their keys, such as
+/// `blobs//x`: it would reject the whole page. landfall writes no such keys.
+fn remove_invalid_paths(page: Bytes) -> Bytes {
     let Ok(text) = std::str::from_utf8(&page) else {
         return page;
     };
@@ -96,13 +96,15 @@ fn with_paths_only(page: Bytes) -> Bytes {
     } else {
         ("Blob", "Name")
     };
-    let (begin, end) = (format!("<{entry}>"), format!("</{entry}>"));
+    let begin = format!("<{entry}>");
+    let end = format!("</{entry}>");
     let is_path = |entry: &str| {
         let (_, after) = entry.split_once(&format!("<{key}>"))?;
         let (key, _) = after.split_once(&format!("</{key}>"))?;
         Some(Path::parse(quick_xml::escape::unescape(key).ok()?).is_ok())
     };
-    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
     while let Some(at) = rest.find(&begin)
         && let Some(length) = rest[at..].find(&end)
     {
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listing_loses_only_the_keys_that_are_no_paths() {
+    fn only_invalid_paths_are_removed_from_a_listing() {
         let page = |entry: &str, key: &str, keys: &[&str]| {
             let entries = keys
                 .iter()
@@ -147,11 +149,11 @@ mod tests {
                 "a/folder/",
                 "a/./b",
             ];
-            let read = with_paths_only(page(entry, key, &all).into());
+            let read = remove_invalid_paths(page(entry, key, &all).into());
             let left = ["a/index/1", "a/&amp;&lt;", "a/folder/"];
             assert_eq!(std::str::from_utf8(&read).unwrap(), page(entry, key, &left));
             assert_eq!(
-                with_paths_only(page(entry, key, &left).into()),
+                remove_invalid_paths(page(entry, key, &left).into()),
                 page(entry, key, &left)
             );
         }
@@ -162,7 +164,7 @@ mod tests {
             "<Contents></Contents>",
             "\u{fffd}",
         ] {
-            assert_eq!(with_paths_only(odd.to_owned().into()), odd);
+            assert_eq!(remove_invalid_paths(odd.to_owned().into()), odd);
         }
         assert!(
             is_listing("prefix=a&list-type=2")

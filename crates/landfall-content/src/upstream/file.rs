@@ -1,4 +1,4 @@
-//! Plain files by their URLs.
+//! Requests for plain files by their URLs.
 
 use crate::registry::{CredentialError, RegistrySessions};
 use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose};
@@ -6,10 +6,10 @@ use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, RANGE};
 use std::sync::Arc;
 
-/// Asks for a plain file, or for a range of it, with the account of its host where there is one.
+/// Requests a file, or a range of it, with the account for its host if there is one.
 ///
 /// # Errors
-/// When there is no answer.
+/// If the request fails, or is denied because the account cannot be read.
 pub async fn get_file(
     sessions: &RegistrySessions,
     url: &str,
@@ -34,10 +34,11 @@ pub async fn get_file(
     }
 }
 
-/// Asks once for the headers of a plain file. GET is the surer way: some servers hang up on HEAD.
+/// Requests the headers of a file, in one attempt: some servers hang up on HEAD, and GET works with
+/// all.
 ///
 /// # Errors
-/// When there is no answer.
+/// If the request fails.
 pub async fn head_file(sessions: &RegistrySessions, url: &str) -> Result<HttpResponse, HttpError> {
     let (request, _) = request(sessions, Method::HEAD, url).await?;
     sessions
@@ -49,7 +50,8 @@ pub async fn head_file(sessions: &RegistrySessions, url: &str) -> Result<HttpRes
         .await
 }
 
-/// The request with the account of its host, and why that cannot be had: most files need none.
+/// Returns the request with the account for its host, or why that cannot be read. This is no error
+/// yet, as most files need no account.
 async fn request(
     sessions: &RegistrySessions,
     method: Method,
@@ -61,7 +63,8 @@ async fn request(
         .map(|port| format!(":{port}"))
         .unwrap_or_default();
     let host = format!("{}{port}", target.host_str().unwrap_or_default());
-    // over plain http only where the user said so for this host, or named it as a mirror
+    // over plain http, credentials are sent only if the user allowed it for this host or named it
+    // as a mirror
     let trusted = target.scheme() == "https" || origin.is_some() || sessions.is_plain(&host);
     let request = HttpRequest {
         origin,
@@ -84,11 +87,11 @@ async fn request(
     })
 }
 
-/// The answer if it is the file; else an error. An HTML page in place of something that is none is
-/// the page of a proxy or a sign-in, not the file.
+/// Returns the response if it is the file. An HTML page in place of another file comes from a proxy
+/// or a login.
 ///
 /// # Errors
-/// The status, by its class.
+/// If the status is not a success, or the response is such a page.
 pub async fn expect_file(response: HttpResponse, url: &str) -> Result<HttpResponse, HttpError> {
     let response = expect_success(response)?;
     if response.is_page() && !is_page(url) {
@@ -98,16 +101,16 @@ pub async fn expect_file(response: HttpResponse, url: &str) -> Result<HttpRespon
     }
 }
 
-/// Whether the file is an HTML page by its name.
+/// Whether the URL is that of an HTML page.
 pub(super) fn is_page(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or(url);
     path.ends_with(".html") || path.ends_with(".htm") || path.ends_with('/')
 }
 
-/// The answer if it is a good one; else an error.
+/// Returns the response if its status is a success.
 ///
 /// # Errors
-/// The status, by its class.
+/// If it is not, with the kind of error that fits the status.
 pub fn expect_success(response: HttpResponse) -> Result<HttpResponse, HttpError> {
     let kind = match response.status.as_u16() {
         200 | 206 => return Ok(response),

@@ -1,5 +1,5 @@
-//! Foreign layers, such as those of Windows base images: a registry need not have their bytes, and
-//! the manifest names URLs for them.
+//! Foreign layers, such as those of Windows base images: a registry need not have them, and the
+//! manifest lists URLs for them (image-spec, "Non-Distributable Layers").
 
 use crate::EntryPart;
 use crate::registry::{RegistrySession, RegistrySessions};
@@ -10,9 +10,8 @@ use landfall_model::{Descriptor, Digest};
 use reqwest::Method;
 use reqwest::header::RANGE;
 
-/// Opens a foreign layer: the registry is asked first, then the URLs in the image's own manifests,
-/// in their order. What they send is checked by the layer's digest, and so needs no trust; no
-/// account goes there.
+/// Opens a foreign layer: from the registry, or else from the URLs in the manifests of the image,
+/// in order. The digest is verified, so the servers need not be trusted; they get no credentials.
 pub(super) async fn open(
     sessions: &RegistrySessions,
     session: &RegistrySession,
@@ -39,12 +38,12 @@ pub(super) async fn open(
         }
     }
     Err(match first {
-        Some(error) => HttpError::new(error.kind, format!("{lacks}; and of its URLs: {error}")),
+        Some(error) => HttpError::new(error.kind, format!("{lacks}; from its URLs: {error}")),
         None => lacks,
     })
 }
 
-/// The URLs that a manifest gives for a layer.
+/// Returns the URLs that a manifest lists for a layer.
 fn urls(manifest: &[u8], digest: &Digest) -> Vec<String> {
     let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();
     let layers = document
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_stand_in_the_layer_that_has_the_digest() {
+    fn urls_are_read_from_the_layer_with_the_digest() {
         let digest = Digest::sha256(b"x");
         let manifest = format!(
             r#"{{"layers":[{{"digest":"sha256:00","urls":["http://no"]}},{{"digest":"{digest}","urls":["http://a","http://b"]}}]}}"#

@@ -1,4 +1,4 @@
-//! The connected side as a source of content: registries for images, web servers for files.
+//! The connected side as a source: registries for images, web servers for files.
 
 mod file;
 mod foreign_layer;

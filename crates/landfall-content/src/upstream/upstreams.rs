@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use landfall_http::{ByteStream, ErrorKind, HttpError, send_from_offset};
 use std::sync::Arc;
 
-/// Registries and web servers, by the names in the lock.
+/// Registries and web servers, addressed by the names in the lock.
 #[derive(Clone)]
 pub struct Upstreams(pub Arc<RegistrySessions>);
 
@@ -37,8 +37,9 @@ impl PartSource for Upstreams {
                     repository,
                 } => {
                     let session = self.0.upstream(registry).await?;
-                    let blob = session.blob(repository, &part.descriptor, offset).await?;
-                    Ok(of_registry(session, blob))
+                    let (start, stream) =
+                        session.blob(repository, &part.descriptor, offset).await?;
+                    Ok(registry_blob(session, start, stream))
                 }
                 PartOrigin::Foreign {
                     registry,
@@ -46,13 +47,13 @@ impl PartSource for Upstreams {
                     manifests,
                 } => {
                     let session = self.0.upstream(registry).await?;
-                    let layer =
+                    let (start, stream) =
                         foreign_layer::open(&self.0, &session, repository, manifests, part, offset)
                             .await?;
-                    Ok(of_registry(session, layer))
+                    Ok(registry_blob(session, start, stream))
                 }
                 PartOrigin::Url(_) | PartOrigin::Urls(_) => {
-                    // of several, a transfer asks one after the other
+                    // a transfer tries several URLs one by one, so here is only the first
                     let url = part.origin.url().unwrap_or_default();
                     let (target, _) = self.0.file_url(url)?;
                     let size = part.descriptor.size;
@@ -60,12 +61,13 @@ impl PartSource for Upstreams {
                     let (start, response) =
                         send_from_offset(self.0.transport(), &target, offset, size, send).await?;
                     let response = expect_success(response)?;
-                    let stream = match is_page(url) {
-                        true => response.stream(),
-                        false => response.content_stream(size - start, "the file").await?,
+                    let stream = if is_page(url) {
+                        response.stream()
+                    } else {
+                        response.content_stream(size - start, "the file").await?
                     };
                     let transport = self.0.transport().clone();
-                    Ok(resumed(start, stream, move || {
+                    Ok(opened_at(start, stream, move || {
                         transport.distrust_ranges(&target);
                     }))
                 }
@@ -82,14 +84,18 @@ impl PartSource for Upstreams {
     }
 }
 
-/// A registry's blob. If ranges of it gave wrong bytes, none is asked for again.
-fn of_registry(session: Arc<RegistrySession>, (start, stream): (u64, ByteStream)) -> OpenedPart {
-    resumed(start, stream, move || session.distrust_ranges())
+/// Returns an opened blob of a registry. If it turns out wrong, no more ranges are requested there.
+fn registry_blob(session: Arc<RegistrySession>, start: u64, stream: ByteStream) -> OpenedPart {
+    opened_at(start, stream, move || session.distrust_ranges())
 }
 
-/// An answer that may be a range: `distrust` is done if the content turns out wrong, as the
-/// beginning or the rest was wrong, and the whole will tell.
-fn resumed(start: u64, stream: ByteStream, distrust: impl FnOnce() + Send + 'static) -> OpenedPart {
+/// Returns an opened part. If it started in the middle and turns out wrong, `distrust` is called: a
+/// part made of two responses does not show which one was wrong, so it is fetched as a whole next.
+fn opened_at(
+    start: u64,
+    stream: ByteStream,
+    distrust: impl FnOnce() + Send + 'static,
+) -> OpenedPart {
     let opened = OpenedPart::unchecked(start, stream);
     if start > 0 {
         opened.on_corrupt(distrust)
