@@ -1,7 +1,7 @@
 //! A bundle that is written to an object store while it is packed.
 
 use super::ClientError;
-use landfall_bundle::{PackOptions, PackPlan, PackedBundle, write_stream};
+use landfall_bundle::{PackOptions, PackPlan, PackedBundle, StreamTarget, write_stream};
 use landfall_content::bucket::{Bucket, ObjectWriter, UploadGuard};
 use landfall_content::{BlobRead, unique_blobs};
 use landfall_item::lockfile::Lock;
@@ -41,7 +41,11 @@ impl BundleUpload {
         progress: &dyn Progress,
     ) -> Result<PackedBundle, ClientError> {
         let BundleUpload(mut writer) = self;
-        let written = write_stream(plan, blobs, (out, &mut writer), options, signer, progress)?;
+        let target = StreamTarget {
+            name: out,
+            out: &mut writer,
+        };
+        let written = write_stream(plan, blobs, target, options, signer, progress)?;
         writer.finish()?;
         Ok(PackedBundle {
             files: vec![out.into()],

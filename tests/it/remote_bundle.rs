@@ -180,7 +180,7 @@ fn a_bundle_that_cannot_be_packed_leaves_the_old_one_and_no_parts() {
         other["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("no landfall bundle"),
+            .contains("not a landfall bundle"),
         "{other}"
     );
     for (args, why) in [

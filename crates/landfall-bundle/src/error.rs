@@ -1,4 +1,4 @@
-//! What can go wrong when a bundle is written or read.
+//! Errors of reading and writing a bundle.
 
 use super::format::damage::Damage;
 use super::format::loss::Loss;
@@ -19,149 +19,160 @@ pub enum BundleError {
     Open {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is no bundle, or it is damaged.
-    #[error("{path} is damaged{}\n{}{}", again(loss.as_ref()), lines(damage), told(loss.as_ref()))]
+    /// The file is damaged, or not a bundle.
+    #[error(
+        "{path} is damaged{}\n{}{}",
+        copy_advice(loss.as_ref()),
+        lines(damage),
+        loss_lines(loss.as_ref())
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damaged places.
         damage: Vec<Damage>,
-        /// What that means, where it was looked for.
+        /// The consequences; `None` if they were not determined.
         loss: Option<Loss>,
     },
-    /// Volumes of it are missing.
+    /// Volumes are missing.
     #[error(
         "{path} is not all there: {} missing; put all volumes into one folder, or name each folder{}",
-        are(volumes),
-        told(loss.as_ref())
+        names_with_verb(volumes),
+        loss_lines(loss.as_ref())
     )]
     Missing {
         /// The bundle.
         path: PathBuf,
-        /// The names of the volumes.
+        /// The names of the missing volumes.
         volumes: Vec<String>,
-        /// What that means, where it was looked for.
+        /// The consequences; `None` if they were not determined.
         loss: Option<Loss>,
     },
-    /// Volumes are missing, damaged, or of another bundle.
-    #[error("{path} is not sound\n{}{}", lines(bad), told(loss.as_ref()))]
+    /// Volumes are missing, damaged, or belong to another bundle.
+    #[error("{path} is not sound\n{}{}", lines(bad), loss_lines(loss.as_ref()))]
     Volumes {
         /// The bundle.
         path: PathBuf,
-        /// The volumes, and what is wrong with each.
+        /// Each bad volume, with what is wrong with it.
         bad: Vec<String>,
-        /// What that means.
+        /// The consequences.
         loss: Option<Loss>,
     },
-    /// It has fewer volumes than the number that was asked for.
-    #[error("{path} has {}; there is no volume {number}", counted(*count))]
+    /// The bundle has no volume with the requested number.
+    #[error("{path} has {}; there is no volume {number}", volume_count(*count))]
     NoVolume {
         /// The bundle.
         path: PathBuf,
-        /// The number that was asked for.
+        /// The requested number.
         number: usize,
-        /// How many volumes it has.
+        /// The number of volumes of the bundle.
         count: usize,
     },
-    /// Its format is newer than this landfall.
+    /// The format of the bundle is newer than this landfall.
     #[error("{path} needs a newer landfall: {what}")]
     Newer {
         /// The file.
         path: PathBuf,
-        /// What this release does not know.
+        /// What this release does not support.
         what: String,
     },
     /// Items are missing, and a partial bundle is not allowed.
     #[error(
-        "{} would be missing from the bundle; run `landfall lock` and `landfall pull` again, or pack what is \
-         there with --allow-partial\n{}", count(missing.len()), lines(missing)
+        "{} would be missing from the bundle; run `landfall lock` and `landfall pull` again, or \
+         pack what is available with --allow-partial\n{}",
+        item_count(missing.len()),
+        lines(missing)
     )]
     Incomplete {
-        /// The items.
+        /// The missing items.
         missing: Vec<MissingItem>,
     },
     /// The content of an item cannot be read.
     #[error("{source}; run `landfall pull` again")]
     Content {
-        /// Name of the item.
+        /// The name of the item.
         item: String,
-        /// What happened.
+        /// The cause.
         source: ContentError,
     },
-    /// The index of an item cannot be trimmed as the lock says.
+    /// The index of an image cannot be trimmed as the lock says.
     #[error("{why}; run `landfall lock` again")]
     Trim {
-        /// Name of the item.
+        /// The name of the image.
         item: String,
-        /// What happened.
+        /// The cause.
         why: String,
     },
-    /// There is not enough room.
+    /// The disk has too little free space.
     #[error(
-        "{folder} has {} free ({available} bytes), the bundle may need {} ({needed} bytes); make room or \
-         write it elsewhere", human_size(*available), human_size(*needed)
+        "{folder} has {} free ({available} bytes), the bundle may need {} ({needed} bytes); make \
+         room or write it elsewhere",
+        human_size(*available),
+        human_size(*needed)
     )]
     Space {
-        /// The folder that the bundle was to stand in.
+        /// The folder of the bundle.
         folder: PathBuf,
-        /// How much it may need, in bytes.
+        /// The bytes that the bundle may need.
         needed: u64,
-        /// How much is free, in bytes.
+        /// The free bytes.
         available: u64,
     },
-    /// It would be larger than a reader takes.
+    /// The bundle would exceed a limit of its readers.
     #[error(
-        "{path} would be refused by whoever opens it: its {what} would have {bytes} bytes, and {most} are read; carry less \
-         in one bundle"
+        "cannot write {path}: its {what} would have {bytes} bytes, but readers accept at most \
+         {most}; put fewer items into one bundle"
     )]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// What of it is too large.
+        /// The part that is too large.
         what: &'static str,
-        /// How large that would be, in bytes.
+        /// The size of the part in bytes.
         bytes: u64,
-        /// How large it may be, in bytes.
+        /// The limit in bytes.
         most: u64,
     },
-    /// The bundle would have too many volumes, or a volume has no room for a frame.
+    /// The bundle would have too many volumes, or a volume cannot hold a single frame.
     #[error(
-        "volumes of {size} bytes are too small for this bundle: there may be {most} at most, and none is cut \
-         inside of a frame; the smallest size that fits is --volume-size {smallest}"
+        "volumes of {size} bytes are too small: a bundle has at most {most} volumes, and no frame \
+         is split; use --volume-size {smallest} or more"
     )]
     VolumeSize {
-        /// What was asked for, in bytes.
+        /// The requested size in bytes.
         size: u64,
-        /// How many volumes there may be.
+        /// The maximum number of volumes.
         most: usize,
-        /// What fits, in bytes.
+        /// The smallest size in bytes that fits.
         smallest: u64,
     },
-    /// A single volume cannot be packed again.
+    /// A single volume cannot be rebuilt.
     #[error("cannot rebuild {volume}: {why}")]
     Volume {
-        /// Its name.
+        /// The name of the volume.
         volume: String,
-        /// Why not.
+        /// The cause.
         why: String,
     },
-    /// A single volume cannot be packed again: it held the lock, and no other lock is there.
-    #[error("cannot rebuild {volume}: the lock was in it; name it with --lock FILE\n{source}")]
+    /// A single volume cannot be rebuilt: it contained the lock, and no other lock is available.
+    #[error(
+        "cannot rebuild {volume}: it contained the lock; name the lock with --lock FILE\n{source}"
+    )]
     VolumeLock {
-        /// Its name.
+        /// The name of the volume.
         volume: String,
         /// Why the lock cannot be read.
         source: Box<LockError>,
     },
-    /// A file cannot be put beside the bundle.
+    /// A program or document cannot be placed next to the bundle.
     #[error("cannot put {path} beside the bundle: {why}")]
     Tool {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         why: String,
     },
     /// Another process is writing the same bundle.
@@ -170,44 +181,45 @@ pub enum BundleError {
         /// The file.
         path: PathBuf,
     },
-    /// It is not signed, where a signature is required.
+    /// The bundle has no signature, but one is required.
     #[error(
-        "{path} is not signed; add a signature with `landfall sign {path} --key KEY`, where KEY is of an allowed signer"
+        "{path} is not signed; sign it with the key of an allowed signer: \
+         `landfall sign {path} --key KEY`"
     )]
     NotSigned {
         /// The file.
         path: PathBuf,
     },
-    /// Its signature is not accepted.
-    #[error("{path}: its signature is not accepted: {source}")]
+    /// The only signature is not accepted.
+    #[error("cannot accept the signature of {path}: {source}")]
     Signature {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why the signature is not accepted.
         source: Box<sign::SignatureError>,
     },
-    /// Fewer signed it than the site asks for.
+    /// Fewer signers signed the bundle than the site requires.
     #[error(
-        "{path} is signed by {count} of the allowed signers, and {at_least} are needed; let others sign it with `landfall sign \
-         {path} --key KEY`{}",
-        after(refused)
+        "{path} is signed by {count} of the allowed signers, and {at_least} are needed; add a \
+         signature with `landfall sign {path} --key KEY`{}",
+        refused_lines(refused)
     )]
     Signers {
         /// The file.
         path: PathBuf,
-        /// How many are needed.
+        /// The required number of signers.
         at_least: usize,
-        /// How many signed.
+        /// The number of allowed signers who signed.
         count: usize,
-        /// Why other signatures do not count.
+        /// Why further signatures do not count.
         refused: Vec<String>,
     },
-    /// It cannot be signed.
+    /// The bundle cannot be signed.
     #[error("cannot sign {path}: {source}")]
     Sign {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<sign::SignatureError>,
     },
     /// The bundle cannot be written.
@@ -215,12 +227,12 @@ pub enum BundleError {
     Write {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-fn count(items: usize) -> String {
+fn item_count(items: usize) -> String {
     if items == 1 {
         "1 item".into()
     } else {
@@ -228,7 +240,7 @@ fn count(items: usize) -> String {
     }
 }
 
-fn counted(volumes: usize) -> String {
+fn volume_count(volumes: usize) -> String {
     if volumes == 1 {
         "1 volume".into()
     } else {
@@ -236,8 +248,8 @@ fn counted(volumes: usize) -> String {
     }
 }
 
-/// Advice that is part of a loss, where there is one.
-fn again(loss: Option<&Loss>) -> &'static str {
+/// General advice, unless a loss has its own.
+fn copy_advice(loss: Option<&Loss>) -> &'static str {
     if loss.is_some() {
         ""
     } else {
@@ -245,12 +257,15 @@ fn again(loss: Option<&Loss>) -> &'static str {
     }
 }
 
-fn told(loss: Option<&Loss>) -> String {
-    loss.map(|loss| format!("\n{loss}")).unwrap_or_default()
+fn loss_lines(loss: Option<&Loss>) -> String {
+    match loss {
+        Some(loss) => format!("\n{loss}"),
+        None => String::new(),
+    }
 }
 
 /// `B.0002 is`, `B.0002 and B.0003 are`.
-fn are(names: &[String]) -> String {
+fn names_with_verb(names: &[String]) -> String {
     match names {
         [one] => format!("{one} is"),
         [some @ .., last] => format!("{} and {last} are", some.join(", ")),
@@ -258,18 +273,23 @@ fn are(names: &[String]) -> String {
     }
 }
 
-fn after(of: &[impl fmt::Display]) -> String {
-    if of.is_empty() {
+fn refused_lines(refused: &[String]) -> String {
+    if refused.is_empty() {
         String::new()
     } else {
-        format!("\n{}", lines(of))
+        format!("\n{}", lines(refused))
     }
 }
 
-/// One indented line each; of a long list the first, and how many more there are.
+/// One indented line each. A long list is cut, with the number of further lines.
 fn lines(of: &[impl fmt::Display]) -> String {
-    const MOST: usize = 30;
-    let shown = if of.len() > MOST + 1 { MOST } else { of.len() };
+    const MAX_LINES: usize = 30;
+    // "and 1 more" would be as long as the line that it replaces
+    let shown = if of.len() > MAX_LINES + 1 {
+        MAX_LINES
+    } else {
+        of.len()
+    };
     let mut lines: Vec<String> = of[..shown].iter().map(|one| format!("  {one}")).collect();
     if shown < of.len() {
         lines.push(format!(

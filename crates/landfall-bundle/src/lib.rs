@@ -33,7 +33,7 @@ mod write;
 
 pub use direct::{DirectBundle, DirectStart};
 pub use error::BundleError;
-pub use format::base::BaseName;
+pub use format::base_name::BaseName;
 pub use format::contents::{PackOptions, Serial};
 pub use format::header as tar_header;
 pub use format::volume_size::VolumeSize;
@@ -45,4 +45,4 @@ pub use read::{shard_parts, verify_shard};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use testkit::fuzz;
 pub use write::{Packaging, PackedBundle, add_signature, write_packaged, write_to};
-pub use write::{write_stream, write_volume};
+pub use write::{StreamTarget, write_stream, write_volume};

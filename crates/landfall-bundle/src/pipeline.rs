@@ -1,21 +1,18 @@
-//! Work in order on several threads: pieces are made in order, worked on at once, and taken in
-//! order. What comes out never depends on the number of threads.
+//! Ordered parallel work: pieces are produced in order, processed on several threads, and consumed
+//! in order. The result never depends on the number of threads.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// How many pieces are in flight where nothing else needs memory. Each is at most 1 MiB before and
+/// The number of pieces in flight when nothing else needs memory. Each has at most 1 MiB before and
 /// after the work.
 pub(crate) const DEPTH: usize = 8;
 
-/// Runs `make` on a thread, `work` on as many as there are cores, and `take` on this one, with at
-/// most `depth` pieces in flight.
+/// Runs `make` on a thread, `work` on one thread for each core, and `take` on this one, with at
+/// most `depth` pieces in flight. Returns the first error of `take`, or else that of `make`.
 ///
-/// `make` hands each piece to its argument, which answers `false` once nobody wants more.
-///
-/// # Errors
-/// The first of `take`, else the one of `make`.
+/// `make` passes each piece to its argument, which returns `false` once `take` has failed.
 pub(crate) fn ordered<P: Send, R: Send, E: Send>(
     depth: usize,
     make: impl FnOnce(&mut dyn FnMut(P) -> bool) -> Result<(), E> + Send,
@@ -30,7 +27,7 @@ pub(crate) fn ordered<P: Send, R: Send, E: Send>(
         for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(move || {
                 while let Some((piece, done)) = next() {
-                    // nobody listens any more: the taker has failed
+                    // the channel is closed once `take` has failed
                     let _ = done.send(work(piece));
                 }
             });

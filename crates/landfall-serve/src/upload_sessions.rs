@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 /// The uploads in progress.
 #[derive(Default)]
-pub(crate) struct UploadSessions(Mutex<HashMap<String, Arc<UploadSession>>>);
+pub(crate) struct UploadSessions(Mutex<HashMap<String, Arc<PushedUpload>>>);
 
 /// An upload in progress.
-pub(crate) struct UploadSession {
+pub(crate) struct PushedUpload {
     repository: String,
     last_used: Mutex<Instant>,
     /// `None` once the upload is complete.
@@ -28,7 +28,7 @@ impl UploadSessions {
         max: usize,
     ) -> Result<String, RequestError> {
         let id = incoming.id();
-        let session = UploadSession {
+        let session = PushedUpload {
             repository: repository.into(),
             last_used: Mutex::new(Instant::now()),
             incoming: tokio::sync::Mutex::new(Some(incoming)),
@@ -50,7 +50,7 @@ impl UploadSessions {
         &self,
         repository: &str,
         id: &str,
-    ) -> Result<Arc<UploadSession>, RequestError> {
+    ) -> Result<Arc<PushedUpload>, RequestError> {
         let sessions = self.sessions();
         let session = sessions
             .get(id)
@@ -76,12 +76,12 @@ impl UploadSessions {
         self.sessions().remove(id);
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<UploadSession>>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<PushedUpload>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl UploadSession {
+impl PushedUpload {
     /// Restarts the expiry of the upload.
     pub(crate) fn touch(&self) {
         *self.last_used() = Instant::now();

@@ -33,7 +33,7 @@ fn three_discs() -> Site {
 
 const DISCS: [&str; 3] = ["1", "2", "3"];
 const VOLUMES: [&str; 3] = ["1/V.0001", "2/V.0002", "3/V.0003"];
-const MEND: &str = "copy V.0002 again; or make it again where the bundle was packed, from its store and the other volumes:";
+const MEND: &str = "copy V.0002 again; or rebuild it where the bundle was packed, from its store and the other volumes:";
 
 /// Changes a bit of the layer of image `app`.
 fn change_layer(bytes: &mut [u8], app: u64) {

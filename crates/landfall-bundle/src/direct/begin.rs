@@ -1,12 +1,12 @@
-//! Beginning a direct bundle, or resuming one that an earlier run left.
+//! Begins a direct bundle, or resumes one that an earlier run left.
 
-use super::journal::{self, Journal};
-use super::layout::layout;
-use super::reuse::Reuse;
-use super::state::{CompressedEntries, DirectBundle, State};
+use super::direct_bundle::{CompressedEntries, DirectBundle, DirectState};
+use super::journal::{self, DirectJournal};
+use super::reused_bundle::ReusedBundle;
+use super::stored_offsets::stored_offsets;
 use crate::error::BundleError;
-use crate::format::contents::{Contents, PackOptions};
-use crate::format::form::Form;
+use crate::format::contents::{ContentsIndex, PackOptions};
+use crate::format::entry_form::EntryForm;
 use crate::format::names::FRONT_LEN;
 use crate::plan::pack_plan::PackPlan;
 use crate::plan::planned_entry::ContentSource;
@@ -26,22 +26,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// How a direct bundle starts.
+/// The state of a direct bundle when it is opened.
 #[derive(Debug)]
 pub enum DirectStart {
-    /// It is there already, complete and verified; signed by these keys.
+    /// The bundle exists already, complete and verified; it is signed by these keys.
     Complete(PackedBundle, Vec<PublicKey>),
-    /// It is to be made, from the beginning or from where an earlier run stopped.
+    /// The bundle must be written, from the beginning or from where an earlier run stopped.
     Incomplete(DirectBundle),
 }
 
 impl DirectBundle {
     /// Begins the bundle of `plan` at `out`, or resumes what an earlier run left in `OUT.partial`.
-    /// What `store` has is not fetched, nor what an earlier bundle at `out` or an unfinished one
-    /// for another lock has. `signer` signs the bundle at the end.
+    /// Content of `store`, of an earlier bundle at `out`, or of an unfinished bundle for another
+    /// lock is not downloaded again. `signer` signs the bundle at the end.
     ///
     /// # Errors
-    /// When another process writes it, there is not enough room, or the files cannot be made.
+    /// When another process writes the bundle, the disk has too little space, or the files cannot
+    /// be created.
     pub fn begin(
         plan: Arc<PackPlan>,
         store: Option<DiskStore>,
@@ -86,7 +87,7 @@ impl DirectBundle {
         match journal::read(&journal_path).map_err(failed)? {
             Some((first, _)) if first == of => {}
             Some(_) => {
-                Reuse::set_aside(&path, &journal_path, &work).map_err(failed)?;
+                ReusedBundle::set_aside(&path, &journal_path, &work).map_err(failed)?;
                 file = claim(out)?.1;
             }
             None => file.set_len(0).map_err(failed)?,
@@ -94,9 +95,9 @@ impl DirectBundle {
         let compressed = plan
             .entries
             .iter()
-            .position(|entry| entry.form == Form::Compressed);
+            .position(|entry| entry.form == EntryForm::Compressed);
         let compressed = compressed.unwrap_or(plan.entries.len());
-        let (starts, end) = layout(&plan, compressed);
+        let (starts, end) = stored_offsets(&plan, compressed);
         contents
             .entries
             .iter_mut()
@@ -109,15 +110,15 @@ impl DirectBundle {
                 untrimmed.entry(of.digest.clone()).or_default().push(place);
             }
         }
-        let state = State {
+        let state = DirectState {
             options,
             out: out.into(),
-            journal: Journal::open(&journal_path, &of).map_err(failed)?,
+            journal: DirectJournal::open(&journal_path, &of).map_err(failed)?,
             spool: DiskStore::open(&work.join("spool"))
                 .map_err(|error| failed(io::Error::other(error)))?,
             store,
             old,
-            reuse: Reuse::open(&work),
+            reuse: ReusedBundle::open(&work),
             compressed,
             places: blobs
                 .map(|(place, entry)| (entry.descriptor.digest.clone(), place))
@@ -141,15 +142,15 @@ impl DirectBundle {
     }
 }
 
-/// The keys that the signatures of a bundle say they are of.
+/// The keys that the signatures of a bundle name; the signatures are not verified.
 fn signing_keys(bundle: &Bundle) -> Vec<PublicKey> {
     let key = |text: &String| Some(Signature::parse(text.as_bytes()).ok()?.key().clone());
     bundle.signatures().iter().filter_map(key).collect()
 }
 
-/// Whether an index is of the same bundle as one that is still empty.
-fn same(one: &Contents, empty: &Contents) -> bool {
-    let of = |of: &Contents| {
+/// Whether two indexes are of the same bundle, as far as an index without entries tells.
+fn same(one: &ContentsIndex, empty: &ContentsIndex) -> bool {
+    let of = |of: &ContentsIndex| {
         let serial = (of.series.clone(), of.serial);
         (
             of.landfall.clone(),
@@ -163,9 +164,9 @@ fn same(one: &Contents, empty: &Contents) -> bool {
     of(one) == of(empty)
 }
 
-impl State {
-    /// Refuses to begin where there is less room than the rest may need: at the end, and while the
-    /// largest compressed entry is both in the spool and in the file.
+impl DirectState {
+    /// Refuses to begin with less disk space than the rest of the bundle may need, including the
+    /// moment when the largest compressed entry is both in the spool and in the file.
     fn check_room(&self) -> Result<(), BundleError> {
         let compressed = &self.plan.entries[self.compressed..];
         let largest = compressed
@@ -174,7 +175,7 @@ impl State {
             .max()
             .unwrap_or(0);
         let taken = self.file.metadata().map_or(0, |data| data.blocks() * 512)
-            + self.reuse.as_ref().map_or(0, Reuse::taken);
+            + self.reuse.as_ref().map_or(0, ReusedBundle::taken);
         room(
             (self.plan.needed_bytes() + largest).saturating_sub(taken),
             &self.out,

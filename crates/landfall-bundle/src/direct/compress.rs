@@ -1,12 +1,13 @@
-//! What must be compressed in a direct bundle: entry after entry, each as soon as its content and
-//! those before it are there. The spool's copy is removed once the entry is on disk.
+//! Writes the compressed entries of a direct bundle in order, each as soon as its content has
+//! arrived and the entries before it are written. The spool's copy is removed once the entry is on
+//! disk.
 
-use super::state::{Arrivals, DirectBundle, State};
+use super::direct_bundle::{Arrivals, DirectBundle, DirectState};
 use crate::error::BundleError;
 use crate::format::entry::TarEntry;
 use crate::format::frame::{self, MAX_FRAME};
-use crate::format::hash::Frame;
-use crate::write::entries::Entries;
+use crate::format::hash::FrameRecord;
+use crate::write::entry_writer::EntryWriter;
 use crate::write::volume_writer::VolumeWriter;
 use landfall_content::{BlobRead, ByteRange, ContentError};
 use landfall_model::report::SilentProgress;
@@ -16,14 +17,15 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::PoisonError;
 
-/// Frames in flight: few, as transfers need memory at the same time.
+/// The number of frames in flight: few, since transfers need memory at the same time.
 const DEPTH: usize = 4;
-/// How many bytes are written before they are synced to disk and the spool's copies go.
+/// The number of bytes that are written before they are synced to disk and the spool's copies
+/// removed.
 const FLUSH: u64 = 16 << 20;
 
 impl DirectBundle {
-    /// Writes the compressed entries, in their order, as their content arrives. Returns when all
-    /// are written, or after [`DirectBundle::close`] when it gets no further.
+    /// Writes the compressed entries in order as their content arrives. Returns when all are
+    /// written, or when content is missing after [`DirectBundle::close`].
     ///
     /// # Errors
     /// When content that arrived cannot be read, or the file cannot be written.
@@ -39,7 +41,7 @@ impl DirectBundle {
         };
         let (mut batch, mut flushed) = (Vec::new(), end);
         let mut out = VolumeWriter::file(state.file.clone(), end, None);
-        let entries = Entries {
+        let entries = EntryWriter {
             plan: &state.plan,
             blobs: &Arriving(self),
             level: state.options.level,
@@ -65,7 +67,7 @@ impl DirectBundle {
             },
         );
         let result = match result {
-            // nothing more arrives; the pull says what is missing
+            // no more content arrives; the pull reports what is missing
             Err(BundleError::Content {
                 source: ContentError::Missing { .. },
                 ..
@@ -86,7 +88,8 @@ impl DirectBundle {
     }
 }
 
-/// The content of a direct bundle, each as soon as it is there; missing where nothing more arrives.
+/// Reads the content of a direct bundle, waiting for each blob to arrive. A blob is missing once
+/// the arrivals are closed.
 struct Arriving<'a>(&'a DirectBundle);
 
 impl BlobRead for Arriving<'_> {
@@ -111,9 +114,9 @@ impl BlobRead for Arriving<'_> {
     }
 }
 
-impl State {
-    /// Syncs the written entries to disk, records them, and removes the spool's copies, but those
-    /// that a trimmed index is still made from.
+impl DirectState {
+    /// Syncs the written entries to disk, records them, and removes the spool's copies, except
+    /// indexes that a trimmed index is still computed from.
     fn unspool(&self, batch: &mut Vec<(&Digest, ByteRange)>) -> io::Result<()> {
         if batch.is_empty() {
             return Ok(());
@@ -122,15 +125,14 @@ impl State {
         for (digest, range) in batch.drain(..) {
             self.journal.packed(digest, range)?;
             if !self.untrimmed.contains_key(digest) {
-                // what cannot be removed now goes with the whole spool
+                // a copy that cannot be removed now is removed with the whole spool
                 let _ = fs::remove_file(self.spool.path(digest));
             }
         }
         Ok(())
     }
 
-    /// Recovers the compressed entries of an earlier run, as far as they are sound and follow one
-    /// another.
+    /// Recovers the compressed entries of an earlier run, as far as they are intact and contiguous.
     pub(super) fn recover(&self) {
         let mut written = self.compressed_entries();
         for entry in &self.contents.entries[self.compressed..] {
@@ -149,9 +151,10 @@ impl State {
     }
 }
 
-/// The frames of a compressed entry that lies at these offsets of the file, if it is sound.
-fn packed(file: &File, entry: &TarEntry, (from, to): ByteRange) -> Option<Vec<Frame>> {
-    let (mut at, mut frames) = (from, Vec::new());
+/// The frames of the compressed entry at these offsets of the file, if it is intact.
+fn packed(file: &File, entry: &TarEntry, (from, to): ByteRange) -> Option<Vec<FrameRecord>> {
+    let mut at = from;
+    let mut frames = Vec::new();
     let mut hasher = Hasher::new(entry.digest.algorithm());
     for index in 0..TarEntry::frame_count(entry.size) as usize {
         let mut bytes = vec![0; to.checked_sub(at)?.min(MAX_FRAME as u64) as usize];
@@ -162,7 +165,7 @@ fn packed(file: &File, entry: &TarEntry, (from, to): ByteRange) -> Option<Vec<Fr
         if entry.is_content(index) {
             hasher.update(&content);
         }
-        frames.push(Frame::of(frame));
+        frames.push(FrameRecord::of(frame));
         at += frame.len() as u64;
     }
     (at == to && hasher.finish() == entry.digest).then_some(frames)

@@ -1,9 +1,9 @@
-//! Finishing a direct bundle: what stands around its stored blobs, the contents index, and then its
-//! name.
+//! Completes a direct bundle: headers and padding around its stored blobs, the contents index, and
+//! finally its name.
 
-use super::state::{DirectBundle, State};
+use super::direct_bundle::{DirectBundle, DirectState};
 use crate::error::BundleError;
-use crate::format::hash::Frame;
+use crate::format::hash::FrameRecord;
 use crate::format::stored::CHUNK;
 use crate::format::{frame, header};
 use crate::plan::planned_entry::{ContentSource, PlannedEntry};
@@ -19,22 +19,23 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, PoisonError};
 
-/// A bundle that is whole, and has not its name yet. Dropped without one, it is unfinished again.
-pub struct Whole {
-    state: Arc<State>,
+/// A complete bundle that does not have its final name yet. If it is dropped without being
+/// published, it becomes unfinished again.
+pub struct UnpublishedBundle {
+    state: Arc<DirectState>,
     packed: PackedBundle,
-    /// Where its entries end.
+    /// The offset of the end of the entries.
     entries: u64,
-    /// Whether it has its name, or may have it.
+    /// Whether the bundle has its final name, or may have it.
     has_name: bool,
 }
 
 impl DirectBundle {
-    /// Completes the bundle.
+    /// Writes headers, padding, index and signatures.
     ///
     /// # Errors
     /// When content is missing, or the file cannot be written.
-    pub fn complete(&self) -> Result<Whole, BundleError> {
+    pub fn complete(&self) -> Result<UnpublishedBundle, BundleError> {
         let state = &*self.0;
         let failed = |source| BundleError::Write {
             path: state.out.clone(),
@@ -84,7 +85,7 @@ impl DirectBundle {
             .and_then(|()| state.file.sync_all())
             .map_err(failed)?;
         let packed = PackedBundle::one_file(&digest, out.end, &state.out);
-        Ok(Whole {
+        Ok(UnpublishedBundle {
             state: self.0.clone(),
             packed,
             entries,
@@ -93,19 +94,19 @@ impl DirectBundle {
     }
 }
 
-impl Whole {
-    /// It, to be read before it has its name.
+impl UnpublishedBundle {
+    /// Opens the bundle before it is published, to verify it.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// When the file cannot be opened.
     pub fn open(&self) -> Result<Bundle, BundleError> {
         Bundle::open(&self.state.path)
     }
 
-    /// Gives it its name.
+    /// Gives the bundle its final name.
     ///
     /// # Errors
-    /// When the name cannot be given.
+    /// When the file cannot be renamed.
     pub fn publish(mut self) -> Result<PackedBundle, BundleError> {
         self.has_name = true;
         let state = &*self.state;
@@ -119,32 +120,33 @@ impl Whole {
     }
 }
 
-impl Drop for Whole {
+impl Drop for UnpublishedBundle {
     fn drop(&mut self) {
         if !self.has_name {
-            // nobody takes it for a bundle without its index and signature; the next run writes
-            // them again
+            // without index and signature the file cannot be mistaken for a bundle; the next run
+            // writes them again
             let _ = self.state.file.set_len(self.entries);
         }
     }
 }
 
-impl State {
-    /// Writes the tar header and the padding of a stored entry at `at`, and its content where that
-    /// follows from the plan. `frames` has the frames of other content, and then all.
+impl DirectState {
+    /// Writes the tar header and the padding of a stored entry at `at`, and its content if the plan
+    /// contains it. `frames` contains the frames of other content, and afterwards those of the
+    /// whole entry.
     fn surround(
         &self,
         entry: &PlannedEntry,
         mut at: u64,
-        frames: &mut Vec<Frame>,
+        frames: &mut Vec<FrameRecord>,
     ) -> io::Result<()> {
         let size = entry.descriptor.size;
         let mut all = Vec::with_capacity(frames.len() + 2);
-        let put = |content: &[u8], at: &mut u64, all: &mut Vec<Frame>| {
+        let put = |content: &[u8], at: &mut u64, all: &mut Vec<FrameRecord>| {
             let frame = frame::stored(content);
             self.file.write_all_at(&frame, *at)?;
             *at += frame.len() as u64;
-            all.push(Frame::of(&frame));
+            all.push(FrameRecord::of(&frame));
             io::Result::Ok(())
         };
         put(&header::encode(&entry.name, size), &mut at, &mut all)?;

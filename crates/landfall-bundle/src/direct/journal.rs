@@ -1,5 +1,5 @@
-//! The journal of a direct bundle: what of it is in its file by now. Lines are appended; what they
-//! say is checked before it counts.
+//! The journal of a direct bundle: which content is in its file already. Lines are only appended,
+//! and their claims are verified before they are used.
 
 use landfall_content::{ByteRange, merge_ranges};
 use landfall_model::Digest;
@@ -9,7 +9,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The journal. Its first line names the bundle; each other line is about one blob:
+/// The journal of a direct bundle. Its first line identifies the bundle; each other line is about
+/// one blob:
 ///
 /// - `DIGEST has FROM TO`: these bytes of a stored blob are there;
 /// - `DIGEST lost`: none are, whatever was said before;
@@ -17,26 +18,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// - `DIGEST packed FROM TO`: its entry, header and padding too, lies compressed at these offsets
 ///   of the file.
 #[derive(Debug)]
-pub(super) struct Journal(Mutex<State>);
+pub(super) struct DirectJournal(Mutex<JournalState>);
 
 #[derive(Debug)]
-struct State {
+struct JournalState {
     file: File,
-    known: Known,
+    known: JournalRecords,
 }
 
-/// What a journal says.
+/// The content of a journal.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Known {
-    /// What is there of each stored blob.
+pub(super) struct JournalRecords {
+    /// The ranges of each stored blob that are in the file.
     pub there: HashMap<Digest, Vec<ByteRange>>,
-    /// The whole ones: offset of the frames, and size.
+    /// The complete stored blobs: the offset of their frames, and their size.
     pub whole: HashMap<Digest, (u64, u64)>,
-    /// The compressed entries: where each lies.
+    /// The ranges of the file that the compressed entries occupy.
     pub packed: HashMap<Digest, ByteRange>,
 }
 
-impl Known {
+impl JournalRecords {
     fn line(&mut self, line: &str) -> Option<()> {
         let (digest, said) = line.split_once(' ')?;
         let digest: Digest = digest.parse().ok()?;
@@ -65,31 +66,31 @@ impl Known {
     }
 }
 
-/// Reads the journal at `path`: the bundle that it is of, and what it says. `None` where there is
-/// none.
-pub(super) fn read(path: &Path) -> io::Result<Option<(String, Known)>> {
+/// Reads the journal at `path`: the first line, which identifies the bundle, and the records.
+/// `None` if there is no journal.
+pub(super) fn read(path: &Path) -> io::Result<Option<(String, JournalRecords)>> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
-    // a line without its end was cut off by a crash
+    // a line without a line feed was cut off by a crash
     let mut lines = text
         .split_inclusive('\n')
         .filter_map(|line| line.strip_suffix('\n'));
     let Some(first) = lines.next() else {
         return Ok(None);
     };
-    let mut known = Known::default();
+    let mut known = JournalRecords::default();
     for line in lines {
-        // a line that says nothing costs a fetch, no more
+        // a malformed line only costs another download
         let _ = known.line(line);
     }
     Ok(Some((first.into(), known)))
 }
 
-impl Journal {
-    /// Opens the journal of the bundle `of` at `path`, or begins it.
-    pub(super) fn open(path: &Path, of: &str) -> io::Result<Journal> {
+impl DirectJournal {
+    /// Opens the journal at `path` if it is about the bundle `of`, or else starts a new one.
+    pub(super) fn open(path: &Path, of: &str) -> io::Result<DirectJournal> {
         let known = read(path)?
             .filter(|(first, _)| first == of)
             .map(|(_, known)| known);
@@ -103,13 +104,13 @@ impl Journal {
         if fs::read(path)?.last() != Some(&b'\n') {
             file.write_all(b"\n")?;
         }
-        Ok(Journal(Mutex::new(State {
+        Ok(DirectJournal(Mutex::new(JournalState {
             file,
             known: known.unwrap_or_default(),
         })))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, JournalState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,8 +136,8 @@ impl Journal {
         self.add(&format!("{digest} packed {from} {to}"))
     }
 
-    /// How many bytes of a stored blob are there from its beginning on, and which ranges after
-    /// these.
+    /// The length of the part of a stored blob that is complete from the beginning, and the further
+    /// ranges after it.
     pub(super) fn there(&self, digest: &Digest) -> (u64, Vec<ByteRange>) {
         let mut ranges = self
             .state()
@@ -154,7 +155,7 @@ impl Journal {
         }
     }
 
-    /// Where a compressed entry lies.
+    /// The range of the file that a compressed entry occupies.
     pub(super) fn packed_at(&self, digest: &Digest) -> Option<ByteRange> {
         self.state().known.packed.get(digest).copied()
     }
@@ -170,7 +171,7 @@ mod tests {
         let path = dir.path().join("journal");
         assert_eq!(read(&path).unwrap(), None);
         let (a, b) = (Digest::sha256(b"a"), Digest::sha256(b"b"));
-        let journal = Journal::open(&path, "one").unwrap();
+        let journal = DirectJournal::open(&path, "one").unwrap();
         for range in [(0, 10), (40, 50), (10, 20), (50, 60)] {
             journal.has(&a, range).unwrap();
         }
@@ -181,7 +182,7 @@ mod tests {
         drop(journal);
         let whole = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{whole}{b} has 0 9")).unwrap();
-        let journal = Journal::open(&path, "one").unwrap();
+        let journal = DirectJournal::open(&path, "one").unwrap();
         assert_eq!(journal.there(&a), (20, vec![(40, 60)]));
         assert_eq!(
             (journal.there(&b), journal.packed_at(&b)),
@@ -194,6 +195,9 @@ mod tests {
             (&vec![(0, 9)], (512, 60))
         );
         // of another bundle it says nothing
-        assert_eq!(Journal::open(&path, "two").unwrap().there(&a), (0, vec![]));
+        assert_eq!(
+            DirectJournal::open(&path, "two").unwrap().there(&a),
+            (0, vec![])
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! A bundle straight from upstream, with no second copy of a stored blob.
 //!
 //! The lock alone says where stored blobs lie, so they go to their places in `OUT.partial` while
-//! they arrive, in any order ([`sink`], [`partial_blob`]). What must be compressed comes after
+//! they arrive, in any order ([`sink`], [`stored_blob_writer`]). What must be compressed comes after
 //! them, and passes through a spool ([`compress`]). [`journal`] and spool lie in
 //! `OUT.partial.work`. The file is the one that [`write()`](crate::write()) makes from a store.
 //!
@@ -12,13 +12,13 @@
 
 mod begin;
 mod compress;
+mod direct_bundle;
 mod finish;
 mod journal;
-mod layout;
-mod partial_blob;
-mod reuse;
+mod reused_bundle;
 mod sink;
-mod state;
+mod stored_blob_writer;
+mod stored_offsets;
 
 pub use begin::DirectStart;
-pub use state::DirectBundle;
+pub use direct_bundle::DirectBundle;

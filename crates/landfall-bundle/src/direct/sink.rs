@@ -1,8 +1,8 @@
-//! A direct bundle as the sink of a pull: content is written to it, and what is here already is
-//! read from it.
+//! A direct bundle as the sink of a pull: content is written to it, and content that is available
+//! locally is read through it.
 
-use super::partial_blob::StoredPartialBlob;
-use super::state::{DirectBundle, State};
+use super::direct_bundle::{DirectBundle, DirectState};
+use super::stored_blob_writer::StoredBlobWriter;
 use crate::format::header;
 use crate::format::stored::{stored_len, stored_place};
 use crate::plan::planned_entry::ContentSource;
@@ -14,8 +14,9 @@ use landfall_model::{Descriptor, Digest, Limits};
 use std::io::Read;
 use std::sync::{Arc, PoisonError};
 
-impl State {
-    /// Where this content is here.
+impl DirectState {
+    /// The local source of a blob: the stores, the earlier bundle, or the unfinished one that was
+    /// set aside.
     fn near(&self, digest: &Digest) -> Option<&dyn BlobRead> {
         let size = self.plan.entries[*self.places.get(digest)?].descriptor.size;
         let disk = self
@@ -61,8 +62,8 @@ impl BlobStore for DirectBundle {
         if !matches!(planned.content, ContentSource::Store) {
             return Ok(true);
         }
-        // whether a stored blob is there is known only once its bytes are hashed; where it is taken
-        // from is hashed now
+        // a stored blob counts as present only once its bytes in the file are hashed again; a copy
+        // in a store is hashed now
         if place < state.compressed {
             state
                 .disks()
@@ -97,7 +98,7 @@ impl BlobStore for DirectBundle {
     }
 
     fn put(&self, _: &Descriptor, _: &[u8]) -> Result<(), WriteError> {
-        // what is not fetched follows from the plan
+        // content that is not downloaded follows from the plan
         Ok(())
     }
 
@@ -106,8 +107,8 @@ impl BlobStore for DirectBundle {
     }
 
     fn fetch_rank(&self, descriptor: &Descriptor) -> u64 {
-        // what must be compressed comes first, in its order: it stays in the spool until those
-        // before it are there
+        // content that must be compressed comes first, in the order of the bundle: it occupies the
+        // spool until the entries before it are written
         match self.0.places.get(&descriptor.digest) {
             Some(&place) if place >= self.0.compressed => place as u64,
             _ => u64::MAX - descriptor.size,
@@ -150,10 +151,10 @@ impl LocalStore for DirectBundle {
         let length = state.file.metadata().map_or(0, |data| data.len());
         let (begin, apart) = state.journal.there(&descriptor.digest);
         let mut writer = VerifiedWriter::new(
-            StoredPartialBlob::new(state.clone(), descriptor, start),
+            StoredBlobWriter::new(state.clone(), descriptor, start),
             descriptor,
         );
-        // a file that was cut short lacks what its journal says
+        // a truncated file lacks content that its journal lists
         let reach = apart.last().map_or(begin, |last| last.1);
         if reach > descriptor.size || reach > 0 && start + stored_place(reach - 1).0 >= length {
             writer.restart()?;

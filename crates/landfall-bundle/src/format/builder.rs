@@ -1,8 +1,8 @@
-//! The builder of one frame. Content of a stored frame is read right where its raw blocks stand, so
-//! that it is not copied once more.
+//! Builds one frame. The content of a stored frame is read directly to the offsets of its raw
+//! blocks, which saves a copy.
 
-use super::buffers::Buffers;
-use super::form::Form;
+use super::entry_form::EntryForm;
+use super::frame_buffers::FrameBuffers;
 use super::stored::{
     BLOCK, BLOCK_HEAD, CHECKSUM, HEAD, block_header, checksum, head, stored_place,
 };
@@ -11,36 +11,38 @@ use xxhash_rust::xxh64::Xxh64;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::CParameter;
 
-/// What zstd writes itself for a frame with checksum and without content size: magic, descriptor,
-/// window.
+/// The length of the header that zstd writes for a frame with a checksum but without a content
+/// size: magic number, descriptor, window.
 const ZSTD_HEAD: usize = 6;
 
-/// The content of one frame, at most [`super::stored::CHUNK`] bytes; of a stored one, the frame
-/// itself.
+/// The content of one frame, at most [`super::stored::CHUNK`] bytes. For a stored frame, the buffer
+/// is the frame itself.
 pub(crate) struct FrameBuilder {
-    form: Form,
+    form: EntryForm,
     size: usize,
     bytes: Vec<u8>,
 }
 
 impl FrameBuilder {
-    /// A builder for `size` bytes of content, which are still to come. It uses the buffer `bytes`,
-    /// whatever is in it.
-    pub(crate) fn new(form: Form, size: usize, mut bytes: Vec<u8>) -> FrameBuilder {
+    /// A builder for `size` bytes of content, which [`FrameBuilder::fill`] reads. It reuses the
+    /// buffer `bytes`.
+    pub(crate) fn new(form: EntryForm, size: usize, mut bytes: Vec<u8>) -> FrameBuilder {
         let length = match form {
-            Form::Stored => HEAD + size.div_ceil(BLOCK) * BLOCK_HEAD + size + CHECKSUM,
-            Form::Compressed => size,
+            EntryForm::Stored => HEAD + size.div_ceil(BLOCK) * BLOCK_HEAD + size + CHECKSUM,
+            EntryForm::Compressed => size,
         };
-        match length <= bytes.len() {
-            true => bytes.truncate(length),
-            // memory that is cleared already: `resize` writes it byte by byte in a debug build
-            false => bytes = vec![0; length],
+        if length <= bytes.len() {
+            bytes.truncate(length);
+        } else {
+            // `vec!` gets memory that the system has cleared; `resize` would write it byte by byte
+            // in a debug build
+            bytes = vec![0; length];
         }
         FrameBuilder { form, size, bytes }
     }
 
-    /// A builder that holds `content`.
-    pub(crate) fn of(form: Form, content: &[u8]) -> FrameBuilder {
+    /// A builder that contains `content`.
+    pub(crate) fn of(form: EntryForm, content: &[u8]) -> FrameBuilder {
         let mut builder = FrameBuilder::new(form, content.len(), Vec::new());
         for (from, block) in (0..).step_by(BLOCK).zip(content.chunks(BLOCK)) {
             builder.block(from).copy_from_slice(block);
@@ -48,10 +50,8 @@ impl FrameBuilder {
         builder
     }
 
-    /// Reads the content, and shows it to `seen` run by run.
-    ///
-    /// # Errors
-    /// Those of `source`; `UnexpectedEof` where it ends too early.
+    /// Reads the content from `source` and passes it to `seen` block by block. Fails with
+    /// `UnexpectedEof` if the source ends too early.
     pub(crate) fn fill(
         &mut self,
         source: &mut dyn Read,
@@ -65,29 +65,26 @@ impl FrameBuilder {
         Ok(())
     }
 
-    /// Bytes of content.
+    /// The number of content bytes.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// Where the content from `from` on stands, up to the end of its block.
+    /// The place in the buffer for the content from `from` on, up to the end of its block.
     fn block(&mut self, from: usize) -> &mut [u8] {
         let length = BLOCK.min(self.size - from);
         let at = match self.form {
-            Form::Stored => stored_place(from as u64).0 as usize,
-            Form::Compressed => from,
+            EntryForm::Stored => stored_place(from as u64).0 as usize,
+            EntryForm::Compressed => from,
         };
         &mut self.bytes[at..at + length]
     }
 
-    /// The frame. A buffer that is no longer needed goes to `spare`.
-    ///
-    /// # Errors
-    /// Those of zstd.
-    pub(crate) fn frame(self, level: i32, spare: &Buffers) -> io::Result<Vec<u8>> {
+    /// Encodes the frame. A buffer that is no longer needed is returned to `spare`.
+    pub(crate) fn frame(self, level: i32, spare: &FrameBuffers) -> io::Result<Vec<u8>> {
         match self.form {
-            Form::Stored => Ok(self.stored()),
-            Form::Compressed => {
+            EntryForm::Stored => Ok(self.stored()),
+            EntryForm::Compressed => {
                 let frame = compressed(level, &self.bytes);
                 spare.give(self.bytes);
                 frame
@@ -111,9 +108,9 @@ impl FrameBuilder {
     }
 }
 
-/// A frame of compressed blocks. Every frame has a context of its own, so its bytes depend on
-/// content, level and zstd's version alone. zstd leaves out the window where it writes a content
-/// size that fits into it; so its header goes without a size and is replaced by ours.
+/// A frame of compressed blocks. Every frame has a compression context of its own, so that its
+/// bytes depend only on content, level and zstd's version. zstd would omit the window from a header
+/// with a content size; so it writes a header without a size, which is then replaced.
 pub(super) fn compressed(level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
     let mut compressor = Compressor::new(level)?;
     compressor.set_parameter(CParameter::WindowLog(20))?;

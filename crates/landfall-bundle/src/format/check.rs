@@ -1,11 +1,11 @@
-//! What can be checked of a contents index without reading a frame: names, places, lengths, and the
-//! bases of a delta.
+//! Checks of a contents index that need no frame: names, offsets, lengths, and the bases of a
+//! delta.
 
-use super::base::BaseName;
-use super::contents::Contents;
+use super::base_name::BaseName;
+use super::contents::ContentsIndex;
 use super::damage::Damage;
 use super::entry::TarEntry;
-use super::form::Form;
+use super::entry_form::EntryForm;
 use super::frame::MAX_FRAME;
 use super::frame_table::{FrameTable, ROW};
 use super::header;
@@ -15,9 +15,9 @@ use landfall_model::Digest;
 use landfall_model::is_repository;
 use std::collections::HashSet;
 
-impl Contents {
-    /// Checks that the entries are those of a bundle and lie in the file without a gap, up to this
-    /// index, which begins at `index_at`.
+impl ContentsIndex {
+    /// Checks that the entries belong to a bundle and are contiguous in the file, up to this index,
+    /// which begins at `index_at`.
     pub fn check(&self, index_at: u64) -> Result<(), Damage> {
         let damage = |why: &str| Damage::new(CONTENTS, index_at, why);
         let named = |name: &str| self.entries.iter().any(|entry| entry.name == name);
@@ -27,7 +27,8 @@ impl Contents {
         }
         check_bases(self).map_err(|why| damage(&why))?;
         let mut seen = HashSet::new();
-        let (mut end, mut frame) = (0, 0);
+        let mut end = 0;
+        let mut frame = 0;
         for entry in &self.entries {
             let damage = |why: &str| Damage::new(&entry.name, entry.offset, why);
             if !entry.is_blob() && !is_own_name(&entry.name) {
@@ -77,8 +78,8 @@ impl Contents {
     }
 }
 
-/// Whether an entry that is no blob may have this name: those of the layout, and names of
-/// landfall's own, which later releases may add to and a reader ignores.
+/// Whether an entry that is not a blob may have this name: those of the OCI layout, and landfall's
+/// own. Later releases may add entries with names of their own, which this reader ignores.
 fn is_own_name(name: &str) -> bool {
     let is_plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
@@ -91,18 +92,18 @@ fn is_own_name(name: &str) -> bool {
 }
 
 impl TarEntry {
-    /// Whether its length can be, as far as that follows from name, size and form.
+    /// Whether the length is possible, given name, size and form.
     fn has_length(&self) -> bool {
         let around = [header::encoded_len(&self.name), header::padding(self.size)];
         let around: u64 = around.map(|length| stored_len(length as u64)).iter().sum();
-        // longer than any file, and what follows from it would not fit a number
+        // larger than any file; computing with it could overflow
         if self.size > 1 << 60 {
             return false;
         }
         let content = self.length.checked_sub(around);
         content.is_some_and(|content| match self.form {
-            Form::Stored => content == stored_len(self.size),
-            Form::Compressed => {
+            EntryForm::Stored => content == stored_len(self.size),
+            EntryForm::Compressed => {
                 let frames = self.size.div_ceil(CHUNK as u64);
                 (frames..=frames * MAX_FRAME as u64).contains(&content)
             }
@@ -110,9 +111,9 @@ impl TarEntry {
     }
 }
 
-/// Checks what an index says of its bases.
-fn check_bases(contents: &Contents) -> Result<(), String> {
-    let Contents {
+/// Checks what the index says about the bases of a delta.
+fn check_bases(contents: &ContentsIndex) -> Result<(), String> {
+    let ContentsIndex {
         requires,
         bases,
         omitted,
@@ -127,9 +128,10 @@ fn check_bases(contents: &Contents) -> Result<(), String> {
     if !omitted.is_sorted_by(|a, b| a.digest < b.digest) {
         return Err("what it leaves out is not sorted, or is there twice".into());
     }
-    let inside: HashSet<&Digest> = match omitted.is_empty() {
-        true => HashSet::new(),
-        false => entries.iter().map(|entry| &entry.digest).collect(),
+    let inside: HashSet<&Digest> = if omitted.is_empty() {
+        HashSet::new()
+    } else {
+        entries.iter().map(|entry| &entry.digest).collect()
     };
     if let Some(both) = omitted.iter().find(|blob| inside.contains(&blob.digest)) {
         return Err(format!("it leaves out {} and has it", both.digest));

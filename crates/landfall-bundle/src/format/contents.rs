@@ -1,7 +1,7 @@
-//! The contents index: every entry of the bundle, and where the frame table is that has the hash of
-//! every frame.
+//! The contents index: every entry of the bundle, and the location of the frame table with the hash
+//! of every frame.
 
-use super::base::BaseName;
+use super::base_name::BaseName;
 use super::entry::TarEntry;
 use super::frame_table::FrameTable;
 use super::names::ItemName;
@@ -9,53 +9,54 @@ use landfall_model::{Descriptor, Digest};
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// The contents index, in the order of its members. A reader ignores members that it does not know.
+/// The contents index. The order of the fields is the order in the JSON. A reader ignores unknown
+/// members.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Contents {
-    /// Version of the format; 1.
+pub struct ContentsIndex {
+    /// The version of the format: 1.
     pub version: u32,
-    /// Release of landfall that packed it.
+    /// The release of landfall that packed the bundle.
     pub landfall: String,
-    /// Options that change the bytes.
+    /// The options that affect the bytes of the bundle.
     pub options: PackOptions,
-    /// What a reader must know to use it: `delta`, or nothing.
+    /// Features that a reader must support: `delta`, or none.
     pub requires: Vec<String>,
-    /// What the bundle is one of: a name that later bundles share.
+    /// The name of the series that the bundle belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<String>,
-    /// Its number in the series: a later bundle has a higher one.
+    /// The number of the bundle in its series: a later bundle has a higher number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial: Option<u64>,
-    /// The locks inside; one in a bundle of this release.
+    /// The locks in the bundle; this release writes exactly one.
     pub locks: Vec<LockName>,
-    /// Items of the lock that are not in the bundle. Empty when it is complete.
+    /// The items of the lock that the bundle lacks. Empty if the bundle is complete.
     pub partial: Vec<ItemName>,
-    /// Bases of a delta: each has all of `omitted`.
+    /// The bases of a delta. Each of them contains all omitted blobs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bases: Vec<BaseName>,
-    /// Blobs that a delta leaves out, by digest.
+    /// The blobs that a delta omits, sorted by digest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<Descriptor>,
-    /// The frame table, an entry of its own between `entries` and this index.
+    /// The frame table, which is an entry of its own between `entries` and this index.
     pub frames: FrameTable,
-    /// All other entries that stand before this index, by position in the file.
+    /// All other entries, in the order of the file.
     pub entries: Vec<TarEntry>,
 }
 
-/// A bundle's place among bundles of the same purpose. A site that took a later one refuses an
-/// earlier one.
+/// The position of a bundle in a series. A site that accepted a bundle refuses earlier ones of the
+/// series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Serial {
-    /// The name that the bundles of a series share.
+    /// The name of the series.
     pub series: String,
-    /// The bundle's number in the series; a later one has a higher number.
+    /// The number of the bundle in its series; a later bundle has a higher number.
     pub number: u64,
 }
 
-/// Options that change a bundle's bytes.
+/// The options that affect the bytes of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackOptions {
-    /// zstd's level for what is compressed.
+    /// The zstd compression level.
     pub level: i32,
 }
 
@@ -65,27 +66,24 @@ impl Default for PackOptions {
     }
 }
 
-/// A lock inside a bundle.
+/// A lock in a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockName {
-    /// The entry that holds it.
+    /// The name of the entry with the lock.
     pub name: String,
-    /// SHA-256 of its text.
+    /// SHA-256 of the text of the lock.
     pub fingerprint: Digest,
 }
 
-impl Contents {
-    /// The index as bytes. Equal indexes give equal bytes.
-    ///
-    /// # Errors
-    /// None that is known.
+impl ContentsIndex {
+    /// Serializes the index. Equal indexes have equal bytes.
     pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
         let mut bytes = serde_json::to_vec(self)?;
         bytes.push(b'\n');
         Ok(bytes)
     }
 
-    /// The place of the entry of the lock.
+    /// The index of the lock's entry.
     pub fn lock_place(&self) -> Option<usize> {
         let name = &self.locks.first()?.name;
         self.entries.iter().position(|entry| entry.name == *name)

@@ -1,20 +1,20 @@
-//! Damage: a place in a bundle that is not as it must be.
+//! Damaged places in a bundle.
 
 use std::fmt;
 use std::io;
 
-/// A place in a bundle that is not as it must be.
+/// A damaged place in a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Which entry of the tar, or which other part of the file.
+    /// The name of the entry, or of another part of the file.
     pub entry: String,
-    /// Where in the bundle, in bytes, counted over all its volumes.
+    /// The offset in the bundle in bytes, counted over all its volumes.
     pub offset: u64,
-    /// Name of the volume that has this byte, where the bundle is split.
+    /// The name of the volume with this offset, if the bundle is split.
     pub volume: Option<String>,
-    /// What is wrong.
+    /// What is wrong there.
     pub why: String,
-    /// Whether it could not be read, so that nobody knows what stands there.
+    /// Whether the place could not be read, so that its content is unknown.
     pub is_unread: bool,
 }
 

@@ -1,52 +1,52 @@
-//! One entry of the tar as the contents index lists it, and what each of its frames holds.
+//! An entry of the tar, as the contents index lists it, and the content of each of its frames.
 
-use super::form::Form;
+use super::entry_form::EntryForm;
 use super::frame::MAX_FRAME;
-use super::hash::Hash;
+use super::hash::FrameHash;
 use super::stored::{CHUNK, stored_len};
 use super::{frame, header};
 use landfall_model::{Digest, MediaType};
 use serde::{Deserialize, Serialize};
 
-/// One entry of the tar, as the contents index lists it.
+/// An entry of the tar, as the contents index lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TarEntry {
-    /// Its name in the tar.
+    /// The path in the tar.
     pub name: String,
-    /// Digest of its content.
+    /// The digest of the content.
     pub digest: Digest,
-    /// Size of its content in bytes.
+    /// The size of the content in bytes.
     pub size: u64,
-    /// Media type of its content.
+    /// The media type of the content.
     pub media_type: MediaType,
-    /// How its content stands in its frames.
-    pub form: Form,
-    /// File offset of its first frame.
+    /// How the frames encode the content.
+    pub form: EntryForm,
+    /// The file offset of the first frame.
     pub offset: u64,
-    /// File bytes of all its frames: one with the tar header, one for each MiB of content begun,
-    /// and one with the padding to 512 bytes where there is some. The first and the last of these
-    /// are stored.
+    /// The length of all its frames in the file: one with the tar header, one for each MiB of
+    /// content, and one with the padding to 512 bytes, if any. The first and the last of them are
+    /// stored.
     pub length: u64,
-    /// The row of the frame table that its first frame has; those of the others follow.
+    /// The row of its first frame in the frame table; the rows of the other frames follow.
     pub frame: u64,
 }
 
-/// One frame of an entry: where it is, and its hash.
+/// A frame of an entry: its location and hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryFrame {
-    /// Its number in the entry.
+    /// The number of the frame in the entry.
     pub index: usize,
-    /// Its offset in the file.
+    /// The file offset of the frame.
     pub offset: u64,
-    /// Its length in the file, in bytes.
+    /// The length of the frame in the file, in bytes.
     pub length: usize,
-    /// SHA-256 of these bytes.
-    pub hash: Hash,
+    /// SHA-256 of the bytes of the frame.
+    pub hash: FrameHash,
 }
 
 impl TarEntry {
-    /// How many content bytes the frame at `index` holds.
+    /// The number of bytes that the frame at `index` decodes to.
     pub fn content_len(&self, index: usize) -> usize {
         let chunks = self.size.div_ceil(CHUNK as u64);
         match index as u64 {
@@ -57,82 +57,80 @@ impl TarEntry {
         }
     }
 
-    /// The form of the frame at `index`.
-    pub fn form_of(&self, index: usize) -> Form {
+    /// The form of the frame at `index`: header and padding are always stored.
+    pub fn form_of(&self, index: usize) -> EntryForm {
         if self.is_content(index) {
             self.form
         } else {
-            Form::Stored
+            EntryForm::Stored
         }
     }
 
-    /// Whether the frame at `index` holds a piece of the content.
+    /// Whether the frame at `index` contains content, not the header or padding.
     pub fn is_content(&self, index: usize) -> bool {
         (1..=self.size.div_ceil(CHUNK as u64)).contains(&(index as u64))
     }
 
-    /// How many frames an entry of this size has.
+    /// The number of frames of an entry with this size.
     pub fn frame_count(size: u64) -> u64 {
         1 + size.div_ceil(CHUNK as u64) + u64::from(header::padding(size) > 0)
     }
 
-    /// Whether the entry is a blob of the layout.
+    /// Whether the entry is a blob of the OCI layout.
     pub fn is_blob(&self) -> bool {
         self.name == self.digest.layout_path()
     }
 
-    /// The offset after its last frame.
+    /// The file offset after its last frame.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }
 
-    /// The offset of the first frame of its content.
+    /// The file offset of the first frame with content.
     pub fn content_offset(&self) -> u64 {
         self.offset + stored_len(header::encoded_len(&self.name) as u64)
     }
 
-    /// The frame at `index`, if it can be what rows of the frame table say: it has this hash, and
-    /// lies `from` here `to` there.
+    /// The frame at `index` with this hash and these offsets, which are from rows of the frame
+    /// table. Fails if the frame cannot be there.
     pub fn frame(
         &self,
         index: usize,
         from: u64,
         to: u64,
-        hash: Hash,
+        hash: FrameHash,
     ) -> Result<EntryFrame, String> {
         let is_inside = self.offset <= from && from < to && to <= self.end();
-        let (is_first, is_last) = (
-            index == 0,
-            index as u64 + 1 == TarEntry::frame_count(self.size),
-        );
+        let is_first = index == 0;
+        let is_last = index as u64 + 1 == TarEntry::frame_count(self.size);
         let length = to.saturating_sub(from);
         let has_length = match self.form_of(index) {
-            Form::Stored => length == stored_len(self.content_len(index) as u64),
-            Form::Compressed => length <= MAX_FRAME as u64,
+            EntryForm::Stored => length == stored_len(self.content_len(index) as u64),
+            EntryForm::Compressed => length <= MAX_FRAME as u64,
         };
         let ends = is_first == (from == self.offset) && is_last == (to == self.end());
-        match is_inside && has_length && ends {
-            true => Ok(EntryFrame {
-                index,
-                offset: from,
-                length: length as usize,
-                hash,
-            }),
-            false => Err(format!(
-                "the frame table gives frame {index} a place that cannot be"
-            )),
+        if !(is_inside && has_length && ends) {
+            return Err(format!(
+                "the frame table gives frame {index} an impossible place"
+            ));
         }
+        Ok(EntryFrame {
+            index,
+            offset: from,
+            length: length as usize,
+            hash,
+        })
     }
 
-    /// The content of `frame`, if these `bytes` have the right hash.
+    /// Decodes `bytes` of `frame`, after comparing their hash.
     pub fn content(&self, frame: &EntryFrame, bytes: &[u8]) -> Result<Vec<u8>, String> {
-        if Hash::of(bytes) != frame.hash {
+        if FrameHash::of(bytes) != frame.hash {
             return Err("its bytes do not have the hash that the frame table gives them".into());
         }
         self.decoded(frame, bytes)
     }
 
-    /// The content of `frame`, if the frame's own checksum is right.
+    /// Decodes `bytes` of `frame`, comparing only the frame's own checksum.
     pub fn decoded(&self, frame: &EntryFrame, bytes: &[u8]) -> Result<Vec<u8>, String> {
         frame::decode(
             self.form_of(frame.index),
@@ -141,8 +139,8 @@ impl TarEntry {
         )
     }
 
-    /// Returns the content of the frame at `index` if it is what must stand there, as far as that
-    /// follows from name and size: the tar header and the padding.
+    /// Returns the content of the frame at `index`, after comparing tar header and padding with
+    /// what name and size require.
     pub fn check_content(&self, index: usize, content: Vec<u8>) -> Result<Vec<u8>, String> {
         if index == 0 && content != header::encode(&self.name, self.size) {
             return Err("its tar header is not what the contents index says".into());

@@ -1,7 +1,7 @@
-//! The footer: the last bytes of a bundle, of fixed length. It says where the contents index and
-//! the signatures are.
+//! The footer: the last bytes of a bundle, which have a fixed length and locate the contents index
+//! and the signatures.
 
-use super::hash::Hash;
+use super::hash::FrameHash;
 use super::header;
 use super::stored::stored_len;
 use landfall_model::Digest;
@@ -9,7 +9,7 @@ use landfall_model::Digest;
 /// Magic number of the footer's skippable frame, and of the one with the signatures (RFC 8878,
 /// 3.1.2).
 pub(super) const SKIPPABLE: [u8; 4] = 0x184d_2a5c_u32.to_le_bytes();
-/// What stands before the content of a skippable frame: magic number, and length in four bytes.
+/// The length of the header of a skippable frame: magic number, and content length in four bytes.
 pub(super) const SKIPPABLE_HEAD: usize = 8;
 
 /// Length of the footer's text in bytes.
@@ -18,27 +18,27 @@ const TEXT: usize = 346;
 /// Length of the footer in bytes.
 pub(crate) const LEN: usize = SKIPPABLE_HEAD + TEXT;
 
-/// Where the contents index and the signatures are, and their hashes.
+/// The locations and hashes of the contents index and the signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Footer {
-    /// File offset of the index's first content frame.
+    /// The file offset of the index's first frame with content.
     pub offset: u64,
-    /// File bytes of its content frames.
+    /// The length of these frames in the file.
     pub length: u64,
-    /// SHA-256 of these bytes.
-    pub frames: Hash,
-    /// Bytes of the index itself.
+    /// SHA-256 of the bytes of the frame.
+    pub frames: FrameHash,
+    /// The size of the index itself, decoded.
     pub size: u64,
-    /// SHA-256 of these bytes: the bundle digest.
+    /// SHA-256 of the decoded index: the bundle digest.
     pub sha256: Digest,
-    /// File bytes of the signatures' frame, which ends where the footer begins; 0 where there is
-    /// none.
+    /// The length of the frame with the signatures, which ends where the footer begins; 0 without
+    /// signatures.
     pub signed: u64,
-    /// SHA-256 of that frame.
-    pub signatures: Hash,
+    /// SHA-256 of the frame with the signatures.
+    pub signatures: FrameHash,
 }
 
-/// A skippable frame with this content.
+/// Encodes a skippable frame with this content.
 pub(super) fn skippable(content: &[u8]) -> Vec<u8> {
     [&SKIPPABLE, &(content.len() as u32).to_le_bytes(), content].concat()
 }
@@ -61,13 +61,13 @@ impl Footer {
         )
     }
 
-    /// Its bytes.
+    /// The footer as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         skippable(self.text().as_bytes())
     }
 
-    /// Reads it from the last bytes of a bundle; `None` where they are not exactly as
-    /// [`Footer::to_bytes`] makes them.
+    /// Parses the last bytes of a bundle; `None` unless they are exactly as [`Footer::to_bytes`]
+    /// writes them.
     pub fn parse(bytes: &[u8]) -> Option<Footer> {
         let text = std::str::from_utf8(bytes.get(SKIPPABLE_HEAD..)?).ok()?;
         let field = |name: &str| {
@@ -88,15 +88,15 @@ impl Footer {
         (footer.to_bytes() == bytes).then_some(footer)
     }
 
-    /// Where the tar ends: after the contents index, its padding, and the two blocks of zeros. The
-    /// signatures follow.
+    /// The offset of the end of the tar: after the contents index, its padding, and two blocks of
+    /// zeros. The signatures follow.
     pub fn tar_end(&self) -> Option<u64> {
         let after =
             stored_len(header::padding(self.size) as u64) + stored_len(header::END.len() as u64);
         self.offset.checked_add(self.length)?.checked_add(after)
     }
 
-    /// How long the bundle is.
+    /// The length of the whole bundle in bytes.
     pub fn bundle_len(&self) -> Option<u64> {
         self.tar_end()?
             .checked_add(self.signed)?
@@ -113,20 +113,20 @@ mod tests {
         let none = Footer {
             offset: 0,
             length: 0,
-            frames: Hash::of(b""),
+            frames: FrameHash::of(b""),
             size: 0,
             sha256: Digest::sha256(b""),
             signed: 0,
-            signatures: Hash::of(b""),
+            signatures: FrameHash::of(b""),
         };
         let all = Footer {
             offset: u64::MAX,
             length: u64::MAX,
-            frames: Hash::of(b"a"),
+            frames: FrameHash::of(b"a"),
             size: u64::MAX,
             sha256: Digest::sha256(b"b"),
             signed: u64::MAX,
-            signatures: Hash::of(b"c"),
+            signatures: FrameHash::of(b"c"),
         };
         for footer in [none, all] {
             let bytes = footer.to_bytes();

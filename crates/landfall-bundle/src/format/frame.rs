@@ -1,39 +1,38 @@
-//! zstd frames (RFC 8878) of at most 1 MiB of content. All begin alike: never single-segment,
-//! window 1 MiB, content size in four bytes, XXH64 checksum at the end.
+//! zstd frames (RFC 8878) with at most 1 MiB of content. All have the same header: never
+//! single-segment, window 1 MiB, content size in four bytes; an XXH64 checksum is at the end.
 
 use super::builder::{FrameBuilder, compressed};
-use super::form::Form;
+use super::entry_form::EntryForm;
 use super::stored::{self, CHUNK, head};
 use std::io;
 use zstd::bulk::Decompressor;
 use zstd::zstd_safe::find_frame_compressed_size;
 
-/// No frame is longer than this: content that does not shrink, and the block headers that zstd may
-/// add.
+/// The maximum length of a frame: incompressible content with the block headers that zstd adds.
 pub(crate) const MAX_FRAME: usize = CHUNK + CHUNK / 128;
 
-/// One frame of `content`, which is not longer than [`CHUNK`].
-pub(crate) fn encode(form: Form, level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
+/// Encodes one frame of `content`, which is at most [`CHUNK`] bytes long.
+pub(crate) fn encode(form: EntryForm, level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
     match form {
-        Form::Stored => Ok(stored(content)),
-        Form::Compressed => compressed(level, content),
+        EntryForm::Stored => Ok(stored(content)),
+        EntryForm::Compressed => compressed(level, content),
     }
 }
 
-/// A frame of raw blocks.
+/// Encodes a frame of raw blocks.
 pub(crate) fn stored(content: &[u8]) -> Vec<u8> {
-    FrameBuilder::of(Form::Stored, content).stored()
+    FrameBuilder::of(EntryForm::Stored, content).stored()
 }
 
-/// The content of a frame that must hold `size` bytes of it, and nothing else.
-pub(crate) fn decode(form: Form, frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
+/// Decodes a frame that must contain exactly `size` bytes.
+pub(crate) fn decode(form: EntryForm, frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
     if size > CHUNK || !frame.starts_with(&head(size)) {
         return Err(format!("no frame of {size} bytes stands here"));
     }
     match form {
-        Form::Stored => stored::decode(frame, size)
+        EntryForm::Stored => stored::decode(frame, size)
             .ok_or_else(|| "the frame is not made of raw blocks with the right checksum".into()),
-        Form::Compressed => {
+        EntryForm::Compressed => {
             let whole = find_frame_compressed_size(frame) == Ok(frame.len());
             let content = Decompressor::new().and_then(|mut zstd| zstd.decompress(frame, size));
             match content {
@@ -45,7 +44,7 @@ pub(crate) fn decode(form: Form, frame: &[u8], size: usize) -> Result<Vec<u8>, S
     }
 }
 
-/// The first frame of `bytes`, and what follows it.
+/// Splits `bytes` after the first frame.
 pub(crate) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(find_frame_compressed_size(bytes).ok()?)
 }
@@ -75,12 +74,12 @@ mod tests {
             CHUNK,
         ] {
             for content in [noise(len), vec![b'x'; len]] {
-                for form in [Form::Stored, Form::Compressed] {
+                for form in [EntryForm::Stored, EntryForm::Compressed] {
                     let frame = encode(form, 3, &content).unwrap();
                     assert!(frame.starts_with(&head(len)) && frame.len() <= MAX_FRAME);
                     assert_eq!(decode(form, &frame, len).unwrap(), content);
                     assert_eq!(zstd::stream::decode_all(&frame[..]).unwrap(), content);
-                    if form == Form::Stored {
+                    if form == EntryForm::Stored {
                         assert_eq!(frame.len() as u64, stored_len(len as u64));
                     }
                 }
@@ -91,7 +90,7 @@ mod tests {
     #[test]
     fn a_frame_that_says_something_else_is_refused() {
         let content = noise(70_000);
-        for form in [Form::Stored, Form::Compressed] {
+        for form in [EntryForm::Stored, EntryForm::Compressed] {
             let frame = encode(form, 3, &content).unwrap();
             assert!(decode(form, &frame, 69_999).is_err());
             assert!(decode(form, &frame[..frame.len() - 1], 70_000).is_err());
@@ -109,6 +108,6 @@ mod tests {
     fn a_bomb_is_not_blown_up() {
         let mut frame = compressed(3, &vec![0; CHUNK]).unwrap();
         frame[6..10].copy_from_slice(&100u32.to_le_bytes());
-        assert!(decode(Form::Compressed, &frame, 100).is_err());
+        assert!(decode(EntryForm::Compressed, &frame, 100).is_err());
     }
 }

@@ -1,58 +1,59 @@
-//! The frame table: place and hash of every frame, a row each. It is an entry of the bundle beside
-//! the contents index, so that what is opened does not grow with the bundle: a row is read where
-//! its frame is.
+//! The frame table: a row with offset and hash for each frame. It is an entry of its own beside the
+//! contents index, so that opening a bundle does not read more for a larger bundle: rows are read
+//! when their frames are.
 
-use super::hash::Hash;
+use super::hash::FrameHash;
 use super::header;
 use super::names::FRAMES;
 use super::stored::{CHUNK, stored_len};
 use serde::{Deserialize, Serialize};
 
-/// Length of a row: the frame's offset in the file in 8 bytes, little-endian, and the SHA-256 of
-/// its bytes.
+/// The length of a row: the file offset of the frame in 8 bytes, little-endian, and SHA-256 of its
+/// bytes.
 pub(crate) const ROW: usize = 8 + 32;
 
-/// Where the table is, as the contents index says it. Its entry is stored, so its frames follow
-/// from its size.
+/// The location of the frame table, as recorded in the contents index. The table is stored, so its
+/// frames follow from its size.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameTable {
-    /// File offset of its entry.
+    /// The file offset of its entry.
     pub offset: u64,
-    /// Its size in bytes: 40 for each frame.
+    /// The size of the table in bytes: 40 for each frame.
     pub size: u64,
-    /// SHA-256 of each frame of its entry: tar header, content, padding.
-    pub hashes: Vec<Hash>,
+    /// SHA-256 of each frame of the table's entry: tar header, content, padding.
+    pub hashes: Vec<FrameHash>,
 }
 
-/// One frame of the table's entry, and where it is.
+/// A frame of the table's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableFrame {
-    /// Its offset in the file.
+    /// The file offset of the frame.
     pub offset: u64,
-    /// How many bytes of content it holds.
+    /// The number of bytes that it decodes to.
     pub content: usize,
-    /// SHA-256 of its bytes.
-    pub hash: Hash,
+    /// SHA-256 of the bytes of the frame.
+    pub hash: FrameHash,
 }
 
-/// A row of the table.
-pub(crate) fn row(offset: u64, hash: Hash) -> [u8; ROW] {
+/// Encodes a row of the table.
+pub(crate) fn row(offset: u64, hash: FrameHash) -> [u8; ROW] {
     let mut row = [0; ROW];
     row[..8].copy_from_slice(&offset.to_le_bytes());
     row[8..].copy_from_slice(&hash.0);
     row
 }
 
-/// Offset and hash of the frame that a row is about.
-pub(crate) fn parse(row: &[u8; ROW]) -> (u64, Hash) {
+/// Parses a row: offset and hash of a frame.
+pub(crate) fn parse(row: &[u8; ROW]) -> (u64, FrameHash) {
     let (offset, hash) = row.split_at(8);
-    let (mut number, mut bytes) = ([0; 8], [0; 32]);
+    let mut number = [0; 8];
+    let mut bytes = [0; 32];
     number.copy_from_slice(offset);
     bytes.copy_from_slice(hash);
-    (u64::from_le_bytes(number), Hash(bytes))
+    (u64::from_le_bytes(number), FrameHash(bytes))
 }
 
-/// The contents of the frames of an entry for this table.
+/// The contents of the frames of the table's entry: tar header, pieces, padding.
 pub(crate) fn pieces(table: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let size = table.len() as u64;
     let padding = vec![0; header::padding(size)];
@@ -64,12 +65,12 @@ pub(crate) fn pieces(table: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 }
 
 impl FrameTable {
-    /// How many frames the table's entry has.
+    /// The number of frames of the entry of a table with this size.
     pub fn frame_count(size: u64) -> u64 {
         1 + size.div_ceil(CHUNK as u64) + u64::from(header::padding(size) > 0)
     }
 
-    /// The frame of the table's entry at `index`: its tar header, a piece of the table, or the
+    /// The frame at `index` of the table's entry: the tar header, a piece of the table, or the
     /// padding.
     pub fn frame(&self, index: usize) -> Option<TableFrame> {
         let hash = *self.hashes.get(index)?;
@@ -93,7 +94,7 @@ impl FrameTable {
         })
     }
 
-    /// The offset after its entry.
+    /// The file offset after the table's entry.
     pub fn end(&self) -> Option<u64> {
         let padding = stored_len(header::padding(self.size) as u64);
         let length = stored_len(header::BLOCK as u64) + stored_len(self.size) + padding;
@@ -110,10 +111,10 @@ mod tests {
     fn the_frames_of_its_entry_lie_where_they_are_said_to() {
         for rows in [0, 1, 64, CHUNK / ROW + 3] {
             let table: Vec<u8> = (0..rows as u64)
-                .flat_map(|n| row(n, Hash::of(&n.to_le_bytes())))
+                .flat_map(|n| row(n, FrameHash::of(&n.to_le_bytes())))
                 .collect();
             let frames: Vec<Vec<u8>> = pieces(&table).map(|piece| stored(&piece)).collect();
-            let hashes = frames.iter().map(|frame| Hash::of(frame)).collect();
+            let hashes = frames.iter().map(|frame| FrameHash::of(frame)).collect();
             let at = FrameTable {
                 offset: 77,
                 size: table.len() as u64,
@@ -131,7 +132,7 @@ mod tests {
             }
             assert_eq!((at.end(), at.frame(frames.len())), (Some(end), None));
         }
-        let hash = Hash::of(b"x");
+        let hash = FrameHash::of(b"x");
         assert_eq!(parse(&row(1 << 40, hash)), (1 << 40, hash));
     }
 }

@@ -1,4 +1,4 @@
-//! The SHA-256 of a part of a bundle, and a frame as the contents index lists it.
+//! The SHA-256 of a part of a bundle, and the record of a frame.
 
 use landfall_model::{hex, unhex};
 use serde::{Deserialize, Serialize};
@@ -6,67 +6,67 @@ use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
-/// A SHA-256 of a part of a bundle, 64 hex digits.
+/// The SHA-256 of a frame or another part of a bundle, serialized as 64 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Hash(pub(super) [u8; 32]);
+pub struct FrameHash(pub(super) [u8; 32]);
 
-/// One zstd frame: its length in the file, and the SHA-256 of these bytes.
+/// A zstd frame: its length in the file, and the SHA-256 of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Frame(pub u32, pub Hash);
+pub(crate) struct FrameRecord(pub u32, pub FrameHash);
 
-impl Hash {
+impl FrameHash {
     /// The SHA-256 of `bytes`.
-    pub fn of(bytes: &[u8]) -> Hash {
-        Hash(Sha256::digest(bytes).into())
+    pub fn of(bytes: &[u8]) -> FrameHash {
+        FrameHash(Sha256::digest(bytes).into())
     }
 }
 
-impl From<Sha256> for Hash {
-    /// The SHA-256 of all that `hasher` has seen.
-    fn from(hasher: Sha256) -> Hash {
-        Hash(hasher.finalize().into())
+impl From<Sha256> for FrameHash {
+    /// Finishes the hasher.
+    fn from(hasher: Sha256) -> FrameHash {
+        FrameHash(hasher.finalize().into())
     }
 }
 
-impl Frame {
-    /// The frame with these bytes.
-    pub(crate) fn of(bytes: &[u8]) -> Frame {
-        Frame(bytes.len() as u32, Hash::of(bytes))
+impl FrameRecord {
+    /// The record of the frame with these bytes.
+    pub(crate) fn of(bytes: &[u8]) -> FrameRecord {
+        FrameRecord(bytes.len() as u32, FrameHash::of(bytes))
     }
 }
 
-impl fmt::Display for Hash {
+impl fmt::Display for FrameHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex(&self.0))
     }
 }
 
-impl fmt::Debug for Hash {
+impl fmt::Debug for FrameHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl FromStr for Hash {
+impl FromStr for FrameHash {
     type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Hash, Self::Err> {
+    fn from_str(text: &str) -> Result<FrameHash, Self::Err> {
         unhex(text)
-            .map(Hash)
+            .map(FrameHash)
             .ok_or("a hash has 64 lower-case hex digits")
     }
 }
 
-impl TryFrom<String> for Hash {
+impl TryFrom<String> for FrameHash {
     type Error = &'static str;
-    fn try_from(text: String) -> Result<Hash, Self::Error> {
+    fn try_from(text: String) -> Result<FrameHash, Self::Error> {
         text.parse()
     }
 }
 
-impl From<Hash> for String {
-    fn from(hash: Hash) -> String {
+impl From<FrameHash> for String {
+    fn from(hash: FrameHash) -> String {
         hash.to_string()
     }
 }
@@ -78,11 +78,11 @@ mod tests {
 
     #[test]
     fn hashes_read_back() {
-        let hash = Hash::of(b"abc");
+        let hash = FrameHash::of(b"abc");
         assert_eq!(hash.to_string(), Digest::sha256(b"abc").hex());
         assert_eq!(hash.to_string().parse(), Ok(hash));
         for bad in ["", "00", &"A".repeat(64), &"0".repeat(65), &"é".repeat(32)] {
-            assert!(bad.parse::<Hash>().is_err(), "{bad}");
+            assert!(bad.parse::<FrameHash>().is_err(), "{bad}");
         }
     }
 }

@@ -5,10 +5,10 @@ use tar::{EntryType, Header};
 
 /// Size of a tar block in bytes.
 pub const BLOCK: usize = 512;
-/// What stands at the end of a tar.
+/// The end of a tar archive: two blocks of zeros.
 pub const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
 
-/// Everything that stands before the content of a regular file: 512 bytes, or 1536 with a PAX path.
+/// The tar headers of a regular file: 512 bytes, or 1536 with a PAX path.
 pub fn encode(name: &str, size: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(3 * BLOCK);
     if name.len() > 100 {
@@ -55,7 +55,7 @@ fn pax_path(name: &str) -> String {
     format!("{length}{rest}")
 }
 
-/// How many zero bytes follow `size` bytes of content.
+/// The number of padding bytes after `size` bytes of content.
 pub fn padding(size: u64) -> usize {
     (BLOCK - (size % BLOCK as u64) as usize) % BLOCK
 }

@@ -1,38 +1,42 @@
-//! What damage means: which items it takes, and what mends it.
+//! The consequences of damage: the affected items, and how to repair it.
 
 use super::names::ItemName;
 use std::fmt;
 
-/// What damage means.
+/// The consequences of damage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loss {
-    /// The items that need what is lost, where that can be told.
+    /// The items that need the damaged content; `None` if they cannot be determined.
     pub items: Option<Vec<ItemName>>,
-    /// Whether all other items can be read.
+    /// Whether all other items are readable.
     pub has_rest: bool,
-    /// What to do, with the command to type.
-    pub mend: String,
+    /// How to repair the bundle, with the command.
+    pub repair: String,
 }
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.items.as_deref() {
-            Some([]) => f.write_str("no item needs what is lost there")?,
+            Some([]) => f.write_str("no item needs the damaged content")?,
             Some(items) => {
                 f.write_str("affected:")?;
-                items.iter().try_for_each(|item| write!(f, "\n  {} {}", item.kind, item.name))?;
+                items
+                    .iter()
+                    .try_for_each(|item| write!(f, "\n  {} {}", item.kind, item.name))?;
                 if self.has_rest {
-                    f.write_str("\nall others are whole: push and serve take them with --allow-partial")?;
+                    f.write_str(
+                        "\nall others are whole: push and serve take them with --allow-partial",
+                    )?;
                 }
             }
             None => f.write_str(
-                "affected: not known, as the lock or the contents index cannot be read without what is lost",
+                "affected: unknown, since the lock or the contents index cannot be read",
             )?,
         }
-        if self.mend.is_empty() {
+        if self.repair.is_empty() {
             Ok(())
         } else {
-            write!(f, "\n{}", self.mend)
+            write!(f, "\n{}", self.repair)
         }
     }
 }

@@ -2,22 +2,22 @@
 //! byte by byte.
 //!
 //! From the inside out: [`stored`] (raw blocks), [`frame`] (zstd frames, made in a [`builder`] or
-//! from a [`stream`]), [`header`] (tar headers), [`form`] (stored or compressed), [`entry`] (one
+//! from a [`stream`]), [`header`] (tar headers), [`entry_form`] (stored or compressed), [`entry`] (one
 //! entry of the tar), [`frame_table`] (the hash of every frame), [`contents`] (the contents index,
-//! and its [`check`]), [`base`] (the bases of a delta), [`signatures`] and [`footer`] (what follows
+//! and its [`check`]), [`base_name`] (the bases of a delta), [`signatures`] and [`footer`] (what follows
 //! the tar), [`files`] (names of its files) and [`volume_size`].
 
-pub(crate) mod base;
-pub(crate) mod buffers;
+pub(crate) mod base_name;
 pub(crate) mod builder;
 mod check;
 pub(crate) mod contents;
 pub(crate) mod damage;
 pub(crate) mod entry;
+pub(crate) mod entry_form;
 pub(crate) mod files;
 pub(crate) mod footer;
-pub(crate) mod form;
 pub(crate) mod frame;
+pub(crate) mod frame_buffers;
 pub(crate) mod frame_table;
 pub(crate) mod hash;
 pub mod header;

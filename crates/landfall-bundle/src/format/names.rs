@@ -1,45 +1,45 @@
-//! The names that the format fixes, and how a bundle names an item of its lock.
+//! Names that the format defines, and the identity of an item.
 
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, INDEX_FILE, LAYOUT_FILE};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Names of the first two entries, which make the tar an OCI image layout.
+/// The names of the first two entries, which make the tar an OCI image layout.
 pub(crate) const LAYOUT: [&str; 2] = [LAYOUT_FILE, INDEX_FILE];
-/// Name of the lock inside a bundle.
+/// The name of the lock's entry.
 pub(crate) const LOCK: &str = landfall_item::lockfile::FILE_NAME;
-/// How many entries stand before the blobs: the layout's, and the lock.
+/// The number of entries before the blobs: the layout's files, and the lock.
 pub(crate) const FRONT_LEN: usize = LAYOUT.len() + 1;
-/// Name of the frame table inside a bundle.
+/// The name of the frame table's entry.
 pub(crate) const FRAMES: &str = "landfall-frames";
-/// Name of the contents index inside a bundle.
+/// The name of the contents index's entry.
 pub(crate) const CONTENTS: &str = "landfall-contents.json";
-/// What a bundle requires that leaves out what its bases have.
+/// The word in `requires` for a bundle that omits content of its bases.
 pub(crate) const DELTA: &str = "delta";
 
-/// What signatures of contents indexes are made for (PROTOCOL.sshsig, "namespace").
+/// The namespace of signatures over contents indexes (PROTOCOL.sshsig).
 pub(crate) const NAMESPACE: &str = "landfall-bundle-v1";
-/// What signatures of the checksums beside a bundle are made for.
+/// The namespace of signatures over the checksum file.
 pub(crate) const SUMS_NAMESPACE: &str = "landfall-sums-v1";
 
-/// An item of a lock.
+/// The identity of an item in a lock.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ItemName {
-    /// What kind.
+    /// The kind of the item.
     pub kind: EntryKind,
-    /// Its name in the lock.
+    /// The name in the lock.
     pub name: String,
 }
 
-/// An item that is not complete, and so is left out of a bundle.
+/// An item that is omitted from a bundle since its content is not complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingItem {
-    /// Which item.
+    /// The item that is missing.
     pub item: ItemName,
-    /// Its digest, where the lock has one.
+    /// The digest, if the lock has one.
     pub digest: Option<Digest>,
-    /// Why it is left out.
+    /// Why the item is omitted.
     pub reason: String,
 }
 

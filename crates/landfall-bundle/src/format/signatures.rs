@@ -1,14 +1,14 @@
-//! The signatures of a bundle: texts over the contents index, one after the other, in a skippable
-//! frame before the footer. So the bundle digest is the same with and without them.
+//! The signatures of a bundle: armored texts over the contents index, in a skippable frame before
+//! the footer. They are not part of the index, so they do not change the bundle digest.
 
 use super::footer::{SKIPPABLE, SKIPPABLE_HEAD, skippable};
 
-/// How a text of armoured signatures begins and ends.
+/// The lines that begin and end an armored signature.
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 
-/// The frame with these signatures; nothing where there are none. A newline stands before the
-/// first, so that tools for text find it at the beginning of a line.
+/// Encodes the frame with these signatures; empty without any. A line feed precedes the first one,
+/// so that text tools find it at the beginning of a line.
 pub(crate) fn to_frame(texts: &[String]) -> Vec<u8> {
     if texts.is_empty() {
         Vec::new()
@@ -17,7 +17,7 @@ pub(crate) fn to_frame(texts: &[String]) -> Vec<u8> {
     }
 }
 
-/// The signatures in a frame that [`to_frame`] makes; `None` where it is another one.
+/// Parses the signatures in a frame; `None` unless it is exactly as [`to_frame`] writes it.
 pub(crate) fn parse(frame: &[u8]) -> Option<Vec<String>> {
     if frame.is_empty() {
         return Some(Vec::new());

@@ -1,27 +1,26 @@
-//! Stored frames: zstd frames of raw blocks (RFC 8878). Where a byte of content lies in them
-//! follows from its offset alone, so content is written to its place and read from there without
-//! decoding.
+//! Stored frames: zstd frames of raw blocks (RFC 8878). The file offset of a byte follows from its
+//! offset in the content, so content is written and read in place, without encoding or decoding.
 
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 use xxhash_rust::xxh64::Xxh64;
 
-/// Most content in one frame, in bytes. Longer content is cut here; only the last frame holds less.
+/// The content bytes of one frame. Longer content is split; only the last frame has fewer.
 pub(crate) const CHUNK: usize = 1 << 20;
-/// Most content in one raw block (§3.1.1.2.4).
+/// The maximum content of a raw block (RFC 8878, §3.1.1.2.4).
 pub(crate) const BLOCK: usize = 128 << 10;
-/// Length of a raw block's header.
+/// The length of the header of a raw block.
 pub(crate) const BLOCK_HEAD: usize = 3;
-/// How every frame begins. Magic number; descriptor 0x84 (content size in 4 bytes, checksum);
-/// window 2^20 (§3.1.1.1).
+/// The beginning of every frame: magic number; descriptor 0x84 (content size in 4 bytes, checksum);
+/// window 2^20 (RFC 8878, §3.1.1.1).
 pub(crate) const PREFIX: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50];
-/// Length of the frame header: the prefix and the content size.
+/// The length of the frame header: prefix and content size.
 pub(crate) const HEAD: usize = PREFIX.len() + 4;
-/// Length of the checksum at the end of a frame.
+/// The length of the checksum at the end of a frame.
 pub(crate) const CHECKSUM: usize = 4;
 
-/// The header of a frame of `content` bytes.
+/// The header of a frame with `content` bytes of content.
 pub(crate) fn head(content: usize) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     let (prefix, size) = head.split_at_mut(PREFIX.len());
@@ -30,7 +29,7 @@ pub(crate) fn head(content: usize) -> [u8; HEAD] {
     head
 }
 
-/// The header of the raw block that begins at `from` in a frame of `content` bytes.
+/// The header of the raw block at `from` in a frame with `content` bytes of content.
 pub(crate) fn block_header(content: usize, from: usize) -> [u8; BLOCK_HEAD] {
     let block = BLOCK.min(content - from);
     // Last_Block in bit 0, Block_Type 0 (raw) in bits 1 and 2, Block_Size above
@@ -39,12 +38,12 @@ pub(crate) fn block_header(content: usize, from: usize) -> [u8; BLOCK_HEAD] {
     [low, middle, high]
 }
 
-/// The checksum of a frame.
+/// The checksum of a frame: the low four bytes of XXH64.
 pub(crate) fn checksum(of: &Xxh64) -> [u8; CHECKSUM] {
     (of.digest() as u32).to_le_bytes()
 }
 
-/// File bytes of `content` bytes in stored frames.
+/// The length in the file of `content` bytes in stored frames.
 pub(crate) fn stored_len(content: u64) -> u64 {
     let one = |content: u64| {
         let blocks = content.div_ceil(BLOCK as u64).max(1);
@@ -54,18 +53,19 @@ pub(crate) fn stored_len(content: u64) -> u64 {
     content / CHUNK as u64 * one(CHUNK as u64) + if rest > 0 { one(rest) } else { 0 }
 }
 
-/// Where a byte of content lies in stored frames that follow one another, and how many bytes of its
-/// raw block there are from there on.
+/// The offset of a content byte in consecutive stored frames, and the number of bytes in its raw
+/// block from there on.
 pub(crate) fn stored_place(content: u64) -> (u64, usize) {
-    let (frame, inside) = (content / CHUNK as u64, content % CHUNK as u64);
+    let frame = content / CHUNK as u64;
+    let inside = content % CHUNK as u64;
     let block = inside / BLOCK as u64;
     let at =
         frame * stored_len(CHUNK as u64) + HEAD as u64 + BLOCK_HEAD as u64 * (block + 1) + inside;
     (at, BLOCK - (inside % BLOCK as u64) as usize)
 }
 
-/// Cuts `length` bytes of content from `at` on into the runs that lie together in stored frames:
-/// the place of each, and which of the bytes it has.
+/// Splits `length` bytes of content from `at` on into runs that are contiguous in stored frames.
+/// Returns the offset of each run, and its range in the `length` bytes.
 pub(crate) fn runs(at: u64, length: usize) -> impl Iterator<Item = (u64, Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -76,8 +76,7 @@ pub(crate) fn runs(at: u64, length: usize) -> impl Iterator<Item = (u64, Range<u
     })
 }
 
-/// The content of the stored frame `frame`, which must hold `size` bytes; `None` where it is
-/// another frame.
+/// Decodes a stored frame, which must contain `size` bytes; `None` if it is malformed.
 pub(super) fn decode(frame: &[u8], size: usize) -> Option<Vec<u8>> {
     let (blocks, sum) = frame.split_last_chunk::<CHECKSUM>()?;
     let (mut content, mut hasher, mut end) = (Vec::with_capacity(size), Xxh64::new(0), HEAD);
@@ -94,9 +93,9 @@ pub(super) fn decode(frame: &[u8], size: usize) -> Option<Vec<u8>> {
     (end == blocks.len() && *sum == checksum(&hasher)).then_some(content)
 }
 
-/// Bytes that can be read at any offset.
+/// Reads bytes at any offset.
 pub(crate) trait ReadAt {
-    /// Fills `buffer` with the bytes from `at` on.
+    /// Fills `buffer` with the bytes at offset `at`.
     fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()>;
 }
 
@@ -106,19 +105,19 @@ impl<T: ReadAt> ReadAt for Arc<T> {
     }
 }
 
-/// Reads content straight from the raw blocks of its frames. It checks nothing.
+/// Reads content from the raw blocks of stored frames, without verifying anything.
 pub(crate) struct StoredReader<T> {
     pub source: T,
-    /// Where the first frame begins in the source.
+    /// The offset of the first frame in the source.
     pub start: u64,
-    /// Offset in the content of the byte that is read next.
+    /// The offset of the next byte in the content.
     pub at: u64,
-    /// Size of the content.
+    /// The size of the content in bytes.
     pub size: u64,
 }
 
 impl<T> StoredReader<T> {
-    /// Where the bytes that are read next lie in the source, and how many lie there together.
+    /// The offset of the next byte in the source, and the number of contiguous bytes there.
     pub(crate) fn next_run(&self) -> (u64, usize) {
         let (place, run) = stored_place(self.at);
         (

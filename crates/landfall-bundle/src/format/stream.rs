@@ -1,13 +1,12 @@
-//! A stream of content that becomes stored frames. The content itself goes elsewhere; the stream
-//! knows what must stand around it, and the hash of each frame.
+//! Turns a stream of content into stored frames. The content itself is written elsewhere; this
+//! computes the bytes around it, and the hash of each frame.
 
-use super::hash::{Frame, Hash};
+use super::hash::{FrameHash, FrameRecord};
 use super::stored::{BLOCK, CHUNK, block_header, checksum, head, stored_len, stored_place};
 use sha2::{Digest as _, Sha256};
 use xxhash_rust::xxh64::Xxh64;
 
-/// Stored frames of content that comes in pieces of any length: their hashes, and what stands
-/// around the content.
+/// Computes hashes and surrounding bytes of stored frames from content in pieces of any length.
 pub(crate) struct FrameStream {
     size: u64,
     at: u64,
@@ -17,13 +16,13 @@ pub(crate) struct FrameStream {
 
 /// A frame whose content is complete.
 pub(crate) struct ClosedFrame {
-    pub frame: Frame,
-    /// The bytes around its content, each with its place after the first byte of the first frame.
+    pub frame: FrameRecord,
+    /// The bytes around its content, each with its offset from the first frame.
     pub around: Vec<(u64, Vec<u8>)>,
 }
 
 impl FrameStream {
-    /// For content of `size` bytes.
+    /// Starts a stream of `size` bytes.
     pub(crate) fn new(size: u64) -> FrameStream {
         FrameStream {
             size,
@@ -33,12 +32,12 @@ impl FrameStream {
         }
     }
 
-    /// How many bytes have come.
+    /// The number of bytes received.
     pub(crate) fn at(&self) -> u64 {
         self.at
     }
 
-    /// Takes in the next bytes; returns the frames that end in them.
+    /// Processes the next bytes and returns the frames that end in them.
     pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Vec<ClosedFrame> {
         let mut closed = Vec::new();
         while !bytes.is_empty() && self.at < self.size {
@@ -88,7 +87,7 @@ impl FrameStream {
             .chain([(at + length - 4, checksum.to_vec())])
             .collect();
         ClosedFrame {
-            frame: Frame(length as u32, Hash(self.hash.finalize_reset().into())),
+            frame: FrameRecord(length as u32, FrameHash(self.hash.finalize_reset().into())),
             around,
         }
     }
@@ -119,10 +118,10 @@ mod tests {
         ] {
             let content = noise(len);
             let wanted: Vec<u8> = content.chunks(CHUNK).flat_map(stored).collect();
-            let hashes: Vec<Frame> = content
+            let hashes: Vec<FrameRecord> = content
                 .chunks(CHUNK)
-                .map(|chunk| (stored(chunk).len() as u32, Hash::of(&stored(chunk))))
-                .map(|(length, hash)| Frame(length, hash))
+                .map(|chunk| (stored(chunk).len() as u32, FrameHash::of(&stored(chunk))))
+                .map(|(length, hash)| FrameRecord(length, hash))
                 .collect();
             for step in [len.max(1), 7919, 300_000] {
                 let mut file = vec![0; wanted.len()];

@@ -1,19 +1,19 @@
-//! The size of volumes, as people give it.
+//! The size of volumes, as users write it.
 
 use landfall_model::parse_size;
 use std::str::FromStr;
 
-/// The size that volumes may have, in bytes.
+/// The maximum size of a volume, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VolumeSize(pub u64);
 
-/// Why a text is no volume size.
+/// Why a text is not a volume size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VolumeSizeError {
-    /// It is no size.
+    /// The text is not a size.
     #[error("{0}; or dvd, bd, fat32")]
     Text(String),
-    /// Nothing fits.
+    /// The size is zero.
     #[error("volumes have at least one byte")]
     Empty,
 }
@@ -21,13 +21,14 @@ pub enum VolumeSizeError {
 impl FromStr for VolumeSize {
     type Err = VolumeSizeError;
 
-    /// Reads a size, or a medium: `dvd`, `bd`, `fat32`. A disc keeps some room beside the volume,
-    /// for the program and what a file system needs.
+    /// Parses a size, or a medium: `dvd`, `bd`, `fat32`. On a disc some space is left for the
+    /// program and the file system.
     fn from_str(text: &str) -> Result<VolumeSize, VolumeSizeError> {
         let bytes = match text.to_ascii_lowercase().as_str() {
-            // of 4.7 GB; ISO 9660 has files under 4 GiB, in sectors of 2 KiB
+            // a disc has 4.7 GB, but files in ISO 9660 must be smaller than 4 GiB, in sectors of 2
+            // KiB
             "dvd" => (4 << 30) - 2048,
-            // of 25.02 GB
+            // a disc has 25.02 GB
             "bd" => 24_800_000_000,
             "fat32" => (4 << 30) - 1,
             _ => parse_size(text).map_err(|error| VolumeSizeError::Text(error.to_string()))?,

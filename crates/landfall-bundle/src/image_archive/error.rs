@@ -1,17 +1,17 @@
-//! Why there is no archive.
+//! Errors of an image archive.
 
 use landfall_content::ContentError;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
-/// Why there is no archive.
+/// Errors of an image archive.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageArchiveError {
-    /// Images that the format cannot hold, or that are not for the platforms asked for.
+    /// Images that the format does not support, or that do not have the requested platforms.
     #[error("{0}")]
-    Unfit(Unfit),
-    /// A part of an image cannot be read.
+    Unfit(UnfitImages),
+    /// The content of an image cannot be read.
     #[error(transparent)]
     Content(ContentError),
     /// The archive cannot be written.
@@ -19,12 +19,12 @@ pub enum ImageArchiveError {
     Write(io::Error),
 }
 
-/// Images that do not fit, by what is in the way: the sentence that holds for all of them.
+/// The images that cannot be archived, grouped by the reason.
 #[derive(Debug, Default)]
-pub struct Unfit(BTreeMap<&'static str, Vec<String>>);
+pub struct UnfitImages(BTreeMap<&'static str, Vec<String>>);
 
-impl Unfit {
-    /// Adds an image: what is in its way, and what it has.
+impl UnfitImages {
+    /// Adds an image with the reason and the detail of this image.
     pub(super) fn add(&mut self, why: &'static str, name: &str, what: &str) {
         self.0
             .entry(why)
@@ -32,7 +32,7 @@ impl Unfit {
             .push(format!("{name}: {what}"));
     }
 
-    /// All of them as an error, if there are any.
+    /// Fails if any image was added.
     pub(super) fn refuse(self) -> Result<(), ImageArchiveError> {
         if self.0.is_empty() {
             Ok(())
@@ -42,7 +42,7 @@ impl Unfit {
     }
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for UnfitImages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (why, images)) in self.0.iter().enumerate() {
             write!(f, "{}{why}:", if at == 0 { "" } else { "\n" })?;

@@ -1,22 +1,22 @@
-//! One image of an archive.
+//! An image in an archive.
 
-use super::docker::Saved;
+use super::docker_manifest::DockerImage;
 use landfall_model::{Descriptor, Digest};
 use std::collections::BTreeSet;
 
-/// An image of an archive.
+/// An image in an archive.
 #[derive(Debug)]
 pub struct ArchivedImage {
-    /// Its name in the lock.
+    /// The name in the lock.
     pub name: String,
-    /// Its digest in the lock.
+    /// The digest in the lock.
     pub digest: Digest,
-    /// All names that it has in the archive.
+    /// All names of the image in the archive.
     pub names: BTreeSet<String>,
-    /// Size in bytes of all that is in the archive of it.
+    /// The size of its content in the archive, in bytes.
     pub bytes: u64,
-    /// What its names stand at.
+    /// The manifest or index that the names point to.
     pub top: Descriptor,
-    /// Its part of `manifest.json`.
-    pub(super) docker: Option<Saved>,
+    /// Its record in `manifest.json`; only in docker archives.
+    pub(super) docker: Option<DockerImage>,
 }

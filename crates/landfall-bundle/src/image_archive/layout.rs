@@ -1,12 +1,13 @@
-//! `index.json`: the names of an archive, and what they stand at (image-layout.md).
+//! `index.json`: the names in an archive, and the manifests that they point to (image-spec,
+//! image-layout.md).
 
 use super::image::ArchivedImage;
 use landfall_model::{Descriptor, media_type};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// `index.json`, sorted by name. containerd and what is built on it take the name from the first
-/// annotation, podman and skopeo from the second; some of them fall back to the other.
+/// Serializes `index.json`, sorted by name. containerd and tools built on it read the name from the
+/// first annotation, podman and skopeo from the second; some of them fall back to the other.
 pub(super) fn index(images: &[ArchivedImage]) -> Vec<u8> {
     let mut names: BTreeMap<&str, &Descriptor> = BTreeMap::new();
     for image in images {

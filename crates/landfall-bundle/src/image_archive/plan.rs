@@ -1,10 +1,10 @@
-//! What goes into an archive; found out before its first byte.
+//! Plans the content of an image archive before its first byte is written.
 
-use super::docker::{self, Saved};
-use super::error::{ImageArchiveError, Unfit};
+use super::docker_manifest::{self, DockerImage};
+use super::error::{ImageArchiveError, UnfitImages};
 use super::image::ArchivedImage;
+use super::image_names::{ImageNames, names};
 use super::layout;
-use super::names::{Names, names};
 use landfall_content::{BlobRead, ContentError};
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedImage, ReadError, Selection, SelectionError};
@@ -15,66 +15,67 @@ use landfall_model::{
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The form of an archive.
+/// The format of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageArchiveFormat {
-    /// An OCI image layout; an image may have several platforms.
+    /// An OCI image layout. An image may have several platforms.
     Oci,
-    /// The same with one platform of each image, and `manifest.json`.
+    /// An OCI image layout with one platform of each image, and docker's `manifest.json`.
     Docker,
 }
 
-/// What is asked for.
+/// The options of an image archive.
 pub struct ImageArchiveOptions<'a> {
-    /// The form.
+    /// The format of the archive.
     pub format: ImageArchiveFormat,
-    /// The wanted platforms; empty means all that the lock has.
+    /// The platforms to include; empty means all platforms in the lock.
     pub platforms: &'a [Platform],
-    /// Whose destinations are names too.
+    /// The destinations that images are also named after.
     pub mapping: Option<&'a DestinationMap>,
 }
 
-/// An index that stands in the archive without what was left out.
+/// An index that was trimmed to the platforms in the archive.
 #[derive(Debug, Serialize)]
-pub struct Trim {
+pub struct TrimmedIndex {
     name: String,
     from: Digest,
     to: Digest,
 }
 
-/// Everything that an archive is made of.
+/// The planned content of an archive.
 pub struct ImageArchive {
-    /// The images, in the lock's order.
+    /// The images, in the order of the lock.
     pub images: Vec<ArchivedImage>,
-    /// Images that are not whole in the content at hand.
+    /// Images whose content is incomplete.
     pub lost: Vec<ReportItem>,
-    /// Indexes that have another digest than in the lock.
-    pub trimmed: Vec<Trim>,
-    /// Files that follow from the lock, by name, in the order in which they are written.
+    /// Indexes that have another digest than in the lock, since they were trimmed.
+    pub trimmed: Vec<TrimmedIndex>,
+    /// The files that follow from the lock, in the order of the archive.
     pub(super) computed: Vec<(String, Vec<u8>)>,
-    /// Blobs, by digest.
+    /// The blobs, with their sizes in bytes.
     pub(super) blobs: BTreeMap<Digest, u64>,
 }
 
-/// An image as it goes in.
-struct Planned {
+/// An image that is included.
+struct PlannedImage {
     selection: Selection,
-    docker: Option<Saved>,
+    docker: Option<DockerImage>,
 }
 
-/// Why an image does not go in.
-enum Unplanned {
-    /// The sentence, and what the image has.
+/// Why an image is not included.
+enum SkippedImage {
+    /// The format or the options exclude it: the reason, and the detail of this image.
     Unfit(&'static str, String),
-    /// Its content is not at hand.
+    /// Its content is missing or cannot be read.
     Lost(ItemStatus, String),
 }
 
 impl ImageArchive {
-    /// Plans the archive of the images of `lock`, whose content is in `blobs`.
+    /// Plans an archive of the images in `lock` from the content in `blobs`.
     ///
     /// # Errors
-    /// All images that the format cannot hold, or that are not for the platforms.
+    /// When the format does not support an image, or an image lacks the requested platforms; the
+    /// error lists all such images.
     pub fn plan(
         lock: &Lock,
         blobs: &dyn BlobRead,
@@ -88,12 +89,12 @@ impl ImageArchive {
             blobs: BTreeMap::new(),
         };
         let mut indexes: BTreeMap<Digest, Vec<u8>> = BTreeMap::new();
-        let mut unfit = Unfit::default();
+        let mut unfit = UnfitImages::default();
         for image in &lock.images {
             let (name, digest) = (image.name.to_string(), image.digest.clone());
-            let Names { tags, digests } = names(image, asked.mapping);
+            let ImageNames { tags, digests } = names(image, asked.mapping);
             match planned(image, blobs, asked, &tags) {
-                Ok(Planned {
+                Ok(PlannedImage {
                     selection:
                         Selection {
                             top,
@@ -105,7 +106,7 @@ impl ImageArchive {
                     let own = trimmed.as_ref().map_or(0, |bytes| bytes.len() as u64);
                     let bytes = own + parts.iter().map(|part| part.size).sum::<u64>();
                     if let Some(bytes) = trimmed {
-                        let trim = Trim {
+                        let trim = TrimmedIndex {
                             name: name.clone(),
                             from: digest.clone(),
                             to: top.digest.clone(),
@@ -126,8 +127,8 @@ impl ImageArchive {
                         docker,
                     });
                 }
-                Err(Unplanned::Unfit(why, what)) => unfit.add(why, &name, &what),
-                Err(Unplanned::Lost(status, reason)) => archive.lost.push(ReportItem {
+                Err(SkippedImage::Unfit(why, what)) => unfit.add(why, &name, &what),
+                Err(SkippedImage::Lost(status, reason)) => archive.lost.push(ReportItem {
                     kind: EntryKind::Image,
                     name,
                     digest: Some(digest),
@@ -146,14 +147,15 @@ impl ImageArchive {
             .computed
             .push((INDEX_FILE.into(), layout::index(&archive.images)));
         if asked.format == ImageArchiveFormat::Docker {
-            let saved: Vec<&Saved> = archive
+            let saved: Vec<&DockerImage> = archive
                 .images
                 .iter()
                 .filter_map(|image| image.docker.as_ref())
                 .collect();
-            archive
-                .computed
-                .push((docker::MANIFEST_FILE.into(), docker::manifest(&saved)));
+            archive.computed.push((
+                docker_manifest::MANIFEST_FILE.into(),
+                docker_manifest::manifest(&saved),
+            ));
         }
         indexes.retain(|digest, _| !archive.blobs.contains_key(digest));
         let indexes = indexes
@@ -164,32 +166,32 @@ impl ImageArchive {
     }
 }
 
-/// What of `image` goes in, all of it at hand.
+/// Selects the parts of `image` to include, and checks that they are available.
 fn planned(
     image: &LockedImage,
     blobs: &dyn BlobRead,
     asked: &ImageArchiveOptions<'_>,
     tags: &BTreeSet<String>,
-) -> Result<Planned, Unplanned> {
+) -> Result<PlannedImage, SkippedImage> {
     let planned = match asked.format {
-        ImageArchiveFormat::Oci => Planned {
+        ImageArchiveFormat::Oci => PlannedImage {
             selection: image.select(blobs, asked.platforms)?,
             docker: None,
         },
         ImageArchiveFormat::Docker => {
             let one = image.select_one(blobs, asked.platforms.first())?;
-            if let Some(kind) = docker::strange_layer(&one) {
+            if let Some(kind) = docker_manifest::strange_layer(&one) {
                 let why = "docker takes no layers of such a type; take --format oci, or lock without these";
-                return Err(Unplanned::Unfit(why, kind.into()));
+                return Err(SkippedImage::Unfit(why, kind.into()));
             }
-            let docker = Some(Saved::of(&one, tags.iter().cloned()));
+            let docker = Some(DockerImage::of(&one, tags.iter().cloned()));
             let mut parts = vec![one.manifest.clone(), one.config];
             for layer in one.layers {
                 if !parts.iter().any(|part| part.digest == layer.digest) {
                     parts.push(layer);
                 }
             }
-            Planned {
+            PlannedImage {
                 selection: Selection {
                     top: one.manifest,
                     trimmed: None,
@@ -218,30 +220,32 @@ fn planned(
     Ok(planned)
 }
 
-fn lost(error: ContentError) -> Unplanned {
+fn lost(error: ContentError) -> SkippedImage {
     let status = if matches!(error, ContentError::Missing { .. }) {
         ItemStatus::Missing
     } else {
         ItemStatus::Failed
     };
-    Unplanned::Lost(status, error.to_string())
+    SkippedImage::Lost(status, error.to_string())
 }
 
-impl From<SelectionError> for Unplanned {
-    fn from(error: SelectionError) -> Unplanned {
+impl From<SelectionError> for SkippedImage {
+    fn from(error: SelectionError) -> SkippedImage {
         match error {
             SelectionError::Read(ReadError::Content(error)) => lost(error),
             SelectionError::Read(ReadError::TooLarge(_) | ReadError::Manifest { .. })
-            | SelectionError::Trimmed(_) => Unplanned::Lost(ItemStatus::Failed, error.to_string()),
-            SelectionError::Lacks(lacks) => Unplanned::Unfit(
+            | SelectionError::Trimmed(_) => {
+                SkippedImage::Lost(ItemStatus::Failed, error.to_string())
+            }
+            SelectionError::Lacks(lacks) => SkippedImage::Unfit(
                 "these images are not for all that --platform asks for",
                 lacks.to_string(),
             ),
-            SelectionError::Several(platforms) => Unplanned::Unfit(
+            SelectionError::Several(platforms) => SkippedImage::Unfit(
                 "a docker archive holds one platform of each image; choose it with --platform, or take --format oci",
                 platforms.join(", "),
             ),
-            SelectionError::NoImage(_) => Unplanned::Unfit(
+            SelectionError::NoImage(_) => SkippedImage::Unfit(
                 "docker takes container images alone; take --format oci, or lock without these",
                 error.to_string(),
             ),

@@ -1,9 +1,8 @@
-//! Planning: what goes into a bundle, in which order; and what a delta leaves out because its bases
-//! have it.
+//! Planning: the content of a bundle and its order, and the content that a delta omits.
 
-pub(crate) mod base;
+pub(crate) mod delta_base;
 pub(crate) mod pack_plan;
 pub(crate) mod planned_entry;
 
-pub use base::DeltaBase;
+pub use delta_base::DeltaBase;
 pub use pack_plan::PackPlan;

@@ -1,12 +1,12 @@
-//! The plan: what goes into a bundle, in which order. It follows from the lock, and from what is
-//! missing.
+//! The plan of a bundle: its content and order. It follows from the lock and the missing items
+//! alone.
 
-use super::base::{self, DeltaBase};
+use super::delta_base::{self, DeltaBase};
 use super::planned_entry::{PlannedEntry, blob_entries, front_entry};
 use crate::error::BundleError;
-use crate::format::base::BaseName;
-use crate::format::contents::{Contents, Serial};
-use crate::format::form::Form;
+use crate::format::base_name::BaseName;
+use crate::format::contents::{ContentsIndex, Serial};
+use crate::format::entry_form::EntryForm;
 use crate::format::header;
 use crate::format::names::{FRONT_LEN, ItemName, LAYOUT, LOCK, MissingItem};
 use crate::format::stored::{CHUNK, stored_len};
@@ -18,31 +18,31 @@ use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, OCI_LAYOUT, media_type};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Everything that the bundle of one lock is made of.
+/// The planned content of a bundle.
 #[derive(Debug)]
 pub struct PackPlan {
-    /// Items that will be in it, each complete: images by name, then files by name.
+    /// The items that the bundle will contain completely, sorted by kind and name.
     pub items: Vec<ReportItem>,
-    /// Items that should be in it and will not.
+    /// The items of the lock that the bundle will lack.
     pub missing: Vec<MissingItem>,
-    /// The bases of a delta. Empty where nothing is left out.
+    /// The bases of a delta. Empty if nothing is omitted.
     pub bases: Vec<BaseName>,
-    /// Blobs that are left out because every base has them, by digest.
+    /// The blobs that are omitted since every base has them, sorted by digest.
     pub omitted: Vec<Descriptor>,
-    /// SHA-256 of the lock's text.
+    /// The fingerprint of the lock: SHA-256 of its text.
     pub fingerprint: Digest,
-    /// The bundle's series and its number there, where it has one.
+    /// The series and the number of the bundle, if it belongs to a series.
     pub serial: Option<Serial>,
-    /// The entries of the lock that are packed, in the order of the bundle.
+    /// The entries to write, in the order of the bundle.
     pub entries: Vec<PlannedEntry>,
 }
 
 impl PackPlan {
-    /// Plans the bundle of `lock` from what `blobs` has. An item whose absence was accepted is
-    /// missing only after the date of that.
+    /// Plans the bundle of `lock` from the content of `blobs`. An item whose absence the manifest
+    /// accepts counts as missing only after the accepted date.
     ///
     /// # Errors
-    /// When `blobs` cannot be asked.
+    /// When `blobs` cannot be read.
     pub fn new(
         lock: &Lock,
         blobs: &dyn BlobRead,
@@ -51,11 +51,12 @@ impl PackPlan {
         PackPlan::since(lock, blobs, &[], today)
     }
 
-    /// Plans a delta: layers and files that every base has are left out, and `blobs` need not have
-    /// them. A set of packages of which one is not signed by a key of its source is missing.
+    /// Plans a delta: layers and files that every base has are omitted, and `blobs` need not
+    /// contain them. A set of packages is missing if one of its packages is not signed by a key of
+    /// its source.
     ///
     /// # Errors
-    /// As [`PackPlan::new`]; and when a manifest cannot be read.
+    /// As [`PackPlan::new`], and when a manifest cannot be read.
     pub fn since(
         lock: &Lock,
         blobs: &dyn BlobRead,
@@ -75,11 +76,11 @@ impl PackPlan {
             let kept = if bases.is_empty() {
                 HashSet::new()
             } else {
-                base::kept(&entry, blobs).map_err(failed)?
+                delta_base::kept(&entry, blobs).map_err(failed)?
             };
             for part in entry.parts.iter().filter(|part| part.is_stored()) {
                 let Descriptor { digest, size, .. } = &part.descriptor;
-                if !kept.contains(digest) && base::all_have(bases, &part.descriptor) {
+                if !kept.contains(digest) && delta_base::all_have(bases, &part.descriptor) {
                     continue;
                 }
                 if !asked.contains_key(digest) {
@@ -96,7 +97,8 @@ impl PackPlan {
                 1 => String::new(),
                 count => format!(" and {} more", count - 1),
             };
-            // packages are signed one by one, and what `pull` refused is in the store
+            // each package has a signature of its own, and the store contains packages that `pull`
+            // refused, too
             let is_signed_apart = absent.is_empty() && entry.kind == EntryKind::Package;
             let refused = if is_signed_apart {
                 item.contradictions(blobs, SignatureTime::Now)
@@ -122,15 +124,17 @@ impl PackPlan {
             });
         }
         let mut plan = PackPlan::less(lock, missing, today);
-        plan.leave_out(|blob| !all_kept.contains(&blob.digest) && base::all_have(bases, blob));
+        plan.leave_out(|blob| {
+            !all_kept.contains(&blob.digest) && delta_base::all_have(bases, blob)
+        });
         if !plan.omitted.is_empty() {
-            plan.bases = base::names(bases, &plan.omitted);
+            plan.bases = delta_base::names(bases, &plan.omitted);
         }
         Ok(plan)
     }
 
-    /// Plans the bundle of `lock` as if everything that it names were there. What the lock itself
-    /// lacks is missing, as in [`PackPlan::new`].
+    /// Plans the bundle of `lock` as if all its content were available. Unresolved items of the
+    /// lock are missing, as in [`PackPlan::new`].
     pub fn wanted(lock: &Lock, today: jiff::civil::Date) -> PackPlan {
         PackPlan::less(lock, Vec::new(), today)
     }
@@ -171,8 +175,8 @@ impl PackPlan {
         }
     }
 
-    /// Plans the bundle with the index `packed` once more, from the lock that it was packed from.
-    pub fn again(lock: &Lock, packed: &Contents) -> PackPlan {
+    /// Plans the bundle with the index `packed` again, from the lock that it was packed from.
+    pub fn again(lock: &Lock, packed: &ContentsIndex) -> PackPlan {
         let mut plan = PackPlan::without(lock, &packed.partial.iter().cloned().collect());
         plan.leave_out(|blob| {
             packed
@@ -189,7 +193,7 @@ impl PackPlan {
         }
     }
 
-    /// The plan of a bundle of `lock` that lacks exactly `without`.
+    /// Plans a bundle of `lock` that lacks exactly the items in `without`.
     pub fn without(lock: &Lock, without: &BTreeSet<ItemName>) -> PackPlan {
         let mut items: Vec<(usize, ReportItem)> = lock
             .each_entry()
@@ -226,7 +230,7 @@ impl PackPlan {
             .map(|(name, kind, bytes)| front_entry(name, kind, bytes))
             .into();
         let mut blobs = blob_entries(parts());
-        blobs.sort_by_key(|entry| entry.form != Form::Stored);
+        blobs.sort_by_key(|entry| entry.form != EntryForm::Stored);
         entries.extend(blobs);
         let items = items.into_iter().map(|(_, item)| item).collect();
         PackPlan {
@@ -240,7 +244,7 @@ impl PackPlan {
         }
     }
 
-    /// Leaves out the blobs that `is_had`.
+    /// Omits the blobs for which the predicate is true.
     fn leave_out(&mut self, is_had: impl Fn(&Descriptor) -> bool) {
         let blobs = self.entries.split_off(FRONT_LEN);
         let (out, within): (Vec<_>, Vec<_>) = blobs
@@ -251,7 +255,7 @@ impl PackPlan {
         self.omitted.sort_by(|a, b| a.digest.cmp(&b.digest));
     }
 
-    /// The entries of its lock that will be in it.
+    /// The entries of the lock that the bundle will contain.
     pub fn held(&self, lock: &Lock) -> impl Iterator<Item = LockEntry> {
         let named = |missing: &MissingItem| (missing.item.kind, missing.item.name.clone());
         let missing: HashSet<_> = self.missing.iter().map(named).collect();
@@ -259,10 +263,10 @@ impl PackPlan {
             .filter(move |entry| !missing.contains(&(entry.kind, entry.name.clone())))
     }
 
-    /// Refuses a bundle that would be partial.
+    /// Fails if the bundle would be partial.
     ///
     /// # Errors
-    /// When something is missing.
+    /// When an item is missing.
     pub fn check_whole(&self) -> Result<(), BundleError> {
         if self.missing.is_empty() {
             Ok(())
@@ -273,7 +277,7 @@ impl PackPlan {
         }
     }
 
-    /// Size in bytes of all blobs, each once.
+    /// The total size of all blobs in bytes.
     pub fn content_bytes(&self) -> u64 {
         self.entries[FRONT_LEN..]
             .iter()
@@ -281,16 +285,16 @@ impl PackPlan {
             .sum()
     }
 
-    /// Bytes that the stored blobs take in the file, without their headers.
+    /// The bytes that the stored blobs occupy in the file, without their tar headers.
     pub fn stored_bytes(&self) -> u64 {
         let stored = self
             .entries
             .iter()
-            .filter(|entry| entry.form == Form::Stored);
+            .filter(|entry| entry.form == EntryForm::Stored);
         stored.map(|entry| stored_len(entry.descriptor.size)).sum()
     }
 
-    /// Most bytes that the file may need: nothing shrinks, and the index is long.
+    /// The maximum size of the file in bytes, if nothing can be compressed.
     pub fn needed_bytes(&self) -> u64 {
         let most = |entry: &PlannedEntry| {
             let size = entry.descriptor.size;
@@ -298,7 +302,7 @@ impl PackPlan {
             let stored = stored_len(size) + size / 256 + 2 * header::BLOCK as u64 + 64;
             stored + frames * 96 + 512 + 4 * entry.name.len() as u64
         };
-        // a line for what is left out, and one for its place at each registry
+        // a line for each omitted blob, and one for its repository in each receipt
         let omitted = self.omitted.len() as u64 * (384 + self.bases.len() as u64 * 384);
         self.entries.iter().map(most).sum::<u64>() + omitted + 8192
     }

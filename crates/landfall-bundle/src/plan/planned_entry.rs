@@ -1,37 +1,37 @@
-//! The entries of a bundle that is to be written, and where the content of each comes from.
+//! The entries of a planned bundle, and the source of their content.
 
-use crate::format::form::Form;
+use crate::format::entry_form::EntryForm;
 use crate::format::stored::CHUNK;
 use landfall_content::{LockEntry, PartOrigin};
 use landfall_model::{Descriptor, Digest};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One entry of the tar that is to be written.
+/// An entry of the tar that will be written.
 #[derive(Debug)]
 pub struct PlannedEntry {
     pub name: String,
     pub descriptor: Descriptor,
-    pub form: Form,
+    pub form: EntryForm,
     pub content: ContentSource,
-    /// The item that it is for, or the first of several.
+    /// The first item that needs the entry.
     pub item: String,
 }
 
 impl PlannedEntry {
-    /// How many frames its content takes.
+    /// The number of frames of its content.
     pub fn chunks(&self) -> usize {
         self.descriptor.size.div_ceil(CHUNK as u64) as usize
     }
 }
 
-/// Where the content of an entry comes from.
+/// The source of an entry's content.
 #[derive(Debug)]
 pub enum ContentSource {
-    /// These bytes.
+    /// The content itself.
     Bytes(Vec<u8>),
-    /// The store, by its digest.
+    /// The blob with the entry's digest in the store.
     Store,
-    /// The index `of` in the store, less the manifests that are not in `keep`.
+    /// The index `of` in the store, reduced to the manifests in `keep`.
     Trimmed {
         of: Descriptor,
         keep: BTreeSet<Digest>,
@@ -53,7 +53,7 @@ fn content(origin: &PartOrigin) -> ContentSource {
     }
 }
 
-/// An entry before the blobs, whose content follows from the lock.
+/// One of the entries before the blobs, whose content follows from the lock.
 pub(super) fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntry {
     let descriptor = Descriptor {
         digest: Digest::sha256(&bytes),
@@ -64,24 +64,25 @@ pub(super) fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntr
     PlannedEntry {
         name,
         descriptor,
-        form: Form::Stored,
+        form: EntryForm::Stored,
         content: ContentSource::Bytes(bytes),
         item,
     }
 }
 
-/// Every blob once, in the order in which the items first need them. Where several parts are one
-/// blob, it is stored if one of them says so, and has the first of their media types by name.
+/// Every blob once, in the order in which the items first need them. A blob that several parts
+/// share is stored if one of them requires that, and has the alphabetically first of their media
+/// types, so that the result does not depend on their order.
 pub(super) fn blob_entries(items: impl Iterator<Item = LockEntry>) -> Vec<PlannedEntry> {
     let mut entries: Vec<PlannedEntry> = Vec::new();
     let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
     let named =
         |LockEntry { name, parts, .. }| parts.into_iter().map(move |part| (name.clone(), part));
     for (item, part) in items.flat_map(named) {
-        let form = Form::of(&part.descriptor.media_type, part.origin.url());
+        let form = EntryForm::of(&part.descriptor.media_type, part.origin.url());
         if let Some(&place) = places.get(&part.descriptor.digest) {
             let entry = &mut entries[place];
-            if form == Form::Stored {
+            if form == EntryForm::Stored {
                 entry.form = form;
             }
             if part.descriptor.media_type < entry.descriptor.media_type {

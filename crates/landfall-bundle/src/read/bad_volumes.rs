@@ -1,8 +1,8 @@
-//! Which volumes are bad: found by the checksums beside them, where the bundle itself cannot tell.
+//! Identifies bad volumes by the checksums next to them, when the bundle itself cannot be opened.
 
 use super::bundle::Bundle;
 use super::checksums::hash_file;
-use super::mend::Bad;
+use super::repair::BadVolumes;
 use super::volume_set::VolumeSet;
 use super::without_volume::{open_rest, open_without};
 use crate::error::BundleError;
@@ -12,17 +12,18 @@ use landfall_model::report::Progress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Why a bundle cannot be opened.
+/// A bundle that cannot be opened completely.
 pub struct UnopenedBundle {
-    /// What is wrong with it.
+    /// Why the bundle cannot be opened.
     pub error: BundleError,
-    /// What is left where one volume is bad. It says that it lacks the items which need that.
+    /// The readable rest if only one volume is bad. It reports the items that need that volume as
+    /// missing.
     pub rest: Option<Bundle>,
 }
 
-/// Compares the volumes at `places` with the checksums beside them, after opening them has failed
-/// with `error`. Returns an error that names all volumes that are missing, cut short, damaged or of
-/// another bundle, and what that means; or `error` itself where that says no more.
+/// Compares the volumes at `places` with the checksums next to them, after opening them failed with
+/// `error`. Returns an error that lists all volumes that are missing, truncated, damaged or of
+/// another bundle, with the consequences; or `error` itself if the checksums add nothing.
 pub fn name_bad_volumes(
     error: BundleError,
     places: &[PathBuf],
@@ -63,48 +64,43 @@ pub fn name_bad_volumes(
             )
         }
     };
-    let mend = Bad {
+    let repair = BadVolumes {
         set: &set,
         places,
         numbers: &numbers,
         has_index,
         has_lock,
     }
-    .mend();
+    .repair_advice();
     let (rest, items) = rest.unzip();
-    let (path, loss) = (
-        set.base.clone(),
-        Some(Loss {
-            items,
-            has_rest: rest.is_some(),
-            mend,
-        }),
-    );
-    let error = match damaged.is_empty() {
-        true => {
-            let volumes = missing.into_iter().map(|number| set.name(number)).collect();
-            BundleError::Missing {
-                path,
-                volumes,
-                loss,
-            }
+    let path = set.base.clone();
+    let loss = Some(Loss {
+        items,
+        has_rest: rest.is_some(),
+        repair,
+    });
+    let error = if damaged.is_empty() {
+        let volumes = missing.into_iter().map(|number| set.name(number)).collect();
+        BundleError::Missing {
+            path,
+            volumes,
+            loss,
         }
-        false => {
-            let bad = numbers.iter().map(|number| {
-                let why = damaged.get(number).map_or("it is missing", String::as_str);
-                format!("{}: {why}", set.name(*number))
-            });
-            BundleError::Volumes {
-                path,
-                bad: bad.collect(),
-                loss,
-            }
+    } else {
+        let bad = numbers.iter().map(|number| {
+            let why = damaged.get(number).map_or("it is missing", String::as_str);
+            format!("{}: {why}", set.name(*number))
+        });
+        BundleError::Volumes {
+            path,
+            bad: bad.collect(),
+            loss,
         }
     };
     UnopenedBundle { error, rest }
 }
 
-/// The volumes that are there and do not have their checksums: what is wrong, by number.
+/// The existing volumes that do not match their checksums, by number, with the problem.
 fn damaged(set: &VolumeSet, progress: &dyn Progress) -> BTreeMap<usize, String> {
     progress.begin("verify", set.sums.len() as u64, 0);
     let sums = file_name(&checksums_path(&set.base));

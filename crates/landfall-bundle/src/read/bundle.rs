@@ -35,19 +35,19 @@
 //! - **Newer formats** that would be misread. Their version or `requires` names what this release
 //!   lacks.
 
-use super::blob_reader::BlobReader;
-use super::entry_reader::EntryReader;
-use super::index::{Index, read_footer};
+use super::entry_reader::BundleEntryReader;
+use super::index::{BundleIndex, read_footer};
 use super::open_bundle::OpenBundle;
-use super::stored_blob_reader::StoredBlobReader;
+use super::verified_blob_reader::VerifiedBlobReader;
 use super::volume_reader::VolumeReader;
+use super::whole_blob_reader::WholeBlobReader;
 use crate::error::BundleError;
-use crate::format::base::BaseName;
-use crate::format::contents::{Contents, Serial};
+use crate::format::base_name::BaseName;
+use crate::format::contents::{ContentsIndex, Serial};
 use crate::format::damage::Damage;
-use crate::format::form::Form;
+use crate::format::entry_form::EntryForm;
 use crate::format::names::{CONTENTS, ItemName};
-use crate::plan::base::DeltaBase;
+use crate::plan::delta_base::DeltaBase;
 use landfall_content::{
     BlobRead, ContentError, FileRunRead, FileRuns, FileStamp, LockEntry, RangeRead, VerifiedRead,
     has_digest,
@@ -59,24 +59,24 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// An opened bundle. Clones share the file; any number of threads may read.
+/// An open bundle. Clones share its files, and any number of threads may read.
 #[derive(Debug, Clone)]
 pub struct Bundle(pub Arc<OpenBundle>);
 
 impl Bundle {
-    /// Opens the bundle at `path`: reads its footer, its contents index and its signatures, and
-    /// nothing else. The signatures are not checked. `path` is the file; or where it is split, its
-    /// name without a number, or any one of its volumes.
+    /// Opens the bundle at `path`: reads only its footer, contents index and signatures, and does
+    /// not verify the signatures. `path` is the file or, if the bundle is split, its name without a
+    /// number, or any of its volumes.
     ///
     /// # Errors
-    /// When it cannot be read, volumes are missing, it is no bundle, it is damaged in these parts,
-    /// its length is wrong, or it needs a newer landfall.
+    /// When the file cannot be read, is not a bundle, or is damaged in these parts; when volumes
+    /// are missing; and when the bundle needs a newer landfall.
     pub fn open(path: &Path) -> Result<Bundle, BundleError> {
         Bundle::open_at(&[path.into()])
     }
 
-    /// As [`Bundle::open`], for a bundle of which the volumes may lie in several folders: any
-    /// volume, or the folder, of each of these. It takes the name of the first.
+    /// Like [`Bundle::open`], for a bundle whose volumes may be in several folders. Each of
+    /// `places` is a volume or a folder; the bundle has the name of the first.
     ///
     /// # Errors
     /// As [`Bundle::open`].
@@ -84,7 +84,7 @@ impl Bundle {
         Bundle::of(places, VolumeReader::open(places)?)
     }
 
-    /// Opens a bundle that is an object: by one request for its end, and another one where the
+    /// Opens a bundle in an object store: with one request for its end, and another one if the
     /// index is large.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Bundle {
     fn of(places: &[PathBuf], volumes: VolumeReader) -> Result<Bundle, BundleError> {
         let path = places.first().map_or(Path::new(""), PathBuf::as_path);
         let damaged = |damage: Damage| {
-            // until the index is known, a volume that is cut short looks like damage in those after
+            // until the index is known, a truncated volume looks like damage in the volumes after
             // it
             let hint = match volumes.volume(0) {
                 Some(_) => {
@@ -115,11 +115,11 @@ impl Bundle {
             }
         };
         let footer = read_footer(&volumes).map_err(damaged)?;
-        let index = Index::read(path, &volumes, footer, damaged)?;
+        let index = BundleIndex::read(path, &volumes, footer, damaged)?;
         Ok(Bundle(Arc::new(OpenBundle::new(places, volumes, index))))
     }
 
-    /// Where it was opened.
+    /// The path at which the bundle was opened.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
@@ -129,55 +129,56 @@ impl Bundle {
         &self.0.index.footer.sha256
     }
 
-    /// The lock's fingerprint as the index names it. [`Bundle::lock`] checks it.
+    /// The fingerprint of the lock according to the index. [`Bundle::lock`] verifies it.
     pub fn fingerprint(&self) -> &Digest {
         &self.contents().locks[0].fingerprint
     }
 
     /// The contents index.
-    pub fn contents(&self) -> &Contents {
+    pub fn contents(&self) -> &ContentsIndex {
         &self.0.index.contents
     }
 
-    /// Items of the lock that are not inside. Empty when the bundle is complete.
+    /// The items of the lock that the bundle lacks. Empty if it is complete.
     pub fn partial(&self) -> &[ItemName] {
         &self.0.partial
     }
 
-    /// The bases of a delta, each of which has all that it leaves out. Empty where the bundle is no
+    /// The bases of a delta, each of which contains all omitted blobs. Empty if the bundle is not a
     /// delta.
     pub fn bases(&self) -> &[BaseName] {
         &self.contents().bases
     }
 
-    /// Blobs that its items need and that a delta leaves out. Empty where the bundle is no delta.
+    /// The blobs that a delta omits although its items need them. Empty if the bundle is not a
+    /// delta.
     pub fn omitted(&self) -> &[Descriptor] {
         &self.contents().omitted
     }
 
-    /// Whether it is split into volumes.
+    /// Whether the bundle is split into volumes.
     pub fn is_split(&self) -> bool {
         self.0.volumes.volume_number(0).is_some()
     }
 
-    /// Size in bytes, of all volumes together.
+    /// The size in bytes, of all volumes together.
     pub fn bytes(&self) -> u64 {
         self.0.volumes.length()
     }
 
-    /// The signatures, each as `ssh-keygen -Y sign` writes it. They are not checked yet.
+    /// The signatures in the format of `ssh-keygen -Y sign`, unverified.
     pub fn signatures(&self) -> &[String] {
         &self.0.index.signatures
     }
 
-    /// Its series, and its number in that, where it has one.
+    /// The series and the number of the bundle, if it belongs to a series.
     pub fn serial(&self) -> Option<Serial> {
-        let Contents { series, serial, .. } = self.contents();
+        let ContentsIndex { series, serial, .. } = self.contents();
         let (series, number) = series.clone().zip(*serial)?;
         Some(Serial { series, number })
     }
 
-    /// Whether the bundle is this base of a delta, or was packed from the lock that the base names.
+    /// Whether the bundle is this base, or was packed from the lock that the base names.
     pub fn is(&self, base: &BaseName) -> bool {
         match base {
             BaseName::Bundle { digest, .. } => digest == self.digest(),
@@ -185,13 +186,13 @@ impl Bundle {
         }
     }
 
-    /// The bundle as a base of a delta.
+    /// The bundle as a base for a delta.
     pub fn as_base(&self) -> DeltaBase {
         DeltaBase::bundle(self.digest().clone(), self.contents())
     }
 
-    /// The lock inside, without the items that the bundle lacks: these are among its unresolved
-    /// ones.
+    /// The lock in the bundle, without the items that the bundle lacks, which are listed as
+    /// unresolved.
     ///
     /// # Errors
     /// As [`Bundle::lock`].
@@ -221,10 +222,10 @@ impl Bundle {
     /// The lock inside.
     ///
     /// # Errors
-    /// When it cannot be read, or is not the one that the index names.
+    /// When the lock cannot be read, or does not have the fingerprint in the index.
     pub fn lock(&self) -> Result<Lock, BundleError> {
         let OpenBundle {
-            index: Index {
+            index: BundleIndex {
                 contents, footer, ..
             },
             path,
@@ -242,12 +243,12 @@ impl Bundle {
         let damaged = |why: String| error(Damage::new(&entry.name, entry.offset, why));
         let limit = Limits::default().contents_bytes as u64;
         let mut text = String::new();
-        EntryReader::new(Arc::clone(&self.0), place, 0)
+        BundleEntryReader::new(Arc::clone(&self.0), place, 0)
             .take(limit)
             .read_to_string(&mut text)
             .map_err(|error| damaged(error.to_string()))?;
-        // before it is parsed: who changed the lock must have made the index too. What counts are
-        // the bytes that were carried; a later release may write the same lock otherwise
+        // compared before parsing, and on the bytes as carried: a later release may serialize the
+        // same lock differently
         if Digest::sha256(text.as_bytes()) != *self.fingerprint() {
             return Err(damaged(
                 "it is not the lock that the contents index names".into(),
@@ -257,7 +258,7 @@ impl Bundle {
             .map_err(|error| damaged(error.to_string()))
     }
 
-    /// The items of the lock that are inside, each with its parts, by name: images, then files.
+    /// The items that the bundle contains, each with its parts, sorted by kind and name.
     ///
     /// # Errors
     /// As [`Bundle::lock`].
@@ -274,13 +275,13 @@ impl Bundle {
 }
 
 impl Bundle {
-    /// The place of a blob that lies in files as it is.
+    /// The index of a blob's entry, if the blob is stored in local files.
     fn stored_in_file(&self, digest: &Digest) -> Option<usize> {
         let place = self
             .0
             .place(digest)
             .filter(|_| !self.0.volumes.is_remote())?;
-        (self.0.entry(place).form == Form::Stored).then_some(place)
+        (self.0.entry(place).form == EntryForm::Stored).then_some(place)
     }
 }
 
@@ -297,7 +298,7 @@ impl BlobRead for Bundle {
             digest: digest.clone(),
         };
         let place = self.0.place(digest).ok_or_else(missing)?;
-        Ok(Box::new(EntryReader::new(
+        Ok(Box::new(BundleEntryReader::new(
             Arc::clone(&self.0),
             place,
             offset,
@@ -306,8 +307,8 @@ impl BlobRead for Bundle {
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
         match self.0.place(digest) {
-            Some(place) if self.contents().entries[place].form == Form::Stored => {
-                Ok(Box::new(BlobReader::new(Arc::clone(&self.0), place)))
+            Some(place) if self.contents().entries[place].form == EntryForm::Stored => {
+                Ok(Box::new(WholeBlobReader::new(Arc::clone(&self.0), place)))
             }
             _ => self.open(digest, 0),
         }
@@ -329,7 +330,7 @@ impl VerifiedRead for Bundle {
 
     fn verify(&self, digest: &Digest) -> io::Result<bool> {
         if let Some(place) = self.stored_in_file(digest) {
-            return StoredBlobReader::new(Arc::clone(&self.0), place, 0).is_sound();
+            return VerifiedBlobReader::new(Arc::clone(&self.0), place, 0).is_sound();
         }
         let mut reader = self.open_verified(digest, 0).map_err(io::Error::other)?;
         has_digest(&mut reader, digest)
@@ -345,13 +346,15 @@ impl VerifiedRead for Bundle {
         };
         let place = self.0.place(digest).ok_or_else(missing)?;
         Ok(match self.0.entry(place).form {
-            Form::Stored if !self.0.volumes.is_remote() => {
-                Box::new(StoredBlobReader::new(Arc::clone(&self.0), place, offset))
+            EntryForm::Stored if !self.0.volumes.is_remote() => {
+                Box::new(VerifiedBlobReader::new(Arc::clone(&self.0), place, offset))
             }
-            // of an object no frame is read twice
-            Form::Stored | Form::Compressed => {
-                Box::new(EntryReader::of_known(Arc::clone(&self.0), place, offset))
-            }
+            // frames of a remote object are not read twice
+            EntryForm::Stored | EntryForm::Compressed => Box::new(BundleEntryReader::of_known(
+                Arc::clone(&self.0),
+                place,
+                offset,
+            )),
         })
     }
 
@@ -368,6 +371,6 @@ impl FileRunRead for Bundle {
     fn file_runs(&self, digest: &Digest, offset: u64) -> Result<Option<FileRuns>, ContentError> {
         Ok(self
             .stored_in_file(digest)
-            .map(|place| StoredBlobReader::new(Arc::clone(&self.0), place, offset).runs()))
+            .map(|place| VerifiedBlobReader::new(Arc::clone(&self.0), place, offset).runs()))
     }
 }

@@ -1,5 +1,5 @@
-//! `B.sha256sums`: what `sha256sum -c` checks, so that a disc can be checked without landfall. Read
-//! here.
+//! Reads `B.sha256sums`, the checksums in the format of `sha256sum`, with which a disc can be
+//! checked without landfall.
 
 use crate::format::files::{checksums_path, number_of};
 use landfall_content::parent_folder;
@@ -11,8 +11,8 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The checksums that stand beside `base`, as far as they are of its own files: hex by path. Empty
-/// where there is no such file or it cannot be read.
+/// The checksums next to `base` of its own files, as path and hex digits. Empty if the file does
+/// not exist or cannot be read.
 pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
     let mut text = Vec::new();
     let limit = Limits::default().document_bytes as u64;
@@ -29,7 +29,7 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
             else {
                 continue;
             };
-            // text or binary mode, which is the same here
+            // text or binary mode, which do not differ on Unix
             let Some(path) = path
                 .strip_prefix(b"  ")
                 .or_else(|| path.strip_prefix(b" *"))
@@ -47,8 +47,8 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// Whether the checksums beside `base` have the file at `path` as it is: it was written with the
-/// bundle, and nobody has changed it.
+/// Whether the file at `path` matches its checksum next to `base`: then it was written with the
+/// bundle and not changed since.
 pub(crate) fn has(base: &Path, path: &Path) -> bool {
     let Ok(hex) = hash_file(path) else {
         return false;
@@ -59,7 +59,7 @@ pub(crate) fn has(base: &Path, path: &Path) -> bool {
     text.split(|byte| *byte == b'\n').any(|one| one == line)
 }
 
-/// The checksums of the volumes of `base` that stand beside it: hex by number.
+/// The checksums of the volumes of `base` in hex digits, by number.
 pub(crate) fn of_volumes(base: &Path) -> BTreeMap<usize, String> {
     read(base)
         .into_iter()
@@ -67,7 +67,7 @@ pub(crate) fn of_volumes(base: &Path) -> BTreeMap<usize, String> {
         .collect()
 }
 
-/// The SHA-256 of a file, in hex.
+/// The SHA-256 of a file in hex digits.
 pub(crate) fn hash_file(path: &Path) -> io::Result<String> {
     let mut file = open_input(path)?;
     let mut hasher = Hasher::new(Algorithm::Sha256);

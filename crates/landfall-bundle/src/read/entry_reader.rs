@@ -1,8 +1,8 @@
-//! Reading one entry of a bundle frame by frame. Each frame is checked before a byte of it is
-//! handed out.
+//! Reads one entry of a bundle frame by frame. Each frame is verified before any byte of it is
+//! returned.
 
 use super::open_bundle::{FrameContent, OpenBundle};
-use super::stretch::Stretch;
+use super::sequential_reader::SequentialReader;
 use crate::format::damage::Damage;
 use crate::format::entry::TarEntry;
 use crate::format::stored::CHUNK;
@@ -10,44 +10,49 @@ use landfall_model::Hasher;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// Reads one entry frame by frame.
-pub(super) struct EntryReader {
+/// Reads the content of an entry frame by frame.
+pub(super) struct BundleEntryReader {
     bundle: Arc<OpenBundle>,
-    stretch: Stretch,
+    stretch: SequentialReader,
     place: usize,
-    /// The next frame to read.
+    /// The number of the next frame.
     next: usize,
-    /// Bytes of that frame's content to leave out.
+    /// The bytes to skip at the beginning of that frame's content.
     skip: usize,
     piece: io::Cursor<Vec<u8>>,
-    /// Where the whole entry is read, and its digest is not known to be right.
+    /// Set if the whole entry is read and its digest was not verified before.
     hasher: Option<Hasher>,
-    /// The content of a frame, checked.
+    /// Verifies and decodes a frame.
     content: FrameContent,
 }
 
-impl EntryReader {
-    /// Reads the entry at `place` from `offset` of its content on.
-    pub(super) fn new(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> EntryReader {
+impl BundleEntryReader {
+    /// Reads the entry with index `place` from this offset of its content on.
+    pub(super) fn new(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> BundleEntryReader {
         let entry = bundle.entry(place);
         let offset = offset.min(entry.size);
         let next = 1 + (offset / CHUNK as u64) as usize;
-        EntryReader {
+        BundleEntryReader {
             place,
             next,
             skip: (offset % CHUNK as u64) as usize,
             piece: io::Cursor::default(),
             hasher: (offset == 0).then(|| Hasher::new(entry.digest.algorithm())),
             content: TarEntry::content,
-            stretch: Stretch::new(Arc::clone(&bundle), entry.end()),
+            stretch: SequentialReader::new(Arc::clone(&bundle), entry.end()),
             bundle,
         }
     }
 
-    /// The same of an entry that has its digest: of a frame, only the checksum is compared.
-    pub(super) fn of_known(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> EntryReader {
-        let reader = EntryReader::new(bundle, place, offset);
-        EntryReader {
+    /// Like `new`, for an entry whose digest was already verified: compares only each frame's
+    /// checksum.
+    pub(super) fn of_known(
+        bundle: Arc<OpenBundle>,
+        place: usize,
+        offset: u64,
+    ) -> BundleEntryReader {
+        let reader = BundleEntryReader::new(bundle, place, offset);
+        BundleEntryReader {
             hasher: None,
             content: TarEntry::decoded,
             ..reader
@@ -58,10 +63,11 @@ impl EntryReader {
         let entry = self.bundle.entry(self.place);
         let volumes = &self.bundle.volumes;
         let damaged = |damage: Damage| {
-            // what an object store does not give now is not damaged
-            let kind = match damage.is_unread && volumes.is_remote() {
-                true => io::ErrorKind::Other,
-                false => io::ErrorKind::InvalidData,
+            // a read error of an object store may be temporary and does not mean damage
+            let kind = if damage.is_unread && volumes.is_remote() {
+                io::ErrorKind::Other
+            } else {
+                io::ErrorKind::InvalidData
             };
             io::Error::new(kind, volumes.place(damage).to_string())
         };
@@ -92,7 +98,7 @@ impl EntryReader {
     }
 }
 
-impl Read for EntryReader {
+impl Read for BundleEntryReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.piece.position() == self.piece.get_ref().len() as u64 && !buffer.is_empty() {
             self.load()?;

@@ -1,13 +1,13 @@
-//! Finding and reading the contents index, from the end of the file.
+//! Finds and reads the contents index, starting from the end of the file.
 
 use super::volume_reader::VolumeReader;
 use crate::error::BundleError;
-use crate::format::contents::Contents;
+use crate::format::contents::ContentsIndex;
 use crate::format::damage::Damage;
+use crate::format::entry_form::EntryForm;
 use crate::format::footer::{self, Footer};
-use crate::format::form::Form;
 use crate::format::frame;
-use crate::format::hash::Hash;
+use crate::format::hash::FrameHash;
 use crate::format::names::{CONTENTS, DELTA};
 use crate::format::signatures;
 use crate::format::stored::CHUNK;
@@ -15,19 +15,17 @@ use landfall_model::Limits;
 use serde::Deserialize;
 use std::path::Path;
 
-/// A contents index, and what stands after it.
+/// The contents index of a bundle, with footer and signatures.
 #[derive(Debug)]
-pub struct Index {
-    pub contents: Contents,
+pub struct BundleIndex {
+    pub contents: ContentsIndex,
     pub footer: Footer,
-    /// The signatures' texts. They are not checked yet.
+    /// The armored signatures, unverified.
     pub signatures: Vec<String>,
 }
 
-/// Reads the footer of the bundle that ends with the last volume.
-///
-/// # Errors
-/// When there is none, or it is of a bundle with another length.
+/// Reads the footer at the end of the last volume, and checks that the bundle has the length that
+/// the footer implies.
 pub(crate) fn read_footer(volumes: &VolumeReader) -> Result<Footer, Damage> {
     let length = volumes.length();
     let damage =
@@ -45,17 +43,14 @@ pub(crate) fn read_footer(volumes: &VolumeReader) -> Result<Footer, Damage> {
                 "it is of a bundle with another length than {length} bytes"
             )),
             (None, None) => {
-                let why = "the file does not end as bundles do; this is no landfall bundle, or not all of one";
+                let why = "the file does not end like a bundle: it is incomplete, or not a landfall bundle";
                 damage(why.into())
             }
         }),
     }
 }
 
-/// The footer that ends at `end`, where one does.
-///
-/// # Errors
-/// When it cannot be read.
+/// The footer that ends at `end`, if there is one.
 pub(crate) fn footer_before(volumes: &VolumeReader, end: u64) -> Result<Option<Footer>, Damage> {
     let at = end.saturating_sub(footer::LEN as u64);
     let bytes = volumes.bytes_at(at, (end - at) as usize);
@@ -63,21 +58,20 @@ pub(crate) fn footer_before(volumes: &VolumeReader, end: u64) -> Result<Option<F
     Ok(Footer::parse(&bytes))
 }
 
-/// Whether a whole bundle lies before `end`.
+/// Whether a complete bundle ends at `end`.
 fn whole_before(volumes: &VolumeReader, end: u64) -> bool {
     footer_before(volumes, end)
         .is_ok_and(|footer| footer.is_some_and(|footer| footer.bundle_len() == Some(end)))
 }
 
-impl Index {
-    /// Reads the index of the bundle at `path` which `footer` points at; `damaged` makes an error
-    /// of what is wrong.
+impl BundleIndex {
+    /// Reads the contents index that `footer` points to; `damaged` turns damage into an error.
     pub fn read(
         path: &Path,
         volumes: &VolumeReader,
         footer: Footer,
         damaged: impl Fn(Damage) -> BundleError,
-    ) -> Result<Index, BundleError> {
+    ) -> Result<BundleIndex, BundleError> {
         let bytes = read_index(volumes, &footer).map_err(&damaged)?;
         let contents = parse(path, &bytes, |why| {
             damaged(Damage::new(CONTENTS, footer.offset, why))
@@ -85,7 +79,7 @@ impl Index {
         drop(bytes);
         contents.check(footer.offset).map_err(&damaged)?;
         let signatures = read_signatures(volumes, &footer).map_err(&damaged)?;
-        Ok(Index {
+        Ok(BundleIndex {
             contents,
             footer,
             signatures,
@@ -93,10 +87,11 @@ impl Index {
     }
 }
 
-/// Reads the bytes of the contents index.
+/// Reads and verifies the bytes of the contents index.
 pub(crate) fn read_index(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<u8>, Damage> {
     let damage = |why: String| Damage::new(CONTENTS, footer.offset, why);
-    // an honest index is shorter than what it lists: each entry has a header of 512 bytes
+    // bounds the allocation for a hostile footer: an honest index is shorter than the entries that
+    // it lists, since each of them has a tar header of 512 bytes
     let limit = (Limits::default().contents_bytes as u64).min((4 << 20) + volumes.length());
     if footer.size > limit || footer.length > limit {
         return Err(damage(format!(
@@ -105,7 +100,7 @@ pub(crate) fn read_index(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<
     }
     let frames = volumes.bytes_at(footer.offset, footer.length as usize);
     let frames = frames.map_err(|error| Damage::unread(CONTENTS, footer.offset, &error))?;
-    if Hash::of(&frames) != footer.frames {
+    if FrameHash::of(&frames) != footer.frames {
         return Err(damage(
             "its bytes do not have the hash that the footer gives them".into(),
         ));
@@ -119,13 +114,13 @@ pub(crate) fn read_index(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<
     Ok(index)
 }
 
-/// The `size` bytes of a contents index that these frames hold.
+/// Decodes the frames of a contents index of `size` bytes.
 fn decode(frames: &[u8], size: u64) -> Result<Vec<u8>, String> {
     let (mut index, mut rest) = (Vec::new(), frames);
     while (index.len() as u64) < size {
         let content = (size - index.len() as u64).min(CHUNK as u64) as usize;
         let (first, others) = frame::split(rest).ok_or("it ends early")?;
-        index.extend(frame::decode(Form::Compressed, first, content)?);
+        index.extend(frame::decode(EntryForm::Compressed, first, content)?);
         rest = others;
     }
     if rest.is_empty() {
@@ -135,7 +130,7 @@ fn decode(frames: &[u8], size: u64) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Reads the signatures.
+/// Reads the signatures, without verifying them.
 fn read_signatures(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<String>, Damage> {
     let at = volumes.length() - footer::LEN as u64 - footer.signed;
     let damage = |why: String| Damage::new("signatures", at, why);
@@ -147,7 +142,7 @@ fn read_signatures(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<String
     }
     let frame = volumes.bytes_at(at, footer.signed as usize);
     let frame = frame.map_err(|error| Damage::unread("signatures", at, &error))?;
-    if Hash::of(&frame) != footer.signatures {
+    if FrameHash::of(&frame) != footer.signatures {
         return Err(damage(
             "their bytes do not have the hash that the footer gives them".into(),
         ));
@@ -155,14 +150,14 @@ fn read_signatures(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<String
     signatures::parse(&frame).ok_or_else(|| damage("they are no list of signatures".into()))
 }
 
-/// Parses the contents index of the bundle at `path`.
+/// Parses a contents index, after checking that this release supports its version.
 fn parse(
     path: &Path,
     index: &[u8],
     damaged: impl Fn(String) -> BundleError,
-) -> Result<Contents, BundleError> {
+) -> Result<ContentsIndex, BundleError> {
     #[derive(Deserialize)]
-    struct Head {
+    struct FormatHead {
         version: u32,
         #[serde(default)]
         requires: Vec<String>,
@@ -173,7 +168,8 @@ fn parse(
             what,
         })
     };
-    let head: Head = serde_json::from_slice(index).map_err(|error| damaged(error.to_string()))?;
+    let head: FormatHead =
+        serde_json::from_slice(index).map_err(|error| damaged(error.to_string()))?;
     if head.version != 1 {
         return newer(format!(
             "its format has version {}, this one reads version 1",
@@ -188,7 +184,7 @@ fn parse(
     if !unknown.is_empty() {
         return newer(format!("it uses {}", unknown.join(", ")));
     }
-    let mut contents: Contents =
+    let mut contents: ContentsIndex =
         serde_json::from_slice(index).map_err(|error| damaged(error.to_string()))?;
     contents.entries.shrink_to_fit();
     if contents.locks.len() > 1 {

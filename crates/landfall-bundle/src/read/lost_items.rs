@@ -1,4 +1,4 @@
-//! Which items need what is damaged or lost.
+//! Determines the items that need damaged or lost content.
 
 use super::bundle::Bundle;
 use crate::format::entry::TarEntry;
@@ -6,7 +6,7 @@ use crate::format::names::ItemName;
 use landfall_model::Digest;
 use std::collections::HashSet;
 
-/// The items in the bundle that need an entry of which `is_lost` says so. `None` where the lock
+/// The items in the bundle that need an entry for which `is_lost` is true. `None` if the lock
 /// cannot be read.
 pub(super) fn lost_items(
     bundle: &Bundle,

@@ -1,5 +1,5 @@
-//! A part of a bundle that is an object. Its end is kept in memory; of what lies before, little
-//! pieces are read together with what lies around them, as those that belong together lie together.
+//! A bundle, or a part of one, in an object store. Its end is kept in memory. Small reads before
+//! the end fetch a whole window, since related small pieces are close to each other.
 
 use crate::format::stored::ReadAt;
 use landfall_content::{FileStamp, RangeRead, RangeReader};
@@ -8,22 +8,22 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How much of the end is read when it is opened, in bytes: of most bundles that is the index, and
-/// the frame table before it.
+/// The bytes at the end that are read on opening: in most bundles the index, and the frame table
+/// before it.
 const END: u64 = 1 << 20;
-/// What is asked for at once where a little is read, in bytes.
+/// The bytes that are requested at once for a small read.
 const WINDOW: u64 = 1 << 20;
-/// How many windows are kept.
+/// The number of cached windows.
 const KEPT: usize = 8;
-/// The most that is read from windows, in bytes.
+/// The largest read in bytes that uses windows.
 pub(super) const LITTLE: u64 = 256 << 10;
 
-/// An object, with its end in memory.
+/// An object with its end in memory.
 #[derive(Debug)]
 pub(super) struct ObjectPart {
     object: Arc<dyn RangeRead>,
     end: Vec<u8>,
-    /// Those that were read last, by their numbers.
+    /// The most recent windows, by number.
     windows: Mutex<VecDeque<(u64, Arc<Vec<u8>>)>>,
 }
 
@@ -39,17 +39,17 @@ impl ObjectPart {
         })
     }
 
-    /// How it looks.
+    /// The stamp of the object, which changes when it is replaced.
     pub(super) fn file_stamp(&self) -> FileStamp {
         self.object.file_stamp()
     }
 
-    /// Reads `range` in order, by one request where no answer breaks off.
+    /// Reads `range` in order; one request suffices unless a response is interrupted.
     pub(super) fn reader(&self, range: Range<u64>) -> RangeReader {
         RangeReader::new(self.object.clone(), range)
     }
 
-    /// Where the bytes begin that are in memory up to the end.
+    /// The offset from which on the object is in memory.
     pub(super) fn end(&self) -> u64 {
         self.object.size() - self.end.len() as u64
     }

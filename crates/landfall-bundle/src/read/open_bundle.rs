@@ -1,7 +1,7 @@
-//! What is known of an opened bundle: its index in memory, and where its bytes are.
+//! The shared state of an open bundle: its index in memory, and the location of its bytes.
 
 use super::frame_rows::FrameRows;
-use super::index::Index;
+use super::index::BundleIndex;
 use super::volume_reader::VolumeReader;
 use crate::format::damage::Damage;
 use crate::format::entry::{EntryFrame, TarEntry};
@@ -12,30 +12,29 @@ use landfall_model::Digest;
 use std::io;
 use std::path::PathBuf;
 
-/// An opened bundle, as all its readers share it.
+/// The state of an open bundle that all its readers share.
 #[derive(Debug)]
 pub struct OpenBundle {
     pub path: PathBuf,
-    /// What the user named: the path, and more places of its volumes.
+    /// The places that the user named: the path, and further places of volumes.
     pub places: Vec<PathBuf>,
     pub volumes: VolumeReader,
-    pub index: Index,
+    pub index: BundleIndex,
     pub rows: FrameRows,
-    /// Of frames that were checked before, by the places of their entries.
+    /// Frames whose checksums were compared a moment ago, by the index of their entry.
     pub(super) checks: RecentChecks<usize>,
-    /// Items that the bundle says of itself that it lacks, and those that were in a volume which is
-    /// lost.
+    /// The items that the index lists as missing, and those whose content was in a lost volume.
     pub partial: Vec<ItemName>,
-    /// The places of all blobs, by digest.
+    /// The entry indexes of all blobs, sorted by digest for binary search.
     blobs: Vec<usize>,
 }
 
-/// How the content of a frame is checked.
+/// A function that verifies and decodes a frame.
 pub(crate) type FrameContent = fn(&TarEntry, &EntryFrame, &[u8]) -> Result<Vec<u8>, String>;
 
 impl OpenBundle {
-    /// The bundle at `places` with this index.
-    pub fn new(places: &[PathBuf], volumes: VolumeReader, index: Index) -> OpenBundle {
+    /// An open bundle with this index.
+    pub fn new(places: &[PathBuf], volumes: VolumeReader, index: BundleIndex) -> OpenBundle {
         let entries = &index.contents.entries;
         let mut blobs: Vec<usize> = (0..entries.len())
             .filter(|place| entries[*place].is_blob())
@@ -56,32 +55,28 @@ impl OpenBundle {
         }
     }
 
-    /// The entry at this place.
+    /// The entry with this index.
     pub fn entry(&self, place: usize) -> &TarEntry {
         &self.index.contents.entries[place]
     }
 
-    /// A frame of the entry at this place.
-    ///
-    /// # Errors
-    /// When the frame table is damaged, or cannot be right.
+    /// A frame of the entry with index `place`. Fails if the frame table is damaged or
+    /// inconsistent.
     pub fn frame(&self, place: usize, index: usize) -> Result<EntryFrame, Damage> {
         let entry = self.entry(place);
         let number = entry.frame + index as u64;
         let (from, hash) = self.rows.row(&self.volumes, number)?;
-        let to = match index as u64 + 1 < TarEntry::frame_count(entry.size) {
-            true => self.rows.row(&self.volumes, number + 1)?.0,
-            false => entry.end(),
+        let to = if index as u64 + 1 < TarEntry::frame_count(entry.size) {
+            self.rows.row(&self.volumes, number + 1)?.0
+        } else {
+            entry.end()
         };
         entry
             .frame(index, from, to, hash)
             .map_err(|why| Damage::new(&entry.name, entry.offset, why))
     }
 
-    /// The content of such a frame, of which these bytes were read, as `content` checks it.
-    ///
-    /// # Errors
-    /// When it is damaged.
+    /// Verifies and decodes a frame from the bytes that were read for it.
     pub(super) fn content(
         &self,
         place: usize,
@@ -94,7 +89,7 @@ impl OpenBundle {
         content(entry, frame, &bytes).map_err(|why| Damage::new(&entry.name, frame.offset, why))
     }
 
-    /// The place of a blob among the entries.
+    /// The index of a blob's entry.
     pub fn place(&self, digest: &Digest) -> Option<usize> {
         let entries = &self.index.contents.entries;
         let found = self

@@ -1,12 +1,12 @@
-//! Checking a bundle: everything in it is read and compared with what the index and the lock say.
+//! Verifies a bundle: reads everything in it and compares it with the index and the lock.
 
-use super::against_lock::against_lock;
 use super::bundle::Bundle;
-use super::index::Index;
+use super::compare_lock::against_lock;
+use super::index::BundleIndex;
 use super::lost_items::lost_items;
-use super::mend::{Bad, COPY};
 use super::open_bundle::OpenBundle;
-use super::stretch::Stretch;
+use super::repair::{BadVolumes, COPY};
+use super::sequential_reader::SequentialReader;
 use super::volume_set::VolumeSet;
 use crate::error::BundleError;
 use crate::format::damage::Damage;
@@ -21,33 +21,32 @@ use landfall_model::{Digest, Hasher, Shard, transfer_cost};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Most damaged places that are listed.
+/// The maximum number of damaged places that are listed.
 const MAX_LISTED: usize = 100;
 
-/// A bundle that is consistent in itself.
+/// The result of verifying a bundle that is intact and consistent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedBundle {
     /// The bundle digest.
     pub digest: Digest,
-    /// SHA-256 of the lock.
+    /// The fingerprint of the lock: SHA-256 of its text.
     pub fingerprint: Digest,
-    /// Items of the lock that are not inside.
+    /// The items of the lock that the bundle lacks.
     pub partial: Vec<ItemName>,
 }
 
-/// Hashes everything in an opened bundle again: every frame, every blob, every tar header, and what
-/// stands between and after them. Then compares blobs and `index.json` with what the lock asks for,
-/// and the lock with what the manifests say. This shows that the bundle is as it was packed, not
-/// who packed it.
+/// Hashes everything in an open bundle: every frame, every blob, every tar header, and the bytes
+/// between and after them. Then compares blobs and `index.json` with the lock, and the lock with
+/// the manifests. This proves that the bundle is as it was packed, but not who packed it.
 ///
 /// # Errors
-/// [`BundleError::Damaged`] with every damaged entry.
+/// [`BundleError::Damaged`] with all damaged entries.
 pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<VerifiedBundle, BundleError> {
     verify_shard(bundle, Shard::default(), progress)
 }
 
-/// As [`verify`], of the entries that are this shard's. The first one also checks what stands
-/// between and after them, and compares with the lock.
+/// Like [`verify`], for the entries of this shard. The first shard also checks the bytes between
+/// and after the entries, and compares the bundle with the lock.
 ///
 /// # Errors
 /// As [`verify`].
@@ -83,7 +82,7 @@ pub fn verify_shard(
             .map(|damage| bundle.0.volumes.place(damage))
             .filter(|damage| {
                 count += 1;
-                // all damaged volumes are named
+                // the list names every damaged volume, even beyond the limit
                 damage
                     .volume
                     .as_ref()
@@ -104,7 +103,7 @@ pub fn verify_shard(
     })
 }
 
-/// The places of the entries that are this shard's, in the bundle's order.
+/// The indexes of the entries that belong to this shard, in the order of the bundle.
 fn own_places(bundle: &Bundle, shard: Shard) -> Vec<usize> {
     let entries = bundle.contents().entries.iter().enumerate();
     shard
@@ -113,10 +112,10 @@ fn own_places(bundle: &Bundle, shard: Shard) -> Vec<usize> {
         .collect()
 }
 
-/// What of the lock's entries is this shard's to check, as far as the bundle has it.
+/// The parts of the bundle's items that belong to this shard.
 ///
 /// # Errors
-/// When the contents of the bundle cannot be read.
+/// When the lock of the bundle cannot be read.
 pub fn shard_parts(bundle: &Bundle, shard: Shard) -> Result<Vec<ShardEntry>, BundleError> {
     let entries = bundle.entries()?.into_iter();
     if shard.is_only() {
@@ -132,7 +131,7 @@ pub fn shard_parts(bundle: &Bundle, shard: Shard) -> Result<Vec<ShardEntry>, Bun
         .collect())
 }
 
-/// What the damage means.
+/// Determines the consequences of the damage.
 fn loss(bundle: &Bundle, damage: &[Damage]) -> Loss {
     let OpenBundle {
         volumes,
@@ -146,32 +145,38 @@ fn loss(bundle: &Bundle, damage: &[Damage]) -> Loss {
         .iter()
         .filter_map(|damage| volumes.volume_number(damage.offset))
         .collect();
-    let mend = match VolumeSet::of(places) {
+    let repair = match VolumeSet::of(places) {
         Ok(Some(set)) if !numbers.is_empty() => {
             let has_index = volumes.volume_number(index.footer.offset) > numbers.last().copied();
             let has_lock = items.is_some();
-            Bad {
+            BadVolumes {
                 set: &set,
                 places,
                 numbers: &numbers,
                 has_index,
                 has_lock,
             }
-            .mend()
+            .repair_advice()
         }
         _ => COPY.into(),
     };
     Loss {
         has_rest: items.is_some(),
         items,
-        mend,
+        repair,
     }
 }
 
-/// One frame under check: the place of its entry, its number there, its offset, and its content.
-struct FrameCheck(usize, usize, u64, Result<Vec<u8>, Damage>);
+/// A frame that was read: the index of its entry, its number in the entry, its offset, and its
+/// content.
+struct ReadFrame {
+    place: usize,
+    index: usize,
+    at: u64,
+    content: Result<Vec<u8>, Damage>,
+}
 
-/// Checks every frame and every digest of the entries at `places`. Returns the first damage of each
+/// Verifies all frames and digests of the entries at `places`. Returns the first damage of each
 /// entry and of each volume.
 fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Damage> {
     let entries = &bundle.contents().entries;
@@ -179,7 +184,7 @@ fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Da
     let mut volumes = BTreeSet::new();
     let mut state: Option<(usize, Option<Hasher>)> = None;
     let end = bundle.contents().frames.offset;
-    let stretch = Stretch::new(Arc::clone(&bundle.0), end);
+    let stretch = SequentialReader::new(Arc::clone(&bundle.0), end);
     let never = pipeline::ordered::<_, _, std::convert::Infallible>(
         pipeline::DEPTH,
         |hand| {
@@ -197,7 +202,7 @@ fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Da
                     if !hand((place, index, bytes)) {
                         return Ok(());
                     }
-                    // without rows no frame of the entry can be found
+                    // without its rows, the other frames of the entry cannot be located either
                     if no_row {
                         break;
                     }
@@ -216,9 +221,19 @@ fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Da
                 )
             });
             let (at, content) = content.unwrap_or_else(|damage| (damage.offset, Err(damage)));
-            FrameCheck(place, index, at, content)
+            ReadFrame {
+                place,
+                index,
+                at,
+                content,
+            }
         },
-        |FrameCheck(place, index, at, content)| {
+        |ReadFrame {
+             place,
+             index,
+             at,
+             content,
+         }| {
             let entry = &entries[place];
             if state.as_ref().is_none_or(|(current, _)| *current != place) {
                 state = Some((place, Some(Hasher::new(entry.digest.algorithm()))));
@@ -228,8 +243,7 @@ fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Da
             };
             match content {
                 Err(found) => {
-                    // once an entry is known to be damaged, its other frames are not news, but
-                    // other volumes are
+                    // further damage of an entry is reported only if it is in another volume
                     let volume = bundle.0.volumes.volume(at);
                     if hasher.take().is_some() | volume.is_some_and(|volume| volumes.insert(volume))
                         && !damage.contains(&found)
@@ -260,10 +274,11 @@ fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Da
     damage
 }
 
-/// Checks what no entry of the index covers: the frame table's entry, the index's tar header and
-/// padding, and the end of the tar. Signatures and footer were checked when the bundle was opened.
+/// Verifies the bytes that no entry of the index covers: the entry of the frame table, tar header
+/// and padding of the index, and the end of the tar. Signatures and footer were checked when the
+/// bundle was opened.
 fn rest(bundle: &Bundle) -> Vec<Damage> {
-    let Index {
+    let BundleIndex {
         contents, footer, ..
     } = &bundle.0.index;
     let table = &contents.frames;

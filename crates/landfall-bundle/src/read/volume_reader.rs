@@ -1,6 +1,6 @@
-//! The reader of a bundle's bytes, which lie in one file, in volumes `B.0001` … `B.0999` that,
-//! joined, are that file, or in an object that is read by ranges. Other readers see one run of
-//! bytes; only messages name a volume.
+//! Reads the bytes of a bundle, which are in one file, in volumes `B.0001` … `B.0999` that are that
+//! file when joined, or in an object that is read by ranges. Other readers see contiguous bytes;
+//! only messages name a volume.
 
 use super::object_part::{LITTLE, ObjectPart};
 use super::volume_set::VolumeSet;
@@ -18,40 +18,39 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most volumes that are open at a time: a bundle may have more than a process may open files.
+/// The number of volumes that are open at the same time: a bundle may have more volumes than a
+/// process may open files.
 const MAX_OPEN: usize = 16;
 
-/// The bytes of a bundle. Any number of threads may read.
+/// Reads the bytes of a bundle. Any number of threads may read.
 #[derive(Debug)]
 pub struct VolumeReader {
-    parts: Vec<Part>,
+    parts: Vec<VolumePart>,
     are_volumes: bool,
-    /// Those that were read last.
+    /// The most recently used files, by the index of their part.
     open: Mutex<VecDeque<(usize, Arc<File>)>>,
 }
 
 #[derive(Debug)]
-struct Part {
+struct VolumePart {
     path: PathBuf,
     start: u64,
     length: u64,
     medium: Medium,
 }
 
-/// What has the bytes of a part.
+/// Where the bytes of a part are.
 #[derive(Debug)]
 enum Medium {
     File,
     Object(ObjectPart),
-    /// It cannot be read.
+    /// A missing volume; reading it fails.
     Lost,
 }
 
 impl VolumeReader {
-    /// Opens the bundle at `places`: a file; or as [`VolumeSet::of`] has them.
-    ///
-    /// # Errors
-    /// When a file cannot be read, or volumes are missing; all of them are named.
+    /// Opens the bundle at `places`: a file, or volumes as [`VolumeSet::of`] finds them. The error
+    /// names all missing volumes.
     pub fn open(places: &[PathBuf]) -> Result<VolumeReader, BundleError> {
         let path = || places.first().cloned().unwrap_or_default();
         let set = VolumeSet::of(places).map_err(|source| BundleError::Open {
@@ -94,7 +93,7 @@ impl VolumeReader {
             if open.len() < MAX_OPEN {
                 open.push_back((parts.len(), Arc::new(file)));
             }
-            parts.push(Part {
+            parts.push(VolumePart {
                 path,
                 start,
                 length,
@@ -109,17 +108,14 @@ impl VolumeReader {
         })
     }
 
-    /// Reads an object. Its end is read at once, as footer and index stand there.
-    ///
-    /// # Errors
-    /// When it cannot be read.
+    /// Reads an object. Its end, with footer and index, is read immediately.
     pub fn of_object(object: Arc<dyn RangeRead>) -> Result<VolumeReader, BundleError> {
         let (path, length) = (PathBuf::from(object.url()), object.size());
         let part = ObjectPart::open(object).map_err(|source| BundleError::Open {
             path: path.clone(),
             source,
         })?;
-        let part = Part {
+        let part = VolumePart {
             path,
             start: 0,
             length,
@@ -132,18 +128,19 @@ impl VolumeReader {
         })
     }
 
-    /// Whether its bytes come by requests, so that they are better read in long stretches.
+    /// Whether the bytes are fetched with requests, so that long reads are better than many short
+    /// ones.
     pub fn is_remote(&self) -> bool {
         self.parts
             .iter()
             .any(|part| matches!(part.medium, Medium::Object(_)))
     }
 
-    /// Reads `range` in order, up to the end of the object that has the first byte of it, which is
-    /// returned too; `None` where that is better read as it is needed: of files, and of what is
-    /// short or in memory.
+    /// A reader for `range`, up to the end of the object that contains its first byte; that end is
+    /// returned, too. `None` for local files, short ranges, and ranges in memory, which are better
+    /// read on demand.
     pub fn reader(&self, range: Range<u64>) -> Option<(u64, RangeReader)> {
-        let Part {
+        let VolumePart {
             start,
             length,
             medium: Medium::Object(object),
@@ -157,8 +154,7 @@ impl VolumeReader {
         is_long.then(|| (end, object.reader(range.start - start..end - start)))
     }
 
-    /// The same files with a gap of `length` bytes before the one at `index`: a volume that is
-    /// lost.
+    /// Inserts a gap of `length` bytes before the file at `index`, for a missing volume.
     pub fn with_gap(mut self, index: usize, length: u64) -> VolumeReader {
         let start = self.start(index);
         self.open
@@ -170,7 +166,7 @@ impl VolumeReader {
             .for_each(|part| part.start += length);
         self.parts.insert(
             index,
-            Part {
+            VolumePart {
                 path: PathBuf::new(),
                 start,
                 length,
@@ -180,14 +176,14 @@ impl VolumeReader {
         self
     }
 
-    /// Where the file at `index` begins, or the end where there is none.
+    /// The offset of the file at `index`, or the total length if there is no such file.
     pub fn start(&self, index: usize) -> u64 {
         self.parts
             .get(index)
             .map_or(self.length(), |part| part.start)
     }
 
-    /// The last file, and where it begins.
+    /// The last file and its offset.
     pub fn last(&self) -> (PathBuf, u64) {
         self.parts
             .last()
@@ -195,20 +191,20 @@ impl VolumeReader {
             .unwrap_or_default()
     }
 
-    /// How many bytes there are.
+    /// The total length in bytes.
     pub fn length(&self) -> u64 {
         self.parts.last().map_or(0, |last| last.start + last.length)
     }
 
-    /// `length` bytes from `at` on.
+    /// Reads `length` bytes at offset `at`.
     pub fn bytes_at(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         self.read_exact_at(&mut bytes, at)?;
         Ok(bytes)
     }
 
-    /// The bytes from `at` on as a run of the file that has them: `length` of them, or as many as
-    /// it has.
+    /// The bytes at offset `at` as a run of their file: `length` bytes, or fewer at the end of the
+    /// file.
     pub fn run(&self, at: u64, length: usize) -> io::Result<FileRun> {
         let (index, part, left) = self.place_of(at)?;
         Ok(FileRun {
@@ -218,7 +214,7 @@ impl VolumeReader {
         })
     }
 
-    /// How the files look that have these `length` bytes from `at` on.
+    /// How the files look that have these Reads `length` bytes at offset `at`.
     pub fn file_stamps(&self, at: u64, length: u64) -> io::Result<Vec<FileStamp>> {
         let last = self.part_at(at + length.saturating_sub(1));
         let look = |index: usize| match &self.parts[index].medium {
@@ -228,7 +224,7 @@ impl VolumeReader {
         (self.part_at(at)..=last).map(look).collect()
     }
 
-    /// The name of the volume that has the byte at `at`; `None` where the bundle is one file.
+    /// The name of the volume with the byte at offset `at`; `None` if the bundle is one file.
     pub fn volume(&self, at: u64) -> Option<String> {
         let part = self
             .parts
@@ -237,12 +233,12 @@ impl VolumeReader {
         Some(file_name(&part.path))
     }
 
-    /// The number of the volume that has the byte at `at`; `None` where the bundle is one file.
+    /// The number of the volume with the byte at offset `at`; `None` if the bundle is one file.
     pub fn volume_number(&self, at: u64) -> Option<usize> {
         self.are_volumes.then(|| self.part_at(at) + 1)
     }
 
-    /// Where each volume but the last one ends, and the name of the one after it.
+    /// The end offset of each volume except the last, with the name of the next volume.
     pub fn ends(&self) -> impl Iterator<Item = (u64, String)> + '_ {
         self.parts
             .iter()
@@ -250,7 +246,7 @@ impl VolumeReader {
             .map(|part| (part.start, file_name(&part.path)))
     }
 
-    /// The damage with the volume that it is in.
+    /// Adds the name of the volume to the damage.
     pub fn place(&self, damage: Damage) -> Damage {
         Damage {
             volume: self.volume(damage.offset),
@@ -258,8 +254,9 @@ impl VolumeReader {
         }
     }
 
-    /// The part that has the byte at `at`, with its place, and how many bytes it has from there on.
-    fn place_of(&self, at: u64) -> io::Result<(usize, &Part, u64)> {
+    /// The part with the byte at offset `at`, with its index and the number of its bytes from there
+    /// on.
+    fn place_of(&self, at: u64) -> io::Result<(usize, &VolumePart, u64)> {
         let index = self.part_at(at);
         let part = self.parts.get(index).ok_or(io::ErrorKind::UnexpectedEof)?;
         let left = (part.start + part.length)
@@ -268,9 +265,9 @@ impl VolumeReader {
         Ok((index, part, left.ok_or(io::ErrorKind::UnexpectedEof)?))
     }
 
-    /// The part that has the byte at `at`, or the last one.
+    /// The index of the part with the byte at offset `at`, or of the last part.
     fn part_at(&self, at: u64) -> usize {
-        // an empty part begins where the next one does
+        // an empty part has the same offset as the next one, which is the right one
         self.parts
             .partition_point(|part| part.start <= at)
             .saturating_sub(1)

@@ -1,4 +1,4 @@
-//! Which volumes of a bundle are there, and whether a path means volumes or one file.
+//! Finds the volumes of a bundle, and decides whether a path means volumes or one file.
 
 use super::checksums;
 use crate::format::files::{file_name, number_of, split, volume_path};
@@ -13,29 +13,29 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The volumes of a bundle that are there, perhaps not all, and perhaps in several folders.
+/// The existing volumes of a bundle: some may be missing, and they may be in several folders.
 #[derive(Debug)]
 pub(crate) struct VolumeSet {
-    /// The name of the bundle, without a number, in the first folder.
+    /// The path of the bundle in the first folder, without a number.
     pub base: PathBuf,
     found: BTreeMap<usize, PathBuf>,
-    /// The checksums beside them: hex by number. Empty where there are none.
+    /// The checksums of the volumes in hex digits, by number. Empty if there is no checksum file.
     pub sums: BTreeMap<usize, String>,
-    /// Highest number that there must be.
+    /// The highest number of a volume that must exist.
     pub last: usize,
 }
 
 impl VolumeSet {
-    /// The volumes that `places` mean. The first place is the name of the bundle where no file has
-    /// it, any one volume, or a folder with volumes of one bundle; the others are further volumes
-    /// of it, or folders with such. `None` where the first place means a file.
+    /// Finds the volumes at `places`. The first place is the name of the bundle (if no file has
+    /// that name), any volume, or a folder with the volumes of one bundle; the others are further
+    /// volumes or folders. `None` if the first place is a bundle in one file.
     pub(crate) fn of(places: &[PathBuf]) -> io::Result<Option<VolumeSet>> {
         let Some((first, more)) = places.split_first() else {
             return Ok(None);
         };
         let (base, named) = match split(first) {
-            // a file may end in such a number by chance; then it begins as bundles do, and volume 2
-            // does not
+            // the name of a bundle in one file may end in such a number by chance; it is told from
+            // a volume by its beginning, which only volume 1 has, too
             Some((base, number)) if number == 1 || !begins_bundle(first) => (base, number),
             _ if first.is_dir() => match only_bundle(first)? {
                 Some(base) => (base, 0),
@@ -48,7 +48,8 @@ impl VolumeSet {
         Ok((!set.found.is_empty()).then_some(set))
     }
 
-    /// The volumes of `base` beside it and at the places `more`. There is a volume `number`.
+    /// Finds the volumes of `base` next to it and at the places `more`. The volume `number` must
+    /// exist.
     fn with(base: &Path, more: &[PathBuf], number: usize) -> io::Result<VolumeSet> {
         let mut bases = vec![base.to_path_buf()];
         bases.extend(more.iter().map(|place| in_folder(base, place)));
@@ -66,7 +67,7 @@ impl VolumeSet {
             .find(|sums| !sums.is_empty());
         let sums = sums.unwrap_or_default();
         let listed = sums.last_key_value().map_or(0, |(last, _)| *last);
-        // a file of somebody may end in such a number, too
+        // unrelated files may end in such a number, too
         found.retain(|number, path| listed == 0 || *number <= listed || begins_volume(path));
         let last = found
             .last_key_value()
@@ -81,38 +82,38 @@ impl VolumeSet {
         })
     }
 
-    /// The same without volume `number`, which there must be.
+    /// Removes volume `number`, which then counts as missing.
     pub(crate) fn without(mut self, number: usize) -> VolumeSet {
         self.found.remove(&number);
         self.last = self.last.max(number);
         self
     }
 
-    /// The numbers of those that are missing.
+    /// The numbers of the missing volumes.
     pub(crate) fn missing(&self) -> Vec<usize> {
         (1..=self.last)
             .filter(|number| !self.found.contains_key(number))
             .collect()
     }
 
-    /// The name of a volume.
+    /// The file name of a volume.
     pub(crate) fn name(&self, number: usize) -> String {
         file_name(&volume_path(&self.base, number))
     }
 
-    /// Those that are there: their paths by number.
+    /// The paths of the existing volumes, by number.
     pub(crate) fn found(&self) -> &BTreeMap<usize, PathBuf> {
         &self.found
     }
 }
 
-/// Whether `places` mean the volumes of a bundle, not one file.
+/// Whether `places` are volumes of a bundle, not one file.
 pub fn is_split(places: &[PathBuf]) -> bool {
     matches!(VolumeSet::of(places), Ok(Some(_)))
 }
 
-/// The places of the bundle `first`: itself, and those of `others`, which are taken out, that have
-/// further volumes of it. So people name each disc, or each volume.
+/// The places of the bundle `first`: itself, and those of `others` with further volumes of it,
+/// which are removed from `others`. So users can name each disc or each volume.
 pub fn volume_locations(first: PathBuf, others: &mut Vec<PathBuf>) -> Vec<PathBuf> {
     let mut places = vec![first];
     others.retain(|other| {
@@ -136,7 +137,7 @@ pub fn volume_locations(first: PathBuf, others: &mut Vec<PathBuf>) -> Vec<PathBu
     places
 }
 
-/// The name of the bundle `base` in the folder that `place` is, or lies in.
+/// The path of the bundle `base` in the folder `place`, or in the folder of the file `place`.
 fn in_folder(base: &Path, place: &Path) -> PathBuf {
     let folder = if place.is_dir() {
         place
@@ -146,7 +147,7 @@ fn in_folder(base: &Path, place: &Path) -> PathBuf {
     folder.join(base.file_name().unwrap_or_default())
 }
 
-/// The one bundle of which volumes lie in `folder`.
+/// The bundle whose volumes are in `folder`, if there is only one.
 fn only_bundle(folder: &Path) -> io::Result<Option<PathBuf>> {
     let mut bases = BTreeSet::new();
     for entry in fs::read_dir(folder)? {
@@ -159,7 +160,7 @@ fn only_bundle(folder: &Path) -> io::Result<Option<PathBuf>> {
     })
 }
 
-/// The numbers of the volumes of `base` that are there.
+/// The numbers of the existing volumes of `base`.
 pub(crate) fn numbers(base: &Path) -> io::Result<BTreeSet<usize>> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(parent_folder(base))? {
@@ -168,7 +169,7 @@ pub(crate) fn numbers(base: &Path) -> io::Result<BTreeSet<usize>> {
     Ok(found)
 }
 
-/// Whether a file begins as every volume does that landfall writes.
+/// Whether a file begins like a volume: with a frame header.
 pub(crate) fn begins_volume(path: &Path) -> bool {
     let mut first = [0; PREFIX.len()];
     open_input(path)
@@ -176,7 +177,7 @@ pub(crate) fn begins_volume(path: &Path) -> bool {
         .is_ok_and(|()| first == PREFIX)
 }
 
-/// Whether a file begins with the first frame of a bundle.
+/// Whether a file begins with the first frame of a bundle, the header of `oci-layout`.
 fn begins_bundle(path: &Path) -> bool {
     let first = frame::stored(&header::encode(LAYOUT[0], OCI_LAYOUT.len() as u64));
     let mut found = Vec::new();

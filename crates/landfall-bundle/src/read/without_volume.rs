@@ -1,7 +1,7 @@
-//! Opening a split bundle without one of its volumes, which is lost.
+//! Opens a split bundle without one of its volumes.
 
 use super::bundle::Bundle;
-use super::index::{Index, footer_before};
+use super::index::{BundleIndex, footer_before};
 use super::lost_items::lost_items;
 use super::open_bundle::OpenBundle;
 use super::volume_reader::VolumeReader;
@@ -15,13 +15,13 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-const NO_INDEX: &str = "the contents index lies in it, or in a volume that is damaged, and without it nobody knows what \
-                        was there; pack the bundle again with the same lock, --level and --volume-size, which gives \
-                        the same bytes";
+const NO_INDEX: &str = "it, or a damaged volume, contains the contents index, without which the \
+                        content of the volume is unknown; pack the bundle again with the same \
+                        lock, --level and --volume-size, which gives the same bytes";
 
-/// Opens the split bundle at `places` without volume `number`: what was in it cannot be read.
-/// Returns also which part of the bundle that is; `cannot` makes an error of the reason why it
-/// cannot be found out.
+/// Opens the split bundle at `places` without volume `number`, whose content cannot be read. Also
+/// returns the byte range of the missing volume; `cannot` turns the reason into an error if the
+/// bundle cannot be opened like this.
 pub(crate) fn open_without(
     places: &[PathBuf],
     number: usize,
@@ -32,8 +32,9 @@ pub(crate) fn open_without(
         path: path.clone(),
         source,
     })?;
-    let set = set.ok_or_else(|| cannot("no other volume is there"))?;
-    let (is_beyond, is_listed) = (number > set.last, !set.sums.is_empty());
+    let set = set.ok_or_else(|| cannot("there is no other volume"))?;
+    let is_beyond = number > set.last;
+    let is_listed = !set.sums.is_empty();
     let no_volume = |count| BundleError::NoVolume {
         path: path.clone(),
         number,
@@ -50,7 +51,7 @@ pub(crate) fn open_without(
         .map(|other| set.name(other))
         .collect();
     let others = VolumeReader::over(set.found().values().cloned().collect(), true)?;
-    // where the last one is lost, this is no footer
+    // if the last volume is missing, there is no footer here
     let footer = footer_before(&others, others.length()).ok().flatten();
     let length = footer
         .as_ref()
@@ -60,32 +61,32 @@ pub(crate) fn open_without(
         return Err(no_volume(set.found().len()));
     }
     if !missing.is_empty() {
-        let why = "the others are needed for it, and of these too are missing: ";
+        let why = "all other volumes are needed, but these are missing, too: ";
         return Err(cannot(&format!("{why}{}", missing.join(", "))));
     }
     let footer = footer.ok_or_else(|| cannot(NO_INDEX))?;
     let gap = length.checked_sub(others.length()).filter(|gap| *gap > 0);
     let gap = gap.ok_or_else(|| {
-        cannot("the other volumes hold the whole bundle, or are not of one bundle")
+        cannot("the other volumes are a complete bundle, or belong to different bundles")
     })?;
     let start = others.start(number - 1);
     let volumes = others.with_gap(number - 1, gap);
-    let index = Index::read(&path, &volumes, footer, |_: Damage| cannot(NO_INDEX))?;
+    let index = BundleIndex::read(&path, &volumes, footer, |_: Damage| cannot(NO_INDEX))?;
     Ok((
         Bundle(Arc::new(OpenBundle::new(places, volumes, index))),
         start..start + gap,
     ))
 }
 
-/// What is left of the split bundle at `places` without volume `number`: it says that it lacks the
-/// items which need what was in that, and which these are. `None` where that cannot be told.
+/// Opens the rest of the split bundle at `places` without volume `number`. The items that need the
+/// volume are reported as missing and returned. `None` if they cannot be determined.
 pub(super) fn open_rest(places: &[PathBuf], number: usize) -> Option<(Bundle, Vec<ItemName>)> {
     let cannot = |why: &str| BundleError::Volume {
         volume: number.to_string(),
         why: why.into(),
     };
     let (bundle, lost) = open_without(places, number, &cannot).ok()?;
-    // who reads an item needs no tar headers
+    // reading an item needs no tar headers, so losing only those does not affect it
     let is_lost = |entry: &TarEntry| entry.content_offset() < lost.end && entry.end() > lost.start;
     let items = lost_items(&bundle, is_lost)?;
     let mut opened = Arc::into_inner(bundle.0)?;

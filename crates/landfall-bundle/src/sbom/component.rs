@@ -1,4 +1,4 @@
-//! One item of a lock as a component of CycloneDX.
+//! An item of a lock as a CycloneDX component.
 
 use super::linked_documents::{LinkedDocument, ReferrerKind};
 use landfall_content::LockEntry;
@@ -8,7 +8,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What a package URL encodes: all but letters, digits and these (purl-spec, "Character encoding").
+/// The characters that a package URL percent-encodes: all except letters, digits and these
+/// (purl-spec, "Character encoding").
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -17,28 +18,28 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b':')
     .remove(b'/');
 
-/// The same within a version, where a colon is encoded.
+/// The characters that the version of a package URL percent-encodes, including the colon.
 const IN_VERSION: &AsciiSet = &ENCODED.add(b':').add(b'/');
 
-/// What is known of an item beside its entry.
-pub(super) struct Known<'a> {
-    /// Its reference, where one means it: of an image or a chart.
+/// Properties of an item that its entry does not contain.
+pub(super) struct ItemFacts<'a> {
+    /// The reference of an image or a chart.
     pub(super) image: Option<&'a ImageRef>,
-    /// Its platforms.
+    /// The platforms of an image.
     pub(super) platforms: BTreeSet<String>,
-    /// Its licences, as it says itself.
+    /// The licences that the image declares.
     pub(super) licences: Option<String>,
-    /// What refers to it.
+    /// The documents that refer to the item.
     pub(super) linked: &'a [LinkedDocument],
 }
 
-/// The component; its `bom-ref` is the item's name in the lock.
-pub(super) fn component(entry: &LockEntry, known: &Known<'_>) -> Value {
+/// The component of an item; its `bom-ref` is the item's name in the lock.
+pub(super) fn component(entry: &LockEntry, known: &ItemFacts<'_>) -> Value {
     let mut component = json!({
         "type": match entry.kind {
             EntryKind::Image => "container",
             EntryKind::Chart => "application",
-            // a set of packages is none of them; each package is a component
+            // a set of packages; each package is a component of its own
             EntryKind::Package => "data",
             _ => "file",
         },
@@ -76,18 +77,18 @@ pub(super) fn component(entry: &LockEntry, known: &Known<'_>) -> Value {
     component
 }
 
-/// A property in landfall's namespace.
+/// A property in the namespace `landfall:`.
 pub(super) fn property(name: &str, value: String) -> Value {
     json!({"name": format!("landfall:{name}"), "value": value})
 }
 
-/// The licences of a component. Images and packages may write anything here, so they are a name and
-/// no expression.
+/// The licences of a component. They are a name, not an SPDX expression, since images and packages
+/// may declare any text.
 pub(super) fn license(name: &str) -> Value {
     json!([{"license": {"name": name}}])
 }
 
-fn properties(entry: &LockEntry, known: &Known<'_>) -> Vec<Value> {
+fn properties(entry: &LockEntry, known: &ItemFacts<'_>) -> Vec<Value> {
     let mut properties = vec![
         property("kind", entry.kind.to_string()),
         property("bytes", entry.size().to_string()),
@@ -117,7 +118,7 @@ fn reference(linked: &LinkedDocument) -> Value {
     reference
 }
 
-/// A digest as CycloneDX has it.
+/// A digest in the format of CycloneDX.
 pub(super) fn hash(digest: &Digest) -> Value {
     let algorithm = match digest.algorithm() {
         Algorithm::Sha256 => "SHA-256",

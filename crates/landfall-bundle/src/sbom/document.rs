@@ -1,6 +1,6 @@
-//! The whole document: the same bytes for the same bundle.
+//! The CycloneDX document of a bundle. The same bundle always has the same document.
 
-use super::component::{Known, component, hash};
+use super::component::{ItemFacts, component, hash};
 use super::linked_documents::{LinkedDocument, linked_documents};
 use super::package::{package_component, package_ref};
 use landfall_content::{BlobRead, LockEntry};
@@ -11,25 +11,25 @@ use landfall_model::{Digest, Limits};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the document is about.
+/// The bundle that a document describes.
 pub struct SbomSubject<'a> {
     /// The bundle digest.
     pub digest: &'a Digest,
-    /// The fingerprint of its lock.
+    /// The fingerprint of the bundle's lock.
     pub lock: &'a Digest,
-    /// Its series and number.
+    /// The series of the bundle and its number.
     pub series: Option<(String, u64)>,
-    /// Whether it says of itself that items are missing.
+    /// Whether the bundle lacks items.
     pub is_partial: bool,
-    /// When the document is made, by RFC 3339, where it is to say so.
+    /// The time to record in the document (RFC 3339); `None` records none.
     pub time: Option<String>,
 }
 
-/// The document about `lock`, of which `blobs` has the content; and what is linked in it, by the
-/// item's name. `licences` says what an item says of itself.
+/// The document about `lock`, whose content is in `blobs`, and the linked documents by item name.
+/// `licences` returns the licences that an item declares.
 ///
 /// # Errors
-/// When the metadata of a carried repository of packages cannot be read.
+/// When the metadata of a package repository cannot be read.
 pub fn cyclonedx(
     subject: &SbomSubject<'_>,
     lock: &Lock,
@@ -39,7 +39,7 @@ pub fn cyclonedx(
 ) -> Result<(Value, BTreeMap<String, Vec<LinkedDocument>>), DescribeError> {
     let mut all = BTreeMap::new();
     let mut components = Vec::new();
-    // each package once, whichever sets have it
+    // a package that several sets contain is listed once
     let mut packages: BTreeMap<String, Value> = BTreeMap::new();
     let mut sets = Vec::new();
     for set in &lock.packages {
@@ -56,7 +56,7 @@ pub fn cyclonedx(
     for item in lock.items() {
         let entry = item.entry();
         let own = of_item(item, &entry, blobs);
-        let known = Known {
+        let known = ItemFacts {
             image: item.reference(),
             platforms: item.platforms().unwrap_or_default(),
             licences: if entry.kind == EntryKind::Image {
@@ -69,7 +69,7 @@ pub fn cyclonedx(
         components.push(component(&entry, &known));
         all.insert(entry.name, own);
     }
-    // kind after kind is the lock's order; names decide here
+    // the lock is sorted by kind; the document is sorted by name
     components.sort_by(|a, b| a["bom-ref"].as_str().cmp(&b["bom-ref"].as_str()));
     let names: Vec<&Value> = components
         .iter()

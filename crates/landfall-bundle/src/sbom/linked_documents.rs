@@ -1,5 +1,5 @@
-//! What refers to an image, and how it is named from outside: a CycloneDX document by its BOM-Link,
-//! an SPDX document by its namespace, anything else by its place in a registry.
+//! Documents that refer to an image, and their identifiers: the BOM-Link of a CycloneDX document,
+//! the namespace of an SPDX document, or else the location in a registry.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,24 +7,24 @@ use landfall_content::{AttachedReferrer, BlobRead, LockEntry};
 use landfall_model::{Descriptor, Digest, Manifest, read_referrer};
 use serde_json::Value;
 
-/// The largest document that is read, in bytes. A larger one is linked by its place.
+/// The largest document in bytes that is read. A larger one is linked by its location.
 const LARGEST: u64 = 32 << 20;
 
-/// What a referrer is.
+/// The kind of a referrer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReferrerKind {
-    /// A signature.
+    /// A signature of the image.
     Signature,
-    /// A signed or plain statement.
+    /// An in-toto statement, signed or not.
     Attestation,
-    /// A list of what is inside.
+    /// A software bill of materials.
     Sbom,
-    /// Something else.
+    /// Any other referrer.
     Other,
 }
 
 impl ReferrerKind {
-    /// The word for it.
+    /// The word for the kind, as reports use it.
     pub fn word(self) -> &'static str {
         match self {
             ReferrerKind::Signature => "signature",
@@ -35,7 +35,8 @@ impl ReferrerKind {
     }
 }
 
-/// What a referrer is: by the tag that cosign gives it, or by its type, which `blobs` has.
+/// Determines the kind of a referrer by its tag, which cosign's convention defines, or by its
+/// artifact type, which is read from `blobs`.
 pub fn referrer_kind(referrer: &AttachedReferrer, blobs: Option<&dyn BlobRead>) -> ReferrerKind {
     let of_type = || {
         let bytes = blobs?.read(&referrer.descriptor).ok()?;
@@ -61,20 +62,21 @@ pub fn referrer_kind(referrer: &AttachedReferrer, blobs: Option<&dyn BlobRead>) 
 /// A document that refers to an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkedDocument {
-    /// What it is.
+    /// The kind of the document.
     pub kind: ReferrerKind,
-    /// How it is named from outside.
+    /// The identifier of the document.
     pub url: String,
-    /// Its content.
+    /// The blob with the document.
     pub blob: Descriptor,
-    /// The manifest that holds it.
+    /// The manifest that the document belongs to.
     pub manifest: Digest,
-    /// What it says it is: `CycloneDX 1.5`, `SPDX-2.3`, the type of a statement.
+    /// The format that the document declares: `CycloneDX 1.5`, `SPDX-2.3`, or the type of a
+    /// statement.
     pub said: Option<String>,
 }
 
-/// The documents that refer to `entry`, whose place is `registry/repository`, as far as `blobs` has
-/// them.
+/// The documents that refer to `entry`, which is at `place` (`registry/repository`), as far as
+/// `blobs` contains them.
 pub fn linked_documents(
     entry: &LockEntry,
     place: &str,
@@ -90,12 +92,13 @@ pub fn linked_documents(
         };
         let kind = referrer_kind(referrer, Some(blobs));
         for blob in layers {
-            let document = match blob.size <= LARGEST && kind != ReferrerKind::Signature {
-                true => blobs
+            let document = if blob.size <= LARGEST && kind != ReferrerKind::Signature {
+                blobs
                     .read(&blob)
                     .ok()
-                    .and_then(|bytes| serde_json::from_slice(&bytes).ok()),
-                false => None,
+                    .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            } else {
+                None
             };
             let named = document.as_ref().and_then(named);
             let is_sbom = named.as_ref().is_some_and(|named| named.is_sbom);
@@ -118,25 +121,25 @@ pub fn linked_documents(
     all
 }
 
-/// What a document says of itself.
-struct Named {
+/// The identity that a document declares.
+struct DocumentIdentity {
     is_sbom: bool,
     url: Option<String>,
     said: Option<String>,
 }
 
-/// What a document is: an SBOM, or a statement about one, in an envelope or without.
-fn named(document: &Value) -> Option<Named> {
+/// The identity of a document: an SBOM, or an in-toto statement, with or without an envelope.
+fn named(document: &Value) -> Option<DocumentIdentity> {
     if let Some(payload) = document["payload"].as_str() {
         let statement = serde_json::from_slice::<Value>(&STANDARD.decode(payload).ok()?).ok()?;
-        // one envelope, and not one in another
+        // nested envelopes are refused, so that the recursion is bounded
         return statement["payload"].is_null().then(|| named(&statement))?;
     }
     if let Some(kind) = document["predicateType"].as_str() {
         let inner = sbom(&document["predicate"]);
         let is_sbom = inner.is_some() || kind.contains("spdx") || kind.contains("cyclonedx");
         let url = inner.and_then(|inner| inner.url);
-        return Some(Named {
+        return Some(DocumentIdentity {
             is_sbom,
             url,
             said: Some(kind.to_owned()),
@@ -145,7 +148,7 @@ fn named(document: &Value) -> Option<Named> {
     sbom(document)
 }
 
-fn sbom(document: &Value) -> Option<Named> {
+fn sbom(document: &Value) -> Option<DocumentIdentity> {
     let text = |key: &str| document[key].as_str();
     if text("bomFormat") == Some("CycloneDX") {
         let uuid = text("serialNumber").and_then(|serial| serial.strip_prefix("urn:uuid:"));
@@ -156,7 +159,7 @@ fn sbom(document: &Value) -> Option<Named> {
         let version = document["version"].as_u64().unwrap_or(1);
         let said = format!("CycloneDX {}", text("specVersion").unwrap_or_default());
         let url = uuid.map(|uuid| format!("urn:cdx:{uuid}/{version}"));
-        return Some(Named {
+        return Some(DocumentIdentity {
             is_sbom: true,
             url,
             said: Some(said.trim_end().to_owned()),
@@ -164,7 +167,7 @@ fn sbom(document: &Value) -> Option<Named> {
     }
     let version = text("spdxVersion")?;
     let url = text("documentNamespace").filter(|url| url::Url::parse(url).is_ok());
-    Some(Named {
+    Some(DocumentIdentity {
         is_sbom: true,
         url: url.map(str::to_owned),
         said: Some(version.to_owned()),

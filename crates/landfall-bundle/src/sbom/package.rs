@@ -1,12 +1,12 @@
-//! A package of a set as a component of CycloneDX.
+//! A package of a set as a CycloneDX component.
 
 use super::component::{hash, license, property};
 use landfall_item::PackageDescription;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-/// What the components of a package URL encode: all but letters, digits, these and the colon
-/// (ECMA-427, 5.4).
+/// The characters that the components of a package URL percent-encode: all except letters, digits,
+/// these and the colon (ECMA-427, 5.4).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -14,12 +14,13 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b':');
 
-/// The `bom-ref` of a package: its URL and its digest, as a repository may replace a file.
+/// The `bom-ref` of a package: its URL and digest, since a repository may replace the file at a
+/// URL.
 pub(super) fn package_ref(described: &PackageDescription<'_>) -> String {
     format!("{}@{}", described.package.url, described.package.digest)
 }
 
-/// The component of a package.
+/// The CycloneDX component of a package.
 pub(super) fn package_component(described: &PackageDescription<'_>) -> Value {
     let package = described.package;
     let mut component = json!({
@@ -41,12 +42,12 @@ pub(super) fn package_component(described: &PackageDescription<'_>) -> Value {
     component
 }
 
-/// `pkg:deb/…` or `pkg:rpm/…` (purl-spec, types `deb` and `rpm`). The repository stands in it too,
-/// since neither type has a default repository.
+/// `pkg:deb/…` or `pkg:rpm/…` (purl-spec, types `deb` and `rpm`). It contains the repository, since
+/// neither type has a default one.
 fn purl(described: &PackageDescription<'_>) -> String {
     let encoded = |text: &str| utf8_percent_encode(text, ENCODED).to_string();
     let package = described.package;
-    // the version of an RPM package has no epoch in a package URL; that of Debian's packages has it
+    // in package URLs, the epoch is a qualifier for rpm, but part of the version for deb
     let epoch = package
         .version
         .split_once(':')
@@ -76,33 +77,32 @@ fn purl(described: &PackageDescription<'_>) -> String {
     )
 }
 
-/// The vendor as a namespace: `debian`, `redhat`, `rocky`. Where the repository names no vendor, or
-/// a URL as such, its host.
+/// The namespace of a package URL: the vendor (`debian`, `redhat`, `rocky`), or the host of the
+/// repository if it names no vendor or a URL as vendor.
 fn namespace(vendor: Option<&str>, repository: &str) -> String {
     let vendor = vendor.unwrap_or_default().to_ascii_lowercase();
-    let first = match vendor.starts_with("red hat") {
-        true => "redhat",
-        false => vendor
+    let first = if vendor.starts_with("red hat") {
+        "redhat"
+    } else {
+        vendor
             .split([' ', ',', '<', '('])
             .next()
-            .unwrap_or_default(),
+            .unwrap_or_default()
     };
     let is_name = !first.is_empty()
         && first
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'+'));
-    match is_name {
-        true => first.to_owned(),
-        false => {
-            let rest = repository
-                .split_once("://")
-                .map_or(repository, |(_, rest)| rest);
-            rest.split(['/', ':'])
-                .next()
-                .unwrap_or(rest)
-                .to_ascii_lowercase()
-        }
+    if is_name {
+        return first.to_owned();
     }
+    let rest = repository
+        .split_once("://")
+        .map_or(repository, |(_, rest)| rest);
+    rest.split(['/', ':'])
+        .next()
+        .unwrap_or(rest)
+        .to_ascii_lowercase()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a target panics on what it finds")]
 
 use super::sample::{Packed, packed};
-use crate::format::contents::Contents;
+use crate::format::contents::ContentsIndex;
 use crate::format::entry::TarEntry;
 use crate::format::footer::Footer;
 use crate::format::signatures;
@@ -37,10 +37,10 @@ pub fn footer(bytes: &[u8]) {
 /// Reads `bytes` as the contents index of a bundle that is good in all else, with a frame table and
 /// a footer that fit.
 pub fn index(bytes: &[u8]) {
-    let Ok(contents) = serde_json::from_slice::<Contents>(bytes) else {
+    let Ok(contents) = serde_json::from_slice::<ContentsIndex>(bytes) else {
         return;
     };
-    let again: Contents = serde_json::from_slice(&contents.to_bytes().unwrap()).unwrap();
+    let again: ContentsIndex = serde_json::from_slice(&contents.to_bytes().unwrap()).unwrap();
     assert_eq!(again, contents);
     // what cannot be written by anybody need not be read
     let frames = contents

@@ -4,10 +4,10 @@
 use super::sample::{Packed, packed};
 use crate::Bundle;
 use crate::format::entry::TarEntry;
+use crate::format::entry_form::EntryForm;
 use crate::format::footer::{self, Footer};
-use crate::format::form::Form;
 use crate::format::frame_table::ROW;
-use crate::format::hash::Hash;
+use crate::format::hash::FrameHash;
 use crate::format::{frame, header};
 use landfall_content::BlobRead;
 use std::fs;
@@ -120,7 +120,7 @@ fn links_devices_and_names_that_lead_elsewhere_are_refused() {
                 let entry = &contents.entries[place];
                 let name = name.unwrap_or(&entry.name);
                 let lie = frame::stored(&header_of(name, entry.size, kind));
-                rows[entry.frame as usize].1 = Hash::of(&lie);
+                rows[entry.frame as usize].1 = FrameHash::of(&lie);
                 packed.write_at(&lie, entry.offset);
             });
             packed.assert_refused("tar header");
@@ -143,11 +143,11 @@ fn a_footer_that_lies_is_refused() {
         |f| f.size -= 1,
         |f| f.size += 1,
         |f| f.size = u64::MAX,
-        |f| f.frames = Hash::of(b"others"),
+        |f| f.frames = FrameHash::of(b"others"),
         |f| f.sha256 = landfall_model::Digest::sha256(b"others"),
         |f| f.signed = 1,
         |f| f.signed = u64::MAX,
-        |f| f.signatures = Hash::of(b"others"),
+        |f| f.signatures = FrameHash::of(b"others"),
     ];
     for (number, lie) in lies.into_iter().enumerate() {
         let packed = packed();
@@ -205,10 +205,10 @@ fn plant(packed: &Packed, bomb: &[u8]) {
     let last = contents.entries.last_mut().unwrap();
     assert_eq!(
         (last.form, TarEntry::frame_count(last.size)),
-        (Form::Compressed, 3)
+        (EntryForm::Compressed, 3)
     );
     let content = &mut rows[last.frame as usize + 1];
-    content.1 = Hash::of(bomb);
+    content.1 = FrameHash::of(bomb);
     let at = content.0;
     let padding = frame::stored(&vec![0; header::padding(last.size)]);
     packed.write_at(&[bomb, &padding].concat(), at);
@@ -253,7 +253,7 @@ fn bombs_are_not_blown_up() {
         (
             "two frames",
             [
-                frame::encode(Form::Compressed, 3, &vec![0; size as usize]).unwrap(),
+                frame::encode(EntryForm::Compressed, 3, &vec![0; size as usize]).unwrap(),
                 bomb(size),
             ]
             .concat(),
@@ -290,7 +290,7 @@ fn bombs_are_not_blown_up() {
     let after = &bytes[(footer.offset + footer.length) as usize..bytes.len() - footer::LEN];
     let lie = Footer {
         length: frames.len() as u64,
-        frames: Hash::of(&frames),
+        frames: FrameHash::of(&frames),
         size: footer.size + (2 << 20),
         ..footer.clone()
     };

@@ -1,11 +1,11 @@
 //! A small bundle for tests and fuzz targets, and the tools of somebody who lies.
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-use crate::format::contents::Contents;
+use crate::format::contents::ContentsIndex;
+use crate::format::entry_form::EntryForm;
 use crate::format::footer::Footer;
-use crate::format::form::Form;
 use crate::format::frame_table::{self, FrameTable, ROW};
-use crate::format::hash::Hash;
+use crate::format::hash::FrameHash;
 use crate::format::names::CONTENTS;
 use crate::format::signatures;
 use crate::format::stored::CHUNK;
@@ -160,7 +160,7 @@ pub fn lying(honest: &[u8], lie: &[u8]) -> (Packed, Lock) {
             .iter()
             .find(|entry| entry.digest == digest)
             .unwrap();
-        assert_eq!(entry.form, Form::Stored);
+        assert_eq!(entry.form, EntryForm::Stored);
         let file = fs::File::options().write(true).open(&packed.path).unwrap();
         for (row, chunk) in rows[entry.frame as usize + 1..]
             .iter_mut()
@@ -168,7 +168,7 @@ pub fn lying(honest: &[u8], lie: &[u8]) -> (Packed, Lock) {
         {
             let frame = frame::stored(chunk);
             file.write_all_at(&frame, row.0).unwrap();
-            row.1 = Hash::of(&frame);
+            row.1 = FrameHash::of(&frame);
         }
     });
     (packed, lock)
@@ -185,7 +185,7 @@ impl Packed {
     }
 
     /// Lets a liar change the index and the rows of the frame table, and makes all after them fit.
-    pub(super) fn reseal(&self, lie: impl FnOnce(&mut Contents, &mut Rows)) {
+    pub(super) fn reseal(&self, lie: impl FnOnce(&mut ContentsIndex, &mut Rows)) {
         let (mut contents, mut rows) = self.opened();
         let table = contents.frames.clone();
         lie(&mut contents, &mut rows);
@@ -194,7 +194,7 @@ impl Packed {
     }
 
     /// The index and the rows of the frame table.
-    pub(super) fn opened(&self) -> (Contents, Rows) {
+    pub(super) fn opened(&self) -> (ContentsIndex, Rows) {
         let bundle = Bundle::open(&self.path).unwrap();
         let contents = bundle.contents().clone();
         let count = contents.frames.size / ROW as u64;
@@ -206,7 +206,7 @@ impl Packed {
     /// footer. Unless it is a lie, what the index says of the table is made right.
     pub(super) fn seal(
         &self,
-        mut contents: Contents,
+        mut contents: ContentsIndex,
         rows: &Rows,
         end: u64,
         is_lie: bool,
@@ -222,7 +222,7 @@ impl Packed {
             .map(|piece| frame::stored(&piece))
             .collect();
         if !is_lie {
-            let hashes = frames.iter().map(|frame| Hash::of(frame)).collect();
+            let hashes = frames.iter().map(|frame| FrameHash::of(frame)).collect();
             contents.frames = FrameTable {
                 offset: end,
                 size: table.len() as u64,
@@ -239,7 +239,7 @@ impl Packed {
         let offset = end + bytes.len() as u64;
         let chunks = index
             .chunks(CHUNK)
-            .map(|chunk| frame::encode(Form::Compressed, 3, chunk).unwrap());
+            .map(|chunk| frame::encode(EntryForm::Compressed, 3, chunk).unwrap());
         let frames = chunks.collect::<Vec<_>>().concat();
         bytes.extend(&frames);
         for piece in [vec![0; header::padding(size)], header::END.to_vec()] {
@@ -254,11 +254,11 @@ impl Packed {
         let footer = Footer {
             offset,
             length: frames.len() as u64,
-            frames: Hash::of(&frames),
+            frames: FrameHash::of(&frames),
             size,
             sha256: Digest::sha256(&index),
             signed: list.len() as u64,
-            signatures: Hash::of(&list),
+            signatures: FrameHash::of(&list),
         };
         file.write_all_at(&[bytes, footer.to_bytes()].concat(), end)
             .unwrap();
@@ -272,10 +272,10 @@ impl Packed {
             let row = &mut rows[entry.frame as usize + 1];
             let bytes = fs::read(&self.path).unwrap();
             let old = &bytes[row.0 as usize..][..stored_len(entry.size) as usize];
-            let mut content = frame::decode(Form::Stored, old, entry.size as usize).unwrap();
+            let mut content = frame::decode(EntryForm::Stored, old, entry.size as usize).unwrap();
             change(&mut content);
             let new = frame::stored(&content);
-            row.1 = Hash::of(&new);
+            row.1 = FrameHash::of(&new);
             let file = fs::File::options().write(true).open(&self.path).unwrap();
             file.write_all_at(&new, row.0).unwrap();
         });
@@ -283,11 +283,11 @@ impl Packed {
 }
 
 /// The rows of a frame table.
-pub(super) type Rows = Vec<(u64, Hash)>;
+pub(super) type Rows = Vec<(u64, FrameHash)>;
 
 /// The first entry with this form that is a blob.
 #[cfg(test)]
-pub(super) fn blob(contents: &Contents, form: Form) -> usize {
+pub(super) fn blob(contents: &ContentsIndex, form: EntryForm) -> usize {
     contents
         .entries
         .iter()

@@ -1,11 +1,11 @@
 //! Bundles made in memory: damaged at random, and made by somebody who lies.
 
 use super::sample::{Memory, Packed, Rows, blob, packed, sample, today, write};
-use crate::format::contents::Contents;
+use crate::format::contents::ContentsIndex;
 use crate::format::entry::TarEntry;
-use crate::format::form::Form;
+use crate::format::entry_form::EntryForm;
 use crate::format::frame;
-use crate::format::hash::Hash;
+use crate::format::hash::FrameHash;
 use crate::format::names::ItemName;
 use crate::plan::planned_entry::ContentSource;
 use crate::write::index_builder::IndexBuilder;
@@ -68,7 +68,7 @@ fn every_flipped_bit_is_found() {
 
 #[test]
 fn an_index_that_lies_is_refused() {
-    type Lie = fn(&mut Contents, &mut Rows);
+    type Lie = fn(&mut ContentsIndex, &mut Rows);
     let lies: [(&str, Lie); 24] = [
         ("newer landfall", |c, _| c.version = 2),
         ("newer landfall", |c, _| {
@@ -117,7 +117,7 @@ fn an_index_that_lies_is_refused() {
             c.frames.hashes.truncate(1)
         }),
         ("do not have the hash", |c, _| {
-            c.frames.hashes[1] = Hash::of(b"x")
+            c.frames.hashes[1] = FrameHash::of(b"x")
         }),
         ("a place that cannot be", |c, rows| {
             rows[c.entries[4].frame as usize].0 += 1
@@ -126,7 +126,7 @@ fn an_index_that_lies_is_refused() {
             rows[c.entries.last().unwrap().frame as usize + 1].0 -= 1
         }),
         ("do not have the hash", |c, rows| {
-            rows[c.entries[4].frame as usize].1 = Hash::of(b"x")
+            rows[c.entries[4].frame as usize].1 = FrameHash::of(b"x")
         }),
     ];
     for (why, lie) in lies {
@@ -163,7 +163,10 @@ fn an_entry_that_is_there_twice_is_refused() {
 #[test]
 fn content_with_another_digest_is_not_handed_out_to_its_end() {
     let packed = packed();
-    let place = blob(Bundle::open(&packed.path).unwrap().contents(), Form::Stored);
+    let place = blob(
+        Bundle::open(&packed.path).unwrap().contents(),
+        EntryForm::Stored,
+    );
     packed.replace(place, |content| content[0] ^= 1);
     let problems = packed.problems();
     assert!(problems.contains("does not have the digest"), "{problems}");
@@ -197,7 +200,7 @@ fn a_lock_and_an_index_json_that_do_not_fit_the_blobs_are_refused() {
     let at = bundle.contents().entries[2].content_offset();
     let size = bundle.contents().entries[2].size as usize;
     let bytes = fs::read(&packed.path).unwrap();
-    let text = frame::decode(Form::Stored, &bytes[at as usize..][..size + 17], size).unwrap();
+    let text = frame::decode(EntryForm::Stored, &bytes[at as usize..][..size + 17], size).unwrap();
     packed.reseal(|contents, _| {
         contents.entries[2].digest = Digest::sha256(&text);
         contents.locks[0].fingerprint = Digest::sha256(&text);
@@ -257,7 +260,7 @@ fn a_header_or_padding_that_differs_from_the_index_is_refused() {
     for (frame_from_end, why) in [(false, "tar header"), (true, "padding is not empty")] {
         let packed = packed();
         packed.reseal(|contents, rows| {
-            let entry = &contents.entries[blob(contents, Form::Stored)];
+            let entry = &contents.entries[blob(contents, EntryForm::Stored)];
             let index = if frame_from_end {
                 TarEntry::frame_count(entry.size) as usize - 1
             } else {
@@ -267,7 +270,7 @@ fn a_header_or_padding_that_differs_from_the_index_is_refused() {
             let mut content = vec![0; entry.content_len(index)];
             content[0] = b'x';
             let new = frame::stored(&content);
-            row.1 = Hash::of(&new);
+            row.1 = FrameHash::of(&new);
             let file = fs::File::options().write(true).open(&packed.path).unwrap();
             file.write_all_at(&new, row.0).unwrap();
         });
@@ -410,8 +413,8 @@ fn a_delta_is_sound_and_names_its_bases() {
 
 #[test]
 fn a_delta_that_lies_is_refused() {
-    type Lie = fn(&mut Contents);
-    let config = |c: &Contents| {
+    type Lie = fn(&mut ContentsIndex);
+    let config = |c: &ContentsIndex| {
         let config = c
             .entries
             .iter()
@@ -510,7 +513,7 @@ fn a_lock_that_leaves_out_or_adds_a_layer_is_refused() {
 fn a_media_type_that_the_lock_does_not_give_is_refused() {
     let packed = packed();
     packed.reseal(|contents, _| {
-        let place = blob(contents, Form::Stored);
+        let place = blob(contents, EntryForm::Stored);
         contents.entries[place].media_type = "text/html".into();
     });
     assert!(
@@ -585,10 +588,10 @@ fn what_another_release_writes_otherwise_is_sound_too() {
             .into_bytes(),
     );
     for entry in &mut plan.entries[3..] {
-        entry.form = if entry.form == Form::Stored {
-            Form::Compressed
+        entry.form = if entry.form == EntryForm::Stored {
+            EntryForm::Compressed
         } else {
-            Form::Stored
+            EntryForm::Stored
         };
     }
     write(

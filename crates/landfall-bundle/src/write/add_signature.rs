@@ -1,13 +1,13 @@
-//! Adding a signature to a bundle that is written: a few hundred bytes at its end change, and the
-//! checksums beside it.
+//! Adds a signature to an existing bundle. Only the end of the file changes, and the checksums next
+//! to it.
 
 use super::checksums;
-use super::remove::remove_file;
+use super::old_files::remove_file;
 use super::sign::sign_index;
 use crate::error::BundleError;
 use crate::format::files::{base_of, checksums_path, partial_path, signature_path, suffixed};
 use crate::format::footer::Footer;
-use crate::format::hash::Hash;
+use crate::format::hash::FrameHash;
 use crate::format::names::{NAMESPACE, SUMS_NAMESPACE};
 use crate::format::signatures;
 use crate::read::bundle::Bundle;
@@ -22,14 +22,15 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Signs the bundle at `path` with one more key. Where the key has signed it already, nothing
-/// changes. Returns the bundle as it is then.
+/// Adds a signature with this key to the bundle at `path`, unless the key has already signed it.
+/// Returns the bundle with the signature.
 ///
 /// The new end is first written to `FILE.signing` beside the file. Another run finishes from there
 /// what a kill in between left.
 ///
 /// # Errors
-/// When it is no bundle, cannot be signed or written, or another process writes it.
+/// When the file is not a bundle, cannot be signed or written, or is being written by another
+/// process.
 pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError> {
     let failed = |source| BundleError::Write {
         path: path.into(),
@@ -45,8 +46,8 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
     }
     let redo = suffixed(&last, ".signing");
     let bundle = match (Bundle::open(path), fs::read(&redo)) {
-        // an end that was not written is made again, and may be of a bundle that had this name
-        // before
+        // only if the bundle cannot be opened: the saved end may belong to an earlier bundle with
+        // this name
         (Err(_), Ok(unfinished)) => {
             put_end(&file, &unfinished).map_err(failed)?;
             Bundle::open(path)?
@@ -59,7 +60,8 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
         damage: vec![damage],
         loss: None,
     };
-    let (footer, texts) = (&bundle.0.index.footer, bundle.signatures());
+    let footer = &bundle.0.index.footer;
+    let texts = bundle.signatures();
     let index = read_index(&bundle.0.volumes, footer).map_err(damaged)?;
     let is_own = |text: &String| {
         Signature::parse(text.as_bytes())
@@ -79,7 +81,7 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
         }
         let signed = Footer {
             signed: bytes,
-            signatures: Hash::of(&frame),
+            signatures: FrameHash::of(&frame),
             ..footer.clone()
         };
         let at = footer.tar_end().and_then(|end| end.checked_sub(start));
@@ -98,7 +100,7 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
     Bundle::open(path)
 }
 
-/// Writes a small file, so that it is there as a whole or not at all.
+/// Writes a small file completely or not at all.
 fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = partial_path(path);
     fs::write(&partial, bytes)?;
@@ -107,7 +109,7 @@ fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(parent_folder(path))
 }
 
-/// Puts the new end into the file: eight bytes say where it begins, and the rest follows.
+/// Writes the new end into the file. The first eight bytes of `end` are its offset.
 fn put_end(file: &File, end: &[u8]) -> io::Result<()> {
     let (at, bytes) = end.split_first_chunk().ok_or(io::ErrorKind::InvalidData)?;
     let at = u64::from_le_bytes(*at);
@@ -116,8 +118,8 @@ fn put_end(file: &File, end: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Corrects the line of `file` in the checksums beside the bundle `base`, where they have one, and
-/// signs them.
+/// Updates the checksum of `file` next to the bundle `base`, if there is one, and signs the
+/// checksums again.
 fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), BundleError> {
     let path = checksums_path(base);
     let failed = |source| BundleError::Write {

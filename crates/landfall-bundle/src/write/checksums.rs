@@ -1,6 +1,6 @@
-//! Writing `B.sha256sums`, which `sha256sum -c` checks.
+//! Writes `B.sha256sums` in the format of `sha256sum`.
 
-use super::remove::remove_file;
+use super::old_files::remove_file;
 use crate::format::files::{checksums_path, partial_path, signature_path};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// One line as `sha256sum` writes it.
+/// A line in the format of `sha256sum`, which escapes names with backslashes and line breaks.
 fn line(hex: &str, name: &OsStr) -> Vec<u8> {
     let mut escaped = Vec::new();
     for &byte in name.as_bytes() {
@@ -27,17 +27,18 @@ fn line(hex: &str, name: &OsStr) -> Vec<u8> {
     [mark, hex.as_bytes(), b"  ", &escaped, b"\n"].concat()
 }
 
-/// The checksums of `files`.
+/// The lines for `files`.
 pub(super) fn text<'a>(files: impl Iterator<Item = &'a (PathBuf, String)>) -> Vec<u8> {
     files
         .flat_map(|(path, hex)| line(hex, path.file_name().unwrap_or_default()))
         .collect()
 }
 
-/// The checksums `text` with this sum of `file` in place of the one that they have.
+/// Replaces the checksum of `file` in `text`.
 pub(super) fn replaced(text: &[u8], file: &Path, hex: &str) -> Vec<u8> {
     let own = line(hex, file.file_name().unwrap_or_default());
-    // the hex digits are all that may differ; a name that is escaped has a mark before them
+    // only the hex digits may differ; the line of an escaped name begins with a backslash before
+    // them
     let from = usize::from(own.first() == Some(&b'\\'));
     let same = |old: &[u8]| {
         let others = |line: &[u8]| Some([line.get(..from)?, line.get(from + 64..)?].concat());
@@ -49,7 +50,7 @@ pub(super) fn replaced(text: &[u8], file: &Path, hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Writes the checksums, or the signature over them.
+/// Writes the checksums, or the signature over them, completely or not at all.
 pub(super) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let partial = partial_path(path);
     let mut file = File::create(&partial)?;

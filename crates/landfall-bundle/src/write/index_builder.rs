@@ -1,15 +1,15 @@
-//! The index of a bundle that is being written: entries are recorded in their order, and then the
-//! end of the bundle follows, from the frame table to the footer.
+//! Builds the index of a bundle: entries are recorded in order, and then the end of the bundle is
+//! written, from the frame table to the footer.
 
 use super::volume_writer::VolumeWriter;
 use crate::error::BundleError;
-use crate::format::contents::{Contents, LockName, PackOptions};
+use crate::format::contents::{ContentsIndex, LockName, PackOptions};
 use crate::format::entry::TarEntry;
+use crate::format::entry_form::EntryForm;
 use crate::format::footer::Footer;
-use crate::format::form::Form;
 use crate::format::frame::{encode, stored};
 use crate::format::frame_table::{self, FrameTable, ROW};
-use crate::format::hash::{Frame, Hash};
+use crate::format::hash::{FrameHash, FrameRecord};
 use crate::format::header;
 use crate::format::names::{CONTENTS, DELTA, LOCK};
 use crate::format::signatures;
@@ -21,15 +21,15 @@ use sha2::{Digest as _, Sha256};
 use std::io;
 use std::path::Path;
 
-/// The index as far as it is known.
+/// The contents index and the frame table, as far as entries are written.
 pub(crate) struct IndexBuilder {
-    pub contents: Contents,
+    pub contents: ContentsIndex,
     /// The rows of the frame table.
     rows: Vec<u8>,
 }
 
 impl IndexBuilder {
-    /// The index of a bundle of which nothing is written yet.
+    /// The index of a bundle before any entry is written.
     pub(crate) fn new(plan: &PackPlan, options: PackOptions) -> IndexBuilder {
         let mut frame = 0;
         let entry = |entry: &PlannedEntry| {
@@ -46,7 +46,7 @@ impl IndexBuilder {
                 frame: first,
             }
         };
-        let contents = Contents {
+        let contents = ContentsIndex {
             version: 1,
             landfall: env!("CARGO_PKG_VERSION").into(),
             options,
@@ -77,10 +77,10 @@ impl IndexBuilder {
         }
     }
 
-    /// Records an entry that lies at `offset` in these frames. All before it are recorded.
-    pub(crate) fn record(&mut self, place: usize, offset: u64, frames: &[Frame]) {
+    /// Records the location and frames of an entry. Entries must be recorded in order.
+    pub(crate) fn record(&mut self, place: usize, offset: u64, frames: &[FrameRecord]) {
         let mut end = offset;
-        for Frame(length, hash) in frames {
+        for FrameRecord(length, hash) in frames {
             self.rows.extend(frame_table::row(end, *hash));
             end += u64::from(*length);
         }
@@ -88,11 +88,8 @@ impl IndexBuilder {
         (entry.offset, entry.length) = (offset, end - offset);
     }
 
-    /// Refuses a bundle that a reader would refuse, before anything is written: one with a longer
-    /// index or lock than is read.
-    ///
-    /// # Errors
-    /// [`BundleError::TooLarge`].
+    /// Fails with [`BundleError::TooLarge`], before anything is written, if readers would refuse
+    /// the bundle since its index or lock is too long.
     pub(crate) fn check_size(&self, path: &Path, limits: &Limits) -> Result<(), BundleError> {
         let mut most = self.contents.clone();
         let frames: u64 = most
@@ -113,7 +110,7 @@ impl IndexBuilder {
             path: path.into(),
             source,
         };
-        // a hash of the table takes 64 digits, quotes and a comma
+        // each hash of the table has 64 digits, quotes and a comma
         let hashes = FrameTable::frame_count(size).saturating_mul(67);
         let index = (most.to_bytes().map_err(write)?.len() as u64).saturating_add(hashes);
         let lock = most
@@ -134,10 +131,7 @@ impl IndexBuilder {
     }
 
     /// Writes the end of the bundle: frame table, contents index, the end of the tar, signatures
-    /// and footer. `sign` makes the signatures over the index. Returns the bundle digest.
-    ///
-    /// # Errors
-    /// When it cannot be written or signed.
+    /// and footer. `sign` creates the signatures over the index. Returns the bundle digest.
     pub(crate) fn finish(
         self,
         out: &mut VolumeWriter,
@@ -151,7 +145,7 @@ impl IndexBuilder {
         let mut footer = self.seal(out).map_err(failed)?;
         let signatures = signatures::to_frame(&sign(&footer.1)?);
         footer.0.signed = signatures.len() as u64;
-        footer.0.signatures = Hash::of(&signatures);
+        footer.0.signatures = FrameHash::of(&signatures);
         let tail = [signatures, footer.0.to_bytes()].concat();
         out.append_tail(&stored(&header::END), &tail)
             .map_err(failed)?;
@@ -159,13 +153,14 @@ impl IndexBuilder {
     }
 
     /// Writes the frame table and the contents index. Returns a footer without signatures, and the
-    /// index's bytes.
+    /// bytes of the index.
     fn seal(mut self, out: &mut VolumeWriter) -> io::Result<(Footer, Vec<u8>)> {
-        let (offset, size) = (out.end, self.rows.len() as u64);
+        let offset = out.end;
+        let size = self.rows.len() as u64;
         let mut hashes = Vec::new();
         for piece in frame_table::pieces(&self.rows) {
             let frame = stored(&piece);
-            hashes.push(Hash::of(&frame));
+            hashes.push(FrameHash::of(&frame));
             out.append(&frame)?;
         }
         self.contents.frames = FrameTable {
@@ -176,9 +171,10 @@ impl IndexBuilder {
         let index = self.contents.to_bytes()?;
         let size = index.len() as u64;
         out.append(&stored(&header::encode(CONTENTS, size)))?;
-        let (offset, mut frames) = (out.end, Sha256::new());
+        let offset = out.end;
+        let mut frames = Sha256::new();
         for chunk in index.chunks(CHUNK) {
-            let frame = encode(Form::Compressed, self.contents.options.level, chunk)?;
+            let frame = encode(EntryForm::Compressed, self.contents.options.level, chunk)?;
             frames.update(&frame);
             out.append(&frame)?;
         }
@@ -187,7 +183,7 @@ impl IndexBuilder {
         if !padding.is_empty() {
             out.append(&stored(&padding))?;
         }
-        let (sha256, signatures) = (Digest::sha256(&index), Hash::of(b""));
+        let (sha256, signatures) = (Digest::sha256(&index), FrameHash::of(b""));
         let footer = Footer {
             offset,
             length,

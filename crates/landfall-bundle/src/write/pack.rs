@@ -1,12 +1,11 @@
-//! Writing a bundle from a store: into `OUT.partial` beside it, which gets its name when everything
-//! is on disk.
+//! Packs a bundle from a store: writes `OUT.partial`, which is renamed when everything is on disk.
 
-use super::entries::Entries;
+use super::entry_writer::EntryWriter;
 use super::index_builder::IndexBuilder;
+use super::old_files::remove_volumes;
 use super::packaging::Packaging;
 use super::partial_file::{claim, clear_work, room};
 use super::publish::publish;
-use super::remove::remove_volumes;
 use super::sign::sign_index;
 use super::volume_writer::VolumeWriter;
 use crate::error::BundleError;
@@ -28,23 +27,23 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
-/// A bundle that is written.
+/// A bundle that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedBundle {
     /// The bundle digest: SHA-256 of the contents index.
     pub digest: Digest,
-    /// Its size in bytes, of all volumes together.
+    /// The size in bytes, of all volumes together.
     pub bytes: u64,
-    /// The files that it is made of: one, or its volumes.
+    /// The files of the bundle: one file, or its volumes.
     pub files: Vec<PathBuf>,
-    /// The files beside it: programs, then the checksums.
+    /// The files next to it: programs and documents, then the checksums.
     pub beside: Vec<PathBuf>,
-    /// Volumes of an older bundle of its name that were removed, and that none of its own replaces.
+    /// Volumes of an older bundle with this name that were removed without being replaced.
     pub removed: Vec<PathBuf>,
 }
 
 impl PackedBundle {
-    /// A bundle in one file, with nothing beside it.
+    /// A bundle in one file, with no other files.
     pub fn one_file(digest: &Digest, bytes: u64, out: &Path) -> PackedBundle {
         PackedBundle {
             digest: digest.clone(),
@@ -56,11 +55,11 @@ impl PackedBundle {
     }
 }
 
-/// Writes the bundle in volumes, with programs beside it, or signed, as `packaging` says.
+/// Writes the bundle, with volumes, programs and signatures as `packaging` says.
 ///
 /// # Errors
-/// As [`write`]; and when the volumes are too small, a program cannot be copied, or nothing can be
-/// signed.
+/// When content is missing or damaged, the bundle cannot be written or signed, the volumes are too
+/// small, or a program cannot be copied.
 pub fn write_packaged(
     plan: &PackPlan,
     blobs: &dyn BlobRead,
@@ -70,20 +69,20 @@ pub fn write_packaged(
     progress: &dyn Progress,
 ) -> Result<PackedBundle, BundleError> {
     let (partial, file) = claim(out)?;
-    // it is locked until the end
+    // the lock on this file is held until the end
     let file = Arc::new(file);
     let failed = |source| BundleError::Write {
         path: out.into(),
         source,
     };
-    // what an unfinished `pull --bundle` left belongs to the file's old content
+    // the work folder of an unfinished `pull --bundle` describes the old content of the file
     file.set_len(0)
         .and_then(|()| clear_work(&partial))
         .map_err(failed)?;
     let index = IndexBuilder::new(plan, options);
     index.check_size(out, &Limits::default())?;
     let write = |flush| {
-        // volumes lie beside the file, which then is but a lock
+        // volumes are written next to the file, which then only serves as a lock
         let mut out = match packaging.volume_size {
             None => VolumeWriter::file(file.clone(), 0, Some(flush)),
             Some(size) => VolumeWriter::volumes(&partial, size.0, flush).map_err(failed)?,
@@ -138,18 +137,18 @@ pub fn write_packaged(
         })
     });
     if result.is_err() {
-        // the first error is reported; the next run reuses the files if they stay
+        // the first error is reported; files that cannot be removed are overwritten by the next run
         let _ = remove_volumes(&partial);
         let _ = fs::remove_file(&partial);
     }
     result
 }
 
-/// Writes the bundle to `out`, a pipe or a file from where it stands, in one pass. `signer` signs
-/// it.
+/// Writes the bundle in one pass to `out`, a pipe, or a file from its current position on. `signer`
+/// signs it.
 ///
 /// # Errors
-/// As [`write_packaged`], but for what is about files beside it.
+/// When content is missing or damaged, or the bundle cannot be written or signed.
 pub fn write_to(
     plan: &PackPlan,
     blobs: &dyn BlobRead,
@@ -158,33 +157,39 @@ pub fn write_to(
     signer: Option<&Signer>,
     progress: &dyn Progress,
 ) -> Result<PackedBundle, BundleError> {
-    write_stream(
-        plan,
-        blobs,
-        (Path::new("-"), &mut out),
-        options,
-        signer,
-        progress,
-    )
+    let target = StreamTarget {
+        name: Path::new("-"),
+        out: &mut out,
+    };
+    write_stream(plan, blobs, target, options, signer, progress)
 }
 
-/// As [`write_to`], to anything that takes bytes in their order; with what it is called.
+/// A stream that a bundle is written to, such as an upload.
+pub struct StreamTarget<'a> {
+    /// The name of the bundle, for messages.
+    pub name: &'a Path,
+    /// Receives the bytes in order.
+    pub out: &'a mut (dyn Write + Send),
+}
+
+/// Like [`write_to`], to any stream.
 ///
 /// # Errors
-/// As there.
+/// As [`write_to`].
 pub fn write_stream(
     plan: &PackPlan,
     blobs: &dyn BlobRead,
-    (path, out): (&Path, &mut (dyn Write + Send)),
+    target: StreamTarget<'_>,
     options: PackOptions,
     signer: Option<&Signer>,
     progress: &dyn Progress,
 ) -> Result<PackedBundle, BundleError> {
+    let StreamTarget { name, out } = target;
     let index = IndexBuilder::new(plan, options);
-    index.check_size(path, &Limits::default())?;
+    index.check_size(name, &Limits::default())?;
     let mut out = VolumeWriter::stream(out);
     progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
-    let digest = write_all(plan, blobs, index, path, &mut out, signer, progress);
+    let digest = write_all(plan, blobs, index, name, &mut out, signer, progress);
     progress.end();
     Ok(PackedBundle {
         digest: digest?,
@@ -195,7 +200,7 @@ pub fn write_stream(
     })
 }
 
-/// Writes all of the bundle of `plan` to `out`, which is at `path`. Returns the bundle digest.
+/// Writes the whole bundle of `plan` to `out`; `path` is for messages. Returns the bundle digest.
 pub(super) fn write_all(
     plan: &PackPlan,
     blobs: &dyn BlobRead,
@@ -206,7 +211,7 @@ pub(super) fn write_all(
     progress: &dyn Progress,
 ) -> Result<Digest, BundleError> {
     let level = index.contents.options.level;
-    let entries = Entries {
+    let entries = EntryWriter {
         plan,
         blobs,
         level,
@@ -217,8 +222,10 @@ pub(super) fn write_all(
     let mut counted = BTreeSet::new();
     entries.append(0..plan.entries.len(), out, |place, offset, frames| {
         index.record(place, offset, &frames);
-        let (item, next) = (&*plan.entries[place].item, plan.entries.get(place + 1));
-        // blobs stand in the order of the items that need them first
+        let item = &*plan.entries[place].item;
+        let next = plan.entries.get(place + 1);
+        // blobs are in the order of the items that need them first, so the item is complete when
+        // the next blob belongs to another one
         if place >= FRONT_LEN && next.is_none_or(|next| next.item != item) && counted.insert(item) {
             progress.item(item);
         }
@@ -230,7 +237,7 @@ pub(super) fn write_all(
             .into_iter()
             .collect()
     })?;
-    // all that these have is in others, too
+    // items whose blobs all belong to other items as well
     let rest = plan
         .items
         .iter()
@@ -239,8 +246,8 @@ pub(super) fn write_all(
     Ok(digest)
 }
 
-/// Runs `work` beside a thread that syncs the files which it receives to disk. So progress is
-/// honest on a slow disk, and little is left to wait for at the end.
+/// Runs `work` with a thread that syncs the files that it sends to disk. So progress is realistic
+/// on a slow disk, and little remains to be synced at the end.
 fn flushing<T>(
     work: impl FnOnce(SyncSender<Arc<File>>) -> Result<T, BundleError>,
 ) -> Result<(T, io::Result<()>), BundleError> {

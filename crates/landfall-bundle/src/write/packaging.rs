@@ -1,4 +1,4 @@
-//! The packaging of a bundle: one file or volumes, the programs beside it, and who signs it.
+//! The packaging of a bundle: one file or volumes, the programs next to it, and the signer.
 
 use crate::error::BundleError;
 use crate::format::files::{checksums_path, file_name, number_of, partial_path, signature_path};
@@ -12,41 +12,38 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How a bundle is to be written.
+/// How a bundle is packaged.
 #[derive(Debug, Clone, Default)]
 pub struct Packaging {
-    /// The size of its volumes; without it, the bundle is one file.
+    /// The size of volumes; `None` writes one file.
     pub volume_size: Option<VolumeSize>,
-    /// Programs to put beside it.
+    /// Programs to copy next to the bundle.
     pub tools: Vec<PathBuf>,
-    /// Documents to put beside it, each with what its name adds to that of the bundle, as in
+    /// Documents to write next to the bundle, each with the suffix of its name, as in
     /// `.README.txt`.
     pub documents: Vec<(String, Vec<u8>)>,
-    /// Who signs it, and the checksums beside it.
+    /// Signs the bundle and the checksums next to it.
     pub signer: Option<Arc<Signer>>,
 }
 
-/// The unnamed copy of a program beside the bundle. It is removed when this is dropped before it
-/// has its name.
-pub struct Tool {
+/// A program or document next to the bundle that does not have its final name yet. Dropping it
+/// removes the temporary file.
+pub struct CompanionFile {
     pub partial: PathBuf,
     pub path: PathBuf,
     pub sum: String,
 }
 
-impl Drop for Tool {
+impl Drop for CompanionFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.partial);
     }
 }
 
 impl Packaging {
-    /// Copies the programs beside `out`, under unfinished names.
-    ///
-    /// # Errors
-    /// When one cannot be read or written, or its name is taken.
-    pub fn tools(&self, out: &Path) -> Result<Vec<Tool>, BundleError> {
-        let mut tools: Vec<Tool> = Vec::new();
+    /// Writes programs and documents next to `out`, under temporary names.
+    pub fn tools(&self, out: &Path) -> Result<Vec<CompanionFile>, BundleError> {
+        let mut tools: Vec<CompanionFile> = Vec::new();
         for from in &self.tools {
             let failed = |why: String| BundleError::Tool {
                 path: from.clone(),
@@ -68,7 +65,7 @@ impl Packaging {
             refuse_special(&path)
                 .map_err(|error| failed(format!("{}: {error}", path.display())))?;
             let partial = partial_path(&path);
-            let mut tool = Tool {
+            let mut tool = CompanionFile {
                 partial,
                 path,
                 sum: String::new(),
@@ -90,7 +87,7 @@ impl Packaging {
                 ));
             }
             let partial = partial_path(&path);
-            let mut tool = Tool {
+            let mut tool = CompanionFile {
                 partial,
                 path: path.clone(),
                 sum: String::new(),
@@ -103,7 +100,7 @@ impl Packaging {
     }
 }
 
-/// Copies a program; returns the SHA-256 of what was written.
+/// Copies a program and returns its SHA-256 in hex digits.
 fn copy(from: &Path, to: &Path) -> io::Result<String> {
     let mut source = File::open(from)?;
     if !source.metadata()?.is_file() {

@@ -1,5 +1,5 @@
-//! `OUT.partial`, the file that a bundle is written into before it has its name: its lock against
-//! other processes, the room that it needs, and the folder beside it.
+//! `OUT.partial`, the file that a bundle is written to before it is renamed: its lock against other
+//! processes, the disk space that it needs, and its work folder.
 
 use crate::error::BundleError;
 use crate::format::files::{checksums_path, partial_path, signature_path, suffixed, volume_path};
@@ -9,8 +9,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Opens or creates `OUT.partial`, and locks it against other processes. Refuses a bundle that
-/// would take the name of something that is no plain file.
+/// Opens or creates `OUT.partial`, and locks it against other processes. Refuses a name that
+/// belongs to something else than a regular file.
 pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
     let path = partial_path(out);
     let failed = |source| BundleError::Write {
@@ -35,30 +35,30 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
     Ok((path, file))
 }
 
-/// Refuses to begin where there is less room than `needed` bytes.
+/// Fails if the disk has less than `needed` bytes free.
 pub(crate) fn room(needed: u64, out: &Path) -> Result<(), BundleError> {
     let folder = parent_folder(out);
     let room = DiskSpace::measure(folder, needed).map_err(|source| BundleError::Write {
         path: folder.into(),
         source,
     })?;
-    match room.is_enough() {
-        true => Ok(()),
-        false => Err(BundleError::Space {
-            folder: room.folder,
-            needed,
-            available: room.free,
-        }),
+    if room.is_enough() {
+        return Ok(());
     }
+    Err(BundleError::Space {
+        folder: room.folder,
+        needed,
+        available: room.free,
+    })
 }
 
-/// The folder beside the partial file at `path` in which `pull --bundle` keeps its journal and its
-/// spool.
+/// The work folder next to the partial file at `path`, in which `pull --bundle` keeps its journal
+/// and spool.
 pub(crate) fn work_folder(path: &Path) -> PathBuf {
     suffixed(path, ".work")
 }
 
-/// Removes the work folder of the partial file at `path`, if there is one.
+/// Removes the work folder of the partial file at `path`, if it exists.
 pub(crate) fn clear_work(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(work_folder(path)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -2,8 +2,8 @@
 //! is complete.
 
 use super::checksums;
-use super::packaging::Tool;
-use super::remove::{older_volumes, remove_file, remove_other_form};
+use super::old_files::{older_volumes, remove_file, remove_other_form};
+use super::packaging::CompanionFile;
 use crate::format::files::{DOCUMENTS, checksums_path, signature_path, suffixed, volume_path};
 use crate::format::names::SUMS_NAMESPACE;
 use crate::read::checksums::{has, hash_file, read as listed};
@@ -24,7 +24,7 @@ pub(crate) fn publish(
     partial: &Path,
     out: &Path,
     volume_sums: &[String],
-    tools: &[Tool],
+    tools: &[CompanionFile],
     signer: Option<&Signer>,
 ) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>, Vec<PathBuf>)> {
     let sync = || sync_folder(parent_folder(out));

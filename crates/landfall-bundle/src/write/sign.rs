@@ -1,14 +1,11 @@
-//! Signing a bundle: signatures over its contents index.
+//! Signs a bundle: creates signatures over its contents index.
 
 use crate::error::BundleError;
 use crate::format::names::NAMESPACE;
 use landfall_model::sign::Signer;
 use std::path::Path;
 
-/// The signature of the bundle at `path` with this contents index, as text.
-///
-/// # Errors
-/// When the key or its agent does not sign.
+/// Signs the contents index of the bundle at `path`. Returns the armored signature.
 pub(crate) fn sign_index(
     signer: &Signer,
     index: &[u8],

@@ -1,5 +1,5 @@
-//! The writer of a bundle's bytes, in one pass: into one file, a stream, volumes that are cut at
-//! frame edges, each as long as its size allows, or one volume alone.
+//! Writes the bytes of a bundle in one pass: to one file, to a stream, to volumes that are split
+//! between frames, or to a single volume.
 
 use crate::format::files::{MAX_VOLUMES, volume_path};
 use crate::format::frame;
@@ -12,76 +12,76 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-/// How many bytes are written before they are synced to disk.
+/// The number of bytes that are written before they are synced to disk.
 const FLUSH: u64 = 16 << 20;
-/// How many bytes the last volume keeps free for the end of the tar, the signatures and the footer,
+/// The bytes that the last volume reserves for the end of the tar, the signatures and the footer,
 /// so that signatures can be added later.
 const TAIL: u64 = 4 << 10;
 
-/// Where the frames of a bundle are written, one after the other.
+/// Writes the frames of a bundle one after the other.
 pub(crate) struct VolumeWriter<'a> {
-    /// Bytes appended so far, over all volumes.
+    /// The number of bytes appended so far, over all volumes.
     pub end: u64,
-    out: Out<'a>,
-    /// Where the file begins in the bundle.
+    out: VolumeOutput<'a>,
+    /// The offset of the current file in the bundle.
     start: u64,
     flush: Option<SyncSender<Arc<File>>>,
     flushed: u64,
-    target: Target,
+    target: VolumeTarget,
 }
 
-/// What takes the bytes.
-enum Out<'a> {
+/// Where the bytes are written.
+enum VolumeOutput<'a> {
     File(Arc<File>),
-    /// A pipe, a file that is written like one, or an upload.
+    /// A pipe, a file that is written in order, or an upload.
     Stream(&'a mut (dyn Write + Send)),
 }
 
-enum Target {
-    /// The whole bundle is written to one place.
+enum VolumeTarget {
+    /// The whole bundle is written to one file or stream.
     Whole,
-    /// The file is the last volume so far.
-    Volumes(Box<Volumes>),
-    /// The file is one volume, which ends here; the bytes of others are dropped.
+    /// The current file is the last volume so far.
+    Volumes(Box<OpenVolumes>),
+    /// The file is one volume, which ends at this offset; the bytes of other volumes are discarded.
     Only { end: u64, cuts_frame: bool },
 }
 
-/// Volumes, and what must be known of them at the end.
-struct Volumes {
+/// The volumes that are being written.
+struct OpenVolumes {
     base: PathBuf,
     size: u64,
     starts: Vec<u64>,
-    /// The checksum of each volume that is full, in hex.
+    /// The SHA-256 of each full volume in hex digits.
     sums: Vec<String>,
     hasher: Hasher,
-    /// Lengths of what cannot be cut.
+    /// The lengths of the units that must not be split.
     units: Vec<u64>,
-    /// Whether the size has turned out too small, so that nothing more is written.
+    /// Whether the size is too small: then units are only counted, to find a size that fits.
     counting: bool,
 }
 
 impl<'a> VolumeWriter<'a> {
-    /// Continues `file`, `end` bytes of which are written. It is sent to `flush` whenever there is
-    /// much that is not on disk yet.
+    /// Continues `file` after `end` bytes. The file is sent to `flush` whenever much of it is not
+    /// on disk yet.
     pub(crate) fn file(
         file: Arc<File>,
         end: u64,
         flush: Option<SyncSender<Arc<File>>>,
     ) -> VolumeWriter<'a> {
-        let out = Out::File(file);
+        let out = VolumeOutput::File(file);
         VolumeWriter {
             end,
             out,
             start: 0,
             flush,
             flushed: end,
-            target: Target::Whole,
+            target: VolumeTarget::Whole,
         }
     }
 
-    /// Writes to what takes bytes in their order.
+    /// Writes to a stream.
     pub(crate) fn stream(out: &'a mut (dyn Write + Send)) -> VolumeWriter<'a> {
-        let (out, target) = (Out::Stream(out), Target::Whole);
+        let (out, target) = (VolumeOutput::Stream(out), VolumeTarget::Whole);
         VolumeWriter {
             end: 0,
             out,
@@ -92,13 +92,13 @@ impl<'a> VolumeWriter<'a> {
         }
     }
 
-    /// Begins volumes of `base` that have at most `size` bytes.
+    /// Writes volumes of `base` with at most `size` bytes each.
     pub(crate) fn volumes(
         base: &Path,
         size: u64,
         flush: SyncSender<Arc<File>>,
     ) -> io::Result<VolumeWriter<'a>> {
-        let volumes = Volumes {
+        let volumes = OpenVolumes {
             base: base.into(),
             size,
             starts: vec![0],
@@ -108,16 +108,16 @@ impl<'a> VolumeWriter<'a> {
             counting: false,
         };
         let file = Arc::new(File::create(volume_path(base, 1))?);
-        let target = Target::Volumes(Box::new(volumes));
+        let target = VolumeTarget::Volumes(Box::new(volumes));
         Ok(VolumeWriter {
             target,
             ..VolumeWriter::file(file, 0, Some(flush))
         })
     }
 
-    /// Keeps the bytes of one volume, which has this part of the bundle, and drops the others.
+    /// Writes only one volume, which has this byte range of the bundle.
     pub(crate) fn only(file: File, part: Range<u64>) -> VolumeWriter<'a> {
-        let target = Target::Only {
+        let target = VolumeTarget::Only {
             end: part.end,
             cuts_frame: false,
         };
@@ -128,16 +128,17 @@ impl<'a> VolumeWriter<'a> {
         }
     }
 
-    /// Stops writing where that many bytes cannot fit into volumes of this size.
+    /// Announces the minimum size of the bundle, so that nothing is written if it cannot fit into
+    /// volumes of this size.
     pub(crate) fn expect(&mut self, bytes: u64) {
-        if let Target::Volumes(volumes) = &mut self.target {
+        if let VolumeTarget::Volumes(volumes) = &mut self.target {
             volumes.counting = bytes / MAX_VOLUMES as u64 > volumes.size;
         }
     }
 
-    /// Appends frames. A volume ends before one of them.
+    /// Appends frames; a new volume may begin before any of them.
     pub(crate) fn append(&mut self, frames: &[u8]) -> io::Result<()> {
-        if matches!(self.target, Target::Whole) {
+        if matches!(self.target, VolumeTarget::Whole) {
             return self.write(frames);
         }
         let mut rest = frames;
@@ -149,14 +150,14 @@ impl<'a> VolumeWriter<'a> {
         Ok(())
     }
 
-    /// Appends the end of the tar, and after it signatures and footer. They lie in one volume,
-    /// which keeps room for more signatures.
+    /// Appends the end of the tar, signatures and footer. They are in one volume, with room for
+    /// more signatures.
     pub(crate) fn append_tail(&mut self, tar_end: &[u8], tail: &[u8]) -> io::Result<()> {
         let tail = [tar_end, tail].concat();
         self.append_unit(&tail, (tail.len() as u64).max(TAIL))
     }
 
-    /// Appends bytes that no volume cuts, with room for `room` bytes.
+    /// Appends bytes that must be in one volume, with room for `room` bytes.
     fn append_unit(&mut self, bytes: &[u8], room: u64) -> io::Result<()> {
         if self.takes(bytes.len() as u64, room)? {
             self.write(bytes)
@@ -168,10 +169,10 @@ impl<'a> VolumeWriter<'a> {
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.out {
-            Out::Stream(out) => out.write_all(bytes)?,
-            Out::File(file) => file.write_all_at(bytes, self.end - self.start)?,
+            VolumeOutput::Stream(out) => out.write_all(bytes)?,
+            VolumeOutput::File(file) => file.write_all_at(bytes, self.end - self.start)?,
         }
-        if let Target::Volumes(volumes) = &mut self.target {
+        if let VolumeTarget::Volumes(volumes) = &mut self.target {
             volumes.hasher.update(bytes);
         }
         self.end += bytes.len() as u64;
@@ -183,24 +184,24 @@ impl<'a> VolumeWriter<'a> {
 
     fn flush(&mut self) {
         self.flushed = self.end;
-        if let (Some(flush), Out::File(file)) = (&self.flush, &self.out) {
-            // a flusher that has failed reports why at the end
+        if let (Some(flush), VolumeOutput::File(file)) = (&self.flush, &self.out) {
+            // a flusher that has failed reports its error at the end
             let _ = flush.send(file.clone());
         }
     }
 
-    /// Whether the next unit, of this length, is written. Begins another volume if this one has no
-    /// `room` for it.
+    /// Whether to write the next unit, which has this length. Begins a new volume if the current
+    /// one has no `room` for it.
     fn takes(&mut self, length: u64, room: u64) -> io::Result<bool> {
         let volumes = match &mut self.target {
-            Target::Whole => return Ok(true),
-            Target::Only { end, cuts_frame } => {
+            VolumeTarget::Whole => return Ok(true),
+            VolumeTarget::Only { end, cuts_frame } => {
                 let next = self.end + length;
                 let inside = self.end >= self.start && next <= *end;
                 *cuts_frame |= !inside && self.end < *end && next > self.start;
                 return Ok(inside);
             }
-            Target::Volumes(volumes) => volumes,
+            VolumeTarget::Volumes(volumes) => volumes,
         };
         volumes.units.push(room);
         let is_full = self.end - self.start + room > volumes.size;
@@ -212,40 +213,40 @@ impl<'a> VolumeWriter<'a> {
             volumes.starts.push(self.end);
             let next = File::create(volume_path(&volumes.base, volumes.starts.len()))?;
             self.flush();
-            (self.out, self.start) = (Out::File(next.into()), self.end);
+            (self.out, self.start) = (VolumeOutput::File(next.into()), self.end);
         }
         Ok(takes)
     }
 
-    /// Whether a frame lies over the edge of the one volume that is kept.
+    /// Whether a frame crosses the boundary of the single volume.
     pub(crate) fn cuts_frame(&self) -> bool {
         matches!(
             self.target,
-            Target::Only {
+            VolumeTarget::Only {
                 cuts_frame: true,
                 ..
             }
         )
     }
 
-    /// Releases the flusher: nothing more is appended.
+    /// Releases the flusher, after everything was appended.
     pub(crate) fn close(&mut self) {
         self.flush = None;
     }
 
-    /// Syncs the end to disk.
+    /// Syncs the current file to disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         match &self.out {
-            Out::File(file) => file.sync_all(),
-            Out::Stream(_) => Ok(()),
+            VolumeOutput::File(file) => file.sync_all(),
+            VolumeOutput::Stream(_) => Ok(()),
         }
     }
 
-    /// The SHA-256 of each volume in hex; nothing where there is one file.
+    /// The SHA-256 of each volume in hex digits; empty for one file.
     pub(crate) fn sums(self) -> Vec<String> {
         match self.target {
-            Target::Volumes(volumes) => {
-                let Volumes {
+            VolumeTarget::Volumes(volumes) => {
+                let OpenVolumes {
                     mut sums, hasher, ..
                 } = *volumes;
                 sums.push(hasher.finish().hex());
@@ -255,10 +256,10 @@ impl<'a> VolumeWriter<'a> {
         }
     }
 
-    /// The smallest size of volumes that fits, where this one has turned out too small.
+    /// The smallest volume size that fits, if the requested one is too small.
     pub(crate) fn smallest(&self) -> Option<u64> {
         match &self.target {
-            Target::Volumes(volumes) if volumes.counting => {
+            VolumeTarget::Volumes(volumes) if volumes.counting => {
                 Some(smallest(&volumes.units, MAX_VOLUMES))
             }
             _ => None,
@@ -266,13 +267,15 @@ impl<'a> VolumeWriter<'a> {
     }
 }
 
-/// The smallest size of volumes, at most `most` of them, that `units` fit into in this order.
+/// The smallest size with which `units` fit into at most `most` volumes in this order.
 fn smallest(units: &[u64], most: usize) -> u64 {
     let fits = |size: u64| {
-        let (mut volumes, mut filled) = (1, 0);
+        let mut volumes = 1;
+        let mut filled = 0;
         for unit in units {
             if filled + unit > size {
-                (volumes, filled) = (volumes + 1, 0);
+                volumes += 1;
+                filled = 0;
             }
             filled += unit;
         }

@@ -31,7 +31,7 @@ pub(super) struct SignIn {
 }
 
 /// Permission to compare a password now.
-pub(super) struct SignInTurn {
+pub(super) struct PasswordTurn {
     _address: OwnedSemaphorePermit,
     _queue: OwnedSemaphorePermit,
 }
@@ -83,10 +83,10 @@ impl SignInQueue {
 impl SignIn {
     /// Waits for its turn. At most one sign-in of each address waits for the shared semaphore, so
     /// that semaphore's order is the order of addresses, not of sign-ins.
-    pub(super) async fn turn(&self) -> Option<SignInTurn> {
+    pub(super) async fn turn(&self) -> Option<PasswordTurn> {
         let address = self.turn.clone().acquire_owned().await.ok()?;
         let queue = self.queue.turns.clone().acquire_owned().await.ok()?;
-        Some(SignInTurn {
+        Some(PasswordTurn {
             _address: address,
             _queue: queue,
         })

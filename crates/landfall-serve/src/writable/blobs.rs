@@ -3,7 +3,7 @@
 use super::error::WritableStoreError;
 use super::files::{list_folder, optional, persist, sync_folder, write_file};
 use super::frame_checksums::{CheckedReader, FRAME, FrameChecksums};
-use super::quota::{Quota, QuotaShare};
+use super::quota::{FolderQuota, QuotaShare};
 use landfall_content::{
     BlobRead, ContentError, FileRunRead, FileRuns, FileStamp, RecentChecks, VerifiedRead,
     digest_of, for_each_chunk,
@@ -20,7 +20,7 @@ use tempfile::NamedTempFile;
 /// The blobs in the folder of `--writable`.
 pub(crate) struct WritableBlobs {
     dir: PathBuf,
-    quota: Arc<Quota>,
+    quota: Arc<FolderQuota>,
     /// Frames whose checksums were compared a moment ago.
     checks: Arc<RecentChecks<FileStamp>>,
     /// When a client last learned that a blob is here: it may rely on that in a push.
@@ -47,13 +47,13 @@ impl WritableBlobs {
             .sum();
         Ok(WritableBlobs {
             dir: dir.into(),
-            quota: Arc::new(Quota::new(used, max)),
+            quota: Arc::new(FolderQuota::new(used, max)),
             checks: Arc::new(RecentChecks::default()),
             protected: Mutex::default(),
         })
     }
 
-    pub(super) fn quota(&self) -> &Arc<Quota> {
+    pub(super) fn quota(&self) -> &Arc<FolderQuota> {
         &self.quota
     }
 

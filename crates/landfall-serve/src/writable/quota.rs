@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The bytes in the folder, including uploads in progress.
-pub(crate) struct Quota {
+pub(crate) struct FolderQuota {
     used: AtomicU64,
     max: Option<u64>,
 }
 
-impl Quota {
-    pub(super) fn new(used: u64, max: Option<u64>) -> Quota {
-        Quota {
+impl FolderQuota {
+    pub(super) fn new(used: u64, max: Option<u64>) -> FolderQuota {
+        FolderQuota {
             used: AtomicU64::new(used),
             max,
         }
@@ -68,13 +68,13 @@ impl Quota {
 
 /// The bytes that an upload has reserved. Dropping it releases them.
 pub(super) struct QuotaShare {
-    quota: Arc<Quota>,
+    quota: Arc<FolderQuota>,
     bytes: u64,
 }
 
 impl QuotaShare {
     /// An empty share.
-    pub(super) fn new(quota: Arc<Quota>) -> QuotaShare {
+    pub(super) fn new(quota: Arc<FolderQuota>) -> QuotaShare {
         QuotaShare { quota, bytes: 0 }
     }
 
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_and_what_is_not_kept_is_given_back() {
-        let quota = Arc::new(Quota::new(10, Some(100)));
+        let quota = Arc::new(FolderQuota::new(10, Some(100)));
         let mut share = QuotaShare::new(quota.clone());
         share.grow(80).unwrap();
         assert!(matches!(

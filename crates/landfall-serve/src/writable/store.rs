@@ -3,7 +3,7 @@
 use super::blobs::{IncomingBlob, WritableBlobs};
 use super::error::WritableStoreError;
 use super::files::{list_folder, optional, sync_folder, write_file};
-use super::quota::Quota;
+use super::quota::FolderQuota;
 use crate::ServeError;
 use landfall_content::BlobRead;
 use landfall_model::{Algorithm, Descriptor, Digest, ReferrerManifest};
@@ -62,7 +62,7 @@ impl WritableStore {
         &self.dir
     }
 
-    pub(crate) fn quota(&self) -> &Quota {
+    pub(crate) fn quota(&self) -> &FolderQuota {
         self.blobs.quota()
     }
 

@@ -1,13 +1,13 @@
-//! Appending entries: content is read and checked in the order of the plan, frames are made on all
-//! cores, and written in order. `pack` writes all entries so, and a direct bundle those that must
-//! be compressed.
+//! Appends entries: reads and verifies content in the order of the plan, encodes frames on all
+//! cores, and writes them in order. `pack` writes all entries like this, a direct bundle those that
+//! must be compressed.
 
 use super::volume_writer::VolumeWriter;
 use crate::error::BundleError;
-use crate::format::buffers::Buffers;
 use crate::format::builder::FrameBuilder;
-use crate::format::form::Form;
-use crate::format::hash::{Frame, Hash};
+use crate::format::entry_form::EntryForm;
+use crate::format::frame_buffers::FrameBuffers;
+use crate::format::hash::{FrameHash, FrameRecord};
 use crate::format::header;
 use crate::format::names::FRONT_LEN;
 use crate::format::stored::CHUNK;
@@ -21,22 +21,22 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
-/// What the entries of a bundle are made of, and how.
-pub(crate) struct Entries<'a> {
+/// Writes entries of a plan.
+pub(crate) struct EntryWriter<'a> {
     pub plan: &'a PackPlan,
     /// The content of the blobs.
     pub blobs: &'a dyn BlobRead,
-    /// zstd's level.
+    /// The zstd compression level.
     pub level: i32,
-    /// How many frames may be in flight.
+    /// The maximum number of frames in flight.
     pub depth: usize,
-    /// Where they are written, for messages.
+    /// The path of the bundle, for messages.
     pub path: &'a Path,
-    /// Counts the bytes of the blobs.
+    /// Receives the number of processed bytes.
     pub progress: &'a dyn Progress,
 }
 
-/// The content of one frame, on its way to the threads that make frames.
+/// A frame with its content, before it is encoded.
 struct Unencoded {
     place: usize,
     /// Whether the frame is the last one of its entry.
@@ -44,21 +44,18 @@ struct Unencoded {
     builder: FrameBuilder,
 }
 
-impl Entries<'_> {
-    /// Appends the entries at `places` of the plan to `out`. `done` is called for each that is
-    /// written: its place, its offset and its frames.
-    ///
-    /// # Errors
-    /// When content cannot be read or is not what the plan says, and when the file cannot be
-    /// written.
+impl EntryWriter<'_> {
+    /// Appends the entries with the indexes `places` to `out`. Calls `done` for each written entry,
+    /// with its index, offset and frames.
     pub(crate) fn append(
         &self,
         places: Range<usize>,
         out: &mut VolumeWriter,
-        mut done: impl FnMut(usize, u64, Vec<Frame>) -> io::Result<()>,
+        mut done: impl FnMut(usize, u64, Vec<FrameRecord>) -> io::Result<()>,
     ) -> Result<(), BundleError> {
-        let buffers = Buffers::default();
-        let (mut offset, mut frames) = (out.end, Vec::new());
+        let buffers = FrameBuffers::default();
+        let mut offset = out.end;
+        let mut frames = Vec::new();
         pipeline::ordered(
             self.depth,
             |hand| {
@@ -77,14 +74,14 @@ impl Entries<'_> {
                 let content = builder.size();
                 let frame = builder
                     .frame(self.level, &buffers)
-                    .map(|frame| (Hash::of(&frame), frame));
+                    .map(|frame| (FrameHash::of(&frame), frame));
                 (place, is_last, content, frame)
             },
             |(place, is_last, content, frame): (
                 usize,
                 bool,
                 usize,
-                io::Result<(Hash, Vec<u8>)>,
+                io::Result<(FrameHash, Vec<u8>)>,
             )| {
                 let written = frame.and_then(|(hash, frame)| {
                     out.append(&frame)?;
@@ -92,7 +89,7 @@ impl Entries<'_> {
                     if place >= FRONT_LEN && (1..=entry.chunks()).contains(&frames.len()) {
                         self.progress.bytes(content as u64);
                     }
-                    frames.push(Frame(frame.len() as u32, hash));
+                    frames.push(FrameRecord(frame.len() as u32, hash));
                     buffers.give(frame);
                     if is_last {
                         done(place, offset, std::mem::take(&mut frames))?;
@@ -108,11 +105,12 @@ impl Entries<'_> {
         )
     }
 
-    /// Hands out the content of the frames of one entry. Returns `false` once nobody wants more.
+    /// Passes the frames of one entry to `hand`, before they are encoded. Returns `false` once
+    /// `hand` does.
     fn make(
         &self,
         place: usize,
-        buffers: &Buffers,
+        buffers: &FrameBuffers,
         hand: &mut dyn FnMut(Unencoded) -> bool,
     ) -> Result<bool, BundleError> {
         let entry = &self.plan.entries[place];
@@ -121,11 +119,11 @@ impl Entries<'_> {
             item: entry.item.clone(),
             source,
         };
-        let stored = |content: &[u8]| FrameBuilder::of(Form::Stored, content);
+        let stored = |content: &[u8]| FrameBuilder::of(EntryForm::Stored, content);
         let mut source = open(entry, self.blobs)?;
         let mut hasher = Hasher::new(entry.descriptor.digest.algorithm());
-        // each is handed out when the one after it is read, so the last one after the digest is
-        // checked
+        // each frame is passed on when the next one is read, so the last one only after the digest
+        // is verified
         let mut next = stored(&header::encode(&entry.name, size));
         let mut hand = |builder, is_last| {
             hand(Unencoded {

@@ -1,27 +1,27 @@
-//! The names under which an image is asked for.
+//! The names of an image in an archive.
 
 use landfall_item::{LockedImage, PushedItem};
 use landfall_model::DestinationMap;
 use std::collections::BTreeSet;
 
-/// The names of one image.
-pub(super) struct Names {
+/// All names of one image.
+pub(super) struct ImageNames {
     /// `repository:tag`, sorted.
     pub tags: BTreeSet<String>,
-    /// `repository@digest`, with the digest of the lock: so a reference with a digest asks a node
-    /// that has it already.
+    /// `repository@digest`, with the digest in the lock: a node that loaded the archive then
+    /// resolves references with a digest, too.
     pub digests: BTreeSet<String>,
 }
 
-/// The names of `image`: at its own registry, and at its destinations where there is a `mapping`.
-pub(super) fn names(image: &LockedImage, mapping: Option<&DestinationMap>) -> Names {
+/// The names of `image` at its own registry, and with a `mapping` also at its destinations.
+pub(super) fn names(image: &LockedImage, mapping: Option<&DestinationMap>) -> ImageNames {
     let there = mapping
         .map(|mapping| image.destinations(mapping))
         .unwrap_or_default();
     let mut repositories = vec![image.name.name()];
     repositories.extend(there.iter().map(ToString::to_string));
     let tag = image.destination_tag();
-    Names {
+    ImageNames {
         tags: repositories
             .iter()
             .map(|repository| format!("{repository}:{tag}"))
@@ -49,7 +49,7 @@ mod tests {
         let image = LockedImage::new("registry.k8s.io/pause:3.10".parse().unwrap(), top.clone());
         let mapping = DestinationMap::to("172.20.0.2:5000/pre".parse().unwrap());
         let reference_names = |image: &LockedImage, mapping| {
-            let Names { tags, digests } = names(image, mapping);
+            let ImageNames { tags, digests } = names(image, mapping);
             tags.into_iter().chain(digests).collect::<Vec<_>>()
         };
         assert_eq!(

@@ -1,24 +1,24 @@
-//! Bases of a delta: what the receiver of an earlier bundle has, and what a delta may leave out.
+//! Bases of a delta: the content that the receiver already has, and the content that a delta may
+//! omit.
 
-use crate::format::base::BaseName;
-use crate::format::contents::Contents;
+use crate::format::base_name::BaseName;
+use crate::format::contents::ContentsIndex;
 use landfall_content::{BlobRead, ContentError, LockEntry, PartOrigin};
 use landfall_item::lockfile::Lock;
 use landfall_model::{Descriptor, Digest, Manifest, media_type};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Something that was carried before: its name, and the content that its receiver has.
+/// A base of a delta: its identity, and the content that its receiver has.
 #[derive(Debug)]
 pub struct DeltaBase {
     name: BaseName,
-    /// Digest and size of that content; the size where the base knows it.
+    /// The blobs that the receiver has, with their sizes if the base records them.
     had: HashMap<Digest, Option<u64>>,
 }
 
 impl DeltaBase {
-    /// A bundle with this digest and index: its receiver has what is in it, and what it leaves out
-    /// itself.
-    pub fn bundle(digest: Digest, contents: &Contents) -> DeltaBase {
+    /// A bundle with this digest and index. Its receiver has its content, and what it omits itself.
+    pub fn bundle(digest: Digest, contents: &ContentsIndex) -> DeltaBase {
         let inside = contents
             .entries
             .iter()
@@ -34,7 +34,7 @@ impl DeltaBase {
         }
     }
 
-    /// A lock: its receiver has all that it names.
+    /// A lock. Its receiver has all content that the lock names.
     pub fn lock(lock: &Lock) -> DeltaBase {
         let parts = lock.entries().into_iter().flat_map(|entry| entry.parts);
         let had = parts
@@ -48,7 +48,7 @@ impl DeltaBase {
         }
     }
 
-    /// A push: `registry` has these blobs of `lock`, each in a repository.
+    /// The receipt of a push: `registry` has these blobs of `lock`, each in the repository.
     pub fn receipt(
         lock: Digest,
         registry: String,
@@ -74,7 +74,7 @@ impl DeltaBase {
             .is_some_and(|size| size.is_none_or(|size| size == blob.size))
     }
 
-    /// The name that it has in a bundle which leaves out `omitted`.
+    /// The identity of the base as recorded in a bundle that omits `omitted`.
     fn named(&self, omitted: &[Descriptor]) -> BaseName {
         let mut name = self.name.clone();
         if let BaseName::Receipt { repositories, .. } = &mut name {
@@ -85,12 +85,13 @@ impl DeltaBase {
     }
 }
 
-/// Whether there are bases and all of them have the blob.
+/// Whether the blob is in every base, and there is at least one.
 pub(crate) fn all_have(bases: &[DeltaBase], blob: &Descriptor) -> bool {
     !bases.is_empty() && bases.iter().all(|base| base.has(blob))
 }
 
-/// The names of the bases, each once, sorted: their order has no meaning.
+/// The identities of the bases, sorted and without duplicates, so that their order on the command
+/// line does not affect the bytes of the bundle.
 pub(crate) fn names(bases: &[DeltaBase], omitted: &[Descriptor]) -> Vec<BaseName> {
     let mut names: Vec<BaseName> = bases.iter().map(|base| base.named(omitted)).collect();
     names.sort();
@@ -98,11 +99,8 @@ pub(crate) fn names(bases: &[DeltaBase], omitted: &[Descriptor]) -> Vec<BaseName
     names
 }
 
-/// The digests of an entry that are in every delta: all but layers and the contents of files. Where
-/// `blobs` lacks a manifest, its layers are not known as layers, so they are kept.
-///
-/// # Errors
-/// When a manifest cannot be read.
+/// The blobs of an entry that every delta contains: all except layers and files. If `blobs` lacks a
+/// manifest, its layers cannot be recognized, so they are kept.
 pub(crate) fn kept(
     entry: &LockEntry,
     blobs: &dyn BlobRead,

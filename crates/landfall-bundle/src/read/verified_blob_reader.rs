@@ -1,6 +1,6 @@
-//! Reading a stored blob of which the digest was checked already: straight from its raw blocks,
-//! from any offset. The checksum of each frame is compared before a byte of the frame is handed
-//! out, as disks decay, unless that was done a moment ago.
+//! Reads a stored blob whose digest was already verified: directly from its raw blocks, from any
+//! offset. Since disks decay, the checksum of each frame is compared before any byte of the frame
+//! is returned, unless that was done a moment ago.
 
 use super::open_bundle::OpenBundle;
 use crate::format::damage::Damage;
@@ -12,18 +12,18 @@ use std::iter;
 use std::sync::Arc;
 use xxhash_rust::xxh64::Xxh64;
 
-/// Reads a stored blob that has its digest. It holds no frame: one is read for its checksum, and
-/// then once more.
-pub(super) struct StoredBlobReader {
+/// Reads a stored blob whose digest was verified. It does not hold a frame in memory: each is read
+/// for its checksum, and then again.
+pub(super) struct VerifiedBlobReader {
     content: StoredReader<Arc<OpenBundle>>,
     place: usize,
-    /// Up to where the checksums were compared.
+    /// The offset up to which the checksums were compared.
     checked: u64,
 }
 
-impl StoredBlobReader {
-    /// Reads the entry at `place` from `offset` of its content on.
-    pub(super) fn new(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> StoredBlobReader {
+impl VerifiedBlobReader {
+    /// Reads the entry with index `place` from this offset of its content on.
+    pub(super) fn new(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> VerifiedBlobReader {
         let entry = bundle.entry(place);
         let (start, size) = (entry.content_offset(), entry.size);
         let content = StoredReader {
@@ -32,14 +32,14 @@ impl StoredBlobReader {
             at: offset.min(size),
             size,
         };
-        StoredBlobReader {
+        VerifiedBlobReader {
             content,
             place,
             checked: 0,
         }
     }
 
-    /// What is left, as runs of the bundle's files.
+    /// The rest of the blob, as runs of the bundle's files.
     pub(super) fn runs(mut self) -> FileRuns {
         Box::new(iter::from_fn(move || {
             (self.content.at < self.content.size).then(|| {
@@ -52,8 +52,7 @@ impl StoredBlobReader {
         }))
     }
 
-    /// Compares the checksum of the frame that has the byte that is read next, where that was not
-    /// done.
+    /// Compares the checksum of the frame with the next byte, unless that was done.
     fn check(&mut self) -> io::Result<()> {
         if self.content.at < self.checked || self.content.at >= self.content.size {
             return Ok(());
@@ -66,7 +65,7 @@ impl StoredBlobReader {
         Ok(())
     }
 
-    /// Reads a frame once: hands its content to `each`, and compares its checksum.
+    /// Reads a frame, passes its content to `each`, and compares its checksum.
     fn each_of_frame(&self, number: u64, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let StoredReader {
             source: bundle,
@@ -75,7 +74,8 @@ impl StoredBlobReader {
             ..
         } = &self.content;
         let chunk = CHUNK as u64;
-        let (from, to) = (number * chunk, *size.min(&((number + 1) * chunk)));
+        let from = number * chunk;
+        let to = *size.min(&((number + 1) * chunk));
         let mut blocks = StoredReader {
             source: bundle.clone(),
             start: *start,
@@ -109,7 +109,7 @@ impl StoredBlobReader {
         Ok(())
     }
 
-    /// Whether the blob has its digest.
+    /// Whether the blob has its digest. Reads it once.
     pub(super) fn is_sound(&self) -> io::Result<bool> {
         let digest = &self.content.source.entry(self.place).digest;
         let mut hasher = Hasher::new(digest.algorithm());
@@ -120,7 +120,7 @@ impl StoredBlobReader {
     }
 }
 
-impl Read for StoredBlobReader {
+impl Read for VerifiedBlobReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.check()?;
         let left = self

@@ -1,30 +1,29 @@
-//! Reading the whole of a stored blob straight from its raw blocks, for a receiver that uses
-//! nothing before the end: one digest over all of it, in place of a hash for each frame and a copy
-//! of it.
+//! Reads a complete stored blob directly from its raw blocks, for receivers that use nothing before
+//! the end. One digest over the blob replaces the hash of each frame, and the frames need not be
+//! copied.
 
 use super::open_bundle::OpenBundle;
-use super::stretch::Stretch;
+use super::sequential_reader::SequentialReader;
 use crate::format::damage::Damage;
 use crate::format::stored::StoredReader;
 use landfall_model::Hasher;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// Reads a stored blob from its beginning. The last bytes are not handed out if its digest is
-/// wrong.
-pub(super) struct BlobReader {
-    content: StoredReader<Stretch>,
+/// Reads a stored blob from its beginning. If the digest is wrong, the last bytes are not returned.
+pub(super) struct WholeBlobReader {
+    content: StoredReader<SequentialReader>,
     place: usize,
     hasher: Option<Hasher>,
 }
 
-impl BlobReader {
-    pub(super) fn new(bundle: Arc<OpenBundle>, place: usize) -> BlobReader {
+impl WholeBlobReader {
+    pub(super) fn new(bundle: Arc<OpenBundle>, place: usize) -> WholeBlobReader {
         let entry = bundle.entry(place);
         let (start, size) = (entry.content_offset(), entry.size);
         let hasher = Some(Hasher::new(entry.digest.algorithm()));
-        let source = Stretch::new(Arc::clone(&bundle), entry.end());
-        BlobReader {
+        let source = SequentialReader::new(Arc::clone(&bundle), entry.end());
+        WholeBlobReader {
             content: StoredReader {
                 source,
                 start,
@@ -37,17 +36,13 @@ impl BlobReader {
     }
 
     fn check(&mut self) -> io::Result<()> {
-        let (at_end, bundle) = (
-            self.content.at == self.content.size,
-            &self.content.source.bundle,
-        );
+        if self.content.at < self.content.size {
+            return Ok(());
+        }
+        let bundle = &self.content.source.bundle;
         let entry = bundle.entry(self.place);
-        if at_end
-            && self
-                .hasher
-                .take()
-                .is_some_and(|hasher| hasher.finish() != entry.digest)
-        {
+        let digest = self.hasher.take().map(Hasher::finish);
+        if digest.is_some_and(|digest| digest != entry.digest) {
             let why = format!("its content does not have the digest {}", entry.digest);
             let damage = bundle
                 .volumes
@@ -61,7 +56,7 @@ impl BlobReader {
     }
 }
 
-impl Read for BlobReader {
+impl Read for WholeBlobReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.content.read(buffer)?;
         if let Some(hasher) = &mut self.hasher {

@@ -1,8 +1,8 @@
-//! A stored blob on its way into a direct bundle. Its bytes go to their final places in any order;
-//! a frame is closed when all bytes up to its end are there.
+//! Writes a stored blob into a direct bundle. Its bytes are written to their final offsets in any
+//! order; a frame is closed when all bytes up to its end are there.
 
-use super::state::State as Bundle;
-use crate::format::hash::Frame;
+use super::direct_bundle::DirectState;
+use crate::format::hash::FrameRecord;
 use crate::format::stored::runs;
 use crate::format::stream::FrameStream;
 use landfall_content::{ByteRange, PartialBlob, WriteError};
@@ -12,25 +12,25 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The frames of one stored blob in the file of a bundle that is being made.
-pub(super) struct StoredPartialBlob {
-    bundle: Arc<Bundle>,
+/// Writes the frames of one stored blob into the file of an unfinished bundle.
+pub(super) struct StoredBlobWriter {
+    bundle: Arc<DirectState>,
     descriptor: Descriptor,
-    /// File offset of its first frame.
+    /// The file offset of the first frame.
     start: u64,
-    state: Mutex<State>,
+    state: Mutex<FrameProgress>,
 }
 
-struct State {
+struct FrameProgress {
     stream: FrameStream,
-    frames: Vec<Frame>,
-    /// Whether the blob is complete, so that nothing more is recorded.
+    frames: Vec<FrameRecord>,
+    /// Whether the blob is complete and recorded as such.
     kept: bool,
 }
 
-impl State {
-    fn new(size: u64) -> State {
-        State {
+impl FrameProgress {
+    fn new(size: u64) -> FrameProgress {
+        FrameProgress {
             stream: FrameStream::new(size),
             frames: Vec::new(),
             kept: false,
@@ -38,14 +38,14 @@ impl State {
     }
 }
 
-impl StoredPartialBlob {
+impl StoredBlobWriter {
     pub(super) fn new(
-        bundle: Arc<Bundle>,
+        bundle: Arc<DirectState>,
         descriptor: &Descriptor,
         start: u64,
-    ) -> StoredPartialBlob {
-        let state = Mutex::new(State::new(descriptor.size));
-        StoredPartialBlob {
+    ) -> StoredBlobWriter {
+        let state = Mutex::new(FrameProgress::new(descriptor.size));
+        StoredBlobWriter {
             bundle,
             descriptor: descriptor.clone(),
             start,
@@ -53,7 +53,7 @@ impl StoredPartialBlob {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FrameProgress> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -63,7 +63,7 @@ impl StoredPartialBlob {
     }
 }
 
-impl fmt::Debug for StoredPartialBlob {
+impl fmt::Debug for StoredBlobWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -73,7 +73,7 @@ impl fmt::Debug for StoredPartialBlob {
     }
 }
 
-impl PartialBlob for StoredPartialBlob {
+impl PartialBlob for StoredBlobWriter {
     fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), WriteError> {
         for (place, run) in runs(at, buffer.len()) {
             let piece = &mut buffer[run];
@@ -120,7 +120,7 @@ impl PartialBlob for StoredPartialBlob {
     }
 
     fn clear(&self) -> Result<(), WriteError> {
-        *self.state() = State::new(self.descriptor.size);
+        *self.state() = FrameProgress::new(self.descriptor.size);
         self.bundle
             .journal
             .lost(&self.descriptor.digest)
@@ -140,13 +140,13 @@ impl PartialBlob for StoredPartialBlob {
     }
 }
 
-impl Drop for StoredPartialBlob {
-    /// Records the bytes since the last frame, so that a run that resumes finds them too.
+impl Drop for StoredBlobWriter {
+    /// Records the bytes since the last frame, so that a resumed run finds them, too.
     fn drop(&mut self) {
         let state = self.state();
         let at = state.stream.at();
         if !state.kept && at > 0 {
-            // what is not recorded is fetched again, no more
+            // what is not recorded is only downloaded again
             let _ = self.record((0, at));
         }
     }

@@ -1,17 +1,16 @@
-//! Buffers that are used again: the system clears fresh memory page by page, which takes as long as
-//! hashing.
+//! Reusable buffers: the system clears fresh memory page by page, which takes as long as hashing.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Buffers that nobody uses at the moment.
+/// A pool of unused buffers.
 #[derive(Debug, Default)]
-pub(crate) struct Buffers(Mutex<Vec<Vec<u8>>>);
+pub(crate) struct FrameBuffers(Mutex<Vec<Vec<u8>>>);
 
-impl Buffers {
-    /// Smaller buffers are cheap to make, in bytes.
+impl FrameBuffers {
+    /// The smallest buffer in bytes that is worth keeping; smaller ones are cheap to allocate.
     const LEAST: usize = 128 << 10;
 
-    /// A buffer, with whatever is in it.
+    /// Takes a buffer with unspecified content.
     pub(crate) fn take(&self) -> Vec<u8> {
         self.0
             .lock()
@@ -20,9 +19,9 @@ impl Buffers {
             .unwrap_or_default()
     }
 
-    /// Takes back a buffer that is no longer used.
+    /// Returns a buffer to the pool.
     pub(crate) fn give(&self, buffer: Vec<u8>) {
-        if buffer.capacity() >= Buffers::LEAST {
+        if buffer.capacity() >= FrameBuffers::LEAST {
             self.0
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)

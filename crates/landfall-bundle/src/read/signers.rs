@@ -1,4 +1,4 @@
-//! Who signed a bundle: its signatures, compared with the keys that are allowed.
+//! Verifies the signatures of a bundle against the allowed signers.
 
 use super::bundle::Bundle;
 use super::index::read_index;
@@ -9,10 +9,10 @@ use landfall_model::sign::{self, AllowedSigners, PublicKey, Signature};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Who signed a bundle.
+/// A signer of a bundle whose signature was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleSigner {
-    /// The principals of the key, as the file of allowed signers has them.
+    /// The principals of the key in the file of allowed signers.
     pub principals: String,
     /// The key.
     pub key: PublicKey,
@@ -25,7 +25,7 @@ impl fmt::Display for BundleSigner {
 }
 
 impl Bundle {
-    /// The keys of its signatures, which nobody has checked.
+    /// The keys of the signatures, unverified.
     pub fn signature_keys(&self) -> Vec<String> {
         let key = |text: &String| match Signature::parse(text.as_bytes()) {
             Ok(signature) => signature.key().to_string(),
@@ -34,12 +34,12 @@ impl Bundle {
         self.signatures().iter().map(key).collect()
     }
 
-    /// All of `allowed` who signed the bundle, each key once, at the time `now`. Signatures of
-    /// others count for nothing.
+    /// The allowed signers who signed the bundle, each key once, as of `now`. Other signatures are
+    /// ignored.
     ///
     /// # Errors
-    /// When fewer than `at_least` different principals signed it: it is not signed, or by keys that
-    /// are not allowed, or the signatures are over other content.
+    /// When fewer than `at_least` different principals signed the bundle: signatures are missing,
+    /// of keys that are not allowed, or over other content.
     pub fn signed_by(
         &self,
         allowed: &AllowedSigners,
@@ -57,8 +57,8 @@ impl Bundle {
                 loss: None,
             }
         })?;
-        let (mut signers, mut refused): (Vec<BundleSigner>, Vec<sign::SignatureError>) =
-            (Vec::new(), Vec::new());
+        let mut signers: Vec<BundleSigner> = Vec::new();
+        let mut refused: Vec<sign::SignatureError> = Vec::new();
         for text in self.signatures() {
             match check(text, &index, allowed, now) {
                 Ok(by) if signers.iter().any(|other| other.key == by.key) => {}
@@ -93,7 +93,7 @@ impl Bundle {
     }
 }
 
-/// Who of `allowed` made the signature `text` over `message`.
+/// Verifies the signature `text` over `message` and returns its signer.
 fn check(
     text: &str,
     message: &[u8],

@@ -1,13 +1,14 @@
-//! The layout of a bundle as far as it follows from the lock: the offsets of its stored entries.
+//! The offsets of the stored entries, which follow from the lock alone.
 
 use crate::format::header;
 use crate::format::stored::stored_len;
 use crate::plan::pack_plan::PackPlan;
 
-/// Where the layout of `plan` puts things: the offsets of the entries that come before the
-/// compressed ones, and of the first compressed entry.
-pub(super) fn layout(plan: &PackPlan, compressed: usize) -> (Vec<u64>, u64) {
-    let (mut at, mut starts) = (0, Vec::new());
+/// The offsets of the first `compressed` entries of `plan`, and of the first compressed entry after
+/// them.
+pub(super) fn stored_offsets(plan: &PackPlan, compressed: usize) -> (Vec<u64>, u64) {
+    let mut at = 0;
+    let mut starts = Vec::new();
     for entry in &plan.entries[..compressed] {
         starts.push(at);
         let size = entry.descriptor.size;

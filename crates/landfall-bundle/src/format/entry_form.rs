@@ -1,19 +1,19 @@
-//! The form of content: stored or compressed. Media type and name decide it, never a trial, so that
-//! the place of every stored blob follows from the lock.
+//! The form of content: stored or compressed. It follows from media type and name, never from a
+//! trial compression, so that the offset of every stored blob follows from the lock.
 
 use serde::{Deserialize, Serialize};
 
-/// How the content of an entry stands in its frames.
+/// How the frames of an entry encode its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Form {
-    /// In raw blocks, as it is: it is compressed or encrypted already.
+pub enum EntryForm {
+    /// In raw blocks: the content is already compressed or encrypted.
     Stored,
-    /// Compressed.
+    /// In blocks compressed with zstd.
     Compressed,
 }
 
-/// Last words of media types whose content does not shrink: `…tar+gzip`, `…tar.gzip`,
+/// The last words of media types of compressed content: `…tar+gzip`, `…tar.gzip`,
 /// `application/x-xz`.
 const TYPES: [&str; 12] = [
     "gzip",
@@ -30,15 +30,15 @@ const TYPES: [&str; 12] = [
     "encrypted",
 ];
 
-/// Ends of file names whose content does not shrink.
+/// The suffixes of file names of compressed content.
 const NAMES: [&str; 24] = [
     ".gz", ".tgz", ".zst", ".tzst", ".xz", ".txz", ".bz2", ".tbz2", ".tbz", ".lzma", ".lz", ".lz4",
     ".br", ".zip", ".7z", ".rar", ".jar", ".whl", ".deb", ".rpm", ".apk", ".drpm", ".gpg", ".age",
 ];
 
-impl Form {
-    /// The form of content with this media type that comes from this URL, where it comes from one.
-    pub fn of(media_type: &str, url: Option<&str>) -> Form {
+impl EntryForm {
+    /// The form of content with this media type and, for a file, this URL.
+    pub fn of(media_type: &str, url: Option<&str>) -> EntryForm {
         let kind = media_type.split(';').next().unwrap_or(media_type).trim();
         let word = kind.rsplit(['+', '.', '-', '/']).next().unwrap_or(kind);
         let path = url.map(|url| {
@@ -50,9 +50,9 @@ impl Form {
         let dense = TYPES.iter().any(|known| word.eq_ignore_ascii_case(known))
             || path.is_some_and(|path| NAMES.iter().any(|end| path.ends_with(end)));
         if dense {
-            Form::Stored
+            EntryForm::Stored
         } else {
-            Form::Compressed
+            EntryForm::Compressed
         }
     }
 }
@@ -73,7 +73,7 @@ mod tests {
             "application/x-xz",
             "application/zip; charset=binary",
         ] {
-            assert_eq!(Form::of(stored, None), Form::Stored, "{stored}");
+            assert_eq!(EntryForm::of(stored, None), EntryForm::Stored, "{stored}");
         }
         for compressed in [
             "application/vnd.oci.image.layer.v1.tar",
@@ -81,7 +81,11 @@ mod tests {
             "application/octet-stream",
             "",
         ] {
-            assert_eq!(Form::of(compressed, None), Form::Compressed, "{compressed}");
+            assert_eq!(
+                EntryForm::of(compressed, None),
+                EntryForm::Compressed,
+                "{compressed}"
+            );
         }
         let octets = "application/octet-stream";
         for url in [
@@ -89,14 +93,18 @@ mod tests {
             "https://h/A.TGZ?x=1#y",
             "https://h/p_1_amd64.deb",
         ] {
-            assert_eq!(Form::of(octets, Some(url)), Form::Stored, "{url}");
+            assert_eq!(EntryForm::of(octets, Some(url)), EntryForm::Stored, "{url}");
         }
         for url in [
             "https://h/kubelet",
             "https://h/a.tgz.sha256",
             "https://h/?f=a.tgz",
         ] {
-            assert_eq!(Form::of(octets, Some(url)), Form::Compressed, "{url}");
+            assert_eq!(
+                EntryForm::of(octets, Some(url)),
+                EntryForm::Compressed,
+                "{url}"
+            );
         }
     }
 }

@@ -1,33 +1,33 @@
-//! The bases of a delta, as its contents index names them.
+//! The bases of a delta, as its contents index records them.
 
 use landfall_model::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A base, as the contents index of a delta names it.
+/// The identity of a base, as the contents index of a delta records it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum BaseName {
-    /// A bundle, perhaps a delta itself.
+    /// A bundle, which may be a delta itself.
     Bundle {
-        /// Its bundle digest.
+        /// The bundle digest: SHA-256 of its contents index.
         digest: Digest,
-        /// Fingerprint of its lock.
+        /// The fingerprint of the bundle's lock.
         lock: Digest,
     },
-    /// A lock: everybody who has all that it names.
+    /// A lock: the delta fits every receiver who has all content of the lock.
     Lock {
-        /// Its fingerprint.
+        /// The fingerprint of the lock.
         lock: Digest,
     },
-    /// What a push left at a registry.
+    /// The receipt of a push to a registry.
     Receipt {
         /// Fingerprint of the lock that was pushed.
         lock: Digest,
         /// The registry, `host[:port]`.
         registry: String,
-        /// A repository of the registry for each blob that is left out.
+        /// A repository of the registry for each omitted blob.
         repositories: BTreeMap<Digest, String>,
     },
 }

@@ -1,13 +1,13 @@
-//! Comparing a bundle with its lock: it must have all that the lock asks for and nothing else, and
-//! the lock must say what the manifests say. Only digests, sizes, media types and names count: what
-//! a release writes otherwise than this one does not make its bundles bad.
+//! Compares a bundle with its lock: it must contain all that the lock requires and nothing else,
+//! and the lock must match the manifests. Only digests, sizes, media types and names are compared,
+//! so that bundles of other releases, which may serialize a lock differently, pass.
 
 use super::bundle::Bundle;
-use super::entry_reader::EntryReader;
+use super::entry_reader::BundleEntryReader;
 use crate::error::BundleError;
 use crate::format::damage::Damage;
 use crate::format::names::{CONTENTS, ItemName, LAYOUT, LOCK};
-use crate::plan::base::kept;
+use crate::plan::delta_base::kept;
 use landfall_content::LockEntry;
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
@@ -18,17 +18,16 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Read;
 use std::sync::Arc;
 
-/// A blob that the lock asks for.
-struct Asked {
+/// A blob that the lock requires.
+struct ExpectedBlob {
     size: u64,
-    /// The media types that the lock gives it.
+    /// The media types of the blob in the lock.
     media_types: BTreeSet<MediaType>,
-    /// The first item that needs it.
+    /// The first item that needs the blob.
     item: String,
 }
 
-/// What of the bundle is not as its lock asks for: entries that are missing, too many, or other
-/// ones.
+/// The differences between the bundle and its lock: missing, surplus and different entries.
 pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, BundleError> {
     let lock = bundle.lock()?;
     let without: BTreeSet<ItemName> = bundle.partial().iter().cloned().collect();
@@ -105,12 +104,12 @@ pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, BundleError> 
     Ok(damage)
 }
 
-/// Every blob of these entries.
-fn asked(entries: impl Iterator<Item = LockEntry>) -> HashMap<Digest, Asked> {
-    let mut asked: HashMap<Digest, Asked> = HashMap::new();
+/// All blobs of these entries.
+fn asked(entries: impl Iterator<Item = LockEntry>) -> HashMap<Digest, ExpectedBlob> {
+    let mut asked: HashMap<Digest, ExpectedBlob> = HashMap::new();
     for LockEntry { name, parts, .. } in entries {
         for part in parts {
-            let new = || Asked {
+            let new = || ExpectedBlob {
                 size: part.descriptor.size,
                 media_types: BTreeSet::new(),
                 item: name.clone(),
@@ -122,8 +121,8 @@ fn asked(entries: impl Iterator<Item = LockEntry>) -> HashMap<Digest, Asked> {
     asked
 }
 
-/// What is wrong with the two files that make the tar an OCI image layout: `index.json` names each
-/// item once, with the digest of its manifest, and nothing else.
+/// Checks the two files that make the tar an OCI image layout: `index.json` must name each item
+/// once, with the digest of its manifest, and nothing else.
 fn bad_layout(bundle: &Bundle, entries: impl Iterator<Item = LockEntry>) -> Vec<Damage> {
     let [layout, index] = LAYOUT.map(|name| document(bundle, name));
     let mut expected: Vec<_> = entries
@@ -157,7 +156,7 @@ fn bad_layout(bundle: &Bundle, entries: impl Iterator<Item = LockEntry>) -> Vec<
     damage.collect()
 }
 
-/// The JSON in an entry; null where it is not to be read.
+/// The JSON document in an entry; null if it cannot be read.
 fn document(bundle: &Bundle, name: &str) -> Value {
     let place = bundle
         .contents()
@@ -167,7 +166,7 @@ fn document(bundle: &Bundle, name: &str) -> Value {
     let read = |place| {
         let limit = Limits::default().contents_bytes as u64;
         let mut bytes = Vec::new();
-        EntryReader::new(Arc::clone(&bundle.0), place, 0)
+        BundleEntryReader::new(Arc::clone(&bundle.0), place, 0)
             .take(limit)
             .read_to_end(&mut bytes)
             .ok()?;
@@ -176,7 +175,7 @@ fn document(bundle: &Bundle, name: &str) -> Value {
     place.and_then(read).unwrap_or_default()
 }
 
-/// Where the lock says something else of an item than its content says.
+/// The contradictions between the lock and the content of its items.
 fn lock_against_manifests(
     bundle: &Bundle,
     lock: &Lock,
@@ -198,11 +197,12 @@ fn lock_against_manifests(
     damage.collect()
 }
 
-/// What is wrong with what `bundle` leaves out of `entries`, which ask for these blobs.
+/// Checks the omitted blobs of a delta: `entries` must require them, and they must be layers or
+/// files.
 fn bad_omissions(
     bundle: &Bundle,
     entries: impl Iterator<Item = LockEntry>,
-    asked: &HashMap<Digest, Asked>,
+    asked: &HashMap<Digest, ExpectedBlob>,
 ) -> Vec<Damage> {
     if bundle.omitted().is_empty() {
         return Vec::new();

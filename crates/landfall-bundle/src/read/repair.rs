@@ -1,4 +1,4 @@
-//! What mends damage: the words and the command that people can type.
+//! How to repair a damaged bundle: the advice, with the command.
 
 use super::volume_set::VolumeSet;
 use landfall_content::parent_folder;
@@ -7,41 +7,40 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// What mends a bundle that is one file.
+/// The advice for a bundle in one file.
 pub(super) const COPY: &str = "copy it again from where it was packed";
 
-/// Which volumes are bad, and what else must be known to make one again.
-pub(super) struct Bad<'a> {
+/// The bad volumes of a bundle, and what determines whether one can be rebuilt.
+pub(super) struct BadVolumes<'a> {
     pub(super) set: &'a VolumeSet,
-    /// What the user named.
+    /// The places that the user named.
     pub(super) places: &'a [PathBuf],
     pub(super) numbers: &'a BTreeSet<usize>,
-    /// Whether the others have the contents index.
+    /// Whether the good volumes contain the contents index.
     pub(super) has_index: bool,
-    /// Whether the others have the lock.
+    /// Whether the good volumes contain the lock.
     pub(super) has_lock: bool,
 }
 
-impl Bad<'_> {
-    /// What mends the volumes.
-    pub(super) fn mend(&self) -> String {
+impl BadVolumes<'_> {
+    /// The advice for these volumes.
+    pub(super) fn repair_advice(&self) -> String {
         let names: Vec<String> = self
             .numbers
             .iter()
             .map(|number| self.set.name(*number))
             .collect();
-        let (names, one) = (
-            names.join(" and "),
-            self.numbers.first().filter(|_| self.numbers.len() == 1),
-        );
-        match one {
+        let names = names.join(" and ");
+        let only_number = self.numbers.first().filter(|_| self.numbers.len() == 1);
+        match only_number {
             Some(number) if self.has_index => format!(
-                "copy {names} again; or make it again where the bundle was packed, from its store and the other volumes:\n  {}",
+                "copy {names} again; or rebuild it where the bundle was packed, from its store and \
+                 the other volumes:\n  {}",
                 self.command(*number)
             ),
             _ => format!(
-                "copy {names} again; or pack the bundle again where it was packed, with the same lock, --level and \
-                 --volume-size, which gives the same bytes"
+                "copy {names} again; or pack the bundle again where it was packed, with the same \
+                 lock, --level and --volume-size, which gives the same bytes"
             ),
         }
     }
@@ -55,7 +54,7 @@ impl Bad<'_> {
         if !self.has_lock {
             command += " --lock landfall.lock";
         }
-        // beside the first one where nothing else is said
+        // without -o, the volume is written next to the first one
         let folder = self
             .set
             .found()
@@ -72,7 +71,7 @@ impl Bad<'_> {
     }
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn word(path: &Path) -> String {
     shell_word(&path.to_string_lossy())
 }

@@ -1,9 +1,9 @@
-//! What the parts of a direct bundle share: its plan, its file, its index, and what has arrived.
+//! The shared state of a direct bundle: plan, file, index, and the content that has arrived.
 
-use super::journal::Journal;
-use super::reuse::Reuse;
-use crate::format::contents::{Contents, PackOptions};
-use crate::format::hash::Frame;
+use super::journal::DirectJournal;
+use super::reused_bundle::ReusedBundle;
+use crate::format::contents::{ContentsIndex, PackOptions};
+use crate::format::hash::FrameRecord;
 use crate::plan::pack_plan::PackPlan;
 use crate::read::bundle::Bundle;
 use landfall_content::store::DiskStore;
@@ -14,64 +14,65 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A bundle that is being made straight from upstream. Clones share it.
+/// A bundle that is written directly from upstream, without a store in between. Clones share its
+/// state.
 #[derive(Debug, Clone)]
-pub struct DirectBundle(pub(super) Arc<State>);
+pub struct DirectBundle(pub(super) Arc<DirectState>);
 
-pub(super) struct State {
+pub(super) struct DirectState {
     pub plan: Arc<PackPlan>,
     pub options: PackOptions,
     pub out: PathBuf,
-    /// The partial file.
+    /// `OUT.partial`, the file that is being written.
     pub path: PathBuf,
     pub file: Arc<File>,
     pub signer: Option<Arc<Signer>>,
-    pub journal: Journal,
+    pub journal: DirectJournal,
     pub spool: DiskStore,
     pub store: Option<DiskStore>,
-    /// The earlier bundle of this name, whose blobs are used again.
+    /// The earlier bundle with this name, whose blobs are reused.
     pub old: Option<Bundle>,
-    /// Blobs that were fetched for another lock.
-    pub reuse: Option<Reuse>,
-    /// The index as far as it follows from the lock, with the offsets of stored entries.
-    pub contents: Contents,
-    /// The place of the first compressed entry.
+    /// An unfinished bundle for another lock, whose blobs are reused.
+    pub reuse: Option<ReusedBundle>,
+    /// The contents index as far as it follows from the lock, with the offsets of stored entries.
+    pub contents: ContentsIndex,
+    /// The index of the first compressed entry in the plan.
     pub compressed: usize,
-    /// The places of all blobs.
+    /// The index of each blob's entry in the plan.
     pub places: HashMap<Digest, usize>,
-    /// Indexes that others are trimmed from, with the places of these.
+    /// Image indexes that trimmed ones are computed from, with the entries of the trimmed ones.
     pub untrimmed: HashMap<Digest, Vec<usize>>,
-    /// The frames of the stored blobs that are there, by place.
-    pub stored: Mutex<HashMap<usize, Vec<Frame>>>,
+    /// The frames of the complete stored blobs, by the index of their entry.
+    pub stored: Mutex<HashMap<usize, Vec<FrameRecord>>>,
     pub compressed_entries: Mutex<CompressedEntries>,
     pub arrivals: (Mutex<Arrivals>, Condvar),
 }
 
-/// The compressed entries that are written.
+/// The compressed entries that are written, in their order.
 #[derive(Debug)]
 pub(super) struct CompressedEntries {
-    /// The frames of each, header and padding included.
-    pub frames: Vec<Vec<Frame>>,
-    /// Where the next one begins.
+    /// The frames of each entry, including header and padding.
+    pub frames: Vec<Vec<FrameRecord>>,
+    /// The file offset of the next entry.
     pub end: u64,
 }
 
-/// What has arrived of the content that must be compressed.
+/// The content to be compressed that has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     pub here: HashSet<Digest>,
-    /// Nothing more arrives.
+    /// Whether no more content arrives.
     pub closed: bool,
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for DirectState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.path.display())
     }
 }
 
 impl DirectBundle {
-    /// Ends the arrivals, so that [`DirectBundle::compress`] may end.
+    /// Declares that no more content arrives, so that [`DirectBundle::compress`] can return.
     pub fn close(&self) {
         self.0
             .arrivals
@@ -83,15 +84,15 @@ impl DirectBundle {
     }
 }
 
-impl State {
+impl DirectState {
     pub(super) fn compressed_entries(&self) -> MutexGuard<'_, CompressedEntries> {
         self.compressed_entries
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that a stored blob is there, in these frames.
-    pub(super) fn arrived(&self, digest: &Digest, frames: Vec<Frame>) {
+    /// Records that a stored blob is complete, with these frames.
+    pub(super) fn arrived(&self, digest: &Digest, frames: Vec<FrameRecord>) {
         if let Some(&place) = self.places.get(digest) {
             self.stored
                 .lock()
@@ -103,12 +104,12 @@ impl State {
         }
     }
 
-    /// The stores that may have content, so that it need not be fetched; the spool first.
+    /// The stores that may contain content already, the spool first.
     pub(super) fn disks(&self) -> impl Iterator<Item = &DiskStore> {
         std::iter::once(&self.spool).chain(&self.store)
     }
 
-    /// Hashes damaged content again: a store removes what is wrong.
+    /// Makes the stores hash a damaged blob again, so that they remove it.
     pub(super) fn distrust(&self, digest: &Digest) {
         if let Some(&place) = self.places.get(digest) {
             let size = self.plan.entries[place].descriptor.size;

@@ -1,4 +1,4 @@
-//! Removing the files of an older or an unfinished bundle.
+//! Removes files of older and unfinished bundles.
 
 use crate::format::files::volume_path;
 use crate::read::bundle::Bundle;
@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Removes a file if it is there.
+/// Removes a file, if it exists.
 pub(super) fn remove_file(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -16,9 +16,9 @@ pub(super) fn remove_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The volumes of `out` that may go when `count` new ones come: those in their way, those that the
-/// checksums beside them list, and others that begin as volumes do. Files of somebody that end in
-/// such a number by chance are not among them.
+/// The old volumes of `out` to remove when `count` new ones are written: those with the same names,
+/// those in the checksum file, and others that begin like volumes. Unrelated files that end in such
+/// a number by chance are not included.
 pub(super) fn older_volumes(out: &Path, count: usize) -> io::Result<Vec<PathBuf>> {
     let listed = checksums::of_volumes(out);
     let numbers = numbers(out)?.into_iter();
@@ -28,9 +28,9 @@ pub(super) fn older_volumes(out: &Path, count: usize) -> io::Result<Vec<PathBuf>
     Ok(older.map(|number| volume_path(out, number)).collect())
 }
 
-/// Removes the older bundle that has the name `out` in the other form: volumes where a file comes,
-/// a file where volumes come. It would be read in place of the new one, or beside it. Files that
-/// are no bundle stay. Says whether there was one.
+/// Removes an older bundle with the name `out` in the other form (volumes instead of a file, or the
+/// reverse), which would be read instead of the new one. Files that are not a bundle are kept.
+/// Returns whether there was one.
 pub(super) fn remove_other_form(out: &Path, is_split: bool) -> io::Result<bool> {
     let other = if is_split {
         out.to_path_buf()
@@ -40,16 +40,17 @@ pub(super) fn remove_other_form(out: &Path, is_split: bool) -> io::Result<bool> 
     if !other.is_file() || Bundle::open(&other).is_err() {
         return Ok(false);
     }
-    match is_split {
-        true => remove_file(out)?,
-        false => older_volumes(out, 0)?
-            .iter()
-            .try_for_each(|path| remove_file(path))?,
+    if is_split {
+        remove_file(out)?;
+    } else {
+        for path in older_volumes(out, 0)? {
+            remove_file(&path)?;
+        }
     }
     Ok(true)
 }
 
-/// Removes all unfinished volumes `base`, the first one first.
+/// Removes all volumes of the unfinished bundle `base`, in order.
 pub(super) fn remove_volumes(base: &Path) -> io::Result<()> {
     numbers(base)?
         .into_iter()

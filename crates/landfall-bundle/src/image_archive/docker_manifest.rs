@@ -1,4 +1,5 @@
-//! `manifest.json`, by which `docker load` and `podman load` find images, and what these take.
+//! `manifest.json`, in which `docker load` and `podman load` look up images, and the layers that
+//! they accept.
 
 use landfall_item::OneManifest;
 use landfall_model::Descriptor;
@@ -7,7 +8,7 @@ use serde::Serialize;
 /// Name of the file.
 pub(super) const MANIFEST_FILE: &str = "manifest.json";
 
-/// Layers that every docker takes: plain tars and gzipped ones.
+/// The layer types that every docker version accepts: tar, and tar with gzip.
 const LAYERS: [&str; 8] = [
     "application/vnd.docker.image.rootfs.diff.tar",
     "application/vnd.docker.image.rootfs.diff.tar.gzip",
@@ -19,20 +20,20 @@ const LAYERS: [&str; 8] = [
     "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
 ];
 
-/// One image of `manifest.json`.
+/// An image in `manifest.json`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct Saved {
+pub(super) struct DockerImage {
     config: String,
     repo_tags: Vec<String>,
     layers: Vec<String>,
 }
 
-impl Saved {
-    /// The image of `one` with these tags.
-    pub(super) fn of(one: &OneManifest, tags: impl IntoIterator<Item = String>) -> Saved {
+impl DockerImage {
+    /// The record of an image with these tags.
+    pub(super) fn of(one: &OneManifest, tags: impl IntoIterator<Item = String>) -> DockerImage {
         let path = |blob: &Descriptor| blob.digest.layout_path();
-        Saved {
+        DockerImage {
             config: path(&one.config),
             repo_tags: tags.into_iter().collect(),
             layers: one.layers.iter().map(path).collect(),
@@ -40,14 +41,14 @@ impl Saved {
     }
 }
 
-/// The media type of the first layer that docker does not take.
+/// The media type of the first layer that docker does not accept.
 pub(super) fn strange_layer(one: &OneManifest) -> Option<&str> {
     let types = one.layers.iter().map(|layer| &*layer.media_type);
     types.into_iter().find(|kind| !LAYERS.contains(kind))
 }
 
-/// `manifest.json` of these images.
-pub(super) fn manifest(images: &[&Saved]) -> Vec<u8> {
-    // texts alone, which nothing can be wrong with
+/// Serializes `manifest.json` with these images.
+pub(super) fn manifest(images: &[&DockerImage]) -> Vec<u8> {
+    // serializing plain strings cannot fail
     serde_json::to_vec(images).unwrap_or_default()
 }

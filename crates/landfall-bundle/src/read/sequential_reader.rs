@@ -1,6 +1,5 @@
-//! A stretch of a bundle's bytes that is read from its beginning to its end: an entry, or all of
-//! it. Of files each read goes to its place; of an object one request brings the whole stretch, in
-//! order.
+//! Reads a part of a bundle from its beginning to its end: an entry, or all entries. Files are read
+//! at each offset; from an object store, one request fetches the whole part in order.
 
 use super::open_bundle::OpenBundle;
 use crate::format::stored::ReadAt;
@@ -8,36 +7,36 @@ use landfall_content::RangeReader;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many bytes are read and dropped rather than left out by another request.
+/// The number of bytes that are read and discarded rather than skipped with another request.
 const SKIPPED: u64 = 256 << 10;
 
-/// Bytes of a bundle up to a place, read in order.
-pub(super) struct Stretch {
+/// Reads the bytes of a bundle up to an offset, in order.
+pub(super) struct SequentialReader {
     pub(super) bundle: Arc<OpenBundle>,
     end: u64,
-    answer: Mutex<Option<Answer>>,
+    answer: Mutex<Option<OpenRange>>,
 }
 
-/// An answer under way.
-struct Answer {
-    /// Where its next byte lies in the bundle.
+/// A response in progress.
+struct OpenRange {
+    /// The offset of its next byte in the bundle.
     at: u64,
-    /// Where it ends.
+    /// The offset of its end in the bundle.
     end: u64,
     reader: RangeReader,
 }
 
-impl Stretch {
-    /// The bytes up to `end`.
-    pub(super) fn new(bundle: Arc<OpenBundle>, end: u64) -> Stretch {
-        Stretch {
+impl SequentialReader {
+    /// Reads the bundle up to the offset `end`.
+    pub(super) fn new(bundle: Arc<OpenBundle>, end: u64) -> SequentialReader {
+        SequentialReader {
             bundle,
             end,
             answer: Mutex::default(),
         }
     }
 
-    /// `length` bytes from `at` on.
+    /// Reads `length` bytes at offset `at`.
     pub(super) fn bytes_at(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         self.read_exact_at(&mut bytes, at)?;
@@ -45,23 +44,23 @@ impl Stretch {
     }
 }
 
-impl ReadAt for Stretch {
+impl ReadAt for SequentialReader {
     fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         let volumes = &self.bundle.volumes;
         let to = at + buffer.len() as u64;
         let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |open: &Answer| open.at <= at && at - open.at <= SKIPPED && to <= open.end;
+        let fits = |open: &OpenRange| open.at <= at && at - open.at <= SKIPPED && to <= open.end;
         let mut open = match answer.take().filter(fits) {
             Some(open) => open,
             None => match volumes.reader(at..self.end.max(to)) {
-                Some((end, reader)) if to <= end => Answer { at, end, reader },
-                // or it lies over the edge of two objects
+                Some((end, reader)) if to <= end => OpenRange { at, end, reader },
+                // short reads, local files, and reads across the boundary of two objects
                 _ => return volumes.read_exact_at(buffer, at),
             },
         };
         io::copy(&mut (&mut open.reader).take(at - open.at), &mut io::sink())?;
         open.reader.read_exact(buffer)?;
-        *answer = Some(Answer { at: to, ..open });
+        *answer = Some(OpenRange { at: to, ..open });
         Ok(())
     }
 }

@@ -1,5 +1,5 @@
-//! Reusing an unfinished bundle of another lock under the same name: its complete stored blobs are
-//! not fetched again. Each copy is removed when the blob is in the new file.
+//! Reuses an unfinished bundle for another lock with the same file name: its complete stored blobs
+//! are not downloaded again. Each copy is removed once the blob is in the new file.
 
 use super::journal;
 use crate::format::stored::{StoredReader, stored_len};
@@ -13,44 +13,45 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The file that was set aside, and where its complete blobs are: offset of the first frame, and
-/// size.
+/// The unfinished file that was set aside, with the offset of the first frame and the size of each
+/// complete blob.
 #[derive(Debug)]
-pub(super) struct Reuse {
+pub(super) struct ReusedBundle {
     file: Arc<File>,
     whole: HashMap<Digest, (u64, u64)>,
 }
 
-impl Reuse {
-    /// Sets the file at `path` and its journal aside. What was set aside before is lost.
+impl ReusedBundle {
+    /// Sets the file at `path` and its journal aside, replacing what was set aside before.
     pub(super) fn set_aside(path: &Path, journal: &Path, work: &Path) -> io::Result<()> {
-        // an empty one was made after a file that was set aside by a run that was killed here
+        // a run that was killed between these two renames has left an empty file, which must not
+        // replace the one set aside
         if fs::metadata(path)?.len() > 0 {
             fs::rename(path, work.join("previous"))?;
         }
         fs::rename(journal, work.join("previous.journal"))
     }
 
-    /// Opens what was set aside, if there is something.
-    pub(super) fn open(work: &Path) -> Option<Reuse> {
+    /// Opens the file that was set aside; `None` if there is none.
+    pub(super) fn open(work: &Path) -> Option<ReusedBundle> {
         let (_, known) = journal::read(&work.join("previous.journal")).ok()??;
         let file = File::options()
             .read(true)
             .write(true)
             .open(work.join("previous"))
             .ok()?;
-        Some(Reuse {
+        Some(ReusedBundle {
             file: file.into(),
             whole: known.whole,
         })
     }
 
-    /// Bytes that it takes on disk.
+    /// The disk space that the file occupies, in bytes.
     pub(super) fn taken(&self) -> u64 {
         self.file.metadata().map_or(0, |data| data.blocks() * 512)
     }
 
-    /// Frees the room of a blob, where the file system can do that.
+    /// Frees the disk space of a blob, if the file system supports holes.
     pub(super) fn drop_copy(&self, digest: &Digest) {
         if let Some((start, size)) = self.whole.get(digest) {
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -59,12 +60,12 @@ impl Reuse {
     }
 }
 
-impl BlobRead for Reuse {
+impl BlobRead for ReusedBundle {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         Ok(self.whole.get(digest).map(|(_, size)| *size))
     }
 
-    /// Opens content that is not checked here, but where it is written to.
+    /// Opens content without verifying it: whoever writes it verifies the digest.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let missing = || ContentError::Missing {
             digest: digest.clone(),

@@ -1,8 +1,8 @@
-//! One volume of a bundle again: the bundle is packed once more, and the bytes of the other volumes
-//! are dropped.
+//! Rebuilds one volume of a bundle: packs the bundle again, and discards the bytes of the other
+//! volumes.
 //!
-//! The contents index says how the bundle was packed, so it must be in the other volumes. Where the
-//! lost volume holds it, the whole bundle must be packed again.
+//! The contents index says how the bundle was packed, so it must be in the other volumes. If it was
+//! in the lost volume, the whole bundle must be packed again.
 
 use super::index_builder::IndexBuilder;
 use super::pack::write_all;
@@ -24,13 +24,13 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Packs volume `number` of the split bundle at the places `like` again and puts it beside the
-/// first, or beside `out`. Content comes from `blobs`, and from the other volumes where `blobs`
-/// lacks it; the lock from the other volumes, else from `lock`. Returns the volume's path and size.
+/// Rebuilds volume `number` of the split bundle at the places `like`, and writes it next to the
+/// first volume, or next to `out`. Content is read from `blobs` or else from the other volumes, the
+/// lock from the other volumes or else from `lock`. Returns the path and size of the volume.
 ///
 /// # Errors
-/// When other volumes are missing or damaged, the contents index was in the volume, content is
-/// missing, or the new volume would not be what it was.
+/// When other volumes are missing or damaged, the contents index was in the lost volume, content is
+/// missing, or the result differs from the lost volume.
 pub fn write_volume(
     like: &[PathBuf],
     number: usize,
@@ -82,7 +82,7 @@ pub fn write_volume(
         let mut writer = VolumeWriter::only(file, part);
         let mut index = IndexBuilder::new(&plan, packed.options);
         index.contents.landfall.clone_from(&packed.landfall);
-        // signatures are in the last volume, which is here
+        // no signer: the signatures are in the last volume, which exists
         let digest = write_all(&plan, &blobs, index, &partial, &mut writer, None, progress)?;
         if digest != *bundle.digest() {
             return Err(cannot(&format!(
@@ -106,7 +106,7 @@ pub fn write_volume(
     });
     progress.end();
     if written.is_err() {
-        // the first error is reported; the next run writes over it
+        // the first error is reported; the next run overwrites the file
         let _ = fs::remove_file(&partial);
     }
     written?;
@@ -116,7 +116,7 @@ pub fn write_volume(
     Ok((path, size))
 }
 
-/// The content of a store, and what it lacks from the volumes that are there.
+/// Reads content from a store, or else from the existing volumes.
 struct StoreFirst<'a> {
     store: &'a dyn BlobRead,
     bundle: &'a Bundle,
