@@ -1,7 +1,7 @@
 //! Delivering: what a lock names goes to a registry, from a store, a bundle or straight from upstream.
 
 use super::Client;
-use crate::push::{Omitted, PushError, PushOptions, Pushed, push};
+use crate::push::{Omitted, PushContent, PushError, PushOptions, Pushed, push};
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::Upstreams;
 use landfall_content::{BlobRead, BlobStore, CachePolicy, CachedSource, LocalSource, PartSource};
@@ -71,15 +71,14 @@ impl Client {
         mapping: &DestinationMap,
         options: PushOptions,
     ) -> Result<Pushed, PushError> {
-        let (sessions, progress) = (&self.sessions, self.progress.clone());
         push(
             lock,
             mapping,
-            (source, omitted),
-            sessions,
+            PushContent { source, omitted },
+            &self.sessions,
             options,
             self.shard,
-            progress,
+            self.progress.clone(),
         )
         .await
     }

@@ -94,8 +94,16 @@ impl Client {
         rehash: bool,
         came: &BTreeSet<Digest>,
     ) -> Result<Vec<ReportItem>, PullError> {
-        let watching = (self.progress.clone(), self.sessions.transport().activity());
-        let mut items = pull(share, source, into, self.limits, rehash, watching).await?;
+        let mut items = pull(
+            share,
+            source,
+            into,
+            self.limits,
+            rehash,
+            self.progress.clone(),
+            self.sessions.transport().activity(),
+        )
+        .await?;
         if !came.is_empty() {
             for (entry, item) in share.each_entry().zip(&mut items) {
                 let is_new = || {

@@ -37,7 +37,8 @@ pub(crate) async fn pull(
     into: &Arc<dyn BlobStore>,
     limits: Limits,
     rehash: bool,
-    (progress, activity): (Arc<dyn Progress>, &Activity),
+    progress: Arc<dyn Progress>,
+    activity: &Activity,
 ) -> Result<Vec<ReportItem>, PullError> {
     let (sink, told, wanted) = (
         into.clone(),

@@ -1,4 +1,4 @@
-//! Blobs of a delivery: each is brought to a repository once in a run.
+//! The blobs of a delivery. Each is uploaded to a repository once in a run.
 
 use super::uploader::{BlobLocation, Uploader};
 use landfall_content::registry::{RegistrySink, is_quota_error};
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Uploader {
-    /// Brings the blobs of an entry to `repository`.
-    pub(super) async fn blobs(
+    /// Delivers the blobs of an entry to `repository`.
+    pub(super) async fn deliver_blobs(
         self: &Arc<Self>,
         entry: &LockEntry,
         repository: &str,
@@ -23,13 +23,13 @@ impl Uploader {
             .iter()
             .filter(|part| !part.is_manifest())
             .collect();
-        // the biggest first; the same ones side by side
+        // the biggest first; equal ones beside each other, so that duplicates can be removed
         blobs.sort_by_key(|part| (Reverse(part.descriptor.size), &part.descriptor.digest));
         blobs.dedup_by_key(|part| &part.descriptor.digest);
         for part in blobs {
             let (uploader, part, repository) = (self.clone(), part.clone(), repository.clone());
             let item = entry.name.clone();
-            tasks.spawn(async move { uploader.blob(&item, &part, &repository).await });
+            tasks.spawn(async move { uploader.deliver_blob(&item, &part, &repository).await });
         }
         while let Some(done) = tasks.join_next().await {
             let local = |message: String| {
@@ -40,37 +40,37 @@ impl Uploader {
         Ok(())
     }
 
-    /// Brings the blobs of an entry to `repository`, whatever is known of them: each is asked for
+    /// Like [`Uploader::deliver_blobs`], without relying on what is known: each blob is looked up
     /// again.
-    pub(super) async fn blobs_again(
+    pub(super) async fn redeliver_blobs(
         self: &Arc<Self>,
         entry: &LockEntry,
         repository: &str,
     ) -> Result<(), TransferError> {
         for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
-            let known = self.known(&part.descriptor.digest);
+            let known = self.blob_locations(&part.descriptor.digest);
             let mut places = known.lock().await;
             let before = places.len();
             places.retain(|place| *place.repository != *repository);
             if places.is_empty() && before > 0 {
-                // it was counted when it was brought
+                // it was counted when it was uploaded first
                 self.progress.more(part.descriptor.size);
             }
         }
-        self.blobs(entry, repository).await
+        self.deliver_blobs(entry, repository).await
     }
 
-    /// Brings one blob of `item` to `repository`: mounted where the registry has it in another
-    /// repository, else sent unless it is there. It is sent by one at a time, mounted by any
-    /// number.
-    async fn blob(
+    /// Delivers one blob of `item` to `repository`: mounts it if another repository has it, else
+    /// uploads it unless it is present. One delivery at a time uploads it; any number may mount it.
+    async fn deliver_blob(
         &self,
         item: &str,
         part: &EntryPart,
         repository: &Arc<str>,
     ) -> Result<(), TransferError> {
-        let known = self.known(&part.descriptor.digest);
-        // the turn comes before the slot: whoever waits for another's upload holds no slot
+        let known = self.blob_locations(&part.descriptor.digest);
+        // Locked before the slot is taken: a delivery that waits for the upload of another must not
+        // hold a slot meanwhile.
         let mut turn = known.lock().await;
         if turn.iter().any(|one| one.repository == *repository) {
             return Ok(());
@@ -91,11 +91,11 @@ impl Uploader {
         }
         let host: Arc<str> = self.source.host(part).into();
         let slot = Arc::new(self.slots.acquire(part.descriptor.size, &host).await);
-        self.has_room(repository)?;
+        self.check_quota(repository)?;
         let sink = RegistrySink::new(self.session.clone(), repository.clone(), from);
         let (source, progress) = (self.source.clone(), self.progress.clone());
         if is_copy {
-            // the total has each blob once
+            // the total counts each blob once
             progress.more(part.descriptor.size);
         }
         let transfer = Transfer {
@@ -104,17 +104,17 @@ impl Uploader {
             limits: self.limits,
             progress,
         };
-        // who gets the slot next must know of a quota
+        // noted before the slot is given back: the next upload must know of the quota
         transfer
             .run(part, slot)
             .await
-            .inspect_err(|error| self.note_quota(error, repository, item))?;
+            .inspect_err(|error| self.note_quota_error(error, repository, item))?;
         turn.push(BlobLocation::sure(repository));
         Ok(())
     }
 
-    /// Whether the registry mounted the blob from `other`. Where it did not, mounts wait for their
-    /// turn, as they may end in uploads.
+    /// Returns whether the registry mounted the blob from `other`. After a refused mount, further
+    /// ones are tried by the delivery that holds the lock, since they may become uploads.
     async fn mounted(
         &self,
         item: &str,
@@ -122,9 +122,9 @@ impl Uploader {
         repository: &str,
         other: &str,
     ) -> Result<bool, TransferError> {
-        // a mount takes no time
+        // a mount is a single request: it goes before every upload
         let _slot = self.slots.acquire(u64::MAX, &Arc::default()).await;
-        self.has_room(repository)?;
+        self.check_quota(repository)?;
         match self
             .session
             .mount(repository, &part.descriptor.digest, other)
@@ -133,7 +133,7 @@ impl Uploader {
             Ok(true) => Ok(true),
             Err(error) if is_quota_error(error.kind, &error.codes) => {
                 let error = TransferError::destination(error);
-                self.note_quota(&error, repository, item);
+                self.note_quota_error(&error, repository, item);
                 Err(error)
             }
             Ok(false) | Err(_) => {

@@ -1,6 +1,6 @@
-//! One delivery: blobs, child manifests, index, what refers to them, tag last.
+//! One delivery: blobs, child manifests, index, referrers, and the tag last.
 
-use super::refusal::may_be_a_race;
+use super::refusal::may_be_push_race;
 use super::uploader::Uploader;
 use futures_util::StreamExt;
 use landfall_content::{EntryPart, LockEntry, PartOrigin, TransferError};
@@ -10,7 +10,7 @@ use landfall_model::{Digest, media_type};
 use std::sync::Arc;
 
 impl Uploader {
-    /// Brings one entry to `repository:tag`. Returns the digest that the tag stands at.
+    /// Delivers one entry to `repository:tag`. Returns the digest that the tag points to.
     pub(super) async fn deliver(
         self: &Arc<Self>,
         entry: &LockEntry,
@@ -22,9 +22,9 @@ impl Uploader {
             .as_ref()
             .is_err_and(|error| error.side == TransferSide::Source)
         {
-            self.note_damage(&entry.name);
+            self.note_damaged_content(&entry.name);
         }
-        delivered.inspect_err(|error| self.note_quota(error, repository, &entry.name))
+        delivered.inspect_err(|error| self.note_quota_error(error, repository, &entry.name))
     }
 
     async fn deliver_parts(
@@ -33,17 +33,17 @@ impl Uploader {
         repository: &str,
         tag: &str,
     ) -> Result<Digest, TransferError> {
-        self.is_sound()?;
-        self.has_room(repository)?;
-        self.blobs(entry, repository).await?;
+        self.check_content_sound()?;
+        self.check_quota(repository)?;
+        self.deliver_blobs(entry, repository).await?;
         let delivered = self.manifests(entry, repository, tag).await;
-        if !delivered.as_ref().is_err_and(may_be_a_race) {
+        if !delivered.as_ref().is_err_and(may_be_push_race) {
             return delivered;
         }
-        // another client delivers to this repository at the same moment: the registry says that it
-        // has a blob which it is only about to have, or reads a manifest while it is written
+        // Another client delivers to this repository at the same moment: the registry reported a
+        // blob that is not stored yet, or read a manifest while it was written.
         tokio::time::sleep(RetryPolicy::new(&self.limits).pause(1)).await;
-        self.blobs_again(entry, repository).await?;
+        self.redeliver_blobs(entry, repository).await?;
         self.manifests(entry, repository, tag).await
     }
 
@@ -77,11 +77,11 @@ impl Uploader {
             self.put_child(part, repository).await?;
         }
         if !entry.referrers.is_empty() {
-            // the tag comes last: where it stands, what refers to the image stands too
+            // The tag comes last, so that a tagged image always has its referrers.
             self.put_top(entry, repository, None).await?;
             self.attach(entry, repository).await?;
         }
-        self.is_sound()?;
+        self.check_content_sound()?;
         self.put_top(entry, repository, Some(tag)).await
     }
 }

@@ -1,15 +1,15 @@
-//! Why a push could not begin.
+//! Errors before the first byte of a push.
 
 use landfall_http::HttpError;
 use landfall_item::lockfile::Collision;
 
-/// Why a push could not begin.
+/// An error before the first byte of a push.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// Two digests would get one name.
+    /// Two digests would get one name at the registry.
     #[error(transparent)]
     Collision(#[from] Box<Collision>),
-    /// The registry cannot be reached at all.
+    /// The registry cannot be reached, or answers no look-up.
     #[error("{0}")]
     Unreachable(HttpError),
 }

@@ -1,7 +1,7 @@
 //! Manifests of a delivery: each is written once, and an index is replaced by its trimmed form
 //! where the registry takes no index with missing children.
 
-use super::refusal::{foreign_urls, refuses_children};
+use super::refusal::{has_foreign_urls, is_missing_children_refusal};
 use super::uploader::Uploader;
 use bytes::Bytes;
 use landfall_content::registry::is_immutable_tag_error;
@@ -37,7 +37,7 @@ impl Uploader {
         media_type: &str,
         bytes: Bytes,
     ) -> Result<bool, TransferError> {
-        let turn = self.turn(repository, reference);
+        let turn = self.manifest_turn(repository, reference);
         let is_digest = reference.contains(':');
         let result = {
             let mut listed = turn.lock().await;
@@ -51,7 +51,7 @@ impl Uploader {
         };
         drop(turn);
         if !is_digest {
-            self.forget(repository, reference);
+            self.forget_manifest_turn(repository, reference);
         }
         result
     }
@@ -66,7 +66,7 @@ impl Uploader {
         // docker-registry answers DIGEST_INVALID where one manifest is written at two places at
         // once
         let content = Digest::sha256(&bytes).to_string();
-        let turn = self.turn("", &content);
+        let turn = self.manifest_turn("", &content);
         let put = {
             let _turn = turn.lock().await;
             self.session
@@ -74,7 +74,7 @@ impl Uploader {
                 .await
         };
         drop(turn);
-        self.forget("", &content);
+        self.forget_manifest_turn("", &content);
         let mut error = match put {
             Ok(listed) => return Ok(listed),
             Err(error) => error,
@@ -92,7 +92,7 @@ impl Uploader {
                 return Ok(false);
             }
         }
-        if foreign_urls(&bytes) {
+        if has_foreign_urls(&bytes) {
             error = error.hint(
                 "; it names URLs of layers, which registries may refuse: docker-registry takes those that \
                  validation.manifests.urls.allow of its configuration names",
@@ -128,7 +128,10 @@ impl Uploader {
                 .await
             {
                 Ok(_) => return Ok(top.descriptor.digest.clone()),
-                Err(error) if refuses_children(&error) && self.index == IndexPolicy::Trimmed => {
+                Err(error)
+                    if is_missing_children_refusal(&error)
+                        && self.index == IndexPolicy::Trimmed =>
+                {
                     self.refuses_sparse.store(true, Ordering::Relaxed);
                 }
                 Err(error) => return Err(error),
@@ -153,7 +156,7 @@ impl Uploader {
 
     /// Whether the registry takes the entry's index although children are missing: it is put by
     /// digest, without a tag.
-    pub(super) async fn takes_sparse(
+    pub(super) async fn accepts_sparse_index(
         &self,
         entry: &LockEntry,
         repository: &str,
@@ -161,7 +164,7 @@ impl Uploader {
         let top = top(entry);
         match self.put_child(top, repository).await {
             Ok(()) => Ok(true),
-            Err(error) if refuses_children(&error) => Ok(false),
+            Err(error) if is_missing_children_refusal(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }

@@ -49,6 +49,6 @@ pub(crate) use problem::ProblemKind;
 #[cfg(feature = "cli")]
 pub(crate) use prune::{Needed, Pruned, prune};
 pub(crate) use receipt::{PrunedManifest, Receipt};
-pub(crate) use run::push;
+pub(crate) use run::{PushContent, push};
 #[cfg(feature = "cli")]
-pub(crate) use status::{RegistryTag, TagStatus, status};
+pub(crate) use status::{RegistryTag, StatusScope, TagStatus, status};

@@ -1,5 +1,5 @@
-//! What the source of a push omits, as a delta does: found at the registry before the first byte,
-//! mounted from there like everything else, and read back where mounts are refused.
+//! Blobs that the source of a push omits, as a delta does. They are looked up at the registry before
+//! the first byte, mounted from there like others, and downloaded if mounts are refused.
 
 use super::plan::Delivery;
 use super::problem::{Problem, ProblemKind};
@@ -14,32 +14,45 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What the source of a push omits.
+/// The blobs that the source of a push omits.
 #[derive(Debug, Clone, Default)]
 pub struct Omitted {
-    /// Each blob, and repositories that may have it besides those that it goes to.
+    /// Each blob, with repositories that may have it besides its destinations.
     pub blobs: BTreeMap<Digest, BTreeSet<String>>,
-    /// What to do where the registry lacks one of them.
+    /// The fix if the registry lacks one of them, for people.
     pub advice: String,
 }
 
-/// A blob that is needed and omitted.
+/// An omitted blob that a delivery needs.
 struct OmittedBlob<'a> {
     blob: Descriptor,
     /// The deliveries that need it.
     stops: Vec<usize>,
     /// Repositories that may have it.
-    asked: Vec<&'a str>,
+    candidates: Vec<&'a str>,
 }
 
-/// Asks the registry for what the source omits of the deliveries `todo`. What it lacks, or cannot
-/// tell, is a problem.
-pub(super) async fn find(
+/// The deliveries that are still to be made.
+pub(super) struct PendingDeliveries<'a> {
+    pub(super) lock: &'a Lock,
+    pub(super) deliveries: &'a [Delivery],
+    /// Positions of the pending ones.
+    pub(super) todo: &'a [usize],
+}
+
+/// Looks up the blobs that the source omits of `pending` at the registry, and lets the source read
+/// them from there. A blob that the registry lacks, or does not answer for, is a problem.
+pub(super) async fn locate_omitted(
     uploader: &mut Uploader,
     omitted: &Omitted,
-    (lock, deliveries, todo): (&Lock, &[Delivery], &[usize]),
+    pending: PendingDeliveries<'_>,
 ) -> Option<Problem> {
-    let wanted = wanted(omitted, lock, deliveries, todo);
+    let PendingDeliveries {
+        lock,
+        deliveries,
+        todo,
+    } = pending;
+    let wanted = omitted_blobs(omitted, lock, deliveries, todo);
     let session = &uploader.session;
     let asking = run_concurrently(wanted.len(), uploader.limits.jobs, |at| {
         repository_of(session, &wanted[at])
@@ -58,10 +71,11 @@ pub(super) async fn find(
     }
     for (digest, repository) in &repositories {
         uploader
-            .stands_in(digest, &repository.as_str().into())
+            .note_present_blob(digest, &repository.as_str().into())
             .await;
     }
-    let (inner, session) = (uploader.source.clone(), uploader.session.clone());
+    let inner = uploader.source.clone();
+    let session = uploader.session.clone();
     let problem =
         (!nowhere.is_empty()).then(|| problem(&nowhere, lock, deliveries, omitted, session.host()));
     uploader.source = Arc::new(RegistryReadBack {
@@ -72,7 +86,7 @@ pub(super) async fn find(
     problem
 }
 
-fn wanted<'a>(
+fn omitted_blobs<'a>(
     omitted: &'a Omitted,
     lock: &Lock,
     deliveries: &'a [Delivery],
@@ -94,21 +108,21 @@ fn wanted<'a>(
             .map(|blob| (blob.digest.clone(), blob))
             .collect();
         for (digest, blob) in blobs {
-            let asked = omitted.blobs[&digest].iter().map(String::as_str);
+            let candidates = omitted.blobs[&digest].iter().map(String::as_str);
             let one = wanted.entry(digest);
             let one = one.or_insert_with(|| OmittedBlob {
                 blob,
                 stops: vec![],
-                asked: asked.collect(),
+                candidates: candidates.collect(),
             });
             if todo.contains(&at) {
                 one.stops.push(at);
             }
             if !one
-                .asked
+                .candidates
                 .contains(&delivery.destination.repository.as_str())
             {
-                one.asked.push(&delivery.destination.repository);
+                one.candidates.push(&delivery.destination.repository);
             }
         }
     }
@@ -118,13 +132,13 @@ fn wanted<'a>(
         .collect()
 }
 
-/// The first repository that has the blob in its right size. Nothing else that a receipt or a tag
-/// says is believed.
+/// The first repository that has the blob in its right size. A receipt or a tag may be out of date,
+/// so only a look-up counts.
 async fn repository_of(
     session: &RegistrySession,
     wanted: &OmittedBlob<'_>,
 ) -> Result<Option<String>, HttpError> {
-    for repository in &wanted.asked {
+    for repository in &wanted.candidates {
         if session.blob_size(repository, &wanted.blob.digest).await? == Some(wanted.blob.size) {
             return Ok(Some((*repository).to_owned()));
         }
@@ -175,11 +189,11 @@ fn problem(
     )
 }
 
-/// A source, with what it omits read back from the registry.
+/// A source whose omitted blobs are downloaded from the registry.
 struct RegistryReadBack {
     inner: Arc<dyn PartSource>,
     session: Arc<RegistrySession>,
-    /// The repository of each blob.
+    /// The repository that has each omitted blob.
     repositories: BTreeMap<Digest, String>,
 }
 

@@ -1,23 +1,25 @@
-//! How to push.
+//! The options of a push.
 
 use landfall_model::config::IndexPolicy;
 
-/// How to push.
+/// The options of a push.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PushOptions {
-    /// Replace tags that stand at another digest.
+    /// Replace tags that point to another digest.
     pub move_tags: bool,
-    /// Send nothing where a tag stands at another digest. Else that stops its own delivery alone.
+    /// Abort the whole push if a tag already points to another digest. By default only that image
+    /// is skipped.
     pub all_or_nothing: bool,
-    /// Ask for every manifest and blob of what stands there, and send what is missing. Else a tag
-    /// at the right digest counts as whole, and the receipt leaves out blobs that nobody asked for.
+    /// Look up every manifest and blob of images whose tag is right, and upload what is missing.
+    /// Otherwise a tag at the right digest counts as complete, and the receipt omits blobs that were
+    /// not looked up.
     pub recheck: bool,
-    /// Ask what stands there, and send nothing.
+    /// Look up what the registry has, and send nothing.
     pub dry_run: bool,
-    /// Make the Harbor projects that are missing.
+    /// Create missing Harbor projects.
     pub create_projects: bool,
-    /// Begin nothing more, and set no tag, once content turns out damaged.
+    /// Start no further delivery, and set no tag, once content turns out damaged.
     pub stop_at_damage: bool,
-    /// What to do where the registry refuses an index with missing children.
+    /// What to do if the registry refuses an index with missing children.
     pub index: IndexPolicy,
 }

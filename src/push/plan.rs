@@ -2,7 +2,7 @@
 
 use super::names;
 use super::presence::Presence;
-use super::referrers::all_attached;
+use super::referrers::has_all_referrers;
 use landfall_content::registry::RegistrySession;
 use landfall_content::{LockEntry, run_concurrently};
 use landfall_http::{ErrorKind, HttpError};
@@ -137,7 +137,7 @@ pub(super) async fn standings(
         };
         let is_there = matches!(standing, TagState::Whole | TagState::Trimmed);
         if is_there {
-            let whole = all_attached(session, entry, repository, asked.writes).await?
+            let whole = has_all_referrers(session, entry, repository, asked.writes).await?
                 && (!asked.parts || is_whole(&presence, entry, delivery).await?);
             return Ok(if whole { standing } else { TagState::Bare });
         }

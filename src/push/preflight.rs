@@ -303,7 +303,7 @@ impl Preflight<'_> {
         let entry = self.entry(at);
         let message = match self
             .uploader
-            .takes_sparse(&entry, self.repository(at))
+            .accepts_sparse_index(&entry, self.repository(at))
             .await
         {
             Ok(true) => return Vec::new(),

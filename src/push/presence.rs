@@ -1,17 +1,17 @@
-//! What of an entry stands in a repository: every manifest and blob is asked for, each once.
+//! Which parts of an entry a repository has: every manifest and blob is looked up, each once.
 
 use landfall_content::registry::RegistrySession;
 use landfall_content::{EntryPart, LockEntry};
 use landfall_http::{HttpError, OnceMap};
 use landfall_model::Digest;
 
-/// Asks a registry what stands there.
+/// Looks up manifests and blobs at a registry.
 pub(super) struct Presence<'a> {
     session: &'a RegistrySession,
-    /// Whether blobs are asked for too. Registries take no manifest without them, but may lose them
-    /// later.
+    /// Whether blobs are looked up too. Registries accept no manifest without its blobs, but may
+    /// lose them later.
     blobs: bool,
-    /// Whether something is there, by repository and digest.
+    /// Whether a repository has a digest.
     answers: OnceMap<(String, Digest), bool>,
 }
 
@@ -24,11 +24,7 @@ impl<'a> Presence<'a> {
         }
     }
 
-    /// The parts of `entry` that are not in `repository`. The trimmed index stands in for the whole
-    /// one.
-    ///
-    /// # Errors
-    /// When the registry cannot say.
+    /// The parts of `entry` that `repository` lacks. The trimmed index replaces the full one.
     pub(super) async fn missing<'e>(
         &self,
         entry: &'e LockEntry,
@@ -46,11 +42,13 @@ impl<'a> Presence<'a> {
             if self.has(repository, part).await? {
                 continue;
             }
-            let stands_in = match trimmed.filter(|_| *digest == entry.top.digest) {
-                Some(trimmed) => self.has(repository, trimmed).await?,
-                None => false,
+            let is_replaced = match trimmed {
+                Some(trimmed) if *digest == entry.top.digest => {
+                    self.has(repository, trimmed).await?
+                }
+                _ => false,
             };
-            if !stands_in {
+            if !is_replaced {
                 missing.push(digest);
             }
         }
@@ -59,17 +57,17 @@ impl<'a> Presence<'a> {
 
     async fn has(&self, repository: &str, part: &EntryPart) -> Result<bool, HttpError> {
         let key = (repository.to_owned(), part.descriptor.digest.clone());
-        let asking = async || match part.is_manifest() {
-            true => {
-                let digest = part.descriptor.digest.to_string();
-                Ok(self
-                    .session
-                    .head_manifest(repository, &digest, false)
-                    .await?
-                    .is_some())
+        let look_up = async || {
+            if !part.is_manifest() {
+                return self.session.holds_blob(repository, &part.descriptor).await;
             }
-            false => self.session.holds_blob(repository, &part.descriptor).await,
+            let digest = part.descriptor.digest.to_string();
+            let found = self
+                .session
+                .head_manifest(repository, &digest, false)
+                .await?;
+            Ok(found.is_some())
         };
-        self.answers.get_or_try_init(key, asking).await
+        self.answers.get_or_try_init(key, look_up).await
     }
 }

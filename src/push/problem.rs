@@ -1,21 +1,21 @@
-//! What is in the way of a push.
+//! Problems that the preflight of a push finds.
 
 use landfall_model::Digest;
 use serde::Serialize;
 
-/// Something that would stop a delivery.
+/// A problem that stops deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// What it is about.
+    /// What the problem is about.
     pub kind: ProblemKind,
-    /// Where: a tag, repository or project of the registry.
+    /// The tag, repository or project of the registry.
     pub at: String,
-    /// What it is, and what to do.
+    /// The message, with the fix.
     pub message: String,
-    /// The digest that a tag stands at.
+    /// The digest that a tag points to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands: Option<Digest>,
-    /// The digest that it should stand at.
+    /// The digest that it should point to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Digest>,
     /// The deliveries that it stops.
@@ -31,28 +31,28 @@ pub enum ProblemKind {
     Name,
     /// A Harbor project is missing.
     Project,
-    /// A repository is missing at a registry that makes none by itself.
+    /// A repository is missing at a registry that creates none by itself.
     Repository,
     /// This account may not push here.
     Rights,
-    /// A project has no room for it.
+    /// The quota of a project is used up.
     Quota,
-    /// A tag stands at another digest.
+    /// A tag points to another digest.
     Tag,
     /// An index with missing children is refused, and the site says `index: exact`.
     Index,
-    /// Blobs that a delta leaves out are not there.
+    /// The registry lacks blobs that a delta omits.
     Content,
 }
 
 impl Problem {
-    /// Whether nothing is sent because of it. A tag at another digest stops its own delivery,
-    /// unless nothing less than all is wanted.
+    /// Whether the whole push is aborted. A tag that points to another digest stops only its own
+    /// delivery, unless `all_or_nothing` is set.
     pub fn stops_all(&self, all_or_nothing: bool) -> bool {
         self.kind != ProblemKind::Tag || all_or_nothing
     }
 
-    /// How many deliveries it stops.
+    /// The number of deliveries that it stops.
     pub fn stopped(&self) -> usize {
         self.stops.len()
     }

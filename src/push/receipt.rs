@@ -1,4 +1,4 @@
-//! What a push left at the far side, written down: `push --receipt FILE`.
+//! The receipt of a push, `push --receipt FILE`: what the registry has afterwards.
 
 use landfall_model::Digest;
 use serde::{Deserialize, Serialize};
@@ -16,9 +16,9 @@ pub struct Receipt {
     pub lock: Digest,
     /// Each destination tag.
     pub items: Vec<Delivered>,
-    /// A repository in which each blob stands that was sent, mounted or asked for.
+    /// A repository that has each blob that was uploaded, mounted or looked up.
     pub blobs: BTreeMap<Digest, String>,
-    /// The last bundle of each series that was taken: its number.
+    /// The serial number of the last bundle of each series that was accepted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, u64>,
     /// What `push --prune` removed.
@@ -26,14 +26,14 @@ pub struct Receipt {
     pub pruned: Vec<PrunedManifest>,
 }
 
-/// A manifest that nobody needed.
+/// A manifest that was removed because nothing needed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrunedManifest {
-    /// Its repository.
+    /// The repository that had it.
     pub repository: String,
-    /// Its digest.
+    /// The digest of the manifest.
     pub digest: Digest,
-    /// The tags that stood at it; none, where only an index or what it refers to led to it.
+    /// The tags that pointed to it. Empty if only an index or its subject led to it.
     pub tags: Vec<String>,
 }
 
@@ -45,9 +45,9 @@ pub struct Delivered {
     pub name: String,
     /// `repository:tag` at the registry.
     pub at: String,
-    /// The digest that the tag stands at.
+    /// The digest that the tag points to.
     pub digest: Digest,
-    /// The digest of the lock, where the tag stands at the trimmed index.
+    /// The digest of the lock, if the tag points to the trimmed index.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trimmed_from: Option<Digest>,
 }

@@ -120,7 +120,7 @@ impl Uploader {
         entries: &[Value],
     ) -> Result<(), TransferError> {
         let tag = referrers_tag(subject);
-        let turn = self.turn(repository, &tag);
+        let turn = self.manifest_turn(repository, &tag);
         let _turn = turn.lock().await;
         let old = self.session.referrers_list(repository, subject).await;
         let old = old
@@ -151,7 +151,7 @@ impl Uploader {
 ///
 /// # Errors
 /// When the registry cannot say.
-pub(super) async fn all_attached(
+pub(super) async fn has_all_referrers(
     session: &RegistrySession,
     entry: &LockEntry,
     repository: &str,

@@ -5,18 +5,18 @@ use landfall_content::registry;
 use landfall_model::report::TransferSide;
 
 /// A refusal that an index with missing children gets.
-pub(super) fn refuses_children(error: &TransferError) -> bool {
+pub(super) fn is_missing_children_refusal(error: &TransferError) -> bool {
     error.side == TransferSide::Destination && registry::is_missing_children_error(&error.why)
 }
 
 /// Whether the registry may refuse a manifest only because another client delivers the same at this
 /// moment.
-pub(super) fn may_be_a_race(error: &TransferError) -> bool {
+pub(super) fn may_be_push_race(error: &TransferError) -> bool {
     error.side == TransferSide::Destination && registry::may_be_push_race(&error.why)
 }
 
 /// Whether a manifest names URLs of foreign layers.
-pub(super) fn foreign_urls(manifest: &[u8]) -> bool {
+pub(super) fn has_foreign_urls(manifest: &[u8]) -> bool {
     let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();
     let layers = document
         .as_ref()

@@ -1,8 +1,8 @@
-//! The push: preflight, then image after image; one bad item does not stop the others.
+//! The run of a push: look-ups, preflight, deliveries. One bad item does not stop the others.
 
 use super::error::PushError;
 use super::locks;
-use super::omitted::{self, Omitted};
+use super::omitted::{Omitted, PendingDeliveries, locate_omitted};
 use super::options::PushOptions;
 use super::outcome::{Moved, Pushed, Replaced};
 use super::plan::{Delivery, LookupScope, TagState, biggest_first, deliveries, own, standings};
@@ -22,20 +22,26 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
 
-/// Brings everything of `lock`, or this shard of it, from `source` to the destinations of
-/// `mapping`. What `source` omits must stand at the registry.
-///
-/// # Errors
-/// What stops it before the first byte. What fails later is an item of the report.
+/// The content of a push.
+pub(crate) struct PushContent<'a> {
+    /// Where parts are read from.
+    pub(crate) source: Arc<dyn PartSource>,
+    /// The blobs that the source omits: the registry must have them.
+    pub(crate) omitted: &'a Omitted,
+}
+
+/// Delivers the entries of `lock`, or this shard of them, to the destinations of `mapping`. Fails
+/// only before the first byte: a delivery that fails later is an item of the report.
 pub(crate) async fn push(
     lock: &Lock,
     mapping: &DestinationMap,
-    (source, omitted): (Arc<dyn PartSource>, &Omitted),
+    content: PushContent<'_>,
     sessions: &RegistrySessions,
     options: PushOptions,
     shard: Shard,
     progress: Arc<dyn Progress>,
 ) -> Result<Pushed, PushError> {
+    let PushContent { source, omitted } = content;
     if let Some(collision) = collision(mapping, lock) {
         return Err(Box::new(collision).into());
     }
@@ -64,9 +70,18 @@ pub(crate) async fn push(
         }
     }
     let mut uploader = Uploader::new(session, source, progress.clone(), limits, options);
-    let mut run = PushRun::new(lock, &deliveries, (shard, destinations));
+    let mut run = PushRun::new(lock, &deliveries, shard, destinations);
     let mut todo = run.settle_standing(&standings, &uploader).await;
-    let omitted = omitted::find(&mut uploader, omitted, (lock, &deliveries, &todo)).await;
+    let omitted = locate_omitted(
+        &mut uploader,
+        omitted,
+        PendingDeliveries {
+            lock,
+            deliveries: &deliveries,
+            todo: &todo,
+        },
+    )
+    .await;
     let uploader = Arc::new(uploader);
     if !todo.is_empty() {
         let (deliveries, standings) = (&deliveries[..], &standings[..]);
@@ -166,7 +181,7 @@ async fn bytes_to_send(
     let blobs: HashMap<_, _> = blobs.map(|blob| (blob.digest, blob.size)).collect();
     let mut bytes = 0;
     for (digest, size) in blobs {
-        if uploader.known(&digest).lock().await.is_empty() {
+        if uploader.blob_locations(&digest).lock().await.is_empty() {
             bytes += size;
         }
     }
@@ -208,7 +223,8 @@ impl<'a> PushRun<'a> {
     fn new(
         lock: &'a Lock,
         deliveries: &'a [Delivery],
-        (shard, destinations): (Shard, BTreeMap<usize, usize>),
+        shard: Shard,
+        destinations: BTreeMap<usize, usize>,
     ) -> PushRun<'a> {
         let results = vec![None; deliveries.len()];
         PushRun {
@@ -249,7 +265,7 @@ impl<'a> PushRun<'a> {
                 Some(digest) => {
                     self.results[at] = Some(Ok((ItemStatus::Present, digest)));
                     uploader
-                        .stands(entry, &delivery.destination.repository)
+                        .note_present_entry(entry, &delivery.destination.repository)
                         .await;
                 }
                 None => todo.push(at),
@@ -403,7 +419,7 @@ impl<'a> PushRun<'a> {
             registry: mapping.target().registry.clone(),
             lock: lock.fingerprint(),
             items: delivered,
-            blobs: uploader.take_known(),
+            blobs: uploader.take_blob_locations(),
             pruned: Vec::new(),
         };
         let (needed_bytes, unlisted) = (self.needed_bytes, self.unlisted);

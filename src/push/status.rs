@@ -1,5 +1,5 @@
-//! How a registry stands beside a lock: one HEAD for each destination tag, and what was asked for
-//! beyond that.
+//! Compares a registry with a lock: one HEAD for each destination tag, and further look-ups if they
+//! are requested.
 
 use super::error::PushError;
 use super::plan::{Delivery, LookupScope, TagState, deliveries, standings};
@@ -12,28 +12,28 @@ use landfall_model::{DestinationMap, Digest, Limits, tagged_subject};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a tag at the registry stands beside the lock.
+/// How a tag at the registry compares with the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TagStatus {
-    /// It stands at the digest of the lock, or at its trimmed index.
+    /// The tag points to the digest of the lock, or to its trimmed index.
     There,
-    /// It is not there.
+    /// The tag does not exist.
     Missing,
-    /// It stands at another digest.
+    /// The tag points to another digest.
     Different,
-    /// It stands at the right digest, and something that belongs to it is not there.
+    /// The tag points to the right digest, and a manifest, blob or referrer of it is missing.
     Incomplete,
-    /// The lock does not have it, but puts others into its repository.
+    /// The tag is not in the lock, and its repository is.
     Foreign,
-    /// The registry does not say.
+    /// The registry did not answer the look-up.
     Unknown,
 }
 
 /// One tag at the registry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct RegistryTag {
-    /// How it stands.
+    /// The result of the comparison.
     pub(crate) state: TagStatus,
     /// `repository:tag`.
     pub(crate) at: String,
@@ -46,37 +46,44 @@ pub(crate) struct RegistryTag {
     /// The digest of the lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) wanted: Option<Digest>,
-    /// The digest that the tag stands at, where it is another.
+    /// The digest that the tag points to, if it is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stands: Option<Digest>,
-    /// Why the registry does not say.
+    /// Why the state is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
 }
 
-/// Asks the registry of `mapping` how each destination of `lock` stands; with `parts` for every
-/// manifest and blob of it too, and with `foreign` which other tags its repositories have.
-///
-/// # Errors
-/// When the registry cannot be reached, or says nothing at all.
+/// What [`status`] looks up beyond the destination tags.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StatusScope {
+    /// Every manifest and blob of the images.
+    pub(crate) parts: bool,
+    /// Other tags of the repositories.
+    pub(crate) foreign: bool,
+}
+
+/// Compares each destination of `lock` with the registry of `mapping`. Fails if the registry cannot
+/// be reached, or answers no look-up.
 pub(crate) async fn status(
     lock: &Lock,
     mapping: &DestinationMap,
     sessions: &RegistrySessions,
-    (parts, foreign): (bool, bool),
+    scope: StatusScope,
 ) -> Result<Vec<RegistryTag>, PushError> {
     let session = sessions
         .destination(&mapping.target().registry)
         .await
         .map_err(PushError::Unreachable)?;
-    let (deliveries, limits) = (deliveries(lock, mapping), sessions.transport().limits());
+    let deliveries = deliveries(lock, mapping);
+    let limits = sessions.transport().limits();
     let found = standings(
         &session,
         lock,
         &deliveries,
         limits.jobs,
         LookupScope {
-            parts,
+            parts: scope.parts,
             writes: false,
         },
     )
@@ -87,15 +94,19 @@ pub(crate) async fn status(
     let mut stands: Vec<RegistryTag> = deliveries
         .iter()
         .zip(found)
-        .map(|(delivery, found)| told(lock, delivery, found))
+        .map(|(delivery, found)| registry_tag(lock, delivery, found))
         .collect();
-    if foreign {
-        stands.extend(others(&session, lock, &deliveries, limits).await);
+    if scope.foreign {
+        stands.extend(foreign_tags(&session, lock, &deliveries, limits).await);
     }
     Ok(stands)
 }
 
-fn told(lock: &Lock, delivery: &Delivery, found: Result<TagState, HttpError>) -> RegistryTag {
+fn registry_tag(
+    lock: &Lock,
+    delivery: &Delivery,
+    found: Result<TagState, HttpError>,
+) -> RegistryTag {
     let item = lock.item(delivery.entry);
     let (state, stands, why) = match found {
         Ok(TagState::Whole | TagState::Trimmed) => (TagStatus::There, None, None),
@@ -115,8 +126,8 @@ fn told(lock: &Lock, delivery: &Delivery, found: Result<TagState, HttpError>) ->
     }
 }
 
-/// The tags of the lock's repositories that the lock puts nowhere: one list a repository.
-async fn others(
+/// The tags of the lock's repositories that are not in the lock: one request for each repository.
+async fn foreign_tags(
     session: &RegistrySession,
     lock: &Lock,
     deliveries: &[Delivery],

@@ -1,10 +1,8 @@
-//! Slots for uploads of blobs. Most slots go to the upload of the biggest blob that waits, and some
-//! to that of the smallest. Uploads that come at the same moment are weighed together, at the first
-//! slot too.
+//! Limits how many blobs are uploaded at once, and decides which one is next.
 //!
-//! A big blob that begins late is waited for at the end. A small one is limited by the delay of the
-//! network and the work of the registry and not by bandwidth: all of them at the end would leave
-//! the network idle, so some go beside the big ones.
+//! Most slots go to the biggest blob that waits: if it began late, the run would wait for it at the
+//! end. Some go to the smallest: these are limited by the latency of the network and the registry,
+//! not by bandwidth, so all of them at the end would leave the network idle.
 
 use landfall_content::HostLoad;
 use landfall_http::LendableSlot;
@@ -14,45 +12,45 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 use tracing::debug;
 
-/// One slot in this many takes the smallest blob first.
+/// One slot in this many serves the smallest blob first.
 const SMALLEST_FIRST: usize = 4;
 
-/// Slots for uploads of blobs.
-pub(super) struct UploadSlots(Arc<Pool>);
+/// The upload slots of a run.
+pub(super) struct UploadSlots(Arc<UploadQueue>);
 
-struct Pool {
-    state: Mutex<TagStatus>,
-    /// Which hosts the uploads wait for.
+struct UploadQueue {
+    state: Mutex<QueueState>,
+    /// The hosts that the uploads read from, and wait for.
     hosts: HostLoad,
-    /// The most uploads of what one host has.
+    /// The most uploads whose content comes from one host.
     per_host: usize,
 }
 
-struct TagStatus {
+struct QueueState {
     free: Vec<Priority>,
-    /// By size, and of one size the one that waits longest last.
-    waiting: BTreeMap<(u64, u64), Waiting>,
-    /// Falls with each that waits.
-    next: u64,
+    /// By size and number. Of one size, the upload that has waited longest is the last.
+    waiting: BTreeMap<(u64, u64), WaitingUpload>,
+    /// The number of the next upload; numbers decrease.
+    next_number: u64,
 }
 
-struct Waiting {
+struct WaitingUpload {
     slot: oneshot::Sender<UploadSlot>,
-    /// The host that has the blob.
+    /// The host that the blob is read from.
     host: Arc<str>,
 }
 
-/// To which upload a slot goes.
+/// Which upload a slot serves first.
 #[derive(Clone, Copy)]
 enum Priority {
     Biggest,
     Smallest,
 }
 
-/// The right to one upload. It goes to the next one when dropped, and is lent while the upload
-/// waits for its source.
+/// The right to one upload. It serves the next upload when it is dropped, and is lent while the
+/// upload waits for its source.
 pub(super) struct UploadSlot {
-    pool: Arc<Pool>,
+    queue: Arc<UploadQueue>,
     /// `None` while it is lent, and afterwards if no other was free.
     held: Mutex<Option<Priority>>,
     host: Arc<str>,
@@ -62,15 +60,16 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl TagStatus {
-    /// The next upload for a slot of this priority. Those whose host others wait for come last.
-    fn next(&mut self, priority: Priority, pool: &Pool) -> Option<Waiting> {
+impl QueueState {
+    /// The next upload for a slot of this priority. Uploads from a host that others wait for are
+    /// last.
+    fn next(&mut self, priority: Priority, queue: &UploadQueue) -> Option<WaitingUpload> {
         let mut later = None;
-        let mut pick = |key: &(u64, u64), waiting: &Waiting| {
-            if pool.hosts.begun(&waiting.host) >= pool.per_host {
+        let mut pick = |key: &(u64, u64), waiting: &WaitingUpload| {
+            if queue.hosts.begun(&waiting.host) >= queue.per_host {
                 return None;
             }
-            if pool.hosts.is_waited_for(&waiting.host) {
+            if queue.hosts.is_waited_for(&waiting.host) {
                 later.get_or_insert(*key);
                 return None;
             }
@@ -103,39 +102,39 @@ impl UploadSlots {
             }
         };
         let free = (1..=slots).rev().map(priority).collect();
-        let state = Mutex::new(TagStatus {
+        let state = Mutex::new(QueueState {
             free,
             waiting: BTreeMap::new(),
-            next: u64::MAX,
+            next_number: u64::MAX,
         });
-        UploadSlots(Arc::new(Pool {
+        UploadSlots(Arc::new(UploadQueue {
             state,
             hosts: HostLoad::default(),
             per_host: slots,
         }))
     }
 
-    /// Waits for a slot for a blob of `size` bytes that `host` has.
+    /// Waits for a slot for a blob of `size` bytes that is read from `host`.
     pub(super) async fn acquire(&self, size: u64, host: &Arc<str>) -> UploadSlot {
         let began = Instant::now();
         let given = {
             let (slot, given) = oneshot::channel();
             let mut state = locked(&self.0.state);
-            let number = state.next;
-            state.next -= 1;
+            let number = state.next_number;
+            state.next_number -= 1;
             state.waiting.insert(
                 (size, number),
-                Waiting {
+                WaitingUpload {
                     slot,
                     host: host.clone(),
                 },
             );
             given
         };
-        // tasks that were spawned together all come before the first of them goes on
+        // Lets tasks that were spawned together queue up before the first slot is given.
         tokio::task::yield_now().await;
         dispatch(&self.0);
-        // an upload stays among the waiting until the slot is given
+        // an upload stays in the queue until it has a slot
         let slot = given
             .await
             .unwrap_or_else(|_| unreachable!("a slot is given to every upload that waits"));
@@ -144,59 +143,59 @@ impl UploadSlots {
     }
 }
 
-/// Gives the free slots to the uploads that wait.
-fn dispatch(pool: &Arc<Pool>) {
+/// Gives the free slots to uploads that wait.
+fn dispatch(queue: &Arc<UploadQueue>) {
     loop {
         let (waiting, slot) = {
-            let mut state = locked(&pool.state);
+            let mut state = locked(&queue.state);
             let Some(priority) = state.free.pop() else {
                 return;
             };
-            let Some(waiting) = state.next(priority, pool) else {
+            let Some(waiting) = state.next(priority, queue) else {
                 state.free.push(priority);
                 return;
             };
-            pool.hosts.begin(&waiting.host);
+            queue.hosts.begin(&waiting.host);
             let held = Mutex::new(Some(priority));
             let slot = UploadSlot {
-                pool: pool.clone(),
+                queue: queue.clone(),
                 held,
                 host: waiting.host.clone(),
             };
             (waiting, slot)
         };
-        // a slot that nobody takes any more is dropped here, and so given to the next
+        // If the upload was cancelled, its slot is dropped here and so given to the next.
         drop(waiting.slot.send(slot));
     }
 }
 
 impl UploadSlot {
-    /// Returns the slot to the pool, which gives it to the next upload.
-    fn give_back(&self) {
+    /// Returns the slot, which serves the next upload.
+    fn release(&self) {
         let held = locked(&self.held).take();
         if let Some(priority) = held {
-            locked(&self.pool.state).free.push(priority);
+            locked(&self.queue.state).free.push(priority);
         }
-        dispatch(&self.pool);
+        dispatch(&self.queue);
     }
 }
 
 impl LendableSlot for UploadSlot {
     fn lend(&self) {
-        self.pool.hosts.wait(&self.host);
-        self.give_back();
+        self.queue.hosts.wait(&self.host);
+        self.release();
     }
 
     fn reclaim(&self) {
-        *locked(&self.held) = locked(&self.pool.state).free.pop();
-        self.pool.hosts.resume(&self.host);
+        *locked(&self.held) = locked(&self.queue.state).free.pop();
+        self.queue.hosts.resume(&self.host);
     }
 }
 
 impl Drop for UploadSlot {
     fn drop(&mut self) {
-        self.pool.hosts.end(&self.host);
-        self.give_back();
+        self.queue.hosts.end(&self.host);
+        self.release();
     }
 }
 

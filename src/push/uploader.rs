@@ -1,5 +1,5 @@
-//! What all deliveries of a run share: the registry, the source, whose turn it is, and what was
-//! learned.
+//! What all deliveries of a run share: the registry, the source, the upload slots, and what was
+//! learned about the registry.
 
 use super::names::project;
 use super::options::PushOptions;
@@ -14,22 +14,23 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Held while a manifest is written; says of one that was whether the registry lists it as a
-/// referrer.
+/// Held while a manifest is written. Contains whether the registry lists it as a referrer, once it
+/// was written.
 type ManifestTurn = Arc<tokio::sync::Mutex<Option<bool>>>;
 
-/// The repositories in which a digest stands; held by whoever brings it to one.
+/// The repositories that have a blob. Held by the delivery that uploads it.
 type BlobLocations = Arc<tokio::sync::Mutex<Vec<BlobLocation>>>;
 
-/// A repository in which a digest stands.
+/// A repository that has a blob.
 pub(super) struct BlobLocation {
     pub(super) repository: Arc<str>,
-    /// It was sent there, mounted or asked for in this run, and does not just follow from a tag.
+    /// Whether it was uploaded, mounted or looked up in this run. Otherwise it only follows from a
+    /// tag that is right.
     is_sure: bool,
 }
 
 impl BlobLocation {
-    /// Where it was sent, mounted or asked for.
+    /// A repository where the blob was uploaded, mounted or looked up.
     pub(super) fn sure(repository: &Arc<str>) -> BlobLocation {
         BlobLocation {
             repository: repository.clone(),
@@ -43,29 +44,29 @@ pub(super) struct Uploader {
     pub(super) session: Arc<RegistrySession>,
     pub(super) source: Arc<dyn PartSource>,
     pub(super) progress: Arc<dyn Progress>,
-    /// Attempts at each blob, and how many at once.
+    /// The limits of the run: attempts, `--jobs`.
     pub(super) limits: Limits,
-    /// Uploads of blobs under way.
+    /// Limits the uploads that run at once.
     pub(super) slots: UploadSlots,
-    /// What to do where an index with missing children is refused.
+    /// What to do if the registry refuses an index with missing children.
     pub(super) index: IndexPolicy,
-    /// The registry has refused an index with missing children.
+    /// Whether the registry has refused an index with missing children.
     pub(super) refuses_sparse: AtomicBool,
-    /// Whether a tag of cosign's may be taken away from another digest.
+    /// Whether tags of referrers may be moved from another digest.
     pub(super) move_tags: bool,
-    /// What stands at the registry was asked for blob by blob.
+    /// Whether the parts of present images were looked up one by one.
     rechecked: bool,
-    /// The registry has refused a mount.
+    /// Whether the registry has refused a mount.
     pub(super) refuses_mounts: AtomicBool,
-    /// Whose turn it is to write a manifest, by repository and reference.
+    /// The turns to write a manifest, by repository and reference.
     turns: Mutex<HashMap<(String, String), ManifestTurn>>,
-    /// The item of which the content turned out damaged, where that stops all others.
+    /// The first item whose content turned out damaged, if damage stops the others.
     damaged: Mutex<Option<String>>,
     stops_at_damage: bool,
-    /// Projects that have no room for more, and the item of which the registry said so.
+    /// Projects whose quota is used up, each with the item that the registry refused for it.
     full: Mutex<BTreeMap<String, String>>,
-    /// Where each digest is known to stand, and the turn to bring it there.
-    known: Mutex<HashMap<Digest, BlobLocations>>,
+    /// The repositories that are known to have each blob.
+    locations: Mutex<HashMap<Digest, BlobLocations>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -95,18 +96,18 @@ impl Uploader {
             damaged: Mutex::default(),
             stops_at_damage: options.stop_at_damage,
             full: Mutex::default(),
-            known: Mutex::default(),
+            locations: Mutex::default(),
         }
     }
 
-    /// Where a digest is known to stand, and the turn to bring it there.
-    pub(super) fn known(&self, digest: &Digest) -> BlobLocations {
-        let mut known = locked(&self.known);
-        known.entry(digest.clone()).or_default().clone()
+    /// The repositories that are known to have a blob. Whoever holds the lock may upload it.
+    pub(super) fn blob_locations(&self, digest: &Digest) -> BlobLocations {
+        let mut locations = locked(&self.locations);
+        locations.entry(digest.clone()).or_default().clone()
     }
 
-    /// Forgets what came of a turn, unless somebody waits for it or has it.
-    pub(super) fn forget(&self, repository: &str, reference: &str) {
+    /// Forgets a turn, unless another delivery holds it or waits for it.
+    pub(super) fn forget_manifest_turn(&self, repository: &str, reference: &str) {
         let mut turns = locked(&self.turns);
         let key = (repository.to_owned(), reference.to_owned());
         if turns
@@ -117,8 +118,8 @@ impl Uploader {
         }
     }
 
-    /// The turn to write what stands at a tag or digest, and what came of the last one.
-    pub(super) fn turn(&self, repository: &str, reference: &str) -> ManifestTurn {
+    /// The turn to write the manifest at a tag or digest.
+    pub(super) fn manifest_turn(&self, repository: &str, reference: &str) -> ManifestTurn {
         let mut turns = locked(&self.turns);
         turns
             .entry((repository.to_owned(), reference.to_owned()))
@@ -126,53 +127,60 @@ impl Uploader {
             .clone()
     }
 
-    /// The blobs of an entry that stands whole in `repository` can be mounted from there.
-    pub(super) async fn stands(&self, entry: &LockEntry, repository: &str) {
+    /// Notes that `repository` has all blobs of an entry: they can be mounted from there.
+    pub(super) async fn note_present_entry(&self, entry: &LockEntry, repository: &str) {
         let repository: Arc<str> = repository.into();
         for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
             let place = BlobLocation {
                 is_sure: self.rechecked,
                 ..BlobLocation::sure(&repository)
             };
-            self.known(&part.descriptor.digest).lock().await.push(place);
+            self.blob_locations(&part.descriptor.digest)
+                .lock()
+                .await
+                .push(place);
         }
     }
 
-    /// The blob was asked for in `repository`, and can be mounted from there.
-    pub(super) async fn stands_in(&self, digest: &Digest, repository: &Arc<str>) {
-        self.known(digest)
+    /// Notes that a look-up found the blob in `repository`: it can be mounted from there.
+    pub(super) async fn note_present_blob(&self, digest: &Digest, repository: &Arc<str>) {
+        self.blob_locations(digest)
             .lock()
             .await
             .push(BlobLocation::sure(repository));
     }
 
-    /// Where each digest surely stands, for the receipt. Nothing is known afterwards.
-    pub(super) fn take_known(&self) -> BTreeMap<Digest, String> {
-        let mut known = locked(&self.known);
-        let first = |(digest, list): (Digest, BlobLocations)| {
-            let list = list.try_lock().ok()?;
-            let first = list.iter().find(|place| place.is_sure)?;
-            Some((digest, first.repository.to_string()))
-        };
-        known.drain().filter_map(first).collect()
+    /// A repository that surely has each blob, for the receipt. Forgets all locations.
+    pub(super) fn take_blob_locations(&self) -> BTreeMap<Digest, String> {
+        let mut sure = BTreeMap::new();
+        for (digest, locations) in locked(&self.locations).drain() {
+            // nobody holds a lock any more: all deliveries have ended
+            let Ok(locations) = locations.try_lock() else {
+                continue;
+            };
+            if let Some(location) = locations.iter().find(|location| location.is_sure) {
+                sure.insert(digest, location.repository.to_string());
+            }
+        }
+        sure
     }
 
-    /// The content of the item `name` turned out damaged.
-    pub(super) fn note_damage(&self, name: &str) {
+    /// Notes that the content of the item `name` turned out damaged.
+    pub(super) fn note_damaged_content(&self, name: &str) {
         if self.stops_at_damage {
             locked(&self.damaged).get_or_insert_with(|| name.to_owned());
         }
     }
 
-    /// Damage stops what is not delivered yet.
-    pub(super) fn is_sound(&self) -> Result<(), TransferError> {
+    /// Fails if damaged content stops the deliveries that are not made yet.
+    pub(super) fn check_content_sound(&self) -> Result<(), TransferError> {
         let damaged = locked(&self.damaged);
         let Some(first) = &*damaged else {
             return Ok(());
         };
         let message = format!(
-            "not sent: the content of {first} is damaged; --allow-partial sends what is whole, and `landfall verify` \
-             tells what is not"
+            "not sent: the content of {first} is damaged; --allow-partial sends what is intact, and \
+             `landfall verify` lists what is not"
         );
         Err(TransferError::new(
             TransferSide::Destination,
@@ -181,9 +189,8 @@ impl Uploader {
         ))
     }
 
-    /// Notes that the registry has no room for more in the project of `repository`, where it said
-    /// so of `item`.
-    pub(super) fn note_quota(&self, error: &TransferError, repository: &str, item: &str) {
+    /// Notes that the quota of the project of `repository` is used up, if `error` says so.
+    pub(super) fn note_quota_error(&self, error: &TransferError, repository: &str, item: &str) {
         if error.side == TransferSide::Destination
             && is_quota_error(error.why.kind, &error.why.codes)
         {
@@ -193,15 +200,16 @@ impl Uploader {
         }
     }
 
-    /// A quota refusal is final for its project: what is whole there stays, and nothing more is
-    /// tried.
-    pub(super) fn has_room(&self, repository: &str) -> Result<(), TransferError> {
+    /// Fails if the quota of the project of `repository` is used up: the registry would accept the
+    /// blobs and refuse their manifests.
+    pub(super) fn check_quota(&self, repository: &str) -> Result<(), TransferError> {
         let full = locked(&self.full);
         let Some(first) = full.get(project(repository)) else {
             return Ok(());
         };
         let message = format!(
-            "not sent: '{}' has no room for more, as was said of {first}; raise its quota and run it again",
+            "not sent: '{}' has no room for more, as the registry answered for {first}; raise its \
+             quota and run it again",
             project(repository)
         );
         Err(TransferError::new(

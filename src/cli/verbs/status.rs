@@ -2,7 +2,7 @@
 
 use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
-use crate::push::{RegistryTag, TagStatus, status};
+use crate::push::{RegistryTag, StatusScope, TagStatus, status};
 use clap::Args;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{
@@ -67,7 +67,10 @@ impl StatusCommand {
                 &lock,
                 &mapping,
                 client.sessions(),
-                (self.recheck, self.foreign),
+                StatusScope {
+                    parts: self.recheck,
+                    foreign: self.foreign,
+                },
             )
             .await;
             let report = client.report(Vec::new());

@@ -97,13 +97,21 @@ pub(super) async fn run(
             let (share, into): (_, Arc<dyn BlobStore>) =
                 (ShardShare::new(lock, Shard::default()), Arc::new(store));
             let source = Arc::new(LocalSource(world.source.clone()));
-            let watching = (Arc::new(SilentProgress) as _, &Activity::default());
             let limits = Limits {
                 backoff: Duration::from_millis(2),
                 attempts: 9,
                 ..Limits::default()
             };
-            let items = pull(&share, source, &into, limits, false, watching).await;
+            let items = pull(
+                &share,
+                source,
+                &into,
+                limits,
+                false,
+                Arc::new(SilentProgress),
+                &Activity::default(),
+            )
+            .await;
             let items = items.map_err(|error| text(&error))?;
             let failed = items
                 .into_iter()
