@@ -12,9 +12,9 @@ pub type ManifestResult<T> = Result<T, Box<Diagnostic>>;
 /// defaults.
 #[derive(Debug)]
 pub struct EntryContext<'a> {
-    /// The manifest.
+    /// The text of the manifest, for positions in messages.
     pub text: &'a Rc<SourceText>,
-    /// Its variables.
+    /// The variables of the manifest.
     pub vars: ManifestVars,
     /// The platforms of its images, sorted; empty means all.
     pub platforms: Vec<Platform>,
@@ -29,7 +29,7 @@ impl EntryContext<'_> {
     }
 }
 
-/// `text` as a digest.
+/// Parses a digest that a manifest contains.
 pub(super) fn digest_of(text: &str, span: &SourceSpan) -> ManifestResult<Digest> {
     text.parse()
         .map_err(|error: DigestError| span.fault(error.to_string(), None))

@@ -3,7 +3,7 @@
 use landfall_model::{Digest, ImageRef};
 use std::fmt;
 
-/// What to leave out.
+/// An entry of `exclude:` in a manifest: what is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exclusion {
     /// A repository, or one reference of it where a tag or digest is written.

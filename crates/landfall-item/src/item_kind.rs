@@ -219,7 +219,7 @@ pub enum EntryPathStep {
 pub enum UpstreamStatus {
     /// Nothing: upstream answered that it does not have the item.
     Gone,
-    /// An item.
+    /// Upstream has the item.
     Present {
         /// Its digest, if the answer contains one.
         digest: Option<Digest>,
@@ -244,7 +244,7 @@ pub enum PinPolicy {
 
 /// The result of resolving a request.
 pub enum ResolveOutcome<T> {
-    /// The pin is unchanged.
+    /// The pin is unchanged, with or without asking upstream.
     Kept(T),
     /// The item was resolved anew.
     New(T),

@@ -1,8 +1,8 @@
 //! The list of all kinds of items.
 //!
 //! To add a kind, add a row to [`KIND_ROWS`], and a field to [`ItemRequests`], to the
-//! [`Lock`](super::lockfile::Lock) and to the manifest's `ManifestDocument`. The compiler then names
-//! each function that lists the kinds.
+//! [`Lock`](super::lockfile::Lock) and to the manifest's `ManifestDocument`. The compiler then
+//! names each function that lists the kinds.
 
 use super::chart::{ChartRequest, LockedChart};
 use super::entry_reader::ManifestResult;
@@ -49,11 +49,11 @@ const fn row<K: ItemKind>() -> KindRow {
 /// The requests of all kinds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ItemRequests {
-    /// The images.
+    /// Requests for container images.
     pub images: Vec<ImageRequest>,
-    /// The plain files.
+    /// Requests for plain files.
     pub files: Vec<FileRequest>,
-    /// The Helm charts.
+    /// Requests for Helm charts.
     pub charts: Vec<ChartRequest>,
     /// The sets of OS packages.
     pub packages: Vec<PackageSetRequest>,
@@ -108,11 +108,11 @@ pub struct RequestSummary<'a> {
     pub kind: EntryKind,
     /// The name under which the item is locked.
     pub name: String,
-    /// See [`UpdatableRequest::update_policy`](super::UpdatableRequest::update_policy).
+    /// The policy of [`UpdatableRequest::update_policy`](super::UpdatableRequest::update_policy).
     pub update_policy: Option<&'a str>,
-    /// See [`UpdatableRequest::tagged_reference`](super::UpdatableRequest::tagged_reference).
+    /// The reference of [`tagged_reference`](super::UpdatableRequest::tagged_reference).
     pub tagged_reference: Option<&'a ImageRef>,
-    /// See [`UpdatableRequest::demanded_digest`](super::UpdatableRequest::demanded_digest).
+    /// The digest of [`demanded_digest`](super::UpdatableRequest::demanded_digest).
     pub demanded_digest: Option<(&'a Digest, &'a SourceLocation)>,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Each kind of item has a folder: its text in the lock, how it is resolved, its manifests and
 //! blobs, its destinations, and the names by which it is served and found. [`lockfile`] is the lock
-//! as a document. [`manifest`] reads, expands, merges and checks manifests, and imports the lists of
-//! other tools.
+//! as a document. [`manifest`] reads, expands, merges and checks manifests, and imports the lists
+//! of other tools.
 //!
 //! An item has three forms, each with a trait:
 //!
@@ -13,8 +13,8 @@
 //! - A [`LockedItem`] is one item of a lock. Push, serve, rewrite, audit, bundles and reports work
 //!   with `&dyn LockedItem`, whatever its kind.
 //!
-//! [`ItemKind`] ties the three together, and `kinds.rs` lists all kinds. `note.rs`, a kind that only
-//! tests have, shows what a new kind needs.
+//! [`ItemKind`] ties the three together, and `kinds.rs` lists all kinds. `note.rs`, a kind that
+//! only tests have, shows what a new kind needs.
 //!
 //! The crate imports `landfall-model`, `landfall-http`, `landfall-content` and `landfall-packages`.
 //! Begin with `item_kind.rs` and `locked_item.rs`.

@@ -132,7 +132,7 @@ pub struct UrlFile<'a> {
     pub urls: Vec<Cow<'a, str>>,
     /// The digest of its content.
     pub digest: &'a Digest,
-    /// Its size in bytes.
+    /// The size of its content in bytes.
     pub size: u64,
     /// The permission bits that an export sets, in octal.
     pub mode: Option<&'a str>,

@@ -17,13 +17,13 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::fmt;
 
-/// A locked note.
+/// A note in the lock.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedNote {
-    /// `note://<host>/<path>:<tag>`.
+    /// The name, as in `note://<host>/<path>:<tag>`.
     pub name: String,
-    /// SHA-256 of the text.
+    /// SHA-256 of the note's text.
     pub digest: Digest,
     /// Size of the text in bytes.
     pub size: u64,
@@ -112,7 +112,8 @@ impl LockedItem for LockedNote {
         } = self;
         writeln!(
             out,
-            "- name: {name}\n  digest: {digest}\n  size: {size}\n  reference: {reference}\n  url: {url}"
+            "- name: {name}\n  digest: {digest}\n  size: {size}\n  reference: {reference}\n  \
+             url: {url}"
         )
     }
 

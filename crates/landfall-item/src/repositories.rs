@@ -21,7 +21,7 @@ const COSIGN_TAGS: usize = 3;
 /// The tags of a repository; `None` if they are not listed.
 pub(super) type RepositoryTags = Option<Arc<BTreeSet<String>>>;
 
-/// Facts about one repository.
+/// What a registry said about one of its repositories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RepositoryFacts {
@@ -241,7 +241,8 @@ impl UpstreamRepositories {
                 .get_or_try_init(format!("{base} {namespace}"), probe)
                 .await?
             {
-                debug!(repository = %address, %subject, "no referrers API, as an earlier run found");
+                debug!(repository = %address, %subject, "no referrers API, as an earlier run \
+                                                         found");
                 return Ok(None);
             }
         }

@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 pub struct ResolveError {
     /// The text in the lock.
     pub recorded: String,
-    /// The text for people.
+    /// The message for people.
     pub told: String,
     /// Whether upstream answered that it does not have the item.
     pub is_gone: bool,
@@ -142,7 +142,7 @@ impl From<ContentError> for ResolveError {
     }
 }
 
-/// Resolves names to digests.
+/// Resolves the names of items to digests, and stores what it fetches on the way.
 pub struct Resolver {
     sessions: Arc<RegistrySessions>,
     disk: DiskStore,
@@ -243,14 +243,14 @@ impl Resolver {
     /// When this run has resolved as many as it may.
     pub fn count_dependency(&self) -> Result<(), ResolveError> {
         let most = self.limits().chart_dependencies;
-        match self.dependencies.fetch_add(1, Ordering::Relaxed) < most {
-            true => Ok(()),
-            false => {
-                let why = format!(
-                    "charts name more than {most} other charts; list the ones that are needed in the manifest"
-                );
-                Err(why.into())
-            }
+        if self.dependencies.fetch_add(1, Ordering::Relaxed) < most {
+            Ok(())
+        } else {
+            let why = format!(
+                "charts name more than {most} other charts; list the ones that are needed in \
+                     the manifest"
+            );
+            Err(why.into())
         }
     }
 
@@ -259,7 +259,7 @@ impl Resolver {
         &self.suites
     }
 
-    /// What archives have.
+    /// The images of local archives, which are searched before upstream is asked.
     pub fn archives(&self) -> &ArchiveImages {
         &self.archives
     }
@@ -279,7 +279,7 @@ impl Resolver {
         &self.disk
     }
 
-    /// Where progress is reported.
+    /// The receiver of progress and notes.
     pub fn progress(&self) -> &dyn Progress {
         &*self.progress
     }

@@ -22,9 +22,12 @@ pub fn quoted(text: &str) -> String {
         text.into()
     } else {
         let json = serde_json::to_string(text).unwrap_or_default();
-        let escaped = |c: char| match is_printable(c) {
-            true => c.to_string(),
-            false => format!("\\u{:04x}", u32::from(c)),
+        let escaped = |c: char| {
+            if is_printable(c) {
+                c.to_string()
+            } else {
+                format!("\\u{:04x}", u32::from(c))
+            }
         };
         json.chars().map(escaped).collect()
     }

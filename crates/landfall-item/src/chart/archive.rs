@@ -12,18 +12,18 @@ use serde_json::{Map, Value, json};
 pub struct ChartArchive {
     /// The chart's name in the lock.
     pub item: String,
-    /// `app`
+    /// The name of the chart, as in `app`.
     pub chart: String,
-    /// `1.2.3`
+    /// The version of the chart, as in `1.2.3`.
     pub version: String,
-    /// The archive.
+    /// The descriptor of the archive, a `.tgz`.
     pub archive: Descriptor,
     /// Its provenance, where it has one.
     pub provenance: Option<Descriptor>,
 }
 
 impl ChartArchive {
-    /// `app-1.2.3.tgz`
+    /// The file name that `helm package` would choose, as in `app-1.2.3.tgz`.
     pub fn file(&self) -> String {
         format!("{}-{}.tgz", self.chart, self.version)
     }

@@ -10,16 +10,16 @@ use landfall_model::Digest;
 pub struct FoundImages {
     /// Its images, each once, sorted.
     pub images: Vec<ChartImage>,
-    /// What may be one.
+    /// Texts that may be an image reference; a person has to decide.
     pub open: Vec<OpenReference>,
 }
 
 /// Finds the images of charts.
 pub trait FindImages: Send + Sync {
-    /// The images of the chart in the archive with `digest`, whose bytes are `archive`.
+    /// Finds the images of the chart in the archive with `digest`, whose bytes are `archive`.
     ///
     /// # Errors
-    /// Why they cannot be looked for.
+    /// If the chart cannot be read or rendered.
     fn images(
         &self,
         archive: &[u8],

@@ -144,9 +144,10 @@ impl LockedItem for LockedChart {
         };
         let mut known = std::collections::BTreeSet::new();
         named.retain(|blob| known.insert(blob.digest.clone()));
-        match named == locked {
-            true => Vec::new(),
-            false => vec![format!("{} names other blobs than the lock", self.digest)],
+        if named == locked {
+            Vec::new()
+        } else {
+            vec![format!("{} names other blobs than the lock", self.digest)]
         }
     }
 
@@ -156,8 +157,8 @@ impl LockedItem for LockedChart {
 }
 
 impl LockedChart {
-    /// The chart's archive, as an HTTP repository of charts offers it. `None` if the artifact has no
-    /// archive.
+    /// The chart's archive, as an HTTP repository of charts offers it. `None` if the artifact has
+    /// no archive.
     pub fn archive(&self) -> Option<ChartArchive> {
         let (archive, provenance) = parts::layers(self);
         Some(ChartArchive {

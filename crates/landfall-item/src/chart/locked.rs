@@ -37,9 +37,9 @@ pub struct LockedChart {
     /// The fingerprint of the key that signed the provenance, where one was demanded.
     #[serde(default)]
     pub signed_by: Option<String>,
-    /// `apiVersion` of Chart.yaml.
+    /// The `apiVersion` in Chart.yaml: `v1` or `v2`.
     pub api_version: String,
-    /// `appVersion` of Chart.yaml.
+    /// The `appVersion` in Chart.yaml, the version of the packaged software.
     #[serde(default)]
     pub app_version: Option<String>,
     /// The charts that it depends on and does not contain.
@@ -60,7 +60,7 @@ pub struct LockedChart {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChartImage {
-    /// The image.
+    /// The image reference, with a tag or digest.
     pub name: ImageRef,
     /// Where the chart names it.
     pub at: String,
@@ -72,7 +72,7 @@ pub struct ChartImage {
 pub struct OpenReference {
     /// It as it is written.
     pub reference: String,
-    /// Where.
+    /// Where in the chart it was found.
     pub at: String,
     /// Why it is not decided.
     pub why: String,

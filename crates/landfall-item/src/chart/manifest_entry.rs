@@ -21,11 +21,11 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::path::Path;
 
-/// A chart.
+/// A Helm chart in a manifest.
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum ChartEntry {
-    /// `oci://registry/path/name:version`.
+    /// A reference alone: `oci://registry/path/name:version`.
     Short(String),
     /// With more said about it.
     Full(Box<FullChart>),
@@ -35,16 +35,16 @@ pub enum ChartEntry {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FullChart {
-    /// `oci://registry/path/name:version`.
+    /// The chart in a registry: `oci://registry/path/name:version`.
     #[serde(default)]
     pub r#ref: Option<String>,
     /// The URL of an HTTP repository.
     #[serde(default)]
     pub repo: Option<String>,
-    /// The chart's name there.
+    /// The name of the chart in the HTTP repository.
     #[serde(default)]
     pub name: Option<String>,
-    /// Its version there.
+    /// The version of the chart in the HTTP repository.
     #[serde(default)]
     pub version: Option<String>,
     /// The digest that it must have: of the manifest in a registry, of the archive in an HTTP
@@ -87,13 +87,13 @@ pub enum Discover {
     Discover,
 }
 
-/// Values of a chart.
+/// Values with which the images of a chart are discovered.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ValuesEntry {
     /// A file, relative to the manifest.
     File(String),
-    /// The values themselves.
+    /// The values, written in the manifest.
     Here(Map<String, Value>),
 }
 

@@ -39,9 +39,6 @@ struct RequirementsYaml {
 }
 
 /// A chart's files by their path below its one folder.
-///
-/// # Errors
-/// What is wrong with the archive.
 pub(super) fn files_of(
     archive: &[u8],
     budget: &mut ArchiveBudget,
@@ -63,9 +60,6 @@ pub(super) fn plain(value: &Value) -> Option<String> {
 }
 
 /// What the chart says of itself.
-///
-/// # Errors
-/// When it does not say it.
 pub(super) fn chart_yaml(files: &UnpackedFiles) -> Result<ChartYaml, String> {
     let content = files
         .get("Chart.yaml")
@@ -82,9 +76,6 @@ fn read<T: serde::de::DeserializeOwned>(name: &str, content: &[u8]) -> Result<T,
 
 /// What the chart and the charts in it depend on and do not contain, each with the version that the
 /// chart's own lock (Chart.lock) gives it.
-///
-/// # Errors
-/// What cannot be read.
 pub(super) fn lacking(
     files: UnpackedFiles,
     budget: &mut ArchiveBudget,
@@ -171,7 +162,7 @@ enum Subchart {
     Archive(Vec<u8>),
 }
 
-/// Each chart in `charts/`.
+/// The charts that are bundled in the folder `charts/`.
 fn subcharts(files: UnpackedFiles) -> Vec<Subchart> {
     let mut folders = BTreeMap::<String, UnpackedFiles>::new();
     let mut all = Vec::new();

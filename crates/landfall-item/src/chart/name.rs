@@ -17,9 +17,9 @@ pub struct ChartName {
     text: String,
     /// It as registries have it: `+` in the version is `_` in the tag.
     pub reference: ImageRef,
-    /// Its name.
+    /// The name of the chart, without repository and version.
     pub chart: String,
-    /// Its version, with `+`.
+    /// The version as Chart.yaml writes it: with `+`, which tags replace by `_`.
     pub version: String,
     /// The URL of its HTTP repository, without a slash at its end; `None` in a registry.
     pub repository: Option<String>,
@@ -68,7 +68,8 @@ impl ChartName {
                 text: format!("{HELM}…/{chart}:{version}"),
                 why: String::new(),
             };
-            let why = "a URL must not hold a user name or password; name the source of credentials in the site file";
+            let why = "a URL must not hold a user name or password; name the source of \
+                       credentials in the site file";
             return Err(ChartNameError {
                 why: why.into(),
                 ..hidden

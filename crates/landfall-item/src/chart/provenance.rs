@@ -18,9 +18,6 @@ struct ProvenanceSums {
 /// The fingerprint of the key that signed `provenance`, which must be about the chart `name` and
 /// its archive with `digest`. Whoever signs charts signs many, so the signed text must name this
 /// one: in its Chart.yaml, and as the archive's file.
-///
-/// # Errors
-/// When none of the keys signed it, or it is about another chart or archive.
 pub(super) fn check(
     provenance: &[u8],
     digest: &Digest,
@@ -64,12 +61,13 @@ fn is_about(signed: &str, digest: &Digest, name: &ChartName) -> Result<(), Strin
         ));
     }
     let file = format!("{}-{version}.tgz", chart.name);
-    match files.get(&file) == Some(&wanted) {
-        true => Ok(()),
-        false => Err(format!(
+    if files.get(&file) == Some(&wanted) {
+        Ok(())
+    } else {
+        Err(format!(
             "its provenance is signed for an archive of another name than {file}: {}",
             files.into_keys().collect::<Vec<_>>().join(", ")
-        )),
+        ))
     }
 }
 

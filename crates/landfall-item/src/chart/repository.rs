@@ -32,7 +32,7 @@ struct ChartIndex {
     entries: BTreeMap<String, Vec<IndexedChart>>,
 }
 
-/// Where an archive is.
+/// Where an HTTP repository stores the archive of a chart version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ArchiveLocation {
     /// Its URL: `http`, `https` or `oci`.

@@ -15,7 +15,7 @@ use landfall_model::sign::OpenPgpKeys;
 use landfall_model::{Digest, ImageRef, Platform};
 use std::fmt;
 
-/// A wanted chart.
+/// A request for one version of a chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChartRequest {
     /// Its name with the version.
@@ -23,7 +23,7 @@ pub struct ChartRequest {
     /// The digest that it must have: that of the manifest in a registry, of the archive in an HTTP
     /// repository.
     pub pin: Option<Digest>,
-    /// Its update policy.
+    /// What `landfall update` may move the version to.
     pub update: Option<String>,
     /// Who must have signed its provenance.
     pub keys: Option<OpenPgpKeys>,
@@ -33,7 +33,7 @@ pub struct ChartRequest {
     pub platforms: Vec<Platform>,
     /// Whether the referrers of these images are carried.
     pub referrers: bool,
-    /// Where it is written.
+    /// The position of the entry in the manifest.
     pub at: SourceLocation,
     /// Which charts name it; `None` if the manifest does.
     pub named_by: Option<Box<DependencyOrigin>>,
@@ -162,7 +162,8 @@ impl ResolvableRequest for ChartRequest {
             (Ok(chart), Some(old)) if chart.digest != old.digest => ResolveOutcome::Failed(
                 old_if(old, how.as_ref(), is_signed(old)),
                 format!(
-                    "upstream answers {} for this version now, the lock has {}; `--refresh` takes it",
+                    "upstream answers {} for this version now, the lock has {}; `--refresh` \
+                     takes it",
                     chart.digest, old.digest
                 )
                 .into(),
@@ -290,7 +291,8 @@ fn check_dependency<'r>(
     resolver.count_dependency()?;
     if let Some(signed) = signed {
         resolver.note_once(&format!(
-            "{} is not verified: the signature of {signed} does not cover its dependencies; list it in the \
+            "{} is not verified: the signature of {signed} does not cover its dependencies; list \
+             it in the \
              manifest with a `key` of its own",
             wish.name
         ));

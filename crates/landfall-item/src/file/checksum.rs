@@ -7,9 +7,6 @@ use landfall_model::Digest;
 ///
 /// A digest alone is that of the file, whatever the file is called. Of several lines, the one with
 /// the file's name counts.
-///
-/// # Errors
-/// What is wrong with the text, to be read after its URL.
 pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
     let name = url
         .split(['?', '#'])

@@ -5,15 +5,15 @@ use landfall_model::Digest;
 use serde::Deserialize;
 use std::fmt::{self, Write};
 
-/// A locked plain file.
+/// A plain file in the lock.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedFile {
-    /// The URL.
+    /// The URL from which `pull` downloads the file.
     pub name: String,
-    /// SHA-256 of the content.
+    /// SHA-256 of the file's content.
     pub digest: Digest,
-    /// Size in bytes.
+    /// Size of the file in bytes.
     pub size: u64,
     /// Its checksum in the manifest: a digest, or the URL of a sidecar.
     #[serde(default)]
@@ -21,7 +21,7 @@ pub struct LockedFile {
     /// Checksum files, signatures and certificates, carried byte for byte.
     #[serde(default)]
     pub sidecars: Vec<LockedSidecar>,
-    /// Other URLs of it.
+    /// Other URLs at which clients request the file.
     #[serde(default)]
     pub also: Vec<String>,
     /// Permission bits for exports, octal text such as `0755`.
@@ -57,11 +57,11 @@ impl LockedFile {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedSidecar {
-    /// Its URL.
+    /// The URL from which `pull` downloads the sidecar.
     pub url: String,
-    /// SHA-256 of its content.
+    /// SHA-256 of the sidecar's content.
     pub digest: Digest,
-    /// Its size in bytes.
+    /// Size of the sidecar in bytes.
     pub size: u64,
 }
 

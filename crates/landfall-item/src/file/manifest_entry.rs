@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::path::Path;
 use url::Url;
 
-/// A plain file.
+/// A plain file in a manifest.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileEntry {
@@ -202,7 +202,8 @@ fn checksum_of(text: &str, span: &SourceSpan) -> ManifestResult<Checksum> {
         )),
         _ if text.contains(':') => digest_of(text, span).map(Checksum::Digest),
         _ => {
-            let help = "write sha256:<hex>, sha512:<hex>, or the URL of a checksum file, as in ${url}.sha256";
+            let help = "write sha256:<hex>, sha512:<hex>, or the URL of a checksum file, as in \
+                        ${url}.sha256";
             Err(span.fault(format!("`{text}` is no checksum"), Some(help.into())))
         }
     }

@@ -12,12 +12,12 @@ use landfall_model::document::SourceLocation;
 use landfall_model::sign::FileKey;
 use std::fmt;
 
-/// A wanted file.
+/// A request for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRequest {
     /// Where it comes from: http or https, no userinfo, in its normal form.
     pub url: String,
-    /// Its checksum.
+    /// The checksum that the file must have.
     pub checksum: Option<Checksum>,
     /// Other URLs of it, sorted.
     pub also: Vec<String>,
@@ -29,14 +29,14 @@ pub struct FileRequest {
     pub key: Option<FileKey>,
     /// Members of the archive that an export writes.
     pub unpack: Vec<String>,
-    /// Where it is written.
+    /// The position of the entry in the manifest.
     pub at: SourceLocation,
 }
 
 /// The checksum of a file, shown as in a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checksum {
-    /// A digest.
+    /// The digest of the file, written in the manifest.
     Digest(Digest),
     /// The URL of a checksum file.
     Sidecar(String),

@@ -170,10 +170,13 @@ impl ItemKind for LockedImage {
     }
 
     fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
-        text.parse().map(Exclusion::Reference).map_err(|error: ReferenceError| {
-            let help = "write a repository, as in quay.io/example/app, a full reference, or a file's URL";
-            span.fault(error.to_string(), Some(help.into()))
-        })
+        text.parse()
+            .map(Exclusion::Reference)
+            .map_err(|error: ReferenceError| {
+                let help = "write a repository, as in quay.io/example/app, a full reference, or a \
+                        file's URL";
+                span.fault(error.to_string(), Some(help.into()))
+            })
     }
 }
 

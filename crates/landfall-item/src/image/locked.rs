@@ -24,8 +24,8 @@ pub struct LockedImage {
     /// Platform of an image without an index.
     #[serde(default)]
     pub platform: Option<Platform>,
-    /// The manifests of these platforms below the index, children before parents. Empty for an image
-    /// without an index.
+    /// The manifests of these platforms below the index, children before parents. Empty for an
+    /// image without an index.
     #[serde(default)]
     pub manifests: Vec<LockedManifest>,
     /// Configs and layers of all the manifests, once each, sorted by digest.

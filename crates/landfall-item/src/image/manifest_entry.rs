@@ -12,7 +12,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 
-/// An image.
+/// A container image in a manifest.
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum ImageEntry {
@@ -231,9 +231,10 @@ fn pinned(
     digest_at: &SourceSpan,
 ) -> ManifestResult<(ImageRef, Option<Digest>)> {
     let reference: ImageRef = text.parse().map_err(|error: ReferenceError| {
-        let help = match text.contains("://") {
-            true => "write an image without a scheme, as in registry.k8s.io/pause:3.10.1".into(),
-            false => "write registry/repository:tag, as in registry.k8s.io/pause:3.10.1".into(),
+        let help = if text.contains("://") {
+            "write an image without a scheme, as in registry.k8s.io/pause:3.10.1".into()
+        } else {
+            "write registry/repository:tag, as in registry.k8s.io/pause:3.10.1".into()
         };
         at.fault(error.to_string(), Some(help))
     })?;

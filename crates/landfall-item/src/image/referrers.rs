@@ -20,8 +20,8 @@ use std::sync::Arc;
 /// Returns the image with its referrers looked up again, or without any if they are not `wanted`.
 ///
 /// If `image` has its referrers from an earlier look-up, the registry is not asked again for the
-/// referrers of a child or referrer that had none then. Otherwise a nightly run would send a request
-/// for each child of each image. Tags that a repository lists are always searched.
+/// referrers of a child or referrer that had none then. Otherwise a nightly run would send a
+/// request for each child of each image. Tags that a repository lists are always searched.
 pub(super) async fn look_up(
     resolver: &Resolver,
     image: &LockedImage,
@@ -114,8 +114,8 @@ async fn search(
     let limits = resolver.limits();
     let mut seen: BTreeSet<Digest> = own.iter().cloned().collect();
     let mut nodes: BTreeMap<Digest, ReferrerNode> = BTreeMap::new();
-    // The top goes first and alone: it finds out whether the registry has the referrers API, so that
-    // not every request has to.
+    // The top goes first and alone: it finds out whether the registry has the referrers API, so
+    // that not every request has to.
     let mut level: Vec<Digest> = own.into_iter().rev().collect();
     for _ in 0..limits.index_depth {
         let Some((first, others)) = level.split_first() else {
@@ -271,8 +271,9 @@ impl<'a> ReferrerSearch<'a> {
         }))
     }
 
-    /// Treats 403 for a tag that was guessed as "not found", with a note. Some registries answer 403
-    /// for tags that do not exist, even to an account that can read the repository, as this one can.
+    /// Treats 403 for a tag that was guessed as "not found", with a note. Some registries answer
+    /// 403 for tags that do not exist, even to an account that can read the repository, as this one
+    /// can.
     fn allow_forbidden<T>(
         &self,
         answer: Result<Option<T>, HttpError>,

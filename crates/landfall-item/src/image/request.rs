@@ -10,7 +10,7 @@ use crate::{
 use landfall_model::document::SourceLocation;
 use landfall_model::{Digest, ImageRef, Platform};
 
-/// A wanted image.
+/// A request for one image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageRequest {
     /// With a tag and no digest, or, where no tag was written, with a digest alone.
@@ -23,7 +23,7 @@ pub struct ImageRequest {
     pub update: Option<String>,
     /// Whether its referrers are looked up and carried.
     pub referrers: bool,
-    /// Where it is written.
+    /// The position of the entry in the manifest.
     pub at: SourceLocation,
 }
 

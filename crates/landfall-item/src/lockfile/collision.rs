@@ -8,21 +8,22 @@ use std::collections::BTreeMap;
 /// Two digests that would get one name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{place} would be two things: {first} ({first_digest}) and {second} ({second_digest}); give one of \
+    "{place} would be two things: {first} ({first_digest}) and {second} ({second_digest}); give \
+     one of \
      them a path of its own in the site file, under registry.paths:\n    {fix}"
 )]
 pub struct Collision {
-    /// `registry/repository:tag` at the destination.
+    /// The destination that both have, as `registry/repository:tag`.
     pub place: String,
-    /// One locked name.
+    /// The name of the first item in the lock.
     pub first: String,
-    /// Its digest.
+    /// The digest of the first item.
     pub first_digest: Digest,
-    /// The other locked name.
+    /// The name of the second item in the lock.
     pub second: String,
-    /// Its digest.
+    /// The digest of the second item.
     pub second_digest: Digest,
-    /// The line to add.
+    /// The line that resolves the collision if it is added to the site.
     pub fix: String,
 }
 
@@ -57,9 +58,12 @@ impl Collision {
     ) -> Collision {
         let source = second.0.source();
         // a signature has no name of its own
-        let name = |(item, digest): (&dyn LockedItem, &Digest)| match item.digest() == digest {
-            true => item.name().into_owned(),
-            false => format!("what refers to {}", item.name()),
+        let name = |(item, digest): (&dyn LockedItem, &Digest)| {
+            if item.digest() == digest {
+                item.name().into_owned()
+            } else {
+                format!("what refers to {}", item.name())
+            }
         };
         Collision {
             place,

@@ -11,9 +11,9 @@ use serde_json::json;
 
 /// Where the list stands, below the prefix of deliveries.
 pub const REPOSITORY: &str = "landfall/locks";
-/// Its tag.
+/// The tag under which the list of delivered locks is pushed.
 pub const TAG: &str = "latest";
-/// `artifactType` of the list.
+/// The `artifactType` of the list of delivered locks.
 const LIST: &str = "application/vnd.landfall.locks.v1";
 /// Media type of a lock.
 const LOCK: &str = "application/vnd.landfall.lock.v1+yaml";

@@ -21,16 +21,16 @@ pub struct Lock {
     /// from this lock.
     #[serde(default)]
     pub name: Option<String>,
-    /// Container images.
+    /// The locked container images.
     #[serde(default)]
     pub images: Vec<LockedImage>,
-    /// Plain files.
+    /// The locked plain files.
     #[serde(default)]
     pub files: Vec<LockedFile>,
-    /// Helm charts.
+    /// The locked Helm charts.
     #[serde(default)]
     pub charts: Vec<LockedChart>,
-    /// Sets of OS packages.
+    /// The locked sets of OS packages.
     #[serde(default)]
     pub packages: Vec<LockedPackageSet>,
     /// Notes, a kind that only tests have.
@@ -253,11 +253,11 @@ impl Lock {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptedLoss {
-    /// What kind of item.
+    /// The kind of the item.
     pub kind: EntryKind,
-    /// Its name.
+    /// The name under which the item would be locked.
     pub name: String,
-    /// Why it is accepted.
+    /// Why the loss is accepted, for reports.
     pub reason: String,
     /// Last day on which it is accepted, `YYYY-MM-DD`.
     pub until: String,
@@ -267,10 +267,10 @@ pub struct AcceptedLoss {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnresolvedItem {
-    /// What kind of item.
+    /// The kind of the item.
     pub kind: EntryKind,
-    /// Its name.
+    /// The name under which the item would be locked.
     pub name: String,
-    /// Why.
+    /// Why the item could not be resolved.
     pub cause: String,
 }

@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Endpoint {
     /// Host name or address; `*.` at the front stands for every name below.
     pub host: String,
-    /// TCP port.
+    /// The TCP port that must be reachable.
     pub port: u16,
     /// What it is needed for; several reasons are joined by `; `.
     pub why: String,
@@ -45,9 +45,10 @@ impl Endpoint {
 /// `host:port`, with brackets around an IPv6 address.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "[{}]:{}", self.host, self.port),
-            false => write!(f, "{}:{}", self.host, self.port),
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
         }
     }
 }

@@ -8,12 +8,13 @@ use std::path::PathBuf;
 pub enum LockError {
     /// The file cannot be read.
     #[error(
-        "cannot read the lock {path}: {source}; write one with `landfall lock -f MANIFEST --lock {path}`"
+        "cannot read the lock {path}: {source}; write one with `landfall lock -f MANIFEST --lock \
+         {path}`"
     )]
     Open {
-        /// The file.
+        /// The path of the lock.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// It is not a lock.
@@ -21,18 +22,19 @@ pub enum LockError {
     Document(#[from] Box<Diagnostic>),
     /// Its end is missing.
     #[error(
-        "{path} is cut off: a lock ends with a line `...`; copy it again, or write it anew with `landfall lock`"
+        "{path} is cut off: a lock ends with a line `...`; copy it again, or write it anew with \
+         `landfall lock`"
     )]
     Cut {
-        /// The file.
+        /// The path of the lock.
         path: String,
     },
     /// It has content that no lock of landfall has.
     #[error("{path}: {why}; write the lock anew with `landfall lock`")]
     Content {
-        /// The file.
+        /// The path of the lock.
         path: String,
-        /// The content.
+        /// What is wrong with the content.
         why: String,
     },
     /// Its version is not 1.
@@ -41,9 +43,9 @@ pub enum LockError {
         if *found > 1 { "use a newer landfall" } else { "write it anew with `landfall lock`" }
     )]
     Version {
-        /// The file.
+        /// The path of the lock.
         path: String,
-        /// The version found.
+        /// The version that the lock has.
         found: u32,
     },
 }

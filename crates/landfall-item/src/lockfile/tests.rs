@@ -356,7 +356,8 @@ fn a_lock_of_before_referrers_were_looked_up_reads() {
 
 /// Strings of which every character may be one that YAML or JSON gives a meaning.
 fn strange() -> impl Strategy<Value = String> {
-    let signs = "[\"\\\\'#:,\\[\\]{}&*!|>%@`~?-]| |\n|\r|\t|\0|\u{7f}|\u{85}|\u{9f}|\u{a0}|\u{2028}|\u{2029}";
+    let signs = "[\"\\\\'#:,\\[\\]{}&*!|>%@`~?-]| \
+                 |\n|\r|\t|\0|\u{7f}|\u{85}|\u{9f}|\u{a0}|\u{2028}|\u{2029}";
     let rest =
         "\u{feff}|\u{fffd}|\u{fffe}|\u{ffff}|\u{1fffe}|\u{10ffff}|[a-z0-9]|null|true|\\PC|\\pC";
     proptest::string::string_regex(&format!("({signs}|{rest}){{0,12}}")).unwrap()

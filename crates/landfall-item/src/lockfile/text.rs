@@ -17,9 +17,6 @@ const END: &str = "...\n";
 const PIECE: usize = 16 << 10;
 
 /// Writes the lock. Equal locks give equal text.
-///
-/// # Errors
-/// Those of `out`.
 pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
     out.write_str(HEAD)?;
     if let Some(name) = &lock.name {

@@ -31,7 +31,8 @@ const PROVIDERS: &str =
 pub const CATALOGUE: &[CatalogueManifest] = &[
     CatalogueManifest {
         name: "kubermatic",
-        about: "Kubermatic (KKP) 2.31: nodes of user clusters, master and seed, helper tools, applications",
+        about: "Kubermatic (KKP) 2.31: nodes of user clusters, master and seed, helper tools, \
+                applications",
         files: files![
             "kubermatic/worker-node.yaml",
             "kubermatic/seed.yaml",
@@ -67,7 +68,8 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
     },
     CatalogueManifest {
         name: "tkg",
-        about: "Tanzu Kubernetes Grid 1.4 with Kubernetes 1.21, an example: `landfall import tkg-bom` makes yours",
+        about: "Tanzu Kubernetes Grid 1.4 with Kubernetes 1.21, an example: `landfall import \
+                tkg-bom` makes yours",
         files: files!["tkg/tkg.yaml", "tkg/site.yaml"],
         edit: &[
             REGISTRY,
@@ -136,7 +138,8 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
     },
     CatalogueManifest {
         name: "packages-ubuntu",
-        about: "What nodes with Ubuntu 24.04 install by apt: workers of KKP, machines of KubeOne and kubeadm",
+        about: "What nodes with Ubuntu 24.04 install by apt: workers of KKP, machines of KubeOne \
+                and kubeadm",
         files: files!["packages/ubuntu.yaml", "packages/site.yaml"],
         edit: &[
             PACKAGES,
@@ -166,7 +169,8 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
     },
     CatalogueManifest {
         name: "packages-rocky",
-        about: "What nodes with Rocky Linux 9 install by dnf: workers of KKP, machines of KubeOne and kubeadm",
+        about: "What nodes with Rocky Linux 9 install by dnf: workers of KKP, machines of \
+                KubeOne and kubeadm",
         files: files!["packages/rocky.yaml", "packages/site.yaml"],
         edit: &[
             PACKAGES,

@@ -20,9 +20,6 @@ use std::rc::Rc;
 
 /// Checks `document`, read from `text`, with the lists that it names. What is wrong goes to
 /// `faults`.
-///
-/// # Errors
-/// The first fault of the variables: without them no other value is known.
 pub(super) fn check(
     document: &ManifestDocument,
     text: &Rc<SourceText>,
@@ -305,9 +302,10 @@ impl EntryChecker<'_> {
     }
 
     fn not_blank(&self, text: &str, node: &YamlNode<'_>, help: &str) -> ManifestResult<()> {
-        match text.trim().is_empty() {
-            true => Err(self.0.here(node).fault("this is empty", Some(help.into()))),
-            false => Ok(()),
+        if text.trim().is_empty() {
+            Err(self.0.here(node).fault("this is empty", Some(help.into())))
+        } else {
+            Ok(())
         }
     }
 }

@@ -8,18 +8,18 @@ use std::fmt::Write as _;
 /// A candidate for a draft, with the place where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftEntry {
-    /// The item.
+    /// The item that the draft lists.
     pub what: DraftItem,
-    /// Where it was found.
+    /// Where the item was found, as messages write it.
     pub at: String,
 }
 
 /// The item of a [`DraftEntry`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DraftItem {
-    /// An image.
+    /// A container image.
     Image(ImageRef),
-    /// A file.
+    /// The URL of a plain file.
     Url(String),
     /// A text that may be an item, and why that is not clear.
     Unclear(String, String),
@@ -28,9 +28,9 @@ pub enum DraftItem {
 /// A manifest that was drafted.
 #[derive(Debug)]
 pub struct DraftManifest {
-    /// Its text.
+    /// The YAML text of the manifest.
     pub text: String,
-    /// The number of entries.
+    /// The number of items that became entries.
     pub entries: usize,
     /// The number of items that are only comments.
     pub comments: usize,
@@ -46,16 +46,15 @@ const UNTAGGED: &str = "no tag: write a version or a digest";
 /// means.
 pub fn platforms_line(platforms: &[Platform], why: &str) -> String {
     let names: Vec<String> = platforms.iter().map(ToString::to_string).collect();
-    match names.is_empty() {
-        true => {
-            "# platforms: [linux/amd64]  # of all images here; left out, every platform of each is carried\n"
+    if names.is_empty() {
+        "# platforms: [linux/amd64]  # of all images here; left out, every platform of each is carried\n"
                 .into()
-        }
-        false => format!(
+    } else {
+        format!(
             "platforms: [{}]  # {}; left out, every platform is carried\n",
             names.join(", "),
             line(why)
-        ),
+        )
     }
 }
 
@@ -132,7 +131,8 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
         .chain(&open)
         .for_each(|line| text.extend([line, "\n"]));
     if !urls.is_empty() {
-        text += "\nfiles:\n  # add to each `checksum:`, the URL of its checksum file or sha256:<hex>; else the lock alone pins it\n";
+        text += "\nfiles:\n  # add to each `checksum:`, the URL of its checksum file or \
+                 sha256:<hex>; else the lock alone pins it\n";
     }
     for (url, entry) in &urls {
         let _ = writeln!(

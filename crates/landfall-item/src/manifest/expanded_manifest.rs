@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// What one manifest requests, each value with its position in the file.
 #[derive(Debug, Default)]
 pub(super) struct ExpandedManifest {
-    /// Its `metadata.name`.
+    /// The `metadata.name` of the manifest.
     pub(super) name: Option<String>,
     pub(super) images: Vec<Located<ImageRequest>>,
     pub(super) files: Vec<Located<FileRequest>>,

@@ -16,9 +16,10 @@ pub struct ManifestFaults {
 
 impl ManifestFaults {
     pub(super) fn push(&mut self, fault: Diagnostic) {
-        match self.told.len() < MOST {
-            true => self.told.push(fault),
-            false => self.more += 1,
+        if self.told.len() < MOST {
+            self.told.push(fault)
+        } else {
+            self.more += 1
         }
     }
 

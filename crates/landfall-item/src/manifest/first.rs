@@ -12,13 +12,15 @@ pub const MORE: &str = r#"
 # missing:
 #   - {ref: "quay.io/example/gone:v1", reason: removed upstream, until: 2027-01-31}
 # endpoints:
-#   - {host: ec2.eu-central-1.amazonaws.com, port: 443, why: "cannot be mirrored, and must stay reachable"}
+#   - {host: ec2.eu-central-1.amazonaws.com, port: 443, why: "cannot be mirrored, and must stay \
+    reachable"}
 "#;
 
 /// A manifest with an example, for somebody who begins with nothing. `platforms` is its line about
 /// these.
 pub fn of_nothing(name: &str, title: &str, platforms: &str) -> String {
-    let images = "\n# Each image with its version; a tag that moves, such as latest, is pinned when it is locked.\n\
+    let images = "\n# Each image with its version; a tag that moves, such as latest, is pinned \
+                  when it is locked.\n\
                   images:\n  - registry.k8s.io/pause:3.10.1  # an example\n";
     head(name, title) + platforms + images + MORE
 }

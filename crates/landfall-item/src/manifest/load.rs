@@ -21,9 +21,9 @@ pub enum LoadManifestError {
     /// A file or folder cannot be read.
     #[error("cannot read {path}: {source}")]
     Open {
-        /// The file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A folder has no manifest.
@@ -34,10 +34,11 @@ pub enum LoadManifestError {
     NoManifest(PathBuf),
     /// Platforms are given where every image comes from a manifest.
     #[error(
-        "--platform is for plain lists, and none is given here: a manifest names its own with `platforms:`"
+        "--platform is for plain lists, and none is given here: a manifest names its own with \
+         `platforms:`"
     )]
     NoList,
-    /// The files have faults.
+    /// The manifests contain errors.
     #[error(transparent)]
     Documents(ManifestFaults),
 }
@@ -209,9 +210,6 @@ pub(super) struct ParsedManifest {
 }
 
 /// Reads the manifests among `paths`; those in folders too, and no plain lists.
-///
-/// # Errors
-/// As [`load_for`].
 pub(super) fn each(
     paths: &[PathBuf],
     edited: &FileOverrides,
@@ -335,16 +333,18 @@ fn is_manifest(
 ) -> Result<bool, Box<Diagnostic>> {
     let at = |key: &str| SourceSpan::new(text, text.root.get(key).span());
     let begin = Some(format!(
-        "to write a manifest of what this file names: landfall init {}; a manifest begins with `apiVersion: \
+        "to write a manifest of what this file names: landfall init {}; a manifest begins with \
+         `apiVersion: \
          {API_VERSION}` and `kind: {KIND}`",
         text.file
     ));
     match head.api_version.as_deref() {
         Some(API_VERSION) => {}
         Some(other) => {
-            let message = match other.starts_with("landfall/") {
-                true => format!("this release of landfall reads {API_VERSION}, not {other}"),
-                false => format!("this is no manifest of landfall: its apiVersion is `{other}`"),
+            let message = if other.starts_with("landfall/") {
+                format!("this release of landfall reads {API_VERSION}, not {other}")
+            } else {
+                format!("this is no manifest of landfall: its apiVersion is `{other}`")
             };
             return Err(at("apiVersion").fault(message, begin));
         }
@@ -355,9 +355,10 @@ fn is_manifest(
     }
     match head.kind.as_deref() {
         Some(KIND) => Ok(true),
-        Some(other) if OTHER_KINDS.contains(&other) => match may_be_other {
-            true => Ok(false),
-            false => {
+        Some(other) if OTHER_KINDS.contains(&other) => {
+            if may_be_other {
+                Ok(false)
+            } else {
                 let help = Some(format!(
                     "a {} is named with --{}",
                     other.to_lowercase(),
@@ -365,7 +366,7 @@ fn is_manifest(
                 ));
                 Err(at("kind").fault(format!("this is a {other}, not a {KIND}"), help))
             }
-        },
+        }
         Some(other) => {
             let known = std::iter::once(KIND).chain(OTHER_KINDS);
             let help = nearest(other, known)

@@ -9,11 +9,11 @@ use crate::{Exclusion, ItemRequests};
 pub struct MergedManifest {
     /// The `metadata.name` of the manifests, if all that have one share it.
     pub name: Option<String>,
-    /// The requested items.
+    /// The requests for items, merged and sorted by name.
     pub requests: ItemRequests,
     /// What is left out of the dependencies and images that the items turn out to have.
     pub exclude: Vec<Exclusion>,
-    /// Losses that are accepted.
+    /// Losses that the manifests accept until a date.
     pub missing: Vec<AcceptedLoss>,
     /// Hosts that cannot be mirrored and must stay reachable.
     pub endpoints: Vec<Endpoint>,

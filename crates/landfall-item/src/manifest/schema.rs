@@ -22,13 +22,13 @@ use std::fmt;
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "landfall manifest")]
 pub struct ManifestDocument {
-    /// `landfall/v1`.
+    /// The version of the document format: `landfall/v1`.
     #[expect(dead_code, reason = "checked before the rest is read")]
     pub(super) api_version: ManifestApiVersion,
-    /// `Manifest`.
+    /// The kind of document: `Manifest`.
     #[expect(dead_code, reason = "checked before the rest is read")]
     pub(super) kind: DocumentKind,
-    /// How people name it.
+    /// The name of the manifest.
     #[serde(default)]
     pub(super) metadata: Option<ManifestMetadata>,
     /// Variables for `${name}`, local to this file. Of a list, one item for each value is
@@ -66,7 +66,7 @@ pub struct ManifestDocument {
     /// OS packages with all that they need: `apt: {…}`.
     #[serde(default)]
     pub(super) packages: Vec<PackageEntry>,
-    /// Notes, which tests write.
+    /// Notes, a kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
     #[serde(default)]
     pub(super) notes: Vec<NoteEntry>,
@@ -92,7 +92,7 @@ pub(super) enum ManifestApiVersion {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[schemars(rename = "Kind")]
 pub(super) enum DocumentKind {
-    /// A manifest.
+    /// A landfall manifest.
     Manifest,
 }
 
@@ -115,7 +115,7 @@ pub(super) struct ManifestMetadata {
 )]
 #[schemars(rename = "Values")]
 enum VariableValue {
-    /// One value.
+    /// One value for every item.
     One(String),
     /// One item for each of these.
     Many(Vec<String>),
@@ -128,7 +128,7 @@ enum VariableValue {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "List")]
 pub(super) struct ListEntry {
-    /// How it is written.
+    /// The format of the list.
     pub(super) format: ListFormat,
     /// The file, relative to this manifest.
     pub(super) file: String,
@@ -187,7 +187,7 @@ impl JsonSchema for ListFormat {
 pub(super) struct MissingEntry {
     /// The image reference or the file's URL.
     pub(super) r#ref: String,
-    /// Why it is accepted.
+    /// Why the loss is accepted, for reports.
     pub(super) reason: String,
     /// The last day on which it is accepted, `YYYY-MM-DD`.
     pub(super) until: String,
@@ -197,9 +197,9 @@ pub(super) struct MissingEntry {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EndpointEntry {
-    /// Host name or address.
+    /// The host name or IP address.
     pub(super) host: String,
-    /// TCP port.
+    /// The TCP port that must be reachable.
     #[schemars(range(min = 1))]
     pub(super) port: u16,
     /// What it is needed for.

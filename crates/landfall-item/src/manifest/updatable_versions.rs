@@ -25,9 +25,9 @@ pub struct UpdatableVersion {
     pub name: String,
     /// What has its versions: images, charts, or a document.
     pub kind: EntryKind,
-    /// The manifest.
+    /// The manifest that contains the version.
     pub file: PathBuf,
-    /// Where it stands there.
+    /// The position of the version in the manifest.
     pub at: SourceLocation,
     /// What it may move to.
     pub policy: UpdatePolicy,
@@ -54,7 +54,7 @@ pub(super) enum VersionLocation {
     Entry(&'static str, usize, Vec<EntryPathStep>),
 }
 
-/// Where versions come from.
+/// Where `landfall update` finds the versions of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VersionSource {
     /// The tags of a repository, with what stands before and after the version in them.
@@ -160,7 +160,10 @@ fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
             Some(VersionsFrom::Text(text)) if !text.contains("://") => repository(&text),
             Some(from) => Ok(VersionSource::Document(from)),
             None => source_of_variable(read, name).ok_or_else(|| {
-                format!("nothing says where versions of `{name}` come from; add `from:`, as no image and no package has it as its version")
+                format!(
+                    "nothing says where versions of `{name}` come from; add `from:`, as no \
+                         image and no package has it as its version"
+                )
             }),
         };
         for (index, current) in &texts {
@@ -416,7 +419,8 @@ impl VersionLocation {
     }
 }
 
-const NOT_PLAIN: &str = "it is written with escapes, or part of what an alias repeats, and cannot be edited in its place";
+const NOT_PLAIN: &str = "it is written with escapes, or part of what an alias repeats, and \
+                         cannot be edited in its place";
 
 /// `text`, a manifest's, with `new` in place of the version of `slot`.
 ///

@@ -238,7 +238,8 @@ fn notes(
     if !expected.is_empty() {
         let all: Vec<&str> = expected.iter().map(|text| text.as_str()).collect();
         notes.push(format!(
-            "{}: no source has {}; the machines must have it (with `base` or more `sources` it is carried)",
+            "{}: no source has {}; the machines must have it (with `base` or more `sources` it \
+             is carried)",
             wish.name,
             all.join(", ")
         ));

@@ -11,20 +11,20 @@ pub enum PackageIndexError {
     /// It is not there, or damaged.
     #[error("{path}: {source}")]
     Content {
-        /// Its path.
+        /// The path of the index below the repository.
         path: String,
-        /// Why.
+        /// Why the index cannot be used.
         source: ContentError,
     },
     /// Its signature is not by the locked key.
     #[error("{path}: {source}")]
     Key {
-        /// Its path.
+        /// The path of the index below the repository.
         path: String,
-        /// Why.
+        /// Why the index cannot be used.
         source: OpenPgpError,
     },
-    /// It is no text.
+    /// The index is not UTF-8 text.
     #[error("{0} is no text")]
     NoText(String),
 }

@@ -7,9 +7,6 @@ const READS: usize = 3;
 
 /// Reads a signed list, and by it the rest. If the rest fails and the mirror has another list by
 /// then, both are read again: the mirror was changed in between.
-///
-/// # Errors
-/// When a list cannot be had, or the rest does not go with it.
 pub(super) async fn read_consistent<L: PartialEq, T>(
     list: impl AsyncFn() -> Result<L, ResolveError>,
     rest: impl AsyncFn(&L) -> Result<T, ResolveError>,

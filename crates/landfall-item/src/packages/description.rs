@@ -58,9 +58,10 @@ impl LockedPackageSet {
             .iter()
             .filter(|source| !source.packages.is_empty())
         {
-            let described = match self.is_yum() {
-                true => source.described_rpms(blobs, limits),
-                false => source.described_debs(blobs),
+            let described = if self.is_yum() {
+                source.described_rpms(blobs, limits)
+            } else {
+                source.described_debs(blobs)
             };
             all.extend(described.map_err(|why| DescribeError {
                 url: source.url.clone(),

@@ -17,7 +17,8 @@ use landfall_packages::{COMPRESSIONS, Compression, PackagesError, decompress, fi
 /// The order in which apt takes compressed forms of an index, the best first
 /// (`Acquire::CompressionTypes`).
 const APTS_ORDER: [&str; 7] = [".xz", ".bz2", ".lzma", ".gz", ".lz4", ".zst", ""];
-const NOT_SIGNED: &str = "it is not signed: it has a Release, but neither InRelease nor Release.gpg; landfall locks \
+const NOT_SIGNED: &str = "it is not signed: it has a Release, but neither InRelease nor \
+                          Release.gpg; landfall locks \
                           signed repositories alone, so ask its owner to sign it, or sign a mirror of it yourself";
 /// The language whose descriptions every apt asks for.
 pub(super) const LANGUAGE: &str = "en";
@@ -125,7 +126,8 @@ fn check_suite(
         release.codename.as_ref().or(release.suite.as_ref()),
     );
     Err(format!(
-        "{name} is the release of {names}, not of {suite}: the mirror sends another suite; if this is the right one, write \
+        "{name} is the release of {names}, not of {suite}: the mirror sends another suite; if \
+         this is the right one, write \
          `codename: {}` in its source",
         codename.map_or("", String::as_str)
     )
@@ -140,7 +142,8 @@ pub(super) fn check_age(
 ) -> Result<(), ResolveError> {
     match (date, after) {
         (Some(date), Some(after)) if date < after => Err(format!(
-            "{name} is of {date}, older than the lock's of {after}: somebody replays it, or the mirror is behind"
+            "{name} is of {date}, older than the lock's of {after}: somebody replays it, or the \
+             mirror is behind"
         )
         .into()),
         _ => Ok(()),

@@ -18,7 +18,7 @@ use url::Url;
 pub(crate) struct VariablePin {
     /// The key of the entry whose position identifies the request.
     pub(crate) item_key: &'static str,
-    /// The package.
+    /// The name of the package.
     pub(crate) package: String,
     /// The version up to the variable.
     pub(crate) before: String,
@@ -26,13 +26,13 @@ pub(crate) struct VariablePin {
     pub(crate) after: String,
 }
 
-/// One, or a list.
+/// One value, or a list of values.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum OneOrMore<T> {
-    /// One.
+    /// A single value.
     One(T),
-    /// Several.
+    /// A list of values.
     More(Vec<T>),
 }
 
@@ -137,7 +137,8 @@ pub(super) fn own_architecture(
         [] => Ok("amd64".into()),
         [only] => Ok(only.clone()),
         _ => {
-            let help = "write one entry for each kind of machine, with `architectures: [amd64]` and a `name`";
+            let help = "write one entry for each kind of machine, with `architectures: [amd64]` \
+                        and a `name`";
             Err(at.fault(
                 format!("the platforms are of several machines: {}", all.join(", ")),
                 Some(help.into()),
@@ -188,7 +189,8 @@ pub(super) fn check_policy(
         UpdatePolicy::Never => Ok(()),
         UpdatePolicy::Digest => refuse(
             "packages have no tag that could move",
-            "write patch, minor or a range as in \"*\"; `landfall lock --refresh` takes what is new of the others",
+            "write patch, minor or a range as in \"*\"; `landfall lock --refresh` takes what is \
+             new of the others",
         ),
         _ if install.iter().any(|text| has_version(text)) => Ok(()),
         _ if install.iter().any(|text| text.contains("${")) => refuse(
@@ -197,7 +199,8 @@ pub(super) fn check_policy(
         ),
         _ => refuse(
             "none of these packages has a version that could move",
-            "write one, as in containerd.io=1.7.24-1; `landfall lock --refresh` takes what is new of the others",
+            "write one, as in containerd.io=1.7.24-1; `landfall lock --refresh` takes what is \
+             new of the others",
         ),
     }
 }

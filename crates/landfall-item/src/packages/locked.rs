@@ -17,7 +17,7 @@ pub struct LockedPackageSet {
     pub digest: Digest,
     /// The architectures, the native one first.
     pub architectures: Vec<String>,
-    /// What is asked for.
+    /// The requested packages, as the manifest writes them.
     pub install: Vec<String>,
     /// Whether what is recommended is taken too.
     #[serde(default)]
@@ -25,13 +25,13 @@ pub struct LockedPackageSet {
     /// Under whose metadata they are offered.
     #[serde(default)]
     pub index: OfferedIndex,
-    /// What the machines have.
+    /// What is installed on the machines already.
     #[serde(default)]
     pub base: Vec<String>,
     /// What the machines must have besides, as no source offers it.
     #[serde(default)]
     pub expected: Vec<String>,
-    /// Where it comes from.
+    /// The repositories that the packages come from, in order of preference.
     pub sources: Vec<PackageSource>,
 }
 
@@ -55,7 +55,7 @@ pub struct PackageSource {
     pub url: String,
     /// The suite; it ends with a slash where the repository is flat.
     pub suite: String,
-    /// The components.
+    /// The components of the suite; none for a flat repository and for yum.
     pub components: Vec<String>,
     /// Which indexes are carried besides those of packages, by the names of apt's targets.
     pub targets: Vec<String>,
@@ -70,7 +70,7 @@ pub struct PackageSource {
     pub valid_until: Option<String>,
     /// The fingerprint of the key that signed it.
     pub signed_by: String,
-    /// That key, armored.
+    /// The key that signed it, ASCII-armored.
     pub key: String,
     /// Its metadata, byte for byte.
     pub indexes: Vec<PackageIndex>,
@@ -78,7 +78,7 @@ pub struct PackageSource {
     pub packages: Vec<LockedPackage>,
 }
 
-/// A file of metadata.
+/// A metadata file of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageIndex {
     /// Its digest.
@@ -91,18 +91,18 @@ pub struct PackageIndex {
     pub url: String,
 }
 
-/// A package.
+/// A package of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockedPackage {
     /// Its digest.
     pub digest: Digest,
     /// Its size in bytes.
     pub size: u64,
-    /// Its name.
+    /// The name of the package.
     pub name: String,
-    /// Its version.
+    /// The version as the repository writes it.
     pub version: String,
-    /// Its architecture, or `all`.
+    /// The architecture, or `all` for a package of every architecture.
     pub arch: String,
     /// Its path below the URL of the source.
     pub path: String,

@@ -85,11 +85,11 @@ pub struct AptEntry {
     pub base: Option<OneOrMore<BaseEntry>>,
 }
 
-/// A repository.
+/// An apt repository.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AptSourceEntry {
-    /// Its URL.
+    /// The URL of the repository.
     pub url: String,
     /// The suite, or several; one that ends with `/` is the path of a flat repository.
     pub suite: OneOrMore<String>,
@@ -104,11 +104,11 @@ pub struct AptSourceEntry {
     pub key: String,
 }
 
-/// What a machine has.
+/// What is installed on a machine already.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum BaseEntry {
-    /// `none`, `minimal` or `standard`.
+    /// One of the words `none`, `minimal` and `standard`.
     Word(BaseWord),
     /// By a list of its own.
     Listed(ListedBase),
@@ -118,7 +118,7 @@ pub enum BaseEntry {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BaseWord {
-    /// Nothing.
+    /// Nothing is installed.
     None,
     /// What `debootstrap --variant=minbase` installs from the first source.
     Minimal,
@@ -183,8 +183,8 @@ pub(super) fn moving(entry: &PackageEntry) -> Vec<MovableVersion<'_>> {
 }
 
 impl PackageEntry {
-    /// The first package whose version contains `variable`, which is written `${NAME}`, and no other
-    /// variable.
+    /// The first package whose version contains `variable`, which is written `${NAME}`, and no
+    /// other variable.
     pub(crate) fn pin_with_variable(&self, variable: &str) -> Option<VariablePin> {
         if let Some(yum) = &self.yum {
             let mut all = yum.install.iter();
@@ -404,7 +404,8 @@ fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> ManifestResul
     // apt's sources have a flat repository at its URL as `./` or `/`
     let path = text.strip_prefix("./").unwrap_or(text).trim_matches('/');
     if !(landfall_packages::is_plain_path(path) || is_flat && path.is_empty()) {
-        let help = "write a name, as in bookworm; or the path of a flat repository with a slash at its end, `/` \
+        let help = "write a name, as in bookworm; or the path of a flat repository with a slash \
+                    at its end, `/` \
                     for the URL itself";
         return Err(at.fault(format!("`{text}` is no suite"), Some(help.into())));
     }
@@ -481,12 +482,13 @@ fn bases(
                 let at = reader.here(at.get("status"));
                 let text =
                     String::from_utf8_lossy(&beside(&listed.status, &at, reader)?).into_owned();
-                match text.contains("Status: ") {
-                    true => Ok(MachineBase::Status(text.into())),
-                    false => Err(at.fault(
+                if text.contains("Status: ") {
+                    Ok(MachineBase::Status(text.into()))
+                } else {
+                    Err(at.fault(
                         format!("{} is no status file of dpkg", listed.status),
                         Some("copy /var/lib/dpkg/status from a node".into()),
-                    )),
+                    ))
                 }
             }
         },

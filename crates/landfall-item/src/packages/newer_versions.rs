@@ -78,7 +78,7 @@ struct SuiteOffer<'t> {
     place: &'t str,
 }
 
-/// `name:arch` as its parts.
+/// Splits `name:arch` into name and architecture.
 fn bare(name: &str) -> (&str, Option<&str>) {
     name.split_once(':')
         .map_or((name, None), |(name, arch)| (name, Some(arch)))

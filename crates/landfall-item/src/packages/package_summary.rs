@@ -10,15 +10,15 @@ use std::io::{self, BufReader, Read};
 /// A package of a set.
 #[derive(Debug, Clone, Copy)]
 pub struct PackageSummary<'a> {
-    /// Its name.
+    /// The name of the package.
     pub name: &'a str,
-    /// Its version.
+    /// The version as the repository writes it.
     pub version: &'a str,
-    /// Its architecture, or `all`.
+    /// The architecture, or `all` for a package of every architecture.
     pub arch: &'a str,
-    /// Its digest.
+    /// The digest of the package file.
     pub digest: &'a Digest,
-    /// Its size in bytes.
+    /// The size of the package file in bytes.
     pub size: u64,
     /// The order of versions where it comes from.
     pub order: fn(&str, &str) -> Ordering,
@@ -47,11 +47,12 @@ impl PackageSummary<'_> {
 
 /// The packages of `set`, of all its sources.
 pub(super) fn summaries(set: &LockedPackageSet) -> Vec<PackageSummary<'_>> {
-    let (order, changelog): (fn(&str, &str) -> Ordering, ReadChangelog) = match set.is_yum() {
-        true => (yum::compare_versions, |file, _| {
+    let (order, changelog): (fn(&str, &str) -> Ordering, ReadChangelog) = if set.is_yum() {
+        (yum::compare_versions, |file, _| {
             yum::changelog(file, &Limits::default()).map_err(io::Error::other)
-        }),
-        false => (apt::compare_versions, apt::changelog),
+        })
+    } else {
+        (apt::compare_versions, apt::changelog)
     };
     let packages = set.sources.iter().flat_map(|source| &source.packages);
     packages

@@ -16,7 +16,7 @@ const TITLE: &str = "org.opencontainers.image.title";
 const EMPTY: &[u8] = b"{}";
 const KEY: &str = "application/pgp-keys";
 
-/// Takes a set apart.
+/// Lists the parts of a set: an artifact with a layer for each index, package and key.
 pub(super) fn entry(set: &LockedPackageSet) -> LockEntry {
     let (manifest, mut parts) = manifest(set);
     let top = descriptor(&manifest, media_type::OCI_MANIFEST);

@@ -36,7 +36,7 @@ pub struct PackageSetRequest {
     /// What the machines have; several where there are several kinds of them. Without one nobody
     /// says.
     pub bases: Vec<MachineBase>,
-    /// Where it is written.
+    /// The position of the entry in the manifest.
     pub at: SourceLocation,
 }
 
@@ -56,7 +56,7 @@ pub struct PackageSourceRequest {
     pub targets: Vec<String>,
     /// Who may have signed it.
     pub keys: OpenPgpKeys,
-    /// What names its mirrors.
+    /// The list of mirrors from which metadata and packages are fetched.
     pub mirrors: Option<MirrorsRequest>,
 }
 
@@ -92,7 +92,7 @@ impl fmt::Display for OfferedIndex {
 /// What a machine has before anything is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MachineBase {
-    /// Nothing.
+    /// Nothing is installed.
     None,
     /// What debootstrap makes a minimal root of.
     Minimal,
@@ -100,7 +100,7 @@ pub enum MachineBase {
     Standard,
     /// What a dpkg status file says.
     Status(Arc<str>),
-    /// What `rpm -qa` says.
+    /// The output of `rpm -qa`.
     Rpms(Arc<str>),
 }
 
@@ -251,12 +251,13 @@ impl ResolvableRequest for PackageSetRequest {
         let old_same = old.filter(|old| is_what(old, self));
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old_same, pins) {
             // who offers it how is nothing that upstream says
-            return match old.index == self.index {
-                true => ResolveOutcome::Kept(old.clone()),
-                false => ResolveOutcome::New(LockedPackageSet {
+            return if old.index == self.index {
+                ResolveOutcome::Kept(old.clone())
+            } else {
+                ResolveOutcome::New(LockedPackageSet {
                     index: self.index,
                     ..old.clone()
-                }),
+                })
             };
         }
         let found = chosen(resolver, self, old.filter(|_| pins != PinPolicy::Recall)).await;
@@ -309,9 +310,10 @@ async fn chosen(
     wish: &PackageSetRequest,
     old: Option<&LockedPackageSet>,
 ) -> Result<(LockedPackageSet, Vec<String>), ResolveError> {
-    match wish.is_yum() {
-        true => super::yum::resolve(resolver, wish, old).await,
-        false => super::apt::resolve(resolver, wish, old).await,
+    if wish.is_yum() {
+        super::yum::resolve(resolver, wish, old).await
+    } else {
+        super::apt::resolve(resolver, wish, old).await
     }
 }
 
@@ -322,7 +324,8 @@ fn note_replaced(resolver: &Resolver, set: &LockedPackageSet) {
     };
     for source in set.sources.iter().filter(|source| !lasting(source)) {
         resolver.note_once(&format!(
-            "{} replaces its metadata when it changes, and names no snapshots: pull with the store of this lock \
+            "{} replaces its metadata when it changes, and names no snapshots: pull with the \
+             store of this lock \
              (another one can until then)",
             source.url
         ));

@@ -14,7 +14,7 @@ pub(super) struct Suite {
     pub(super) source: PackageSource,
     /// The path of its release.
     pub(super) name: String,
-    /// What its release says.
+    /// The parsed Release file of the suite.
     pub(super) release: Release,
     /// Its indexes of packages, unpacked.
     pub(super) texts: Vec<String>,
@@ -31,9 +31,6 @@ pub(super) struct ReadSuites {
 
 impl ReadSuites {
     /// Begins to read `suites` for machines of these architectures.
-    ///
-    /// # Errors
-    /// When the thread cannot begin.
     pub(super) fn read(suites: Vec<Suite>, architectures: Vec<String>) -> io::Result<ReadSuites> {
         let suites = Arc::new(suites);
         let (questions, asked) = mpsc::channel::<SuiteQuery>();
@@ -56,7 +53,7 @@ impl ReadSuites {
         Ok(ReadSuites { suites, questions })
     }
 
-    /// The suites.
+    /// The suites that were read, in the order of the request.
     pub(super) fn suites(&self) -> &[Suite] {
         &self.suites
     }

@@ -24,7 +24,7 @@ pub struct GeneratedFile {
     pub url: String,
     /// The digest of its content.
     pub digest: Digest,
-    /// Its content.
+    /// The content of the file.
     pub bytes: Vec<u8>,
 }
 
@@ -39,7 +39,8 @@ pub struct TrimError {
 #[derive(Debug, thiserror::Error)]
 enum TrimErrorReason {
     #[error(
-        "one set asks for `index: trimmed`, and {0} for what the repository signed; write the same `index` for both"
+        "one set asks for `index: trimmed`, and {0} for what the repository signed; write the \
+         same `index` for both"
     )]
     Mixed(String),
     #[error("the lock names no {0}")]

@@ -238,7 +238,8 @@ fn notes(
     let mut notes = Vec::new();
     if !expected.is_empty() {
         notes.push(format!(
-            "{}: no source has {}; the machines must have it (with `base` or more `sources` it is carried)",
+            "{}: no source has {}; the machines must have it (with `base` or more `sources` it \
+             is carried)",
             wish.name,
             few(expected.iter().cloned().collect())
         ));

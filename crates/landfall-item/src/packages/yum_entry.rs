@@ -63,11 +63,11 @@ pub struct YumEntry {
     pub base: Option<OneOrMore<YumBaseEntry>>,
 }
 
-/// A repository.
+/// A yum repository.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct YumSourceEntry {
-    /// Its URL.
+    /// The URL of the repository.
     pub url: String,
     /// A file with the public keys of OpenPGP of which one must have signed its packages.
     pub key: String,
@@ -80,11 +80,11 @@ pub struct YumSourceEntry {
     pub mirrorlist: Option<String>,
 }
 
-/// What a machine has.
+/// What is installed on a machine already.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum YumBaseEntry {
-    /// `none`.
+    /// The word `none`.
     Word(YumBaseWord),
     /// By a list of its own.
     Listed(ListedRpms),
@@ -94,7 +94,7 @@ pub enum YumBaseEntry {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum YumBaseWord {
-    /// Nothing.
+    /// Nothing is installed.
     None,
 }
 
@@ -287,7 +287,8 @@ fn refused(text: &str) -> Option<&'static str> {
     match text {
         "" => Some("is no package"),
         text if text.starts_with('@') => Some(
-            "is a group or the stream of a module, which landfall does not install; name the packages",
+            "is a group or the stream of a module, which landfall does not install; name the \
+             packages",
         ),
         text if text.chars().any(char::is_control) || text.starts_with('-') => {
             Some("is no package")
@@ -352,11 +353,13 @@ fn bases(
                 let text =
                     String::from_utf8_lossy(&beside(&listed.rpms, &at, reader)?).into_owned();
                 read_base(&text, &mut Pool::default()).map_err(|error| {
-                let help = Some(
-                    "write it with `rpm -qa` on a node; `landfall help packages` has the form that says most".into(),
-                );
-                at.fault(format!("{}: {error}", listed.rpms), help)
-            })?;
+                    let help = Some(
+                        "write it with `rpm -qa` on a node; `landfall help packages` has the form \
+                     that says most"
+                            .into(),
+                    );
+                    at.fault(format!("{}: {error}", listed.rpms), help)
+                })?;
                 Ok(MachineBase::Rpms(text.into()))
             }
         },

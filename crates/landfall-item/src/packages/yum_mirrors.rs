@@ -14,7 +14,7 @@ pub(super) struct MirrorUrls {
     pub(super) repomd: Option<Vec<Digest>>,
 }
 
-/// The places of `wanted`.
+/// Fetches the list of mirrors that `wanted` names.
 pub(super) async fn places(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,

@@ -144,9 +144,10 @@ async fn signed_list(
             .await
             .and_then(|list| {
                 // what its own URL says is believed without a signature; a mirror is anybody
-                match list.signature.is_some() || places.repomd.is_some() {
-                    true => Ok(list),
-                    false => Err("it is not signed, and no metalink has its digest".into()),
+                if list.signature.is_some() || places.repomd.is_some() {
+                    Ok(list)
+                } else {
+                    Err("it is not signed, and no metalink has its digest".into())
                 }
             });
         found = next.map_err(|next| cause.then(&next.of(mirror)));
@@ -196,7 +197,8 @@ async fn list_at(
     // its age says nothing where the signature was taken away
     let was_signed = old.is_some_and(|old| old.indexes.iter().any(|index| index.path == SIGNATURE));
     if was_signed && signature.is_none() && places.repomd.is_none() {
-        let why = "it has no signature any more, and had one when it was locked; take the item out of the lock to accept that";
+        let why = "it has no signature any more, and had one when it was locked; take the item \
+                   out of the lock to accept that";
         return Err(ResolveError::from(why).of(REPOMD));
     }
     Ok(SignedList {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// What a list is made of.
 pub struct ExportInput<'a> {
-    /// The lock.
+    /// The lock whose items are listed.
     pub lock: &'a Lock,
     /// Where the images go, for forms that name a destination.
     pub mapping: Option<&'a DestinationMap>,
@@ -17,33 +17,34 @@ pub struct ExportInput<'a> {
     pub licences: BTreeMap<String, String>,
 }
 
-/// A list.
+/// A list in the format of another tool.
 #[derive(Debug, Default)]
 pub struct ExportedList {
-    /// The text.
+    /// The content of the list.
     pub text: String,
     /// What the form cannot hold, one line each.
     pub left: Vec<String>,
 }
 
-/// A form.
+/// A list format that `landfall export list` writes.
 #[derive(Debug)]
 pub struct ExportFormat {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Writes the list.
+    /// Writes the items of the lock in this format.
     pub write: fn(&ExportInput<'_>) -> ExportedList,
 }
 
 impl ExportInput<'_> {
     /// The reference of an image: with its digest where that is asked for or the manifest has it.
     pub(super) fn reference(&self, image: &LockedImage) -> ImageRef {
-        match self.digests || image.pin.is_some() {
-            true => ImageRef {
+        if self.digests || image.pin.is_some() {
+            ImageRef {
                 digest: Some(image.digest.clone()),
                 ..image.name.clone()
-            },
-            false => image.name.clone(),
+            }
+        } else {
+            image.name.clone()
         }
     }
 

@@ -7,7 +7,8 @@ pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
     let (mut text, mut left) = (String::new(), asked.left(true));
     let begin = |kind: &str, name: &str| {
         format!(
-            "apiVersion: content.hauler.cattle.io/v1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec:\n"
+            "apiVersion: content.hauler.cattle.io/v1\nkind: {kind}\nmetadata: \
+             {{name: {name}}}\nspec:\n"
         )
     };
     if !asked.lock.images.is_empty() {

@@ -4,7 +4,7 @@
 use super::export_format::ExportFormat;
 use super::{hauler, images_txt, imgpkg_lock, regsync, skopeo_sync, sources, zarf};
 
-/// All forms.
+/// All list formats that can be exported.
 pub const FORMS: &[ExportFormat] = &[
     ExportFormat {
         name: "hauler",

@@ -47,34 +47,44 @@ fn a_lock_as_the_lists_of_others() {
     let hex = f.to_string().replace("sha256:", "");
     let begin = "apiVersion: content.hauler.cattle.io/v1\nkind:";
     for (name, text) in [
-        ("images-txt", "docker.io/library/nginx:1.27\nquay.io/x/y:v1\n".to_owned()),
+        (
+            "images-txt",
+            "docker.io/library/nginx:1.27\nquay.io/x/y:v1\n".to_owned(),
+        ),
         (
             "hauler",
             format!(
-                "{begin} Images\nmetadata: {{name: images}}\nspec:\n  images:\n    - name: \"docker.io/library/nginx:1.27\"\n      \
-                 platform: linux/amd64\n    - name: \"quay.io/x/y:v1\"\n---\n{begin} Files\nmetadata: {{name: files}}\nspec:\n  \
+                "{begin} Images\nmetadata: {{name: images}}\nspec:\n  images:\n    - name: \
+                 \"docker.io/library/nginx:1.27\"\n      \
+                 platform: linux/amd64\n    - name: \"quay.io/x/y:v1\"\n---\n{begin} \
+                                                      Files\nmetadata: {{name: files}}\nspec:\n  \
                  files:\n    - path: \"https://dl.k8s.io/v1/kubelet\"\n"
             ),
         ),
         (
             "skopeo-sync",
-            "\"docker.io\":\n  images:\n    \"library/nginx\": [\"1.27\"]\n\"quay.io\":\n  images:\n    \"x/y\": [\"v1\"]\n"
+            "\"docker.io\":\n  images:\n    \"library/nginx\": [\"1.27\"]\n\"quay.io\":\n  \
+             images:\n    \"x/y\": [\"v1\"]\n"
                 .to_owned(),
         ),
         (
             "regsync",
             "version: 1\nsync:\n  - source: \"docker.io/library/nginx:1.27\"\n    target: \
-             \"172.20.0.2:5000/p/library/nginx:1.27\"\n    type: image\n    platform: linux/amd64\n  - source: \
-             \"quay.io/x/y:v1\"\n    target: \"172.20.0.2:5000/p/x/y:v1\"\n    type: image\n    platforms: [linux/amd64, \
+             \"172.20.0.2:5000/p/library/nginx:1.27\"\n    type: image\n    platform: \
+               linux/amd64\n  - source: \
+             \"quay.io/x/y:v1\"\n    target: \"172.20.0.2:5000/p/x/y:v1\"\n    type: image\n    \
+               platforms: [linux/amd64, \
              linux/arm64]\n"
                 .to_owned(),
         ),
         (
             "zarf",
             format!(
-                "kind: ZarfPackageConfig\nmetadata:\n  name: landfall\ncomponents:\n  - name: landfall\n    required: true\n    \
+                "kind: ZarfPackageConfig\nmetadata:\n  name: landfall\ncomponents:\n  - name: \
+                 landfall\n    required: true\n    \
                  images:\n      - \"docker.io/library/nginx:1.27\"\n      - \"quay.io/x/y:v1\"\n    files:\n      - source: \
-                 \"https://dl.k8s.io/v1/kubelet\"\n        shasum: {hex}\n        target: \"dl.k8s.io/v1/kubelet\"\n        \
+                 \"https://dl.k8s.io/v1/kubelet\"\n        shasum: {hex}\n        target: \
+                   \"dl.k8s.io/v1/kubelet\"\n        \
                  executable: true\n"
             ),
         ),
@@ -82,8 +92,10 @@ fn a_lock_as_the_lists_of_others() {
             "imgpkg-lock",
             format!(
                 "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\nimages:\n- image: \
-                 \"docker.io/library/nginx@{a}\"\n  annotations:\n    kbld.carvel.dev/id: \"docker.io/library/nginx:1.27\"\n- \
-                 image: \"quay.io/x/y@{a}\"\n  annotations:\n    kbld.carvel.dev/id: \"quay.io/x/y:v1\"\n"
+                 \"docker.io/library/nginx@{a}\"\n  annotations:\n    kbld.carvel.dev/id: \
+                   \"docker.io/library/nginx:1.27\"\n- \
+                 image: \"quay.io/x/y@{a}\"\n  annotations:\n    kbld.carvel.dev/id: \
+                          \"quay.io/x/y:v1\"\n"
             ),
         ),
         (

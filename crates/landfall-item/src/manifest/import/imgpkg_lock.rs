@@ -16,7 +16,8 @@ pub(super) fn read(
         if !text(&lock, "apiVersion")
             .is_some_and(|version| version.starts_with("imgpkg.carvel.dev/"))
         {
-            let help = "it has `apiVersion: imgpkg.carvel.dev/v1alpha1`; the Images.lock of dt is `dt-lock`";
+            let help = "it has `apiVersion: imgpkg.carvel.dev/v1alpha1`; the Images.lock of dt \
+                        is `dt-lock`";
             return Err(source.is_no("ImagesLock of imgpkg", help));
         }
         for (index, image) in list(&lock, "images").iter().enumerate() {

@@ -11,14 +11,14 @@ use std::rc::Rc;
 /// A file of another tool.
 #[derive(Debug)]
 pub struct ImportSource {
-    /// Its name for messages.
+    /// The file name, for messages.
     pub file: String,
-    /// Its text.
+    /// The content of the file.
     pub text: String,
 }
 
 impl ImportSource {
-    /// Its text with places.
+    /// The text, prepared for messages with positions.
     pub(super) fn plain(&self) -> Rc<SourceText> {
         SourceText::plain(self.file.clone(), self.text.clone())
     }
@@ -35,7 +35,7 @@ impl ImportSource {
     }
 }
 
-/// A file to carry.
+/// A plain file that the other tool's list names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ImportedFile {
     checksum: Option<String>,
@@ -45,7 +45,7 @@ struct ImportedFile {
 /// The platforms of an image; `None` means all.
 type ImportedPlatforms = Option<BTreeSet<String>>;
 
-/// What was read.
+/// The items that were read from lists of other tools.
 #[derive(Debug, Default)]
 pub struct ImportedItems {
     /// By name without a digest; then by digest.
@@ -180,14 +180,15 @@ impl ImportedItems {
             return self.leave(source, at, &format!("chart {shown} {version}"), why);
         }
         let text = |value: &str| serde_json::Value::from(value).to_string();
-        self.charts.insert(match is_oci {
-            true => text(&format!("{chart}:{version}")),
-            false => format!(
+        self.charts.insert(if is_oci {
+            text(&format!("{chart}:{version}"))
+        } else {
+            format!(
                 "{{repo: {}, name: {}, version: {}}}",
                 text(folder),
                 text(name),
                 text(version)
-            ),
+            )
         });
     }
 

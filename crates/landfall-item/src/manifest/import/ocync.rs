@@ -66,9 +66,10 @@ fn read_mapping(
         "{}/{from}",
         url.trim_start_matches("https://").trim_end_matches('/')
     );
-    let platforms = match mapping.contains_key("platforms") {
-        true => texts(mapping, "platforms"),
-        false => texts(defaults, "platforms"),
+    let platforms = if mapping.contains_key("platforms") {
+        texts(mapping, "platforms")
+    } else {
+        texts(defaults, "platforms")
     };
     let tags = |key| match map(mapping, "tags").filter(|tags| tags.contains_key(key)) {
         Some(tags) => texts(tags, key),

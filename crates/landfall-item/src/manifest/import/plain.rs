@@ -5,7 +5,7 @@ use crate::manifest::lists::{ImageListFormat, format_named};
 use landfall_model::document::Diagnostic;
 use serde_json::Value;
 
-/// One reference a line.
+/// Reads a list with one image reference on each line.
 pub(super) fn images_txt(
     source: &ImportSource,
     imported: &mut ImportedItems,
@@ -13,7 +13,7 @@ pub(super) fn images_txt(
     listed("images-txt", source, imported)
 }
 
-/// KKP's log.
+/// Reads the log of `kubermatic-installer mirror-images --dry-run`.
 pub(super) fn kkp(
     source: &ImportSource,
     imported: &mut ImportedItems,

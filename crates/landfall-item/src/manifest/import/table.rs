@@ -8,12 +8,12 @@ use super::{
 };
 use landfall_model::document::Diagnostic;
 
-/// A format.
+/// A file format of another tool that `landfall import` reads.
 #[derive(Debug)]
 pub struct ImportFormat {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it is.
+    /// A description of the format, for the help.
     pub about: &'static str,
     /// Reads a file of it. What has no place in a manifest is told to the [`ImportedItems`].
     pub read: fn(&ImportSource, &mut ImportedItems) -> Result<(), Box<Diagnostic>>,

@@ -12,7 +12,8 @@ pub(super) fn read(
     for bom in documents(source)? {
         let (Some(components), Some(release)) = (map(&bom, "components"), map(&bom, "release"))
         else {
-            let help = "it has `release` and `components`; the tanzu CLI keeps them in ~/.config/tanzu/tkg/bom";
+            let help = "it has `release` and `components`; the tanzu CLI keeps them in \
+                        ~/.config/tanzu/tkg/bom";
             return Err(source.is_no("bill of materials", help));
         };
         let repository =

@@ -5,9 +5,6 @@ use landfall_model::document::{self, Diagnostic, yaml};
 use serde_yaml::{Mapping, Value};
 
 /// The mappings in `source`, one for each document that is not empty.
-///
-/// # Errors
-/// When it is no YAML, or a document is no mapping.
 pub(super) fn documents(source: &ImportSource) -> Result<Vec<Mapping>, Box<Diagnostic>> {
     let text = source.text.trim_start_matches('\u{feff}');
     // one document is read as landfall's own are, with places in its messages
@@ -50,7 +47,7 @@ pub(super) fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// The mapping at `key`.
+/// The mapping that is the value of `key`.
 pub(super) fn map<'m>(outer: &'m Mapping, key: &str) -> Option<&'m Mapping> {
     outer.get(key).and_then(Value::as_mapping)
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 /// The image references of a list, in its order, each with its place.
 pub(super) type ListedImages = Vec<(String, SourceSpan)>;
 
-/// A list format.
+/// A format of image lists that `lists:` of a manifest accepts.
 #[derive(Debug)]
 pub(in super::super) struct ImageListFormat {
     /// Its name in a manifest.
@@ -16,7 +16,7 @@ pub(in super::super) struct ImageListFormat {
     pub(in super::super) about: &'static str,
     /// Whether a file without any other mark looks like such a list.
     pub(super) is: fn(&str) -> bool,
-    /// Reads the references.
+    /// Reads the image references, each with its position.
     pub(super) references: fn(&Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>>,
     /// The message for a list without an image, and what to do.
     pub(super) if_empty: (&'static str, &'static str),
@@ -24,9 +24,6 @@ pub(in super::super) struct ImageListFormat {
 
 impl ImageListFormat {
     /// The references in `text`, in its order.
-    ///
-    /// # Errors
-    /// When the list cannot be read, or names no image.
     pub(in super::super) fn read(
         &self,
         text: &Rc<SourceText>,

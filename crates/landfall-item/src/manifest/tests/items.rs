@@ -203,12 +203,14 @@ fn equal_items_of_several_files_and_lists_merge() {
         (
             "b.yaml",
             &format!(
-                "images: ['a:1@{pin}']\nlists: [{{format: images-txt, file: l.txt}}]\nendpoints: [{{host: e.org, port: 443, why: two}}, {{host: r.org, port: 22, why: w, from: [b, a, b]}}]"
+                "images: ['a:1@{pin}']\nlists: [{{format: images-txt, file: l.txt}}]\nendpoints: \
+                 [{{host: e.org, port: 443, why: two}}, {{host: r.org, port: 22, why: w, from: [b, a, b]}}]"
             ),
         ),
         (
             "a.yaml",
-            "images: [a:1, b:1]\nfiles: [{url: 'https://e.org/x', also: ['https://f.org/x']}]\nendpoints: [{host: E.org, port: 443, why: one, from: [a]}, {host: r.org, port: 22, why: w, from: [c]}]",
+            "images: [a:1, b:1]\nfiles: \
+             [{url: 'https://e.org/x', also: ['https://f.org/x']}]\nendpoints: [{host: E.org, port: 443, why: one, from: [a]}, {host: r.org, port: 22, why: w, from: [c]}]",
         ),
         (
             "c.yaml",
@@ -265,7 +267,8 @@ fn referrers_are_wanted_unless_file_or_image_says_otherwise() {
             .map(|image| image.referrers)
             .collect()
     };
-    let images = "images: [\"q.io/a:1\", {ref: \"q.io/b:1\", referrers: false}, {ref: \"q.io/c:1\", referrers: true}]\n";
+    let images = "images: [\"q.io/a:1\", {ref: \"q.io/b:1\", referrers: false}, \
+                  {ref: \"q.io/c:1\", referrers: true}]\n";
     assert_eq!(of(images), [true, false, true]);
     assert_eq!(
         of(&format!("referrers: false\n{images}")),

@@ -42,7 +42,8 @@ m.yaml:5:23: error: the variable `kuberntes` is not defined
 fn faults_of_variables() {
     assert_eq!(
         brief("vars: {a: 1.30}"),
-        "m.yaml:3:11: error: YAML reads `1.30` as a number, which may change how it is written | quote it: \"1.30\""
+        "m.yaml:3:11: error: YAML reads `1.30` as a number, which may change how it is written | \
+         quote it: \"1.30\""
     );
     assert!(brief("vars: {a: [x, true]}").contains("3:15: error: YAML reads `true` as a boolean"));
     assert!(brief("vars: {a: []}").contains("3:11: error: the variable `a` has no value"));
@@ -94,7 +95,8 @@ fn faults_of_images() {
     );
     assert_eq!(
         brief("images:\n- a:1\n- docker.io/library/a:1\n"),
-        "m.yaml:5:3: error: docker.io/library/a:1 is listed twice in this file; first at m.yaml:4:3 | remove one of the two"
+        "m.yaml:5:3: error: docker.io/library/a:1 is listed twice in this file; first at \
+         m.yaml:4:3 | remove one of the two"
     );
     assert!(
         brief("vars: {p: [linux/amd64, linux/arm64]}\nimages: [{ref: a:1, platforms: ['${p}']}]")
@@ -238,12 +240,14 @@ fn contradictions_name_both_places() {
             &format!("images: ['x:1@{b}']")
         ),
         format!(
-            "b.yaml:3:10: error: the digest of docker.io/library/x:1 is {b} here, but {a} at a.yaml:3:10"
+            "b.yaml:3:10: error: the digest of docker.io/library/x:1 is {b} here, but {a} at \
+             a.yaml:3:10"
         )
     );
     assert_eq!(
         clash("images: [x:1]", "platforms: [linux/amd64]\nimages: [x:1]"),
-        "b.yaml:4:10: error: the list of platforms of docker.io/library/x:1 is linux/amd64 here, but all at a.yaml:3:10"
+        "b.yaml:4:10: error: the list of platforms of docker.io/library/x:1 is linux/amd64 here, \
+         but all at a.yaml:3:10"
     );
     let file = |more: &str| format!("files: [{{url: 'https://e.org/x', {more}}}]");
     assert!(
@@ -274,7 +278,8 @@ fn an_item_twice_in_one_file_is_found_behind_another_file() {
     let fault = load_files(folder.path(), &["a.yaml", "b.yaml"]).unwrap_err();
     assert!(
         fault.starts_with(
-            "b.yaml:3:15: error: docker.io/library/x:1 is listed twice in this file; first at b.yaml:3:10"
+            "b.yaml:3:15: error: docker.io/library/x:1 is listed twice in this file; first at \
+             b.yaml:3:10"
         ),
         "{fault}"
     );
