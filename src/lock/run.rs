@@ -3,7 +3,7 @@
 use super::change::LockChange;
 use super::diff::{EndpointChange, diff, diff_endpoints};
 use landfall_content::run_concurrently_by_host;
-use landfall_item::lockfile::{AcceptedLoss, Lock, UnresolvedItem};
+use landfall_item::lockfile::{AcceptedLoss, Lock, LockedKind, UnresolvedItem};
 use landfall_item::manifest::MergedManifest;
 use landfall_item::{
     DependencyRequest, Exclusion, FieldConflict, ItemKind, ItemRequests, LockedItem,
@@ -103,7 +103,11 @@ struct LockRun<'a> {
 
 impl RequestVisitor for LockRun<'_> {
     /// Resolves the requests and adds the items to the lock.
-    async fn visit<R: ResolvableRequest>(&mut self, requests: &[R]) {
+    async fn visit<R>(&mut self, requests: &[R])
+    where
+        R: ResolvableRequest,
+        R::Item: LockedKind,
+    {
         let outcomes = self.resolve_all(requests).await;
         for (request, outcome) in requests.iter().zip(outcomes) {
             if let Some(item) = self.results.add(&request.name().to_string(), outcome) {
@@ -116,10 +120,11 @@ impl RequestVisitor for LockRun<'_> {
 
 impl LockRun<'_> {
     /// Resolves the requests of one kind, several at once.
-    async fn resolve_all<R: ResolvableRequest>(
-        &self,
-        requests: &[R],
-    ) -> Vec<ResolveOutcome<R::Item>> {
+    async fn resolve_all<R>(&self, requests: &[R]) -> Vec<ResolveOutcome<R::Item>>
+    where
+        R: ResolvableRequest,
+        R::Item: LockedKind,
+    {
         let old: BTreeMap<&R::Name, &R::Item> = R::Item::section(self.old)
             .iter()
             .map(|item| (item.key(), item))

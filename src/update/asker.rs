@@ -1,7 +1,7 @@
 //! Asks upstream what stands at the names of items, each name once in a run.
 
 use landfall_content::run_concurrently_by_host;
-use landfall_item::lockfile::Lock;
+use landfall_item::lockfile::{Lock, LockedKind};
 use landfall_item::manifest::MergedManifest;
 use landfall_item::{
     ItemKind, RequestVisitor, ResolvableRequest, ResolveError, Resolver, UpstreamStatus, host_in,
@@ -120,7 +120,11 @@ struct AskRequests<'s, 'a> {
 }
 
 impl RequestVisitor for AskRequests<'_, '_> {
-    async fn visit<R: ResolvableRequest>(&mut self, requests: &[R]) {
+    async fn visit<R>(&mut self, requests: &[R])
+    where
+        R: ResolvableRequest,
+        R::Item: LockedKind,
+    {
         let open: Vec<&R> = requests
             .iter()
             .filter(|request| {

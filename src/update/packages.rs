@@ -2,8 +2,10 @@
 
 use super::state::UpdateRun;
 use super::versions::{Candidates, VersionCandidate};
-use landfall_item::manifest::{PackageVersions, UpdatableVersion, VersionSource};
-use landfall_item::{OfferedVersion, PinnedPackage, ResolveError, newer_packages};
+use landfall_item::manifest::UpdatableVersion;
+use landfall_item::{
+    OfferedVersion, PackageVersions, PinnedPackage, ResolveError, VersionSource, newer_packages,
+};
 use landfall_model::PackageVersion;
 use std::collections::{BTreeMap, BTreeSet};
 

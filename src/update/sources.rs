@@ -2,8 +2,7 @@
 //! chart repository.
 
 use super::json_path::texts_at;
-use landfall_item::manifest::VersionSource;
-use landfall_item::{ResolveError, Resolver, chart_versions};
+use landfall_item::{ResolveError, Resolver, VersionSource, chart_versions};
 use landfall_model::document::VersionsFrom;
 
 /// Longest text that is taken for a version, in bytes: as long as a tag may be.

@@ -6,9 +6,9 @@ use super::sources::{versions, written_like};
 use super::state::{RejectedVersion, UpdateRun, demand, failed, first_line, fresh};
 use landfall_content::run_concurrently_by_host;
 use landfall_item::manifest::{
-    LoadManifestError, UpdatableVersion, VersionSource, set_version, text_of, updatable_versions,
+    LoadManifestError, UpdatableVersion, set_version, text_of, updatable_versions,
 };
-use landfall_item::{ResolveError, UpstreamStatus};
+use landfall_item::{ResolveError, UpstreamStatus, VersionSource};
 use std::collections::BTreeMap;
 
 /// A version to which one of a manifest may move.

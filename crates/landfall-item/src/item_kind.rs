@@ -6,9 +6,8 @@ use super::entry_reader::{EntryContext, ManifestResult};
 use super::exclusion::Exclusion;
 use super::field_conflict::FieldConflict;
 use super::locked_item::LockedItem;
-use super::lockfile::Lock;
-use super::manifest::VersionSource;
 use super::resolver::{ResolveError, Resolver};
+use super::version_source::VersionSource;
 use landfall_model::document::{SourceLocation, SourceSpan, YamlNode};
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef};
@@ -43,12 +42,6 @@ pub trait ItemKind: LockedItem + Clone + Sized {
 
     /// The name by which the lock sorts the item.
     fn key(&self) -> &Self::Name;
-
-    /// The items of this kind in `lock`.
-    fn section(lock: &Lock) -> &[Self];
-
-    /// The items of this kind in `lock`, to change them.
-    fn section_mut(lock: &mut Lock) -> &mut Vec<Self>;
 
     /// Parses `text`, for which [`is_name`](ItemKind::is_name) is true, into the name that the lock
     /// gives the item.

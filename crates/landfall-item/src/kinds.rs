@@ -1,21 +1,19 @@
 //! The list of all kinds of items.
 //!
-//! To add a kind, add a row to [`KIND_ROWS`], and a field to [`ItemRequests`], to the
-//! [`Lock`](super::lockfile::Lock) and to the manifest's `ManifestDocument`. The compiler then
-//! names each function that lists the kinds.
+//! To add a kind, add a row to [`KIND_ROWS`], and a field to `Lock`, `ManifestDocument`,
+//! `ExpandedManifest` and `ItemRequests`. The compiler names each function that lists the fields.
 
-use super::chart::{ChartRequest, LockedChart};
+use super::chart::LockedChart;
 use super::entry_reader::ManifestResult;
 use super::exclusion::Exclusion;
-use super::file::{FileRequest, LockedFile};
-use super::image::{ImageRequest, LockedImage};
-use super::item_kind::{ItemKind, ResolvableRequest};
+use super::file::LockedFile;
+use super::image::LockedImage;
+use super::item_kind::ItemKind;
 #[cfg(any(test, feature = "testkit"))]
-use super::note::{LockedNote, NoteRequest};
-use super::packages::{LockedPackageSet, PackageSetRequest};
-use landfall_model::document::{SourceLocation, SourceSpan};
+use super::note::LockedNote;
+use super::packages::LockedPackageSet;
+use landfall_model::document::SourceSpan;
 use landfall_model::report::EntryKind;
-use landfall_model::{Digest, ImageRef};
 
 /// The functions of a kind that are chosen at run time, by the form of a name.
 struct KindRow {
@@ -43,88 +41,6 @@ const fn row<K: ItemKind>() -> KindRow {
         is_name: K::is_name,
         parse_name: K::parse_name,
         parse_exclusion: K::parse_exclusion,
-    }
-}
-
-/// The requests of all kinds.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ItemRequests {
-    /// Requests for container images.
-    pub images: Vec<ImageRequest>,
-    /// Requests for plain files.
-    pub files: Vec<FileRequest>,
-    /// Requests for Helm charts.
-    pub charts: Vec<ChartRequest>,
-    /// The sets of OS packages.
-    pub packages: Vec<PackageSetRequest>,
-    /// The notes, a kind that only tests have.
-    #[cfg(any(test, feature = "testkit"))]
-    pub notes: Vec<NoteRequest>,
-}
-
-impl ItemRequests {
-    /// Calls `visitor` with the requests of each kind, in the order of the lock.
-    pub async fn visit(&self, visitor: &mut impl RequestVisitor) {
-        // no `..`: requests that are missing here would be lost
-        let ItemRequests {
-            images,
-            files,
-            charts,
-            packages,
-            #[cfg(any(test, feature = "testkit"))]
-            notes,
-        } = self;
-        visitor.visit(images).await;
-        visitor.visit(files).await;
-        visitor.visit(charts).await;
-        visitor.visit(packages).await;
-        #[cfg(any(test, feature = "testkit"))]
-        visitor.visit(notes).await;
-    }
-
-    /// What every request says regardless of its kind, in the order of the lock.
-    pub fn summaries(&self) -> impl Iterator<Item = RequestSummary<'_>> {
-        let summaries = self.images.iter().map(RequestSummary::new);
-        let summaries = summaries
-            .chain(self.files.iter().map(RequestSummary::new))
-            .chain(self.charts.iter().map(RequestSummary::new))
-            .chain(self.packages.iter().map(RequestSummary::new));
-        #[cfg(any(test, feature = "testkit"))]
-        let summaries = summaries.chain(self.notes.iter().map(RequestSummary::new));
-        summaries
-    }
-}
-
-/// Handles the requests of any kind.
-pub trait RequestVisitor {
-    /// Handles all requests of one kind.
-    fn visit<R: ResolvableRequest>(&mut self, requests: &[R]) -> impl Future<Output = ()>;
-}
-
-/// What a request says regardless of its kind.
-#[derive(Debug, Clone)]
-pub struct RequestSummary<'a> {
-    /// The kind of the item.
-    pub kind: EntryKind,
-    /// The name under which the item is locked.
-    pub name: String,
-    /// The policy of [`UpdatableRequest::update_policy`](super::UpdatableRequest::update_policy).
-    pub update_policy: Option<&'a str>,
-    /// The reference of [`tagged_reference`](super::UpdatableRequest::tagged_reference).
-    pub tagged_reference: Option<&'a ImageRef>,
-    /// The digest of [`demanded_digest`](super::UpdatableRequest::demanded_digest).
-    pub demanded_digest: Option<(&'a Digest, &'a SourceLocation)>,
-}
-
-impl<'a> RequestSummary<'a> {
-    fn new<R: ResolvableRequest>(request: &'a R) -> RequestSummary<'a> {
-        RequestSummary {
-            kind: R::Item::KIND,
-            name: request.name().to_string(),
-            update_policy: request.update_policy(),
-            tagged_reference: request.tagged_reference(),
-            demanded_digest: request.demanded_digest(),
-        }
     }
 }
 
@@ -168,16 +84,4 @@ pub fn locked_name(text: &str, span: &SourceSpan) -> ManifestResult<(EntryKind, 
 /// If `text` is not a valid name.
 pub fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
     (row_for_name(text).parse_exclusion)(text, span)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lockfile::Lock;
-
-    #[test]
-    fn the_lock_has_a_section_for_every_kind_in_the_same_order() {
-        let sections = Lock::default().section_kinds();
-        assert_eq!(item_kinds().collect::<Vec<_>>(), sections);
-    }
 }

@@ -60,6 +60,7 @@ mod policy;
 mod repositories;
 mod resolver;
 mod text;
+mod version_source;
 
 pub use chart::chart_versions;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
@@ -81,11 +82,9 @@ pub use item_kind::{
     EntryPathStep, ItemKind, ItemRequest, ManifestEntry, MovableVersion, PinPolicy,
     ResolvableRequest, ResolveOutcome, UpdatableEntry, UpdatableRequest, UpstreamStatus,
 };
-pub use kinds::{
-    ItemRequests, RequestSummary, RequestVisitor, has_files, item_kinds, kind_named, locked_name,
-    parse_exclusion,
-};
+pub use kinds::{has_files, item_kinds, kind_named, locked_name, parse_exclusion};
 pub use locked_item::{AuditedItem, ItemIdentity, LockedItem, PushedItem, ServedItem, UrlFile};
+pub use manifest::{ItemRequests, RequestSummary, RequestVisitor};
 #[cfg(any(test, feature = "testkit"))]
 pub use note::LockedNote;
 pub use packages::{
@@ -96,3 +95,4 @@ pub use packages::{
 pub use packages::{LockedPackage, LockedPackageSet, OfferedIndex, PackageIndex, PackageSource};
 pub use resolver::{ResolveError, Resolver};
 pub use text::{host_in, quoted};
+pub use version_source::{PackageVersions, VersionSource};

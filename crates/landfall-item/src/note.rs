@@ -1,7 +1,6 @@
 //! A note: a text that stands in the manifest. Tests alone have this kind; it shows all that a new
 //! kind takes.
 
-use super::lockfile::Lock;
 use super::{
     AuditedItem, EntryContext, Exclusion, FieldConflict, ItemIdentity, ItemKind, ItemRequest,
     LockedItem, ManifestEntry, ManifestResult, PinPolicy, PushedItem, ResolvableRequest,
@@ -163,14 +162,6 @@ impl ItemKind for LockedNote {
 
     fn key(&self) -> &String {
         &self.name
-    }
-
-    fn section(lock: &Lock) -> &[LockedNote] {
-        &lock.notes
-    }
-
-    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedNote> {
-        &mut lock.notes
     }
 
     fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String> {

@@ -7,7 +7,6 @@ use super::name::ChartName;
 use super::request::ChartRequest;
 use super::{parts, repository};
 use crate::image::read_manifest;
-use crate::lockfile::Lock;
 use crate::text::oversize;
 use crate::{
     AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
@@ -185,14 +184,6 @@ impl ItemKind for LockedChart {
 
     fn key(&self) -> &ChartName {
         &self.name
-    }
-
-    fn section(lock: &Lock) -> &[LockedChart] {
-        &lock.charts
-    }
-
-    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedChart> {
-        &mut lock.charts
     }
 
     fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String> {

@@ -5,7 +5,7 @@ use super::name::ChartName;
 use super::{repository, resolve};
 use crate::field_conflict::{FieldConflict, merge_option};
 use crate::image::ImageRequest;
-use crate::manifest::VersionSource;
+use crate::version_source::VersionSource;
 use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
     ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus,

@@ -4,7 +4,6 @@ use super::locked::{self, LockedFile};
 use super::manifest_entry::FileEntry;
 use super::request::FileRequest;
 use super::{manifest_entry, parts};
-use crate::lockfile::Lock;
 use crate::text::oversize;
 use crate::{
     AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
@@ -129,14 +128,6 @@ impl ItemKind for LockedFile {
 
     fn key(&self) -> &String {
         &self.name
-    }
-
-    fn section(lock: &Lock) -> &[LockedFile] {
-        &lock.files
-    }
-
-    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedFile> {
-        &mut lock.files
     }
 
     fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String> {

@@ -4,7 +4,6 @@ use super::locked::LockedImage;
 use super::manifest_entry::ImageEntry;
 use super::request::ImageRequest;
 use super::{manifest_entry, parts, text, verify};
-use crate::lockfile::Lock;
 use crate::text::oversize;
 use crate::{
     AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
@@ -155,14 +154,6 @@ impl ItemKind for LockedImage {
 
     fn key(&self) -> &ImageRef {
         &self.name
-    }
-
-    fn section(lock: &Lock) -> &[LockedImage] {
-        &lock.images
-    }
-
-    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedImage> {
-        &mut lock.images
     }
 
     fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String> {

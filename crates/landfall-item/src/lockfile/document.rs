@@ -160,6 +160,66 @@ impl Lock {
     }
 }
 
+/// A kind of item that has a section in the lock.
+pub trait LockedKind: ItemKind {
+    /// The items of this kind in `lock`.
+    fn section(lock: &Lock) -> &[Self];
+
+    /// The items of this kind in `lock`, to change them.
+    fn section_mut(lock: &mut Lock) -> &mut Vec<Self>;
+}
+
+impl LockedKind for LockedImage {
+    fn section(lock: &Lock) -> &[LockedImage] {
+        &lock.images
+    }
+
+    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedImage> {
+        &mut lock.images
+    }
+}
+
+impl LockedKind for LockedFile {
+    fn section(lock: &Lock) -> &[LockedFile] {
+        &lock.files
+    }
+
+    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedFile> {
+        &mut lock.files
+    }
+}
+
+impl LockedKind for LockedChart {
+    fn section(lock: &Lock) -> &[LockedChart] {
+        &lock.charts
+    }
+
+    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedChart> {
+        &mut lock.charts
+    }
+}
+
+impl LockedKind for LockedPackageSet {
+    fn section(lock: &Lock) -> &[LockedPackageSet] {
+        &lock.packages
+    }
+
+    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedPackageSet> {
+        &mut lock.packages
+    }
+}
+
+#[cfg(any(test, feature = "testkit"))]
+impl LockedKind for LockedNote {
+    fn section(lock: &Lock) -> &[LockedNote] {
+        &lock.notes
+    }
+
+    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedNote> {
+        &mut lock.notes
+    }
+}
+
 /// The items of one kind, whatever their type.
 trait LockSection {
     #[cfg(test)]

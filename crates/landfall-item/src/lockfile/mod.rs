@@ -17,7 +17,7 @@ mod text;
 pub const FILE_NAME: &str = "landfall.lock";
 
 pub use collision::{Collision, collision};
-pub use document::{AcceptedLoss, Lock, UnresolvedItem};
+pub use document::{AcceptedLoss, Lock, LockedKind, UnresolvedItem};
 pub use endpoint::Endpoint;
 pub use error::LockError;
 pub use lists::{ExportInput, FORMS};

@@ -414,3 +414,9 @@ fn a_lock_that_was_cut_off_is_never_a_whole_one() {
     let edited = text.replace("v1.9.0", "v1.9.1").replace('\n', "\r\n");
     assert_ne!(Lock::parse("l", &edited).unwrap(), sample());
 }
+
+#[test]
+fn the_lock_has_a_section_for_every_kind_in_the_same_order() {
+    let kinds: Vec<_> = crate::item_kinds().collect();
+    assert_eq!(kinds, Lock::default().section_kinds());
+}

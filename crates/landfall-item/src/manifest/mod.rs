@@ -11,6 +11,7 @@ mod expanded_manifest;
 mod faults;
 mod first;
 mod import;
+mod item_requests;
 mod lists;
 mod load;
 mod merge;
@@ -25,12 +26,12 @@ pub use catalogue::{CATALOGUE, CatalogueManifest};
 pub use draft::{DraftEntry, DraftItem, DraftManifest, draft, platforms_line};
 pub use first::{MORE, from_list, of_nothing};
 pub use import::{IMPORTS, ImportSource, ImportedItems, manifest_of};
+pub use item_requests::{ItemRequests, RequestSummary, RequestVisitor};
 pub use lists::list_format;
 pub use load::{FileOverrides, load_edited, load_for, manifest_files};
 pub use load::{LoadManifestError, load};
 pub use merged_manifest::MergedManifest;
 pub use schema::ManifestDocument;
 pub use updatable_versions::{
-    PackageVersions, UpdatableVersion, VersionSource, list_sources, set_digest, set_version,
-    text_of, updatable_versions,
+    UpdatableVersion, list_sources, set_digest, set_version, text_of, updatable_versions,
 };

@@ -5,10 +5,10 @@ use super::expanded_manifest::{ListSource, Located};
 use super::load::{FileOverrides, LoadManifestError, ParsedManifest, each};
 use crate::{
     EntryPathStep, ItemKind, LockedChart, LockedImage, LockedPackageSet, MovableVersion,
-    PackageSetRequest, UpdatableEntry, UpdatableRequest, tag_of,
+    PackageVersions, UpdatableEntry, UpdatableRequest, VersionSource, tag_of,
 };
 use landfall_model::document::{
-    ChartVersions, MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode, anchored_scalar,
+    MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode, anchored_scalar,
     read_text_input, yaml,
 };
 use landfall_model::report::EntryKind;
@@ -52,46 +52,6 @@ pub(super) enum VersionLocation {
     Var(String, Option<usize>),
     /// A text of the nth entry of a section, by the way to it.
     Entry(&'static str, usize, Vec<EntryPathStep>),
-}
-
-/// Where `landfall update` finds the versions of an item.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum VersionSource {
-    /// The tags of a repository, with what stands before and after the version in them.
-    Tags(ImageRef, String, String),
-    /// The index of a chart repository, which a chart's own version follows to the letter.
-    Chart(ChartVersions),
-    /// The sources of a machine, which have a package.
-    Packages(Box<PackageVersions>),
-    /// What a variable names as the source: a text, a JSON document or a chart's index.
-    Document(VersionsFrom),
-}
-
-impl VersionSource {
-    /// All tags of the repository of `image`.
-    pub(crate) fn tags(image: &ImageRef) -> VersionSource {
-        VersionSource::Tags(image.clone(), String::new(), String::new())
-    }
-
-    /// The sources of a machine; the package is filled in for each pinned version.
-    pub(crate) fn machine(machine: PackageSetRequest) -> VersionSource {
-        VersionSource::Packages(Box::new(PackageVersions {
-            machine,
-            package: String::new(),
-            around: Default::default(),
-        }))
-    }
-}
-
-/// The versions of a package.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PackageVersions {
-    /// The machine whose sources have it.
-    pub machine: PackageSetRequest,
-    /// Its name, with the architecture where that is written.
-    pub package: String,
-    /// What stands before and after the version that moves, in that of the package.
-    pub around: (String, String),
 }
 
 /// The lists of the manifests at `paths` that have a source.

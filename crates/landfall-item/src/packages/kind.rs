@@ -8,7 +8,6 @@ use super::package_summary::{PackageSummary, summaries};
 use super::parts;
 use super::request::{OfferedIndex, PackageSetRequest};
 use crate::file::is_file_url;
-use crate::lockfile::Lock;
 use crate::text::oversize;
 use crate::{
     AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
@@ -231,14 +230,6 @@ impl ItemKind for LockedPackageSet {
 
     fn key(&self) -> &String {
         &self.name
-    }
-
-    fn section(lock: &Lock) -> &[LockedPackageSet] {
-        &lock.packages
-    }
-
-    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedPackageSet> {
-        &mut lock.packages
     }
 
     fn parse_name(text: &str, _: &SourceSpan) -> ManifestResult<String> {

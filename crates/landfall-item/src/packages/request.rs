@@ -2,7 +2,7 @@
 
 use super::locked::{LockedPackageSet, PackageSource};
 use crate::field_conflict::FieldConflict;
-use crate::manifest::VersionSource;
+use crate::version_source::VersionSource;
 use crate::{
     Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
     UpdatableRequest,

@@ -1,0 +1,96 @@
+//! The requests of all kinds.
+
+use crate::lockfile::LockedKind;
+#[cfg(any(test, feature = "testkit"))]
+use crate::note::NoteRequest;
+use crate::{
+    ChartRequest, FileRequest, ImageRequest, ItemKind, PackageSetRequest, ResolvableRequest,
+};
+use landfall_model::document::SourceLocation;
+use landfall_model::report::EntryKind;
+use landfall_model::{Digest, ImageRef};
+
+/// The requests of all kinds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ItemRequests {
+    /// Requests for container images.
+    pub images: Vec<ImageRequest>,
+    /// Requests for plain files.
+    pub files: Vec<FileRequest>,
+    /// Requests for Helm charts.
+    pub charts: Vec<ChartRequest>,
+    /// The sets of OS packages.
+    pub packages: Vec<PackageSetRequest>,
+    /// The notes, a kind that only tests have.
+    #[cfg(any(test, feature = "testkit"))]
+    pub notes: Vec<NoteRequest>,
+}
+
+impl ItemRequests {
+    /// Calls `visitor` with the requests of each kind, in the order of the lock.
+    pub async fn visit(&self, visitor: &mut impl RequestVisitor) {
+        // no `..`: requests that are missing here would be lost
+        let ItemRequests {
+            images,
+            files,
+            charts,
+            packages,
+            #[cfg(any(test, feature = "testkit"))]
+            notes,
+        } = self;
+        visitor.visit(images).await;
+        visitor.visit(files).await;
+        visitor.visit(charts).await;
+        visitor.visit(packages).await;
+        #[cfg(any(test, feature = "testkit"))]
+        visitor.visit(notes).await;
+    }
+
+    /// What every request says regardless of its kind, in the order of the lock.
+    pub fn summaries(&self) -> impl Iterator<Item = RequestSummary<'_>> {
+        let summaries = self.images.iter().map(RequestSummary::new);
+        let summaries = summaries
+            .chain(self.files.iter().map(RequestSummary::new))
+            .chain(self.charts.iter().map(RequestSummary::new))
+            .chain(self.packages.iter().map(RequestSummary::new));
+        #[cfg(any(test, feature = "testkit"))]
+        let summaries = summaries.chain(self.notes.iter().map(RequestSummary::new));
+        summaries
+    }
+}
+
+/// Handles the requests of any kind.
+pub trait RequestVisitor {
+    /// Handles all requests of one kind.
+    fn visit<R>(&mut self, requests: &[R]) -> impl Future<Output = ()>
+    where
+        R: ResolvableRequest,
+        R::Item: LockedKind;
+}
+
+/// What a request says regardless of its kind.
+#[derive(Debug, Clone)]
+pub struct RequestSummary<'a> {
+    /// The kind of the item.
+    pub kind: EntryKind,
+    /// The name under which the item is locked.
+    pub name: String,
+    /// The policy of [`UpdatableRequest::update_policy`](crate::UpdatableRequest::update_policy).
+    pub update_policy: Option<&'a str>,
+    /// The reference of [`tagged_reference`](crate::UpdatableRequest::tagged_reference).
+    pub tagged_reference: Option<&'a ImageRef>,
+    /// The digest of [`demanded_digest`](crate::UpdatableRequest::demanded_digest).
+    pub demanded_digest: Option<(&'a Digest, &'a SourceLocation)>,
+}
+
+impl<'a> RequestSummary<'a> {
+    fn new<R: ResolvableRequest>(request: &'a R) -> RequestSummary<'a> {
+        RequestSummary {
+            kind: R::Item::KIND,
+            name: request.name().to_string(),
+            update_policy: request.update_policy(),
+            tagged_reference: request.tagged_reference(),
+            demanded_digest: request.demanded_digest(),
+        }
+    }
+}
