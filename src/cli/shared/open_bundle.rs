@@ -136,7 +136,7 @@ pub(crate) fn signed_by(
         }
     })?;
     allowed
-        .notes()
+        .warnings()
         .iter()
         .for_each(|note| context.progress.note(note));
     Ok(Some(bundle.signed_by(

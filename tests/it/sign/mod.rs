@@ -291,7 +291,7 @@ fn the_agent_signs_for_public_keys_and_encrypted_ones() {
         refused("ed25519.pub", Some(&desk.place.path("nowhere")), "nowhere"),
         1
     );
-    assert_eq!(refused("landfall.lock", None, "is no key of OpenSSH's"), 2);
+    assert_eq!(refused("landfall.lock", None, "is not an OpenSSH key"), 2);
     assert_eq!(refused("absent", None, "cannot read the key absent"), 2);
     // with the passphrase given to the agent, the same file signs
     desk.place

@@ -1,10 +1,10 @@
-//! Where a site says that secrets come from.
+//! The sources of credentials in a site.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Where a secret comes from. Never the secret itself.
+/// The source of credentials, never the credentials themselves.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SiteCredentials {

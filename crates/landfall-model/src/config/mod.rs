@@ -1,22 +1,22 @@
-//! The site document: a place where landfall or its users run; one schema for both sides of the
-//! gap.
+//! The site document (`site.yaml`), which describes a location where landfall or its users run. It
+//! has one schema for both sides of the air gap.
 
 mod credentials;
-mod first;
-mod name_check;
 mod platforms;
 mod proxy;
 mod registry;
+mod required_names_check;
 mod signers;
 mod site;
-mod tkg;
+mod starter_site;
+mod tkg_import;
 mod upstream;
 
 pub use credentials::SiteCredentials;
-pub use first::starter_site;
 pub use platforms::SiteCluster;
 pub use proxy::SiteProxy;
 pub use registry::IndexPolicy;
 pub use registry::PathDestinations;
 pub use site::{Site, SiteError, destination_map};
-pub use tkg::{TkgSite, read_tkg_site};
+pub use starter_site::starter_site;
+pub use tkg_import::{TkgSite, read_tkg_site};

@@ -1,4 +1,4 @@
-//! What platforms are set up by: clusters, and the names that must resolve.
+//! The clusters of a site, and the names that must resolve there.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SiteCluster {
-    /// Its name.
+    /// The name of the cluster.
     pub name: String,
-    /// The namespace that its objects are in.
+    /// The namespace of the objects of the cluster.
     #[serde(default)]
     pub namespace: Option<String>,
 }
 
-/// Names that must resolve at the site: one, or several with those that a certificate must have.
+/// Names that must resolve at the site, possibly with names that a certificate must have.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RequiredNames {
-    /// A name; `*.` at its start stands for any label.
+    /// A single name; `*.` at its start matches any label.
     One(String),
-    /// Names, and what the certificate shown there must have.
+    /// Names, and those that the certificate of their server must have.
     Entry(RequiredNamesEntry),
 }
 
-/// Names that must resolve, and what the certificate shown there must have.
+/// Names that must resolve, and those that the certificate of their server must have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequiredNamesEntry {
-    /// The names; `*.` at the start of one stands for any label.
+    /// The names that must resolve; `*.` at the start of one matches any label.
     pub dns: Vec<String>,
     /// The names that the certificate must have.
     #[serde(default)]
@@ -44,7 +44,7 @@ impl RequiredNames {
         }
     }
 
-    /// The names that the certificate shown there must have.
+    /// The names that the certificate of the server must have.
     pub fn certificate(&self) -> &[String] {
         match self {
             RequiredNames::One(_) => &[],

@@ -1,11 +1,11 @@
-//! The proxy of a site, and what goes past it.
+//! The proxy of a site, and the hosts that bypass it.
 
 use super::credentials::SiteCredentials;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A proxy for landfall's own traffic, and what nodes must not send through it.
+/// The proxy for landfall's own traffic, and the hosts that bypass it.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SiteProxy {
@@ -18,7 +18,7 @@ pub struct SiteProxy {
     /// Certificate authority added to the roots for every host reached through the proxy.
     #[serde(default)]
     pub ca: Option<PathBuf>,
-    /// Where the proxy's user name and password come from.
+    /// The source of the proxy's user name and password.
     #[serde(default)]
     pub credentials: Option<SiteCredentials>,
     /// Hosts that are reached directly.
@@ -26,26 +26,26 @@ pub struct SiteProxy {
     pub no_proxy: SiteNoProxy,
 }
 
-/// What is reached directly, in two parts.
+/// The hosts that bypass the proxy: those of the installation and those of each cluster.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SiteNoProxy {
     /// Names, addresses and ranges for the whole installation.
     #[serde(default)]
     pub installation: Vec<String>,
-    /// What each cluster adds.
+    /// The addresses and names that each cluster adds.
     #[serde(default)]
     pub cluster: Option<ClusterNoProxy>,
 }
 
-/// The cluster's part of NO_PROXY.
+/// The part of NO_PROXY that depends on the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ClusterNoProxy {
-    /// Range of the pods' addresses.
+    /// Address range of the pods.
     #[serde(default, rename = "podCIDR")]
     pub pod_cidr: Option<String>,
-    /// Range of the services' addresses.
+    /// Address range of the services.
     #[serde(default, rename = "serviceCIDR")]
     pub service_cidr: Option<String>,
     /// DNS domain inside the cluster.

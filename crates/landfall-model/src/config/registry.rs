@@ -1,4 +1,4 @@
-//! The private registry of a site, and the paths in it.
+//! The private registry of a site, and the destination paths in it.
 
 use super::credentials::SiteCredentials;
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ pub struct RegistrySite {
     /// Client certificate in PEM form.
     #[serde(default)]
     pub client_cert: Option<PathBuf>,
-    /// Key of the client certificate in PEM form.
+    /// Private key of the client certificate in PEM form.
     #[serde(default)]
     pub client_key: Option<PathBuf>,
     /// Speak plain http, with credentials if there are any.
@@ -30,7 +30,7 @@ pub struct RegistrySite {
     /// Reach the registry through the proxy.
     #[serde(default)]
     pub via_proxy: bool,
-    /// Where user name and password come from.
+    /// The source of user name and password.
     #[serde(default)]
     pub credentials: Option<SiteCredentials>,
     /// Source prefix -> destination path(s). The longest matching prefix wins, on whole components.
@@ -39,33 +39,33 @@ pub struct RegistrySite {
     /// Put the source host first in the destination path.
     #[serde(default)]
     pub keep_host: bool,
-    /// What to do where the target refuses an index with missing children.
+    /// What to do if the target refuses an index with missing children.
     #[serde(default)]
     pub index: IndexPolicy,
-    /// Whether nodes may ask upstream for what the registry lacks.
+    /// Whether nodes may pull from upstream what the registry lacks.
     #[serde(default)]
     pub upstream_fallback: bool,
 }
 
-/// One destination path, several, or an entry with credentials of its own.
+/// One destination path, several, or paths with their own credentials.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PathDestinations {
-    /// One path.
+    /// A single path.
     One(String),
     /// Several paths: all are pushed, the first is written into references.
     Many(Vec<String>),
-    /// Path(s) with credentials of their own.
+    /// Paths with their own credentials.
     Entry(PathEntry),
 }
 
-/// A destination with credentials of its own.
+/// Destination paths with their own credentials.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathEntry {
-    /// The path(s).
+    /// The destination paths.
     pub to: Vec<String>,
-    /// Where user name and password for these paths come from.
+    /// The source of user name and password for these paths.
     #[serde(default)]
     pub credentials: Option<SiteCredentials>,
 }
@@ -81,11 +81,11 @@ impl PathDestinations {
     }
 }
 
-/// What to do where a target refuses an index with missing children.
+/// What to do if a target refuses an index with missing children.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IndexPolicy {
-    /// Send the trimmed index, say so, and record old -> new.
+    /// Send the trimmed index, report it, and record the old and the new digest.
     #[default]
     Trimmed,
     /// Refuse before the first blob.

@@ -1,32 +1,32 @@
-//! Who may sign the bundles of a site.
+//! The signers that a site accepts for bundles.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// Who may sign bundles.
+/// The signers that may sign bundles.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SiteSigners {
-    /// One of this file; its path is relative to the site file.
+    /// One signer of this file, relative to the site file.
     File(PathBuf),
-    /// Several of a file.
+    /// Several signers of a file.
     AtLeast(SignersRule),
 }
 
-/// Who may sign bundles, and how many must.
+/// The signers that may sign bundles, and how many must.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SignersRule {
     /// File of allowed signers (OpenSSH format); relative to the site file.
     pub file: PathBuf,
-    /// How many different signers of the file a bundle needs.
+    /// The number of different signers of the file that a bundle needs.
     pub at_least: NonZeroUsize,
 }
 
 impl SiteSigners {
-    /// The file of allowed signers, and how many of them must sign.
+    /// Returns the file of allowed signers, and how many of them must sign.
     pub fn rule(&self) -> (&Path, usize) {
         match self {
             SiteSigners::File(file) => (file, 1),

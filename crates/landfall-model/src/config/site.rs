@@ -1,9 +1,9 @@
-//! The site document.
+//! The site document, read with its checks.
 
-use super::name_check;
 use super::platforms::{RequiredNames, SiteCluster};
 use super::proxy::SiteProxy;
 use super::registry::RegistrySite;
+use super::required_names_check::check_required_names;
 use super::signers::SiteSigners;
 use super::upstream::SiteUpstream;
 use crate::document::{self, Diagnostic, read_text_input};
@@ -13,39 +13,39 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A place where landfall or its users run.
+/// A location where landfall or its users run: registry, file server, proxy and clusters.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Site {
-    /// `landfall/v1`.
+    /// Always `landfall/v1`.
     pub api_version: SiteApiVersion,
-    /// `Site`.
+    /// Always `Site`.
     pub kind: SiteKind,
-    /// The private registry.
+    /// The private registry, the default of `--to`.
     #[serde(default)]
     pub registry: Option<RegistrySite>,
-    /// Base URL of the file server; any URL that answers `/<host>/<path>`.
+    /// Base URL of the file server: any URL that serves `/<host>/<path>`.
     #[serde(default)]
     pub files: Option<String>,
-    /// The proxy for landfall's own traffic, in place of the environment's variables as a whole.
+    /// The proxy for landfall's own traffic. It replaces all proxy variables of the environment.
     #[serde(default)]
     pub proxy: Option<SiteProxy>,
-    /// Private hosts that answers of public hosts may lead to, by redirects, token realms and URLs
-    /// in indexes: names, addresses and ranges, as in NO_PROXY.
+    /// Private hosts to which responses of public hosts may lead, by redirects, token realms and
+    /// URLs in indexes: names, addresses and ranges, as in NO_PROXY.
     #[serde(default)]
     pub private_targets: Vec<String>,
-    /// Who may sign bundles: a file of allowed signers (OpenSSH format), or such a file and how
-    /// many must sign.
+    /// The signers that may sign bundles: a file of allowed signers (OpenSSH format), or such a
+    /// file and how many must sign.
     #[serde(default)]
     pub signers: Option<SiteSigners>,
-    /// Where pushes write down what they left, and which bundle of a series was the last; relative
-    /// to the site file.
+    /// The receipt in which pushes record what they delivered, and the last bundle of each series;
+    /// relative to the site file.
     #[serde(default)]
     pub receipt: Option<PathBuf>,
-    /// Who will ask the registry: each adds the destinations that it will ask for.
+    /// The consumers of the registry: each adds the destinations that it requests.
     #[serde(default)]
     pub consumers: Vec<Consumer>,
-    /// The clusters that configuration is rendered for, a folder each.
+    /// The clusters that configuration is rendered for, each in its own folder.
     #[serde(default)]
     pub clusters: Vec<SiteCluster>,
     /// Names that must resolve, and that certificates must have.
@@ -54,7 +54,7 @@ pub struct Site {
     /// Per-host transport on the connected side, by host name.
     #[serde(default)]
     pub upstreams: BTreeMap<String, SiteUpstream>,
-    /// Folder of the site file: what relative paths in it start from.
+    /// The folder of the site file, to which paths in it are relative.
     #[serde(skip)]
     #[schemars(skip)]
     pub folder: PathBuf,
@@ -64,7 +64,7 @@ pub struct Site {
     pub file: PathBuf,
 }
 
-/// The version of landfall's documents.
+/// The `apiVersion` of a site document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum SiteApiVersion {
     /// The only version so far.
@@ -76,7 +76,7 @@ pub enum SiteApiVersion {
 /// The `kind` of a site document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum SiteKind {
-    /// A site.
+    /// A site document.
     #[default]
     Site,
 }
@@ -87,43 +87,40 @@ pub enum SiteError {
     /// The file cannot be read.
     #[error("cannot read the site file {path}: {source}")]
     Open {
-        /// The file.
+        /// The site file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// It is no site document.
+    /// It is not a valid site document.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
 }
 
 impl Site {
-    /// Reads a site from text. `file` names it in messages; relative paths start from its folder.
+    /// Parses a site. `file` is its name in messages; paths in the site are relative to its folder.
     ///
     /// # Errors
-    /// When the text is no site document.
+    /// Fails if the text is not a valid site document.
     pub fn parse(file: &Path, text: &str) -> Result<Site, SiteError> {
-        let (name, text) = (
-            file.display().to_string(),
-            text.trim_start_matches('\u{feff}'),
-        );
+        let name = file.display().to_string();
+        let text = text.trim_start_matches('\u{feff}');
         let mut site: Site = document::read(&name, text)?;
-        name_check::check(&site.names, &name, text)?;
-        if let Some(fault) = document::control_characters(&name, text, &[])
-            .into_iter()
-            .next()
-        {
-            return Err(SiteError::Document(Box::new(fault)));
+        check_required_names(&site.names, &name, text)?;
+        // values become lines of rendered files, where a line feed could add a line of its own
+        let errors = document::control_characters(&name, text, &[]);
+        if let Some(error) = errors.into_iter().next() {
+            return Err(SiteError::Document(Box::new(error)));
         }
         site.folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
         site.file = file.into();
         Ok(site)
     }
 
-    /// Reads the site at `path`.
+    /// Loads the site at `path`.
     ///
     /// # Errors
-    /// As [`Site::parse`], and when the file cannot be read.
+    /// Fails if the file cannot be read, and like [`Site::parse`].
     pub fn load(path: &Path) -> Result<Site, SiteError> {
         let text = read_text_input(path).map_err(|source| SiteError::Open {
             path: path.into(),
@@ -132,7 +129,7 @@ impl Site {
         Site::parse(path, &text)
     }
 
-    /// What the site says about destinations.
+    /// Returns the rules of the site for destinations.
     pub fn destination_rules(&self) -> DestinationRules {
         let consumers = self.consumers.clone();
         let Some(registry) = &self.registry else {
@@ -153,15 +150,17 @@ impl Site {
         }
     }
 
-    /// A key of this site for a message, as in `registry.ca of site.yaml`.
+    /// Describes a key of this site for a message, as in `registry.ca of site.yaml`.
     pub fn key(&self, key: &str) -> String {
-        match self.file.as_os_str().is_empty() {
-            true => format!("{key} of the site"),
-            false => format!("{key} of {}", self.file.display()),
+        if self.file.as_os_str().is_empty() {
+            format!("{key} of the site")
+        } else {
+            format!("{key} of {}", self.file.display())
         }
     }
 
-    /// The key of this site that names the certificate or key at `path`, for a message.
+    /// Describes the key of this site that names the certificate or private key at `path`, for a
+    /// message.
     pub fn trust_key(&self, path: &Path) -> Option<String> {
         let registry = self.registry.iter().flat_map(|registry| {
             let paths = [&registry.ca, &registry.client_cert, &registry.client_key];
@@ -176,22 +175,21 @@ impl Site {
             .iter()
             .map(|proxy| ("proxy.ca".to_owned(), &proxy.ca));
         let mut all = registry.chain(upstreams).chain(proxy);
-        let is_it = |named: &Option<PathBuf>| {
+        let (key, _) = all.find(|(_, named)| {
             named
                 .as_ref()
                 .is_some_and(|named| self.resolve(named) == path)
-        };
-        all.find(|(_, named)| is_it(named))
-            .map(|(key, _)| self.key(&key))
+        })?;
+        Some(self.key(&key))
     }
 
-    /// A path written in the site file, from where it counts.
+    /// Resolves a path in the site file, which is relative to its folder.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.folder.join(path)
     }
 }
 
-/// The mapping to `target` by the rules of `site`, where there is one.
+/// Returns the mapping to `target` by the rules of `site`, if there is one.
 pub fn destination_map(target: TargetRegistry, site: Option<&Site>) -> DestinationMap {
     DestinationMap::new(
         target,

@@ -1,28 +1,28 @@
-//! How hosts of the connected side are reached.
+//! The transport of upstream hosts on the connected side.
 
 use super::credentials::SiteCredentials;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// How one upstream host is reached.
+/// The transport of one upstream host.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SiteUpstream {
-    /// URL that the host's first requests go to instead, without changing a name in a lock.
+    /// URL of a mirror to which the first request to this host goes. Names in the lock stay.
     #[serde(default)]
     pub mirror: Option<String>,
-    /// The mirror's lists of tags are those of the host: it is a whole copy, or a cache that
-    /// forwards lists. Without this, landfall asks a mirror for each tag that a signature may have.
+    /// Whether the mirror lists all tags of the host: it is a full copy, or a cache that forwards
+    /// lists. Otherwise landfall requests each tag that a signature may have.
     #[serde(default)]
     pub lists_all_tags: bool,
-    /// Requests in flight to this host.
+    /// The maximum number of requests at once to this host.
     #[serde(default)]
     pub max_concurrent: Option<usize>,
     /// Certificate authority in PEM form, added to the system's.
     #[serde(default)]
     pub ca: Option<PathBuf>,
-    /// Speak plain http.
+    /// Speak plain http to this host.
     #[serde(default, rename = "plainHTTP")]
     pub plain_http: bool,
     /// Accept any certificate. Warned about at every run.
@@ -31,7 +31,7 @@ pub struct SiteUpstream {
     /// Reach the mirror through the proxy.
     #[serde(default)]
     pub via_proxy: bool,
-    /// Where user name and password for this host come from.
+    /// The source of user name and password for this host.
     #[serde(default)]
     pub credentials: Option<SiteCredentials>,
 }

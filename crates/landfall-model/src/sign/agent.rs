@@ -1,7 +1,7 @@
-//! The SSH agent (draft-ietf-sshm-ssh-agent): which keys it holds, and signatures by them.
+//! A client of the SSH agent (draft-ietf-sshm-ssh-agent).
 
-use super::key::{PublicKey, RSA_KEY};
-use super::wire::{Reader, strings};
+use super::public_key::{PublicKey, RSA_KEY};
+use super::ssh_encoding::{SshReader, strings};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -10,18 +10,19 @@ const REQUEST_IDENTITIES: u8 = 11;
 const IDENTITIES_ANSWER: u8 = 12;
 const SIGN_REQUEST: u8 = 13;
 const SIGN_RESPONSE: u8 = 14;
-/// Flag of a request: RSA with SHA-512.
+/// The flag of a request for a signature by RSA with SHA-512.
 const RSA_SHA2_512: u32 = 4;
-/// OpenSSH's own bound on a message.
-const LONGEST: u32 = 256 << 10;
+/// The maximum size of a message, as in OpenSSH.
+const MAX_MESSAGE: u32 = 256 << 10;
 
 /// Whether the agent at `socket` holds the private half of `key`.
 pub(super) fn holds(socket: &Path, key: &PublicKey) -> io::Result<bool> {
-    let answer = ask(socket, REQUEST_IDENTITIES, &[])?;
-    let mut reader = body(&answer, IDENTITIES_ANSWER)?;
-    let count = reader.u32().ok_or_else(nonsense)?;
+    let answer = send_request(socket, REQUEST_IDENTITIES, &[])?;
+    let mut reader = response_body(&answer, IDENTITIES_ANSWER)?;
+    let count = reader.u32().ok_or_else(invalid_response)?;
     for _ in 0..count {
-        let (blob, _comment) = (reader.string(), reader.string().ok_or_else(nonsense)?);
+        let blob = reader.string();
+        let _comment = reader.string().ok_or_else(invalid_response)?;
         if blob == Some(&key.blob) {
             return Ok(true);
         }
@@ -29,7 +30,8 @@ pub(super) fn holds(socket: &Path, key: &PublicKey) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The agent's signature of `message` with `key`, in SSH's form. It may ask its owner first.
+/// Returns the signature of `message` with `key` in SSH encoding. The agent may prompt its user
+/// first.
 pub(super) fn sign(socket: &Path, key: &PublicKey, message: &[u8]) -> io::Result<Vec<u8>> {
     let flags = if key.kind() == RSA_KEY {
         RSA_SHA2_512
@@ -37,34 +39,34 @@ pub(super) fn sign(socket: &Path, key: &PublicKey, message: &[u8]) -> io::Result
         0
     };
     let request = [strings(&[&key.blob, message]), flags.to_be_bytes().into()].concat();
-    let answer = ask(socket, SIGN_REQUEST, &request)?;
-    let signature = body(&answer, SIGN_RESPONSE)?.string();
-    signature.map(<[u8]>::to_vec).ok_or_else(nonsense)
+    let answer = send_request(socket, SIGN_REQUEST, &request)?;
+    let signature = response_body(&answer, SIGN_RESPONSE)?.string();
+    signature.map(<[u8]>::to_vec).ok_or_else(invalid_response)
 }
 
-fn ask(socket: &Path, kind: u8, request: &[u8]) -> io::Result<Vec<u8>> {
+fn send_request(socket: &Path, kind: u8, request: &[u8]) -> io::Result<Vec<u8>> {
     let mut agent = UnixStream::connect(socket)?;
     agent.write_all(&strings(&[&[&[kind], request].concat()]))?;
     let mut length = [0; 4];
     agent.read_exact(&mut length)?;
     let length = u32::from_be_bytes(length);
-    if length > LONGEST {
-        return Err(nonsense());
+    if length > MAX_MESSAGE {
+        return Err(invalid_response());
     }
     let mut answer = vec![0; length as usize];
     agent.read_exact(&mut answer)?;
     Ok(answer)
 }
 
-fn body(answer: &[u8], kind: u8) -> io::Result<Reader<'_>> {
+fn response_body(answer: &[u8], kind: u8) -> io::Result<SshReader<'_>> {
     match answer.split_first() {
-        Some((&found, rest)) if found == kind => Ok(Reader(rest)),
+        Some((&found, rest)) if found == kind => Ok(SshReader(rest)),
         // SSH_AGENT_FAILURE and the like
         Some(_) => Err(io::Error::other("the agent refused")),
-        None => Err(nonsense()),
+        None => Err(invalid_response()),
     }
 }
 
-fn nonsense() -> io::Error {
-    io::Error::other("its answer is none of an SSH agent")
+fn invalid_response() -> io::Error {
+    io::Error::other("it does not respond like an SSH agent")
 }

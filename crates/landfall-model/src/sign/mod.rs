@@ -1,32 +1,36 @@
-//! SIGN IT. OpenSSH's signatures (SSHSIG), so that plain `ssh-keygen -Y verify` checks them too:
-//! keys and the agent ([`Signer`]), signatures ([`Signature`]), and who may sign
-//! ([`AllowedSigners`]). Each stage chooses what it signs. What others sign is checked too: files
-//! with their signatures beside them ([`FileKey`]), and texts signed by OpenPGP ([`OpenPgpKeys`]);
-//! and the metadata of packages is signed anew by OpenPGP ([`OpenPgpSigner`]).
+//! Signatures: making and verifying them. What is signed is up to the callers.
+//!
+//! landfall signs with OpenSSH signatures (SSHSIG), which `ssh-keygen -Y verify` verifies too:
+//! [`Signer`] signs with a key file or the SSH agent, [`Signature`] is the result, and
+//! [`AllowedSigners`] says who may sign.
+//!
+//! It verifies the signatures of others: detached ones of files ([`FileKey`]: minisign, OpenSSH or
+//! OpenPGP) and texts signed by OpenPGP ([`OpenPgpKeys`]). The metadata of package repositories is
+//! signed again with OpenPGP ([`OpenPgpSigner`]).
 
 mod agent;
-mod allowed;
-mod detached;
-mod error;
-mod key;
+mod allowed_signers;
+mod file_key;
 mod openpgp;
 mod openpgp_error;
 mod openpgp_rules;
 mod openpgp_signer;
-mod private;
+mod private_key;
+mod public_key;
 mod signature;
+mod signature_error;
 mod signer;
+mod ssh_encoding;
 #[cfg(test)]
 mod tests;
-mod wire;
 
-pub use allowed::AllowedSigners;
-pub use detached::FileKey;
-pub use error::SignatureError;
-pub use key::PublicKey;
+pub use allowed_signers::AllowedSigners;
+pub use file_key::FileKey;
 pub use openpgp::OpenPgpKeys;
 pub use openpgp_error::OpenPgpError;
 pub use openpgp_rules::SignatureTime;
 pub use openpgp_signer::OpenPgpSigner;
+pub use public_key::PublicKey;
 pub use signature::Signature;
+pub use signature_error::SignatureError;
 pub use signer::Signer;

@@ -1,5 +1,5 @@
-//! OpenPGP keys, and what they sign: texts with their signature below them, such as the provenance
-//! of a chart, and files with their signature beside them.
+//! OpenPGP public keys, and verifying their signatures: of texts that contain the signature, such
+//! as the provenance of a chart, and detached ones of files.
 
 use super::openpgp_error::OpenPgpError;
 use super::openpgp_rules::{SignatureTime, SigningKey, check_form, check_signer, fingerprint};
@@ -13,67 +13,62 @@ use pgp::types::KeyDetails;
 use std::fmt;
 use std::io::{self, Read};
 
-/// Largest number of signatures in a message. Each one reads the content once.
+/// The maximum number of signatures of one message: verifying each one reads the whole content.
 const MAX_SIGNATURES: usize = 32;
 
-/// Public keys, any of which may have signed.
+/// A set of public keys: a signature by any of them is valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenPgpKeys(pub(super) Vec<SignedPublicKey>);
 
 /// The bit that the first byte of every packet has, and no byte of an armor.
 const BINARY: u8 = 0x80;
-/// What an armored signature begins with.
-const SIGNATURE: &str = "-----BEGIN PGP SIGNATURE-----";
-/// What an armored key begins with.
-const BLOCK: &[u8] = b"-----BEGIN PGP PUBLIC KEY BLOCK-----";
+const SIGNATURE_HEADER: &str = "-----BEGIN PGP SIGNATURE-----";
+const KEY_HEADER: &[u8] = b"-----BEGIN PGP PUBLIC KEY BLOCK-----";
 
 impl OpenPgpKeys {
-    /// The public keys in `bytes`, armored or not.
+    /// Parses the public keys in `bytes`, armored or binary.
     ///
     /// # Errors
-    /// When there is none, or something else stands there.
+    /// Fails if `bytes` contain no key, a private key, or anything else.
     pub fn parse(bytes: &[u8]) -> Result<OpenPgpKeys, OpenPgpError> {
         if bytes.windows(17).any(|part| part == b"BEGIN PGP PRIVATE") {
             return Err(OpenPgpError::Private);
         }
         // a file may have several armored blocks, one after the other
-        let windows = bytes.windows(BLOCK.len()).enumerate();
-        let blocks: Vec<usize> = windows
-            .filter(|(_, part)| *part == BLOCK)
+        let windows = bytes.windows(KEY_HEADER.len()).enumerate();
+        let starts: Vec<usize> = windows
+            .filter(|(_, window)| *window == KEY_HEADER)
             .map(|(at, _)| at)
             .collect();
-        let ends = blocks.iter().skip(1).copied().chain([bytes.len()]);
-        let mut parts: Vec<&[u8]> = blocks
+        let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
+        let mut blocks: Vec<&[u8]> = starts
             .iter()
             .zip(ends)
             .map(|(start, end)| &bytes[*start..end])
             .collect();
-        if parts.is_empty() {
-            parts.push(bytes);
+        if blocks.is_empty() {
+            blocks.push(bytes);
         }
         let mut keys: Vec<SignedPublicKey> = Vec::new();
-        for part in parts {
-            let (found, _) =
-                SignedPublicKey::from_reader_many(part).map_err(|_| OpenPgpError::NoKey)?;
-            keys.extend(
-                found
-                    .collect::<Result<Vec<_>, _>>()
-                    .map_err(|_| OpenPgpError::NoKey)?,
-            );
+        for block in blocks {
+            let (parsed, _) =
+                SignedPublicKey::from_reader_many(block).map_err(|_| OpenPgpError::NoKey)?;
+            for key in parsed {
+                keys.push(key.map_err(|_| OpenPgpError::NoKey)?);
+            }
         }
         if keys.is_empty() {
-            Err(OpenPgpError::NoKey)
-        } else {
-            Ok(OpenPgpKeys(keys))
+            return Err(OpenPgpError::NoKey);
         }
+        Ok(OpenPgpKeys(keys))
     }
 
-    /// Whether `fingerprint` is that of one of the keys.
+    /// Whether one of the keys has the fingerprint `wanted`.
     pub fn has(&self, wanted: &str) -> bool {
         self.0.iter().any(|key| fingerprint(key) == wanted)
     }
 
-    /// All keys, each armored as [`certificate`](OpenPgpKeys::certificate) has it.
+    /// Returns all keys, each armored like [`certificate`](OpenPgpKeys::certificate).
     pub fn certificates(&self) -> Option<String> {
         self.0
             .iter()
@@ -81,8 +76,8 @@ impl OpenPgpKeys {
             .collect()
     }
 
-    /// The key with this fingerprint, armored, without what others say of it; `None` where there is
-    /// none.
+    /// Returns the key with this fingerprint, armored, or `None` if there is none. Signatures of
+    /// other keys and pictures are left out.
     pub fn certificate(&self, wanted: &str) -> Option<String> {
         let mut key = self
             .0
@@ -99,11 +94,11 @@ impl OpenPgpKeys {
         Some(format!("{}\n", text.replace('\r', "").trim_end()))
     }
 
-    /// Returns the text that `signed` has above its signature, and the fingerprint of the key that
-    /// made it.
+    /// Verifies a text that contains its signature. Returns the signed text, and the fingerprint of
+    /// the key.
     ///
     /// # Errors
-    /// When none of the keys signed this text, or gpgv would refuse the key or the signature at
+    /// Fails if none of the keys signed this text, or gpgv would refuse the key or the signature at
     /// `time`.
     pub fn verify(
         &self,
@@ -112,7 +107,10 @@ impl OpenPgpKeys {
     ) -> Result<(String, String), OpenPgpError> {
         let (message, _) =
             CleartextSignedMessage::from_string(signed).map_err(|_| OpenPgpError::NotSigned)?;
-        let armor = signed.rfind(SIGNATURE).map_or("", |start| &signed[start..]);
+        let armor = match signed.rfind(SIGNATURE_HEADER) {
+            Some(start) => &signed[start..],
+            None => "",
+        };
         if !has_good_checksum(armor.as_bytes()) {
             return Err(OpenPgpError::NotSigned);
         }
@@ -122,15 +120,15 @@ impl OpenPgpKeys {
             return Err(OpenPgpError::Unnamed);
         }
         let text = message.signed_text();
-        let name = self.judge(message.signatures(), time, || Ok(text.as_bytes()))?;
+        let name = self.find_signer(message.signatures(), time, || Ok(text.as_bytes()))?;
         Ok((text.replace("\r\n", "\n"), name))
     }
 
-    /// Returns the fingerprint of the key that made one of the signatures in `signature`, armored
-    /// or not, over the content that `open` opens.
+    /// Verifies detached signatures, armored or binary, of the content that `open` opens. Returns
+    /// the fingerprint of the key that made one of them.
     ///
     /// # Errors
-    /// When none of the keys made it, or gpgv would refuse the key or the signature at `time`.
+    /// Fails if none of the keys made one, or gpgv would refuse the key or the signature at `time`.
     pub fn verify_detached<R: Read>(
         &self,
         signature: &[u8],
@@ -147,13 +145,13 @@ impl OpenPgpKeys {
             .map(|one| one.map(|one| one.signature))
             .take(MAX_SIGNATURES + 1);
         let found: Vec<Signature> = found.collect::<Result<_, _>>().map_err(not_signed)?;
-        self.judge(&found, time, open)
+        self.find_signer(&found, time, open)
     }
 
     /// Returns the fingerprint of the key that made the first good one of `signatures`, as apt
-    /// reads gpgv's answer: signatures by other keys and those that have expired or are too weak do
-    /// not count, and one that does not fit the content invalidates all.
-    fn judge<R: Read>(
+    /// interprets gpgv: signatures by other keys and expired or weak ones are ignored, and one that
+    /// does not match the content invalidates all.
+    fn find_signer<R: Read>(
         &self,
         signatures: &[Signature],
         time: SignatureTime,
@@ -162,7 +160,8 @@ impl OpenPgpKeys {
         if signatures.len() > MAX_SIGNATURES {
             return Err(OpenPgpError::TooMany(MAX_SIGNATURES));
         }
-        let (mut good, mut refused) = (None, None);
+        let mut good = None;
+        let mut refused = None;
         for signature in signatures {
             let Some(key) = self
                 .0
@@ -182,7 +181,7 @@ impl OpenPgpKeys {
             match check_signer(&key, signature, time) {
                 Ok(()) => _ = good.get_or_insert_with(|| fingerprint(key.certificate)),
                 Err(why @ OpenPgpError::Critical(..)) => return Err(why),
-                // gpgv looks no further
+                // gpgv ignores the signatures after an expired one
                 Err(why @ OpenPgpError::SignatureExpired(..)) => {
                     refused.get_or_insert(why);
                     break;
@@ -201,35 +200,36 @@ impl fmt::Display for OpenPgpKeys {
     }
 }
 
-/// Whether the armored block at the start of `armored` has no checksum, or a right one, which is
-/// what gpgv accepts. The reader of armor does not compare it (RFC 9580, 6.1.1).
+/// Whether the armored block at the start of `armored` has a correct checksum or none, as gpgv
+/// requires. The `pgp` crate does not compare it (RFC 9580, section 6.1.1).
 fn has_good_checksum(armored: &[u8]) -> bool {
     let mut armor = Dearmor::new(armored);
     let mut content = Vec::new();
-    let is_read = armor.read_to_end(&mut content).is_ok();
-    is_read
-        && match armor.crc24_status() {
-            ArmorCrc24Status::Unchecked { footer_crc } => footer_crc == crc24(&content),
-            _ => true,
-        }
+    if armor.read_to_end(&mut content).is_err() {
+        return false;
+    }
+    match armor.crc24_status() {
+        ArmorCrc24Status::Unchecked { footer_crc } => footer_crc == crc24(&content),
+        _ => true,
+    }
 }
 
-/// The checksum of an armored block (RFC 9580, 6.1).
+/// The checksum of an armored block (RFC 9580, section 6.1).
 fn crc24(bytes: &[u8]) -> u32 {
-    let byte = |crc: u32, byte: &u8| {
-        (0..8).fold(crc ^ u32::from(*byte) << 16, |crc, _| {
-            let shifted = crc << 1;
-            if shifted & 0x100_0000 == 0 {
-                shifted
-            } else {
-                shifted ^ 0x186_4cfb
+    let mut crc = 0xb7_04ce;
+    for byte in bytes {
+        crc ^= u32::from(*byte) << 16;
+        for _ in 0..8 {
+            crc <<= 1;
+            if crc & 0x100_0000 != 0 {
+                crc ^= 0x186_4cfb;
             }
-        })
-    };
-    bytes.iter().fold(0xb7_04ce, byte)
+        }
+    }
+    crc
 }
 
-/// The hash algorithms that the headers of a signed text name: gpgv computes no others.
+/// The hash algorithms that the headers of a signed text name. gpgv computes no others.
 fn hash_headers(signed: &str) -> Vec<HashAlgorithm> {
     let headers = signed
         .lines()

@@ -1,53 +1,54 @@
-//! Why a key or a signature of OpenPGP is refused.
+//! Errors of OpenPGP keys and signatures.
 
 use jiff::Timestamp;
 
-/// Why a signature of OpenPGP does not count.
+/// Why an OpenPGP key or signature is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenPgpError {
-    /// The file holds no public key.
-    #[error("it holds no public key of OpenPGP; `gpg --armor --export NAME` writes one")]
+    /// The file contains no public key.
+    #[error("it contains no OpenPGP public key; `gpg --armor --export NAME` writes one")]
     NoKey,
-    /// The file holds a private key.
+    /// The file contains a private key.
     #[error(
-        "it holds a private key; name the public one, which `gpg --armor --export NAME` writes"
+        "it contains a private key; name the public one, which `gpg --armor --export NAME` writes"
     )]
     Private,
-    /// The file holds no private key.
+    /// The file contains no private key.
     #[error(
-        "it holds no private key of OpenPGP; `gpg --armor --export-secret-keys NAME` writes one"
+        "it contains no OpenPGP private key; `gpg --armor --export-secret-keys NAME` writes one"
     )]
     NoPrivate,
     /// The private key needs a passphrase.
     #[error(
-        "it is locked; give its passphrase in the environment variable LANDFALL_PACKAGES_PASSPHRASE"
+        "it is locked; set the environment variable LANDFALL_PACKAGES_PASSPHRASE to its passphrase"
     )]
     Locked,
-    /// The private key cannot sign what others check.
+    /// gpg and dnf cannot verify the signatures of the private key.
     #[error(
-        "it is no key that signs as gpg and dnf check it; `gpg --quick-gen-key NAME ed25519 sign` makes one"
+        "gpg and dnf cannot verify the signatures of this key; `gpg --quick-gen-key NAME ed25519 \
+         sign` makes one that they can"
     )]
     Unfit,
     /// The text is not signed.
-    #[error("it is no text with a signature of OpenPGP")]
+    #[error("it is not a text with an OpenPGP signature")]
     NotSigned,
     /// The text does not name the hash algorithm of its signature.
     #[error("its header `Hash` does not name the hash algorithm of its signature")]
     Unnamed,
-    /// There are more signatures than are checked.
+    /// There are more signatures than landfall verifies.
     #[error("it has more than {0} signatures")]
     TooMany(usize),
     /// The content cannot be read.
-    #[error("cannot read what it signs: {0}")]
+    #[error("cannot read the signed content: {0}")]
     Read(String),
     /// None of the keys made the signature, or the text was changed.
     #[error("it has no valid signature by {0}: another key made it, or the text was changed")]
     Wrong(String),
-    /// The hash algorithm is broken: two contents can be made that fit one signature.
+    /// The hash algorithm is broken: an attacker can make two contents with one signature.
     #[error("its signature by {0} uses MD5, SHA-1 or RIPEMD-160, which can be forged")]
     Weak(String),
-    /// The signature is of a kind that signs something else than content.
-    #[error("its signature by {0} is not one of a file or a text")]
+    /// The signature is of a type that is not for content.
+    #[error("its signature by {0} is not for a file or a text")]
     Kind(String),
     /// The signature has a critical part with an unknown meaning.
     #[error("its signature by {0} has a critical part that is not supported: {1}")]
@@ -60,7 +61,8 @@ pub enum OpenPgpError {
     Revoked(String),
     /// The key has expired.
     #[error(
-        "the key {0} that signed it expired on {1}; ask its owner for the key with its new expiry date"
+        "the key {0} that signed it expired on {1}; get the key with its new expiry date from its \
+         owner"
     )]
     Expired(String, Timestamp),
     /// The key is not for signatures of content, or is not bound to its primary key.
@@ -68,7 +70,8 @@ pub enum OpenPgpError {
     NotForSigning(String, &'static str),
     /// The times of the key, the signature and this machine contradict each other.
     #[error(
-        "the key {0} was created on {1}, after its signature or in the future; is the clock of this machine right?"
+        "the key {0} was created on {1}, after its signature or in the future; check the clock of \
+         this machine"
     )]
     TooEarly(String, Timestamp),
 }

@@ -1,5 +1,7 @@
-//! Whether a key of OpenPGP may sign, and a signature counts: gpg's rules, as gpgv applies them
-//! (`merge_selfsigs` and `check_signature` of `GnuPG` 2.2).
+//! Rules for OpenPGP keys and signatures: whether a key may sign, and a signature is valid.
+//!
+//! They are those of gpgv (`merge_selfsigs` and `check_signature` of `GnuPG` 2.2), so that landfall
+//! accepts what apt accepts.
 
 use super::openpgp_error::OpenPgpError;
 use jiff::Timestamp;
@@ -9,13 +11,13 @@ use pgp::packet::{PublicKey, Signature, SignatureConfig, SignatureType, Subpacke
 use pgp::types::{KeyDetails, KeyVersion, Tag};
 use std::io::Read;
 
-/// The time at which a signature is judged.
+/// The time at which a signature must be valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignatureTime {
-    /// The current time, as gpgv does it: for content that is fetched.
+    /// The current time, like gpgv: for content that is fetched.
     Now,
-    /// The time of the signature: for content that was judged when it was locked and carried since,
-    /// so that a key's end does not invalidate a bundle.
+    /// The time of the signature: for content that was verified when it was locked, so that a
+    /// bundle stays valid when the key expires.
     Made,
 }
 
@@ -25,12 +27,13 @@ pub(super) struct SigningKey<'k> {
     subkey: Option<&'k SignedPublicSubKey>,
 }
 
-/// What the owner's newest statements say of a key.
+/// The status of a key by the newest statements of its owner, which are signatures of the key
+/// itself.
 struct KeyStatus {
     revoked: bool,
-    /// When the key expires, in seconds since 1970.
+    /// The expiry date in seconds since 1970.
     expires: Option<u64>,
-    /// Why the key is nobody's: its owner says nothing of it.
+    /// Why the key has no owner: nothing is signed by itself.
     not_known: Option<&'static str>,
     /// Why the key may not sign content.
     not_for_signing: Option<&'static str>,
@@ -48,7 +51,7 @@ impl<'k> SigningKey<'k> {
         }
     }
 
-    /// The key of `certificate` that `signature` names as its maker.
+    /// Returns the key of `certificate` that `signature` names as its issuer.
     pub(super) fn find(
         certificate: &'k SignedPublicKey,
         signature: &Signature,
@@ -68,7 +71,7 @@ impl<'k> SigningKey<'k> {
         Some(SigningKey::new(certificate, Some(subkey)))
     }
 
-    /// Whether the key made `signature` over `content`.
+    /// Whether the key made `signature` for `content`.
     pub(super) fn made(&self, signature: &Signature, content: impl Read) -> bool {
         let verified = match self.subkey {
             Some(subkey) => signature.verify(&subkey.key, content),
@@ -77,10 +80,7 @@ impl<'k> SigningKey<'k> {
         verified.is_ok()
     }
 
-    /// Refuses the key unless it may sign content at `now`, in seconds since 1970.
-    ///
-    /// # Errors
-    /// When it has expired, is revoked, or is not for signing.
+    /// Fails unless the key may sign content at `now`, in seconds since 1970.
     pub(super) fn check(&self, now: u64) -> Result<(), OpenPgpError> {
         let name = fingerprint(self.certificate);
         let primary = primary_status(self.certificate, now);
@@ -114,11 +114,7 @@ impl<'k> SigningKey<'k> {
     }
 }
 
-/// Refuses a signature that proves nothing, whatever its content: a weak one, and one of another
-/// kind.
-///
-/// # Errors
-/// When it is weak, or signs no content.
+/// Refuses a signature that proves nothing about any content: a weak one, or one of another type.
 pub(super) fn check_form(key: &SigningKey<'_>, signature: &Signature) -> Result<(), OpenPgpError> {
     let name = || fingerprint(key.certificate);
     match (signature.hash_alg(), signature.typ()) {
@@ -130,17 +126,14 @@ pub(super) fn check_form(key: &SigningKey<'_>, signature: &Signature) -> Result<
     }
 }
 
-/// Refuses a signature that `key` made, if the key or the signature must not be believed at `time`.
-///
-/// # Errors
-/// When gpgv refuses it.
+/// Refuses a signature that `key` made if the key or the signature is not valid at `time`.
 pub(super) fn check_signer(
     key: &SigningKey<'_>,
     signature: &Signature,
     time: SignatureTime,
 ) -> Result<(), OpenPgpError> {
     let name = || fingerprint(key.certificate);
-    if let Some(part) = unsupported(signature) {
+    if let Some(part) = unsupported_critical(signature) {
         return Err(OpenPgpError::Critical(name(), part));
     }
     let current = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();
@@ -151,18 +144,18 @@ pub(super) fn check_signer(
         SignatureTime::Now => current,
         SignatureTime::Made => made,
     };
-    // the clock of a machine at the far side may be wrong
+    // the clock of this machine counts only for `Now`: on the far side of an air gap it may be wrong
     if key.created() > made || time == SignatureTime::Now && key.created() > current {
         return Err(OpenPgpError::TooEarly(name(), time_of(key.created())));
     }
     key.check(now)?;
-    match end_of(signature) {
+    match expiry_of(signature) {
         Some(end) if end <= now => Err(OpenPgpError::SignatureExpired(name(), time_of(end))),
         _ => Ok(()),
     }
 }
 
-/// Whether `signature` says that `key` made it.
+/// Whether `signature` names `key` as its issuer.
 fn names(signature: &Signature, key: &impl KeyDetails) -> bool {
     signature.issuer_key_id().contains(&&key.legacy_key_id())
         || signature.issuer_fingerprint().contains(&&key.fingerprint())
@@ -175,17 +168,17 @@ fn time_of(seconds: u64) -> Timestamp {
         .unwrap_or_default()
 }
 
-/// When `signature` expires, in seconds since 1970.
-fn end_of(signature: &Signature) -> Option<u64> {
+/// The time at which `signature` expires, in seconds since 1970.
+fn expiry_of(signature: &Signature) -> Option<u64> {
     let life = signature
         .signature_expiration_time()
         .filter(|life| life.as_secs() > 0)?;
     Some(u64::from(signature.created()?.as_secs()) + u64::from(life.as_secs()))
 }
 
-/// The first part of `signature` that is critical and has no effect here, so that the signature
-/// must not count (RFC 9580, 5.2.3.7). Notations are among them: landfall knows none.
-fn unsupported(signature: &Signature) -> Option<String> {
+/// The first critical subpacket of `signature` that landfall does not support, which makes the
+/// signature invalid (RFC 9580, section 5.2.3.7). This includes all notations.
+fn unsupported_critical(signature: &Signature) -> Option<String> {
     use SubpacketData as Data;
     let config = signature.config()?;
     let mut all = config
@@ -215,16 +208,16 @@ fn unsupported(signature: &Signature) -> Option<String> {
     })
 }
 
-/// Whether a statement of the owner counts at `now`.
-fn counts(statement: &Signature, now: u64) -> bool {
-    has_effect(statement) && end_of(statement).is_none_or(|end| end > now)
+/// Whether a statement of the owner is valid at `now`.
+fn is_valid(statement: &Signature, now: u64) -> bool {
+    is_acceptable(statement) && expiry_of(statement).is_none_or(|expiry| expiry > now)
 }
 
-/// Whether a statement of the owner counts until it expires: gpg reads those by SHA-1, whose two
-/// contents would both be the owner's.
-fn has_effect(statement: &Signature) -> bool {
+/// Whether a statement of the owner is valid until it expires.
+fn is_acceptable(statement: &Signature) -> bool {
+    // like gpg, accept SHA-1 here: both contents of a collision would be the owner's
     let is_weak = matches!(statement.hash_alg(), None | Some(HashAlgorithm::Md5));
-    !is_weak && unsupported(statement).is_none()
+    !is_weak && unsupported_critical(statement).is_none()
 }
 
 /// The fingerprints of the designated revokers that `statement` names.
@@ -239,9 +232,9 @@ fn revokers(statement: &Signature) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether `signature` says that the key with this fingerprint of version 4 made it. As in gpg, the
-/// key ID is enough, which is the end of the fingerprint: older signatures have nothing else.
-fn names_print(signature: &Signature, fingerprint: &[u8]) -> bool {
+/// Whether `signature` names the key with this fingerprint of version 4 as its issuer. Like in gpg,
+/// the key ID is enough, which is the end of the fingerprint: older signatures have nothing else.
+fn names_fingerprint(signature: &Signature, fingerprint: &[u8]) -> bool {
     signature
         .issuer_key_id()
         .iter()
@@ -252,21 +245,21 @@ fn names_print(signature: &Signature, fingerprint: &[u8]) -> bool {
             .any(|maker| maker.as_bytes() == fingerprint)
 }
 
-/// The newest of `statements`; of several of one second the last.
+/// The newest of `statements`; among several of one second the last.
 fn newest<'s>(statements: impl Iterator<Item = &'s Signature>) -> Option<&'s Signature> {
     statements.max_by_key(|statement| statement.created().map(pgp::types::Timestamp::as_secs))
 }
 
-/// How long `statement` says that a key lives, in seconds.
-fn life(statement: &Signature) -> Option<u64> {
+/// The lifetime of a key by `statement`, in seconds.
+fn lifetime(statement: &Signature) -> Option<u64> {
     statement
         .key_expiration_time()
         .map(|life| life.as_secs().into())
         .filter(|life| *life > 0)
 }
 
-/// Whether `statement` says that a key may sign content; `None` if it says nothing of what the key
-/// is for.
+/// Whether a key may sign content by `statement`, or `None` if it does not limit the use of the
+/// key.
 fn may_sign(statement: &Signature) -> Option<bool> {
     let mut parts = statement.config()?.hashed_subpackets();
     parts.find_map(|part| match &part.data {
@@ -275,81 +268,83 @@ fn may_sign(statement: &Signature) -> Option<bool> {
     })
 }
 
-/// What the owner says of the primary key: a statement of the key itself comes before those of its
-/// user names.
+/// The status of the primary key. A direct statement overrides those of its user IDs.
 fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
-    let (key, details) = (&certificate.primary_key, &certificate.details);
+    let key = &certificate.primary_key;
+    let details = &certificate.details;
     let mut direct: Vec<&Signature> = details
         .direct_signatures
         .iter()
         .filter(|one| {
-            one.typ() == Some(SignatureType::Key) && has_effect(one) && one.verify_key(key).is_ok()
+            one.typ() == Some(SignatureType::Key)
+                && is_acceptable(one)
+                && one.verify_key(key).is_ok()
         })
         .collect();
-    // a designated revoker stays one when the statement has expired, and its revocation counts
-    // unchecked: its key need not be here
-    let named: Vec<&[u8]> = direct.iter().flat_map(|one| revokers(one)).collect();
-    let is_revoker = |revocation: &Signature| named.iter().any(|one| names_print(revocation, one));
-    direct.retain(|one| counts(one, now));
-    let mut revocations = details.revocation_signatures.iter();
-    let revoked = revocations.any(|one| one.verify_key(key).is_ok() || is_revoker(one));
-    let users = details.users.iter().map(|user| {
-        let is_own =
-            |one: &&Signature| one.verify_certification(key, Tag::UserId, &user.id).is_ok();
-        newest(
-            user.signatures
+    // a designated revoker stays one when the statement has expired, and its revocation is accepted
+    // without verifying it, because its key need not be in this file
+    let revokers: Vec<&[u8]> = direct.iter().flat_map(|one| revokers(one)).collect();
+    let revoked = details.revocation_signatures.iter().any(|revocation| {
+        revocation.verify_key(key).is_ok()
+            || revokers
                 .iter()
-                .filter(|one| names(one, key) && counts(one, now))
-                .filter(is_own),
-        )
+                .any(|revoker| names_fingerprint(revocation, revoker))
+    });
+    direct.retain(|one| is_valid(one, now));
+    let users = details.users.iter().map(|user| {
+        let own = user.signatures.iter().filter(|one| {
+            names(one, key)
+                && is_valid(one, now)
+                && one.verify_certification(key, Tag::UserId, &user.id).is_ok()
+        });
+        newest(own)
     });
     let attributes = details.user_attributes.iter().map(|user| {
-        let is_own = |one: &&Signature| {
-            one.verify_certification(key, Tag::UserAttribute, &user.attr)
-                .is_ok()
-        };
-        newest(
-            user.signatures
-                .iter()
-                .filter(|one| names(one, key) && counts(one, now))
-                .filter(is_own),
-        )
+        let own = user.signatures.iter().filter(|one| {
+            names(one, key)
+                && is_valid(one, now)
+                && one
+                    .verify_certification(key, Tag::UserAttribute, &user.attr)
+                    .is_ok()
+        });
+        newest(own)
     });
     let mut users: Vec<&Signature> = users.chain(attributes).flatten().collect();
     let is_unknown = users.is_empty() && direct.is_empty();
     users.retain(|one| one.typ() != Some(SignatureType::CertRevocation));
     let direct = newest(direct.into_iter());
-    let of_users =
-        |has: &dyn Fn(&Signature) -> bool| newest(users.iter().copied().filter(|one| has(one)));
-    let signs = direct
-        .and_then(may_sign)
-        .or_else(|| may_sign(of_users(&|one| may_sign(one).is_some())?));
-    let life = direct
-        .and_then(life)
-        .or_else(|| life(of_users(&|one| life(one).is_some())?));
+    let signs = direct.and_then(may_sign).or_else(|| {
+        let mut statements = users.iter().copied();
+        newest(statements.by_ref().filter(|one| may_sign(one).is_some())).and_then(may_sign)
+    });
+    let lifetime = direct.and_then(lifetime).or_else(|| {
+        let statements = users.iter().copied();
+        newest(statements.filter(|one| lifetime(one).is_some())).and_then(lifetime)
+    });
     KeyStatus {
         revoked,
-        expires: life.map(|life| u64::from(key.created_at().as_secs()) + life),
+        expires: lifetime.map(|seconds| u64::from(key.created_at().as_secs()) + seconds),
         not_known: is_unknown
             .then_some("it has no valid signature by itself, as keys with a user name have"),
         not_for_signing: (signs == Some(false)).then_some("its owner made it for other uses"),
     }
 }
 
-/// What the owner of `primary` says of `subkey`: its newest binding, and any revocation, whatever
-/// its date.
+/// The status of `subkey` by its newest binding to `primary`, and any revocation, whatever its
+/// date.
 fn subkey_status(primary: &PublicKey, subkey: &SignedPublicSubKey, now: u64) -> KeyStatus {
     let key = &subkey.key;
     let is_bound = |one: &&Signature| one.verify_subkey_binding(primary, key).is_ok();
     let own: Vec<&Signature> = subkey.signatures.iter().filter(is_bound).collect();
-    let is_binding =
-        |one: &&&Signature| one.typ() == Some(SignatureType::SubkeyBinding) && counts(one, now);
-    let binding = newest(own.iter().filter(is_binding).copied());
-    // else a stranger's key could be taken for one's own
+    let bindings = own.iter().copied();
+    let binding = newest(
+        bindings
+            .filter(|one| one.typ() == Some(SignatureType::SubkeyBinding) && is_valid(one, now)),
+    );
+    // without a signature by the subkey, anybody could adopt the subkey of somebody else
     let is_mutual = |binding: &Signature| {
-        let back = binding.embedded_signature();
-        back.is_some_and(|back| {
-            counts(back, now) && back.verify_primary_key_binding(key, primary).is_ok()
+        binding.embedded_signature().is_some_and(|back| {
+            is_valid(back, now) && back.verify_primary_key_binding(key, primary).is_ok()
         })
     };
     let not_for_signing = match binding {
@@ -368,8 +363,8 @@ fn subkey_status(primary: &PublicKey, subkey: &SignedPublicSubKey, now: u64) -> 
             .any(|one| one.typ() == Some(SignatureType::SubkeyRevocation)),
         not_known: None,
         expires: binding
-            .and_then(life)
-            .map(|life| u64::from(key.created_at().as_secs()) + life),
+            .and_then(lifetime)
+            .map(|seconds| u64::from(key.created_at().as_secs()) + seconds),
         not_for_signing,
     }
 }

@@ -1,5 +1,5 @@
-//! OpenPGP keys that sign what a site offers: texts with the signature below them, and files with
-//! the signature beside them. Equal content, key and time give equal bytes.
+//! Signing package metadata with an OpenPGP private key. Equal content, key and time give equal
+//! bytes.
 
 use super::openpgp::OpenPgpKeys;
 use super::openpgp_error::OpenPgpError;
@@ -12,25 +12,25 @@ use pgp::composed::{
 use pgp::packet::{Signature, SignatureConfig, SignatureType, Subpacket, SubpacketData};
 use pgp::types::{KeyDetails, KeyVersion, Password, SigningKey};
 
-/// A key that signs.
+/// An OpenPGP private key that can sign.
 pub struct OpenPgpSigner {
     key: SignedSecretKey,
     public: OpenPgpKeys,
     passphrase: Password,
-    /// Since when all of the key is valid, in seconds: a signature from before that is none.
+    /// The time since which the whole key is valid, in seconds. An earlier signature would not be.
     since: u32,
-    /// The position of the subkey that signs; `None` for the primary key.
+    /// The index of the signing subkey, or `None` for the primary key.
     subkey: Option<usize>,
 }
 
 impl OpenPgpSigner {
-    /// The private key in `bytes`, armored or not. `passphrase` opens it, where it needs one.
+    /// Parses the private key in `bytes`, armored or binary. `passphrase` unlocks it if needed.
     ///
     /// # Errors
-    /// When there is none, it stays locked, or it cannot sign now.
+    /// Fails if there is no private key, it stays locked, or it cannot sign now.
     pub fn parse(bytes: &[u8], passphrase: Option<&str>) -> Result<OpenPgpSigner, OpenPgpError> {
         let key = secret_key(bytes).ok_or(OpenPgpError::NoPrivate)?;
-        // what gpg and dnf of today check
+        // current gpg and dnf verify only version 4
         if key.primary_key.version() != KeyVersion::V4 {
             return Err(OpenPgpError::Unfit);
         }
@@ -62,6 +62,7 @@ impl OpenPgpSigner {
             since,
             subkey,
         };
+        // a signature made now shows a wrong passphrase or an unfit key at once
         let tried = signer
             .detached(b"", Timestamp::now())
             .map_err(|_| OpenPgpError::Locked)?;
@@ -73,11 +74,10 @@ impl OpenPgpSigner {
         Ok(signer)
     }
 
-    /// The public keys in `bytes`, or the public half of the private key there, which may be
-    /// locked.
+    /// Parses the public keys in `bytes`, or the public half of a private key, which may be locked.
     ///
     /// # Errors
-    /// When there is none.
+    /// Fails if there is no key.
     pub fn public_half(bytes: &[u8]) -> Result<OpenPgpKeys, OpenPgpError> {
         match (OpenPgpKeys::parse(bytes), secret_key(bytes)) {
             (Err(_), Some(key)) => Ok(OpenPgpKeys(vec![key.to_public_key()])),
@@ -85,18 +85,19 @@ impl OpenPgpSigner {
         }
     }
 
-    /// `time`, or since when the key is valid, where that is later.
+    /// Returns `time`, or the time since which the key is valid if that is later.
     pub fn time(&self, time: Timestamp) -> Timestamp {
         let since = Timestamp::from_second(i64::from(self.since)).unwrap_or_default();
         time.max(since)
     }
 
-    /// `text` with the signature below it, made at [`time`](OpenPgpSigner::time) `at`.
+    /// Returns `text` with its signature below, made at [`time`](OpenPgpSigner::time) `at`.
     ///
     /// # Errors
-    /// When it cannot be signed.
+    /// Fails if the key cannot sign.
     pub fn cleartext(&self, text: &str, at: Timestamp) -> Result<String, OpenPgpError> {
-        let (key, text) = (Box::new(self.signing_key()), text.trim_end_matches('\n'));
+        let key = Box::new(self.signing_key());
+        let text = text.trim_end_matches('\n');
         let signed = self.config(SignatureType::Text, at).and_then(|config| {
             CleartextSignedMessage::new(text, config, &key, &self.passphrase)?
                 .to_armored_string(ArmorOptions::default())
@@ -104,10 +105,10 @@ impl OpenPgpSigner {
         signed.map_err(|_| OpenPgpError::Unfit)
     }
 
-    /// The signature of `content`, armored, made at [`time`](OpenPgpSigner::time) `at`.
+    /// Returns the armored signature of `content`, made at [`time`](OpenPgpSigner::time) `at`.
     ///
     /// # Errors
-    /// When it cannot be signed.
+    /// Fails if the key cannot sign.
     pub fn detached(&self, content: &[u8], at: Timestamp) -> Result<String, OpenPgpError> {
         let key = Box::new(self.signing_key());
         let signed = self.config(SignatureType::Binary, at).and_then(|config| {
@@ -144,7 +145,7 @@ impl OpenPgpSigner {
     }
 }
 
-/// The position of the newest subkey of `certificate` that may sign at `now`.
+/// The index of the newest subkey of `certificate` that may sign at `now`.
 fn newest_subkey(certificate: &SignedPublicKey, now: Timestamp) -> Option<usize> {
     let now = u64::try_from(now.as_second()).unwrap_or_default();
     let subkeys = certificate.public_subkeys.iter().enumerate();

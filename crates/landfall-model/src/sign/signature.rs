@@ -1,8 +1,8 @@
-//! A signature in OpenSSH's form (PROTOCOL.sshsig).
+//! Signatures of OpenSSH (PROTOCOL.sshsig).
 
-use super::error::SignatureError;
-use super::key::{PublicKey, Unverifiable};
-use super::wire::{Reader, armour, strings, unarmoured};
+use super::public_key::{PublicKey, Unverifiable};
+use super::signature_error::SignatureError;
+use super::ssh_encoding::{SshReader, armor, dearmor, strings};
 use sha2::{Digest, Sha256, Sha512};
 use std::io::{self, Read};
 
@@ -10,51 +10,55 @@ const LABEL: &str = "SSH SIGNATURE";
 const MAGIC: &[u8] = b"SSHSIG";
 const VERSION: u32 = 1;
 
-/// A signature. It proves nothing before [`Signature::check`].
+/// A parsed signature, which proves nothing before [`Signature::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
     key: PublicKey,
     namespace: String,
-    hash: Hash,
-    /// In SSH's form: the algorithm first.
+    hash: SignatureHash,
+    /// In SSH encoding: the algorithm, then the value.
     value: Vec<u8>,
 }
 
-/// How the message is hashed before it is signed.
+/// The algorithm by which the message is hashed before it is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hash {
+enum SignatureHash {
     Sha256,
     Sha512,
 }
 
-impl Hash {
+impl SignatureHash {
     fn name(self) -> &'static str {
         match self {
-            Hash::Sha256 => "sha256",
-            Hash::Sha512 => "sha512",
+            SignatureHash::Sha256 => "sha256",
+            SignatureHash::Sha512 => "sha512",
         }
     }
 
-    fn of(self, message: &[u8]) -> Vec<u8> {
+    fn digest(self, message: &[u8]) -> Vec<u8> {
         match self {
-            Hash::Sha256 => Sha256::digest(message).to_vec(),
-            Hash::Sha512 => Sha512::digest(message).to_vec(),
+            SignatureHash::Sha256 => Sha256::digest(message).to_vec(),
+            SignatureHash::Sha512 => Sha512::digest(message).to_vec(),
         }
     }
 }
 
-/// The bytes that are signed for `message`: like `ssh-keygen`, its SHA-512.
-pub(super) fn to_sign(namespace: &str, message: &[u8]) -> Vec<u8> {
-    signed_data(namespace, Hash::Sha512, &Hash::Sha512.of(message))
+/// Returns the data to sign for `message`. Like `ssh-keygen`, it uses SHA-512.
+pub(super) fn data_to_sign(namespace: &str, message: &[u8]) -> Vec<u8> {
+    signed_data(
+        namespace,
+        SignatureHash::Sha512,
+        &SignatureHash::Sha512.digest(message),
+    )
 }
 
-fn signed_data(namespace: &str, hash: Hash, hashed: &[u8]) -> Vec<u8> {
+fn signed_data(namespace: &str, hash: SignatureHash, hashed: &[u8]) -> Vec<u8> {
     let fields = [namespace.as_bytes(), b"", hash.name().as_bytes(), hashed];
     [MAGIC, &strings(&fields)].concat()
 }
 
-/// The hash of all that `content` gives.
-fn hash_of<D: Digest>(mut hash: D, content: &mut impl Read) -> io::Result<Vec<u8>> {
+/// Hashes all of `content`.
+fn hash_content<D: Digest>(mut hash: D, content: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut piece = vec![0; 64 << 10];
     loop {
         match content.read(&mut piece)? {
@@ -69,25 +73,26 @@ impl Signature {
         Signature {
             key,
             namespace: namespace.into(),
-            hash: Hash::Sha512,
+            hash: SignatureHash::Sha512,
             value,
         }
     }
 
-    /// Reads a signature as `ssh-keygen -Y sign` writes it.
+    /// Parses a signature that `ssh-keygen -Y sign` wrote.
     ///
     /// # Errors
-    /// [`SignatureError::Malformed`].
+    /// Returns [`SignatureError::Malformed`] if `text` is not a signature.
     pub fn parse(text: &[u8]) -> Result<Signature, SignatureError> {
-        let read = || {
-            let bytes = unarmoured(LABEL, std::str::from_utf8(text).ok()?)?;
-            let mut reader = Reader(bytes.strip_prefix(MAGIC)?);
+        let parse = || {
+            let bytes = dearmor(LABEL, std::str::from_utf8(text).ok()?)?;
+            let mut reader = SshReader(bytes.strip_prefix(MAGIC)?);
             (reader.u32()? == VERSION).then_some(())?;
             let key = PublicKey::from_blob(reader.string()?)?;
-            let (namespace, _reserved) = (reader.text()?.to_owned(), reader.string()?);
+            let namespace = reader.text()?.to_owned();
+            let _reserved = reader.string()?;
             let hash = match reader.text()? {
-                "sha256" => Hash::Sha256,
-                "sha512" => Hash::Sha512,
+                "sha256" => SignatureHash::Sha256,
+                "sha512" => SignatureHash::Sha512,
                 _ => return None,
             };
             let value = reader.string()?.to_vec();
@@ -99,39 +104,35 @@ impl Signature {
                 value,
             })
         };
-        read().ok_or(SignatureError::Malformed)
+        parse().ok_or(SignatureError::Malformed)
     }
 
-    /// The key that it names.
+    /// The key that the signature names.
     pub fn key(&self) -> &PublicKey {
         &self.key
     }
 
-    /// Checks that its key made it for `namespace` over `message`.
-    /// [`super::AllowedSigners::principals`] checks whether the key may sign.
+    /// Verifies that the key made the signature for `namespace` and `message`. Whether the key may
+    /// sign is up to [`super::AllowedSigners::principals`].
     ///
     /// # Errors
-    /// When the key did not make it, or landfall cannot check it.
+    /// Fails if the key did not make the signature, or landfall does not support its algorithm.
     pub fn check(&self, namespace: &str, message: &[u8]) -> Result<(), SignatureError> {
-        self.check_hash(namespace, &self.hash.of(message))
+        self.check_hash(namespace, &self.hash.digest(message))
     }
 
     fn check_hash(&self, namespace: &str, hash: &[u8]) -> Result<(), SignatureError> {
         if self.namespace != namespace {
-            let (found, wanted) = (
-                self.namespace.escape_default().to_string(),
-                namespace.into(),
-            );
-            return Err(SignatureError::Namespace { found, wanted });
+            return Err(SignatureError::Namespace {
+                found: self.namespace.escape_default().to_string(),
+                wanted: namespace.into(),
+            });
         }
-        let key = || self.key.clone();
-        match self
-            .key
-            .has_signed(&self.value, &signed_data(namespace, self.hash, hash))
-        {
+        let key = self.key.clone();
+        match key.has_signed(&self.value, &signed_data(namespace, self.hash, hash)) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(SignatureError::OtherContent { key: key() }),
-            Err(Unverifiable::Weak) => Err(SignatureError::Weak { key: key() }),
+            Ok(false) => Err(SignatureError::OtherContent { key }),
+            Err(Unverifiable::Weak) => Err(SignatureError::Weak { key }),
             Err(Unverifiable::Algorithm(algorithm)) => Err(SignatureError::Algorithm {
                 kind: self.key.kind().into(),
                 algorithm,
@@ -139,18 +140,18 @@ impl Signature {
         }
     }
 
-    /// As [`Signature::check`], over all that `content` gives.
+    /// Like [`Signature::check`], for the message that `content` yields.
     ///
     /// # Errors
-    /// Those of `content`; and as [`Signature::check`].
+    /// Fails if `content` cannot be read. The inner result is that of [`Signature::check`].
     pub fn check_content(
         &self,
         namespace: &str,
         content: &mut impl Read,
     ) -> io::Result<Result<(), SignatureError>> {
         let hash = match self.hash {
-            Hash::Sha256 => hash_of(Sha256::new(), content)?,
-            Hash::Sha512 => hash_of(Sha512::new(), content)?,
+            SignatureHash::Sha256 => hash_content(Sha256::new(), content)?,
+            SignatureHash::Sha512 => hash_content(Sha512::new(), content)?,
         };
         Ok(self.check_hash(namespace, &hash))
     }
@@ -163,7 +164,7 @@ impl Signature {
             self.hash.name().as_bytes(),
             &self.value,
         ];
-        armour(
+        armor(
             LABEL,
             &[MAGIC, &VERSION.to_be_bytes(), &strings(&fields)].concat(),
         )

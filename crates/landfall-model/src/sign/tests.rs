@@ -1,7 +1,7 @@
 //! Signatures that OpenSSH made, and files of allowed signers.
 
 use super::*;
-use crate::sign::wire::strings;
+use crate::sign::ssh_encoding::strings;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ring::signature::{Ed25519KeyPair, KeyPair};
@@ -107,19 +107,19 @@ fn signatures_of_openssh_are_good_over_their_content_alone() {
     );
     let error = check(P521, MESSAGE).unwrap_err().to_string();
     assert!(
-        error.contains("cannot check ecdsa-sha2-nistp521 signatures"),
+        error.contains("cannot verify ecdsa-sha2-nistp521 signatures"),
         "{error}"
     );
 }
 
 #[test]
 fn no_changed_byte_of_a_signature_is_good() {
-    let bytes = wire::unarmoured("SSH SIGNATURE", ED25519).unwrap();
+    let bytes = ssh_encoding::dearmor("SSH SIGNATURE", ED25519).unwrap();
     let key = PublicKey::from_line(KEY).unwrap();
     for at in 0..bytes.len() {
         let mut bad = bytes.clone();
         bad[at] ^= 1;
-        let text = wire::armour("SSH SIGNATURE", &bad);
+        let text = ssh_encoding::armor("SSH SIGNATURE", &bad);
         let Ok(signature) = Signature::parse(text.as_bytes()) else {
             continue;
         };
@@ -222,11 +222,11 @@ fn any_line_with_the_key_will_do_and_quotes_keep_words_together() {
         error.contains("no line of it has this key") && error.contains("SHA256:"),
         "{error}"
     );
-    assert!(signers.notes().is_empty());
+    assert!(signers.warnings().is_empty());
     let authority =
         AllowedSigners::parse("f", &format!("a cert-authority {KEY}"), &TimeZone::UTC).unwrap();
     assert_eq!(
-        authority.notes(),
+        authority.warnings(),
         ["f:1: cert-authority is not supported; this line allows nobody"]
     );
 }
@@ -235,8 +235,8 @@ fn any_line_with_the_key_will_do_and_quotes_keep_words_together() {
 fn bad_lines_are_told_with_their_place() {
     let (kind, base64) = KEY.split_once(' ').unwrap();
     for (line, place, why) in [
-        ("a".to_owned(), "f:2:2", "a key should stand here"),
-        (format!("a {kind}"), "f:2:3", "no key of OpenSSH's"),
+        ("a".to_owned(), "f:2:2", "expected a key"),
+        (format!("a {kind}"), "f:2:3", "not an OpenSSH key"),
         (
             format!("{KEY} me@here"),
             "f:2:1",
@@ -245,12 +245,12 @@ fn bad_lines_are_told_with_their_place() {
         (
             format!("a {kind} {}", &base64[..40]),
             "f:2:3",
-            "no key of OpenSSH's",
+            "not an OpenSSH key",
         ),
         (
             format!("a ssh-rsa {base64}"),
             "f:2:3",
-            "no key of OpenSSH's",
+            "not an OpenSSH key",
         ),
         (
             format!("a namespace=\"x\" {KEY}"),
@@ -260,22 +260,22 @@ fn bad_lines_are_told_with_their_place() {
         (
             format!("a cert-authority,valid-after=\"2026\" {KEY}"),
             "f:2:18",
-            "this is no time",
+            "this is not a time",
         ),
         (
             format!("a valid-after=20261399 {KEY}"),
             "f:2:3",
-            "this is no time",
+            "this is not a time",
         ),
         (
             format!("a namespaces=x,namespaces=y {KEY}"),
             "f:2:16",
-            "twice",
+            "repeated",
         ),
         (
             format!("a valid-after=20270101,valid-before=20260101 {KEY}"),
             "f:2:1",
-            "ends before it begins",
+            "valid-before is not later",
         ),
         (
             format!("a \"é {KEY}"),

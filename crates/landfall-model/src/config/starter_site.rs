@@ -1,7 +1,7 @@
-//! The first site file of somebody who has none.
+//! The site file that `landfall init` writes.
 
-/// A site file with every part that people begin with. `registry` is the address of the private
-/// registry, where it is known.
+/// Returns a site file with the common settings as comments. `registry` is the address of the
+/// private registry, if known.
 pub fn starter_site(registry: Option<&str>) -> String {
     let (mark, address) = match registry {
         Some(address) => ("", address),

@@ -1,12 +1,13 @@
-//! SSH's wire format (RFC 4251 §5) and the armour around it: as far as signatures need it.
+//! The SSH encoding of keys and signatures (RFC 4251, section 5), and the armor around it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Reads fields one after the other. `None` if the bytes end early or a field is malformed.
-pub(super) struct Reader<'a>(pub &'a [u8]);
+/// Reads one field after the other. Methods return `None` if the bytes end early or a field is
+/// malformed.
+pub(super) struct SshReader<'a>(pub &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> SshReader<'a> {
     /// The next `count` bytes.
     pub(super) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
@@ -27,29 +28,30 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.string()?).ok()
     }
 
-    /// A number that is not negative, big-endian, without leading zeros.
+    /// Reads a non-negative `mpint`: big-endian bytes, without leading zeros.
     pub(super) fn number(&mut self) -> Option<&'a [u8]> {
         let bytes = self.string()?;
         let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
         (bytes.first().is_none_or(|first| first & 0x80 == 0)).then(|| &bytes[zeros..])
     }
 
-    /// `Some` at the end of the bytes.
+    /// Returns `None` if any bytes remain.
     pub(super) fn end(self) -> Option<()> {
         self.0.is_empty().then_some(())
     }
 }
 
-/// Fields one after the other, each with its length.
+/// Encodes fields one after the other, each with its length.
 pub(super) fn strings(fields: &[&[u8]]) -> Vec<u8> {
-    let length = |field: &[u8]| (field.len() as u32).to_be_bytes();
-    fields
-        .iter()
-        .flat_map(|field| [&length(field)[..], field].concat())
-        .collect()
+    let mut bytes = Vec::new();
+    for field in fields {
+        bytes.extend((field.len() as u32).to_be_bytes());
+        bytes.extend(*field);
+    }
+    bytes
 }
 
-/// A number as [`Reader::number`] reads it, from big-endian bytes.
+/// Encodes a number, given in big-endian bytes, as [`SshReader::number`] reads it.
 pub(super) fn number(bytes: &[u8]) -> Vec<u8> {
     let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
     let bytes = &bytes[zeros..];
@@ -61,9 +63,9 @@ pub(super) fn number(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The bytes in base64 between `-----BEGIN label-----` and its end, in lines of 70 as OpenSSH has
-/// them.
-pub(super) fn armour(label: &str, bytes: &[u8]) -> String {
+/// Encodes bytes in base64 between `-----BEGIN label-----` and its end, in lines of 70 characters
+/// like OpenSSH.
+pub(super) fn armor(label: &str, bytes: &[u8]) -> String {
     let text = STANDARD.encode(bytes);
     let lines: String = text
         .as_bytes()
@@ -73,8 +75,8 @@ pub(super) fn armour(label: &str, bytes: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
 }
 
-/// The bytes in the armour `label` of `text`. `None` if there is no armour, or no base64 in it.
-pub(super) fn unarmoured(label: &str, text: &str) -> Option<Vec<u8>> {
+/// Decodes the armor `label` in `text`. Returns `None` if there is none, or it is not base64.
+pub(super) fn dearmor(label: &str, text: &str) -> Option<Vec<u8>> {
     let inside = text
         .trim()
         .strip_prefix(&format!("-----BEGIN {label}-----"))?;
@@ -82,7 +84,7 @@ pub(super) fn unarmoured(label: &str, text: &str) -> Option<Vec<u8>> {
     base64(&inside.split_ascii_whitespace().collect::<String>())
 }
 
-/// The bytes of a text in base64.
+/// Decodes base64.
 pub(super) fn base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
@@ -100,7 +102,7 @@ mod tests {
             vec![0, 0, 0, 7],
         ]
         .concat();
-        let mut reader = Reader(&bytes);
+        let mut reader = SshReader(&bytes);
         assert_eq!(
             (reader.text(), reader.string()),
             (Some("ssh"), Some(&[][..]))
@@ -110,20 +112,20 @@ mod tests {
             (Some(&[0x80][..]), Some(&[][..]))
         );
         assert_eq!((reader.u32(), reader.u32()), (Some(7), None));
-        assert_eq!(Reader(&[0, 0, 0, 9, 1]).string(), None);
-        assert_eq!(Reader(&[0, 0, 0, 1, 0x80]).number(), None);
-        assert_eq!(Reader(&[1]).end(), None);
+        assert_eq!(SshReader(&[0, 0, 0, 9, 1]).string(), None);
+        assert_eq!(SshReader(&[0, 0, 0, 1, 0x80]).number(), None);
+        assert_eq!(SshReader(&[1]).end(), None);
     }
 
     #[test]
     fn armour_comes_off_again() {
         let bytes: Vec<u8> = (0..=255).collect();
-        let text = armour("X Y", &bytes);
+        let text = armor("X Y", &bytes);
         assert!(text.lines().all(|line| line.len() <= 70) && text.ends_with("-----END X Y-----\n"));
-        assert_eq!(unarmoured("X Y", &text), Some(bytes));
-        assert_eq!(unarmoured("X", &text), None);
+        assert_eq!(dearmor("X Y", &text), Some(bytes));
+        assert_eq!(dearmor("X", &text), None);
         assert_eq!(
-            unarmoured("X Y", "-----BEGIN X Y-----\n%\n-----END X Y-----"),
+            dearmor("X Y", "-----BEGIN X Y-----\n%\n-----END X Y-----"),
             None
         );
     }

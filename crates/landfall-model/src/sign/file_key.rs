@@ -1,23 +1,23 @@
-//! Signatures that stand beside the file that they are of, checked with one key: minisign's,
-//! OpenSSH's and OpenPGP's. The file with the key says which kind it is.
+//! Keys for detached signatures of files: minisign, OpenSSH or OpenPGP. The kind of a key follows
+//! from its file.
 
-use super::error::SignatureError;
-use super::key::PublicKey;
 use super::openpgp::OpenPgpKeys;
 use super::openpgp_error::OpenPgpError;
 use super::openpgp_rules::SignatureTime;
+use super::public_key::PublicKey;
 use super::signature::Signature;
+use super::signature_error::SignatureError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use minisign_verify as minisign;
 use std::fmt;
 use std::io::{self, Read};
 
-/// The namespace of OpenSSH's signatures of files (ssh-keygen(1), `-Y sign`).
+/// The namespace of OpenSSH signatures of files (ssh-keygen(1), `-Y sign`).
 const NAMESPACE: &str = "file";
-/// The largest file of which a signature in minisign's old form is checked: it needs the file as a
-/// whole.
-const OLD_FORM: u64 = 64 << 20;
+/// The maximum size of a file with a legacy minisign signature, which needs the whole file in
+/// memory.
+const MAX_LEGACY_FILE: u64 = 64 << 20;
 
 /// A public key that signs files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,53 +25,54 @@ pub struct FileKey(FileKeyKind);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FileKeyKind {
-    /// In base64, as the second line of a `.pub` file has it.
+    /// The second line of a `.pub` file, in base64.
     Minisign(String),
-    /// Any of these.
+    /// Alternative keys: one of them must have signed.
     Ssh(Vec<PublicKey>),
-    /// Any of these.
     OpenPgp(OpenPgpKeys),
 }
 
-/// Why a key or a signature beside a file does not count.
+/// Why a key or a detached signature is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FileKeyError {
-    /// The file is no key.
-    #[error("it is no public key of minisign, OpenSSH or OpenPGP")]
+    /// The file is not a key.
+    #[error("it is not a public key of minisign, OpenSSH or OpenPGP")]
     NoKey,
-    /// The file holds a private key.
-    #[error("it holds a private key; name the public one")]
+    /// The file contains a private key.
+    #[error("it contains a private key; name the public one")]
     Private,
     /// The signature is damaged, or of another kind.
-    #[error("it is no signature of {0}, or a damaged one")]
+    #[error("it is not a {0} signature, or a damaged one")]
     Malformed(&'static str),
     /// The key did not make the signature, or the file was changed.
     #[error(
-        "{0} did not make it for this content: another key did, or the signature or the content was changed"
+        "{0} did not make it for this content: another key did, or the signature or the content \
+         was changed"
     )]
     Wrong(String),
-    /// A signature in minisign's old form, of a large file.
+    /// The signature is a legacy one of minisign, and the file is large.
     #[error(
-        "it is in minisign's old form, which landfall checks for files up to 64 MiB; ask for one that is made anew"
+        "it is a legacy minisign signature, which landfall verifies for files up to 64 MiB; request \
+         one from a current minisign"
     )]
-    OldForm,
-    /// OpenPGP's key or signature does not count.
+    LegacyTooLarge,
+    /// The OpenPGP key or signature is refused.
     #[error(transparent)]
     OpenPgp(#[from] OpenPgpError),
-    /// OpenSSH's signature does not count.
+    /// The OpenSSH signature is refused.
     #[error(transparent)]
     Ssh(#[from] SignatureError),
     /// The content cannot be read.
-    #[error("cannot read what it signs: {0}")]
+    #[error("cannot read the signed content: {0}")]
     Read(#[from] io::Error),
 }
 
 impl FileKey {
-    /// Reads a file with a public key: minisign's; lines of OpenSSH, also with principals before
-    /// the keys; or OpenPGP's, armored or not.
+    /// Parses a file with public keys: of minisign; of OpenSSH, one a line and possibly with
+    /// principals before them; or of OpenPGP, armored or binary.
     ///
     /// # Errors
-    /// When it is none of these.
+    /// Fails if the file is none of these, or contains a private key.
     pub fn parse(bytes: &[u8]) -> Result<FileKey, FileKeyError> {
         if is_binary(bytes) || bytes.windows(9).any(|part| part == b"BEGIN PGP") {
             return Ok(FileKey(FileKeyKind::OpenPgp(OpenPgpKeys::parse(bytes)?)));
@@ -84,26 +85,17 @@ impl FileKey {
         if let Some(line) = lines().find(|line| minisign::PublicKey::from_base64(line).is_ok()) {
             return Ok(FileKey(FileKeyKind::Minisign(line.to_owned())));
         }
-        let starts = |line: &str| {
-            let words = line
-                .match_indices(char::is_whitespace)
-                .map(|(at, _)| at + 1);
-            std::iter::once(0)
-                .chain(words)
-                .find_map(|at| PublicKey::from_line(&line[at..]))
-        };
         let keys: Vec<PublicKey> = lines()
             .filter(|line| !line.starts_with('#'))
-            .filter_map(starts)
+            .filter_map(find_ssh_key)
             .collect();
         if keys.is_empty() {
-            Err(FileKeyError::NoKey)
-        } else {
-            Ok(FileKey(FileKeyKind::Ssh(keys)))
+            return Err(FileKeyError::NoKey);
         }
+        Ok(FileKey(FileKeyKind::Ssh(keys)))
     }
 
-    /// Whether `name` is what [`FileKey::verify`] calls this key, or one of these keys.
+    /// Whether [`FileKey::verify`] returns `name` for this key, or for one of these keys.
     pub fn has(&self, name: &str) -> bool {
         match &self.0 {
             FileKeyKind::OpenPgp(keys) => keys.has(name),
@@ -119,7 +111,7 @@ impl FileKey {
         }
     }
 
-    /// Whether `signature` is of the kind that such a key makes.
+    /// Whether `signature` is of the kind that keys of this kind make.
     pub fn may_check(&self, signature: &[u8]) -> bool {
         let starts = |start: &str| signature.trim_ascii_start().starts_with(start.as_bytes());
         match &self.0 {
@@ -151,12 +143,10 @@ impl FileKey {
                 let signature = Signature::parse(signature)?;
                 signature.check_content(NAMESPACE, &mut open()?)??;
                 let key = signature.key();
-                let is_ours = keys.contains(key);
-                if is_ours {
-                    Ok(key.to_string())
-                } else {
-                    Err(FileKeyError::Wrong(self.to_string()))
+                if !keys.contains(key) {
+                    return Err(FileKeyError::Wrong(self.to_string()));
                 }
+                Ok(key.to_string())
             }
         }
     }
@@ -168,12 +158,22 @@ impl fmt::Display for FileKey {
     }
 }
 
-/// Whether it begins as OpenPGP's binary form does (RFC 9580, "Packet Headers").
+/// Finds the key in a line, which may have principals and options before it.
+fn find_ssh_key(line: &str) -> Option<PublicKey> {
+    let words = line
+        .match_indices(char::is_whitespace)
+        .map(|(at, _)| at + 1);
+    std::iter::once(0)
+        .chain(words)
+        .find_map(|start| PublicKey::from_line(&line[start..]))
+}
+
+/// Whether the bytes start with a binary OpenPGP packet (RFC 9580, "Packet Headers").
 fn is_binary(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|first| first & 0x80 != 0)
 }
 
-/// `minisign`, and the number of the key as minisign shows it.
+/// Returns `minisign` and the key ID as minisign shows it: its bytes in reverse order.
 fn minisign_name(key: &str) -> String {
     let bytes = STANDARD.decode(key).unwrap_or_default();
     let number: String = bytes
@@ -200,9 +200,9 @@ fn check_minisign(
         Ok(verifier) => verifier,
         Err(minisign::Error::UnsupportedLegacyMode) => {
             let mut all = Vec::new();
-            content.take(OLD_FORM + 1).read_to_end(&mut all)?;
-            if all.len() as u64 > OLD_FORM {
-                return Err(FileKeyError::OldForm);
+            content.take(MAX_LEGACY_FILE + 1).read_to_end(&mut all)?;
+            if all.len() as u64 > MAX_LEGACY_FILE {
+                return Err(FileKeyError::LegacyTooLarge);
             }
             return key.verify(&all, &signature, true).map_err(wrong);
         }

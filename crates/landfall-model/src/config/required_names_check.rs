@@ -1,17 +1,13 @@
-//! Checks `names` of a site: DNS names, in which only `*.` at the start stands for more than
-//! itself.
+//! Checks `names` of a site, which are DNS names, possibly with `*.` at the start.
 
 use super::platforms::RequiredNames;
 use crate::document::{Diagnostic, YamlNode};
 use crate::is_dns_name;
 use std::net::IpAddr;
-use std::ops::Range;
 
-/// Checks `names` of the site in `text`.
-///
-/// # Errors
-/// The first text that is no name, with its place and what to write instead.
-pub(super) fn check(
+/// Reports the first of `names` of the site in `text` that is not a DNS name, with its position and
+/// what to write instead.
+pub(super) fn check_required_names(
     names: &[RequiredNames],
     file: &str,
     text: &str,
@@ -19,45 +15,38 @@ pub(super) fn check(
     let root = YamlNode::parse(text).unwrap_or_default();
     for (index, entry) in names.iter().enumerate() {
         let node = root.get("names").item(index);
-        let place = |key: &str, at: usize| match entry {
-            RequiredNames::One(_) => node.span(),
-            RequiredNames::Entry(_) => node.get(key).item(at).span(),
-        };
-        let of_key = |key: &'static str, names: &[String]| -> Option<(String, Range<usize>)> {
-            let bad = names.iter().position(|name| !is_name(name))?;
-            Some((names[bad].clone(), place(key, bad)))
-        };
-        let Some((name, span)) =
-            of_key("dns", entry.dns()).or_else(|| of_key("certificate", entry.certificate()))
-        else {
-            continue;
-        };
-        let message = format!("`{name}` is no DNS name");
-        let help = match instead(&name) {
-            Some(instead) => format!("write `{instead}`"),
-            None => {
-                "write a name alone, as in kubermatic.example.com or *.seed.example.com".to_owned()
-            }
-        };
-        let (file, text) = (file.to_owned(), text.to_owned());
-        return Err(Box::new(Diagnostic {
-            file,
-            text,
-            span,
-            message,
-            help: Some(help),
-        }));
+        for (key, names) in [("dns", entry.dns()), ("certificate", entry.certificate())] {
+            let Some(bad) = names.iter().position(|name| !is_name(name)) else {
+                continue;
+            };
+            let help = match contained_name(&names[bad]) {
+                Some(name) => format!("write `{name}`"),
+                None => "write a name alone, as in kubermatic.example.com or *.seed.example.com"
+                    .to_owned(),
+            };
+            let span = match entry {
+                RequiredNames::One(_) => node.span(),
+                RequiredNames::Entry(_) => node.get(key).item(bad).span(),
+            };
+            return Err(Box::new(Diagnostic {
+                file: file.to_owned(),
+                text: text.to_owned(),
+                span,
+                message: format!("`{}` is not a DNS name", names[bad]),
+                help: Some(help),
+            }));
+        }
     }
     Ok(())
 }
 
-/// Whether it is a DNS name, `*.` before one, or an address.
+/// Whether the text is a DNS name, possibly with `*.` before it, or an address.
 fn is_name(name: &str) -> bool {
     is_dns_name(name.strip_prefix("*.").unwrap_or(name)) || name.parse::<IpAddr>().is_ok()
 }
 
-/// The name in a URL, in a `host:port`, or behind a needless escape.
-fn instead(written: &str) -> Option<String> {
+/// Returns the name in a URL or `host:port`, or after a needless escape.
+fn contained_name(written: &str) -> Option<String> {
     let host = written.split_once("://").map_or(written, |(_, rest)| rest);
     let host = host.split('/').next().unwrap_or_default();
     let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
@@ -108,7 +97,7 @@ mod tests {
         for written in ["a b", "a..b", "*", "a.*.b", "''"] {
             let told = read(&format!("[{{dns: ['{}']}}]", written.trim_matches('\''))).unwrap_err();
             assert!(
-                told.contains("is no DNS name") && told.contains("write a name alone"),
+                told.contains("is not a DNS name") && told.contains("write a name alone"),
                 "{told}"
             );
         }

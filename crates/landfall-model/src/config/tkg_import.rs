@@ -1,4 +1,4 @@
-//! A cluster configuration of TKG, read back into a site.
+//! Importing a cluster configuration of TKG as a site.
 
 use crate::document::{self, Diagnostic, YamlNode};
 use base64::Engine;
@@ -9,19 +9,19 @@ use std::fmt::Write;
 /// A site that was drafted from a cluster configuration.
 #[derive(Debug)]
 pub struct TkgSite {
-    /// The site file.
+    /// The text of the site file.
     pub site: String,
-    /// The certificates that it names as `ca.crt`, in PEM form.
+    /// The certificates that the site names as `ca.crt`, in PEM form.
     pub ca: Option<String>,
-    /// What a site has no place for, or should not hold, one line each.
+    /// The settings that a site cannot or should not contain, one line each.
     pub notes: Vec<String>,
 }
 
-/// Where TKG's images are upstream.
-const SOURCE: &str = "projects.registry.vmware.com/tkg";
+/// The upstream repository of TKG's images.
+const TKG_REPOSITORY: &str = "projects.registry.vmware.com/tkg";
 
-/// The variables that a site has a place for.
-const PLACED: [&str; 11] = [
+/// The variables that become settings of the site.
+const IMPORTED: [&str; 11] = [
     "TKG_CUSTOM_IMAGE_REPOSITORY",
     "TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE",
     "TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY",
@@ -35,14 +35,14 @@ const PLACED: [&str; 11] = [
     "SERVICE_CIDR",
 ];
 
-/// What TKG adds to NO_PROXY by itself.
-const ADDED: [&str; 4] = ["localhost", "127.0.0.1", "::1", ".svc"];
+/// The entries that TKG adds to NO_PROXY itself.
+const ADDED_BY_TKG: [&str; 4] = ["localhost", "127.0.0.1", "::1", ".svc"];
 
-/// The site that `text` follows from: a cluster configuration, or the Secret in which TKG keeps
-/// one. `file` names it in messages; `is_direct` reads NO_PROXY.
+/// Drafts a site from `text`, a cluster configuration or the Secret in which TKG stores one. `file`
+/// is its name in messages; `is_direct` interprets NO_PROXY.
 ///
 /// # Errors
-/// When it is no cluster configuration.
+/// Fails if `text` is not a cluster configuration.
 pub fn read_tkg_site(
     file: &str,
     text: &str,
@@ -55,40 +55,37 @@ pub fn read_tkg_site(
         None => outer,
     };
     let text = inner.as_deref().unwrap_or(text);
-    let known = |name: &str| name.starts_with("TKG_") || name.starts_with("CLUSTER_");
-    if !variables
-        .keys()
-        .any(|name| name.as_str().is_some_and(known))
-    {
-        let message =
-            "this has no variable of TKG, such as TKG_CUSTOM_IMAGE_REPOSITORY or CLUSTER_NAME";
-        let help = Some(
-            "give it the file that you give to `tanzu cluster create`, or the Secret CLUSTER-config-values"
-                .into(),
-        );
+    let mut names = variables.keys().filter_map(Value::as_str);
+    if !names.any(|name| name.starts_with("TKG_") || name.starts_with("CLUSTER_")) {
         return Err(Box::new(Diagnostic {
             file: file.into(),
             text: text.into(),
             span: 0..0,
-            message: message.into(),
-            help,
+            message:
+                "there is no TKG variable, such as TKG_CUSTOM_IMAGE_REPOSITORY or CLUSTER_NAME"
+                    .into(),
+            help: Some(
+                "name the file for `tanzu cluster create`, or the Secret CLUSTER-config-values"
+                    .into(),
+            ),
         }));
     }
-    check_lines(file, text, &variables)?;
-    Ok(Variables(&variables).site(is_direct))
+    check_control_characters(file, text, &variables)?;
+    Ok(TkgVariables(&variables).site(is_direct))
 }
 
-/// Refuses control characters in the variables that a site has a place for: what is rendered from
-/// the site knows lines. Blanks around a value do not count.
-fn check_lines(file: &str, text: &str, variables: &Mapping) -> Result<(), Box<Diagnostic>> {
-    let is_bad = |name: &&&str| {
-        let value = variables
-            .get(**name)
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        value.trim().chars().any(char::is_control)
-    };
-    let Some(name) = PLACED.iter().find(is_bad) else {
+/// Refuses control characters in the imported variables, except around a value: rendered files
+/// consist of lines, and a line feed could add one.
+fn check_control_characters(
+    file: &str,
+    text: &str,
+    variables: &Mapping,
+) -> Result<(), Box<Diagnostic>> {
+    let bad = IMPORTED.iter().find(|name| {
+        let value = variables.get(**name).and_then(Value::as_str);
+        value.is_some_and(|value| value.trim().chars().any(char::is_control))
+    });
+    let Some(name) = bad else {
         return Ok(());
     };
     let span = YamlNode::parse(text).unwrap_or_default().get(name).span();
@@ -96,15 +93,15 @@ fn check_lines(file: &str, text: &str, variables: &Mapping) -> Result<(), Box<Di
         file: file.into(),
         text: text.into(),
         span,
-        message: format!("`{name}` holds a control character, such as a line feed"),
-        help: Some("write a text of one line, without control characters".into()),
+        message: format!("`{name}` contains a control character, such as a line feed"),
+        help: Some("write one line without control characters".into()),
     }))
 }
 
-/// Whether a NO_PROXY, the first text, has the host of an address, the second.
+/// Whether a NO_PROXY, the first argument, matches the host of an address, the second.
 pub(super) type IsDirect = fn(&str, &str) -> bool;
 
-/// The configuration inside of a Secret.
+/// Returns the cluster configuration in a Secret.
 fn secret_value(outer: &Mapping) -> Option<String> {
     let at = |map: &str| {
         outer
@@ -119,10 +116,10 @@ fn secret_value(outer: &Mapping) -> Option<String> {
     at("stringData").map(str::to_owned).or_else(encoded)
 }
 
-struct Variables<'v>(&'v Mapping);
+struct TkgVariables<'v>(&'v Mapping);
 
-impl Variables<'_> {
-    /// The text of a variable; empty ones count as unset, as TKG takes them.
+impl TkgVariables<'_> {
+    /// The text of a variable. Like in TKG, empty ones are unset.
     fn get(&self, name: &str) -> Option<&str> {
         self.0
             .get(name)
@@ -139,13 +136,14 @@ impl Variables<'_> {
     }
 
     fn site(&self, is_direct: IsDirect) -> TkgSite {
-        let (mut notes, mut ca) = (Vec::new(), None);
+        let mut notes = Vec::new();
+        let mut ca = None;
         let mut site = "# From a cluster configuration of TKG; `landfall render tkg` writes one.\n\
                         apiVersion: landfall/v1\nkind: Site\n"
             .to_owned();
         if let Some(repository) = self.get("TKG_CUSTOM_IMAGE_REPOSITORY") {
             let (address, path) = repository.split_once('/').unwrap_or((repository, ""));
-            let _ = write!(site, "registry:\n  address: {}\n", text(address));
+            let _ = write!(site, "registry:\n  address: {}\n", quoted(address));
             if let Some(encoded) = self.get("TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE") {
                 ca = STANDARD
                     .decode(encoded)
@@ -154,7 +152,8 @@ impl Variables<'_> {
                 match ca {
                     Some(_) => site += "  ca: ca.crt\n",
                     None => notes.push(
-                        "TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE is no base64 of PEM: set registry.ca"
+                        "TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE is not PEM in base64: set \
+                         registry.ca"
                             .into(),
                     ),
                 }
@@ -166,9 +165,9 @@ impl Variables<'_> {
             if self.has_proxy() && !is_direct(list, address) {
                 site += "  viaProxy: true\n";
             }
-            // by itself TKG's `tkg/pause` goes to ADDRESS/tkg/pause
+            // `tkg/pause` goes to ADDRESS/tkg/pause without any rule
             if path != "tkg" {
-                let _ = write!(site, "  paths:\n    {SOURCE}: {}\n", text(path));
+                let _ = write!(site, "  paths:\n    {TKG_REPOSITORY}: {}\n", quoted(path));
             }
             site += "consumers: [tkg]\n";
         }
@@ -178,18 +177,18 @@ impl Variables<'_> {
             let _ = writeln!(
                 site,
                 "clusters: [{{name: {}, namespace: {}}}]",
-                text(name),
-                text(namespace)
+                quoted(name),
+                quoted(namespace)
             );
         }
         let left: Vec<&str> = self
             .0
             .keys()
             .filter_map(Value::as_str)
-            .filter(|name| !PLACED.contains(name))
+            .filter(|name| !IMPORTED.contains(name))
             .collect();
         if !left.is_empty() {
-            notes.push(format!("a site has no place for {}", left.join(", ")));
+            notes.push(format!("a site has no setting for {}", left.join(", ")));
         }
         TkgSite { site, ca, notes }
     }
@@ -218,11 +217,15 @@ impl Variables<'_> {
             let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
             let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
             has_account |= host != rest;
-            let _ = writeln!(part, "  {key}: {}", text(&format!("{scheme}://{host}")));
+            let _ = writeln!(part, "  {key}: {}", quoted(&format!("{scheme}://{host}")));
         }
         if has_account {
             part += "  credentials: {file: proxy-account}\n";
-            notes.push("the account of the proxy is not in the site: write user:password to the file proxy-account beside it".into());
+            notes.push(
+                "the site does not contain the credentials of the proxy: write user:password to \
+                 the file proxy-account next to it"
+                    .into(),
+            );
         }
         let list = self.get("TKG_NO_PROXY").unwrap_or_default();
         let entries: Vec<&str> = list
@@ -235,23 +238,24 @@ impl Variables<'_> {
             ("podCIDR", self.get("CLUSTER_CIDR")),
             ("serviceCIDR", self.get("SERVICE_CIDR")),
         ];
-        let is_placed = |entry: &&&str| {
-            let of_domain = entry
+        // these entries come back from the other settings when the site is rendered
+        let is_implied = |entry: &&&str| {
+            let is_domain = entry
                 .strip_prefix(".svc.")
                 .is_some_and(|rest| Some(rest) == domain);
-            ADDED.contains(entry)
-                || of_domain
+            ADDED_BY_TKG.contains(entry)
+                || is_domain
                 || ranges.iter().any(|(_, range)| *range == Some(**entry))
         };
         let installation: Vec<String> = entries
             .iter()
-            .filter(|entry| !is_placed(entry))
-            .map(|entry| text(entry))
+            .filter(|entry| !is_implied(entry))
+            .map(|entry| quoted(entry))
             .collect();
         let cluster: Vec<String> = ranges
             .iter()
-            .filter_map(|(key, range)| Some(format!("{key}: {}", text((*range)?))))
-            .chain(domain.map(|domain| format!("domain: {}", text(domain))))
+            .filter_map(|(key, range)| Some(format!("{key}: {}", quoted((*range)?))))
+            .chain(domain.map(|domain| format!("domain: {}", quoted(domain))))
             .collect();
         if !installation.is_empty() || !cluster.is_empty() {
             part += "  noProxy:\n";
@@ -266,8 +270,8 @@ impl Variables<'_> {
     }
 }
 
-/// A text as a scalar of flow YAML.
-fn text(text: &str) -> String {
+/// Quotes a text as a scalar of flow YAML.
+fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
@@ -315,7 +319,7 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
             list.contains("10.0.0.0/8") && host == "172.20.0.2:5000"
         });
         assert!(!direct.unwrap().site.contains("viaProxy"));
-        assert_eq!(registry.paths[SOURCE].paths(), ["mirror/tkg"]);
+        assert_eq!(registry.paths[TKG_REPOSITORY].paths(), ["mirror/tkg"]);
         let proxy = site.proxy.unwrap();
         assert_eq!(
             (proxy.http.as_deref(), proxy.https.as_deref()),
@@ -344,7 +348,7 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
             .unwrap_err()
             .to_string();
         assert!(
-            told.starts_with("c.yaml:14:15: error: `TKG_NO_PROXY` holds a control character"),
+            told.starts_with("c.yaml:14:15: error: `TKG_NO_PROXY` contains a control character"),
             "{told}"
         );
         // what a site has no place for may have lines, and so may the end of a block
@@ -363,6 +367,6 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
         );
         let error =
             read_tkg_site("x.yaml", "apiVersion: v1\nkind: ConfigMap\n", |_, _| true).unwrap_err();
-        assert!(error.message.contains("no variable of TKG"));
+        assert!(error.message.contains("no TKG variable"));
     }
 }

@@ -1,0 +1,393 @@
+//! Files of allowed signers (ssh-keygen(1), ALLOWED SIGNERS).
+
+use super::SignatureError;
+use super::public_key::{PublicKey, is_kind};
+use crate::document::{Diagnostic, read_text_input};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+/// The content of a file of allowed signers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedSigners {
+    file: String,
+    lines: Vec<AllowedSigner>,
+}
+
+/// One line of the file: a key, its principals, and when and for what it may sign.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct AllowedSigner {
+    line_number: usize,
+    principals: String,
+    key: PublicKey,
+    options: SignerOptions,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct SignerOptions {
+    is_authority: bool,
+    namespaces: Option<String>,
+    after: Option<Timestamp>,
+    before: Option<Timestamp>,
+}
+
+/// Why a line does not allow a signature.
+enum LineRefusal {
+    CertAuthority,
+    Namespace(String),
+    NotYetValid(Timestamp),
+    Expired(Timestamp),
+}
+
+impl fmt::Display for LineRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LineRefusal::CertAuthority => write!(
+                f,
+                "allows certificates of this key, which landfall does not support"
+            ),
+            LineRefusal::Namespace(allowed) => {
+                write!(f, "allows it for the namespaces \"{allowed}\" only")
+            }
+            LineRefusal::NotYetValid(from) => write!(f, "allows it from {from} on"),
+            LineRefusal::Expired(until) => write!(f, "allowed it until {until}"),
+        }
+    }
+}
+
+impl AllowedSigners {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, and like [`AllowedSigners::parse`].
+    pub fn load(path: &Path) -> Result<AllowedSigners, SignatureError> {
+        let text = read_text_input(path).map_err(|source| SignatureError::AllowedSigners {
+            path: path.into(),
+            source,
+        })?;
+        Ok(AllowedSigners::parse(
+            &path.display().to_string(),
+            &text,
+            &TimeZone::system(),
+        )?)
+    }
+
+    /// Parses the text of a file of allowed signers. `file` is its name in messages, `zone` the
+    /// time zone of times without `Z`.
+    ///
+    /// # Errors
+    /// Fails if a line does not have the form that ssh-keygen(1) describes.
+    pub fn parse(
+        file: &str,
+        text: &str,
+        zone: &TimeZone,
+    ) -> Result<AllowedSigners, Box<Diagnostic>> {
+        let mut lines = Vec::new();
+        let mut offset = 0;
+        for (index, line) in text.split('\n').enumerate() {
+            match parse_line(index + 1, line.trim_end(), zone) {
+                Ok(signer) => lines.extend(signer),
+                Err(error) => {
+                    return Err(Box::new(Diagnostic {
+                        file: file.into(),
+                        text: text.into(),
+                        span: offset + error.span.start..offset + error.span.end,
+                        message: error.message,
+                        help: Some(error.help.into()),
+                    }));
+                }
+            }
+            offset += line.len() + 1;
+        }
+        Ok(AllowedSigners {
+            file: file.into(),
+            lines,
+        })
+    }
+
+    /// Returns the principals, as the file writes them, for which `key` may sign in `namespace` at
+    /// the time `now`.
+    ///
+    /// # Errors
+    /// [`SignatureError::NotAllowed`] with the reason of each line that has the key.
+    pub fn principals(
+        &self,
+        key: &PublicKey,
+        namespace: &str,
+        now: Timestamp,
+    ) -> Result<&str, SignatureError> {
+        let mut why = Vec::new();
+        for line in self.lines.iter().filter(|line| line.key == *key) {
+            match line.options.refusal(namespace, now) {
+                None => return Ok(&line.principals),
+                Some(refusal) => why.push(format!("line {} {refusal}", line.line_number)),
+            }
+        }
+        if why.is_empty() {
+            why.push("no line of it has this key".into());
+        }
+        Err(SignatureError::NotAllowed {
+            key: key.clone(),
+            file: self.file.clone(),
+            why: why.join("; "),
+        })
+    }
+
+    /// A warning for each option in the file that landfall does not support.
+    pub fn warnings(&self) -> Vec<String> {
+        let lines = self.lines.iter().filter(|line| line.options.is_authority);
+        let warning = |line: &AllowedSigner| {
+            format!(
+                "{}:{}: cert-authority is not supported; this line allows nobody",
+                self.file, line.line_number
+            )
+        };
+        lines.map(warning).collect()
+    }
+}
+
+impl SignerOptions {
+    fn refusal(&self, namespace: &str, now: Timestamp) -> Option<LineRefusal> {
+        if self.is_authority {
+            return Some(LineRefusal::CertAuthority);
+        }
+        if let Some(allowed) = &self.namespaces
+            && !matches_pattern_list(allowed, namespace)
+        {
+            return Some(LineRefusal::Namespace(allowed.clone()));
+        }
+        match (self.after, self.before) {
+            (Some(after), _) if now < after => Some(LineRefusal::NotYetValid(after)),
+            (_, Some(before)) if now > before => Some(LineRefusal::Expired(before)),
+            _ => None,
+        }
+    }
+}
+
+/// An error in a line, with its position in the line.
+struct LineError {
+    span: Range<usize>,
+    message: String,
+    help: &'static str,
+}
+
+impl LineError {
+    fn new(span: Range<usize>, message: &str) -> LineError {
+        LineError {
+            span,
+            message: message.into(),
+            help: LINE_FORM,
+        }
+    }
+}
+
+const LINE_FORM: &str = "a line is PRINCIPALS [OPTIONS] TYPE BASE64, as in: \
+                    board@example.com namespaces=\"landfall-bundle-v1\" ssh-ed25519 AAAA…";
+
+/// Parses a line; returns `None` for an empty line or a comment.
+fn parse_line(
+    line_number: usize,
+    line: &str,
+    zone: &TimeZone,
+) -> Result<Option<AllowedSigner>, LineError> {
+    let mut words = QuotedWords { line, position: 0 };
+    let principals = words.next();
+    if principals.is_empty() || line[principals.clone()].starts_with('#') {
+        return Ok(None);
+    }
+    let mut options = SignerOptions::default();
+    let mut kind = words.next();
+    if is_kind(&line[principals.clone()])
+        && PublicKey::from_words(&line[principals.clone()], &line[kind.clone()]).is_some()
+    {
+        return Err(LineError::new(
+            principals,
+            "the principal is missing: write the name of the signer before the key",
+        ));
+    }
+    if !kind.is_empty() && !is_kind(&line[kind.clone()]) {
+        options.parse(line, kind, zone)?;
+        kind = words.next();
+    }
+    if kind.is_empty() || !is_kind(&line[kind.clone()]) {
+        return Err(LineError::new(kind, "expected a key"));
+    }
+    let text = words.next();
+    let key = PublicKey::from_words(&line[kind.clone()], &line[text.clone()]).ok_or_else(|| {
+        LineError::new(
+            kind.start..text.end,
+            "this is not an OpenSSH key, or not a complete one",
+        )
+    })?;
+    if let (Some(after), Some(before)) = (options.after, options.before)
+        && before <= after
+    {
+        return Err(LineError::new(
+            0..line.len(),
+            "valid-before is not later than valid-after",
+        ));
+    }
+    Ok(Some(AllowedSigner {
+        line_number,
+        principals: unquoted(&line[principals]),
+        key,
+        options,
+    }))
+}
+
+impl SignerOptions {
+    /// Parses the options in `span` of `line`, separated by commas.
+    fn parse(&mut self, line: &str, span: Range<usize>, zone: &TimeZone) -> Result<(), LineError> {
+        let mut start = span.start;
+        while start < span.end {
+            let end = start + find_unquoted(&line[start..span.end], |c| c == ',');
+            let option = &line[start..end];
+            let error = |message: &str, help| LineError {
+                span: start..end,
+                message: message.into(),
+                help,
+            };
+            let (name, value) = match option.split_once('=') {
+                Some((name, value)) => (name, Some(unquoted(value))),
+                None => (option, None),
+            };
+            let time = |value: &str| {
+                let help = "write a day or a time as 20270131, 202701311200 or 20270131120000; \
+                            with Z at the end for UTC";
+                parse_time(value, zone).ok_or_else(|| error("this is not a time", help))
+            };
+            let is_repeated = match (name.to_ascii_lowercase().as_str(), value) {
+                ("cert-authority", None) => std::mem::replace(&mut self.is_authority, true),
+                ("namespaces", Some(value)) => self.namespaces.replace(value).is_some(),
+                ("valid-after", Some(value)) => self.after.replace(time(&value)?).is_some(),
+                ("valid-before", Some(value)) => self.before.replace(time(&value)?).is_some(),
+                _ => {
+                    let help = "the options are namespaces=\"…\", valid-after=\"…\", \
+                                valid-before=\"…\" and cert-authority";
+                    return Err(error("this is neither a key nor a known option", help));
+                }
+            };
+            if is_repeated {
+                return Err(error("the option is repeated", "remove one of them"));
+            }
+            start = end + 1;
+        }
+        Ok(())
+    }
+}
+
+/// The words of a line. Blanks in double quotes do not separate words.
+struct QuotedWords<'a> {
+    line: &'a str,
+    position: usize,
+}
+
+impl QuotedWords<'_> {
+    /// The range of the next word; an empty range at the end.
+    fn next(&mut self) -> Range<usize> {
+        let rest = &self.line[self.position..];
+        let start = self.position + rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        let length = find_unquoted(&self.line[start..], |c| matches!(c, ' ' | '\t'));
+        self.position = start + length;
+        start..self.position
+    }
+}
+
+/// The position of the first character outside double quotes for which `ends` is true, or the
+/// length of the text.
+fn find_unquoted(text: &str, ends: impl Fn(char) -> bool) -> usize {
+    let mut quoted = false;
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        if !quoted && ends(c) {
+            return at;
+        }
+        quoted ^= c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+    }
+    text.len()
+}
+
+fn unquoted(text: &str) -> String {
+    let inner = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
+    match inner {
+        Some(inner) => inner.replace("\\\"", "\""),
+        None => text.into(),
+    }
+}
+
+/// Parses `YYYYMMDD`, `YYYYMMDDHHMM` or `YYYYMMDDHHMMSS`, in UTC if it ends in `Z` or `UTC`.
+fn parse_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+    let upper = text.to_ascii_uppercase();
+    let utc = upper
+        .strip_suffix('Z')
+        .or_else(|| upper.strip_suffix("UTC"));
+    let (digits, zone) = match utc {
+        Some(digits) => (digits, TimeZone::UTC),
+        None => (upper.as_str(), zone.clone()),
+    };
+    if !matches!(digits.len(), 8 | 12 | 14) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let part = |range: Range<usize>| {
+        digits
+            .get(range)
+            .map_or(Some(0), |part| part.parse::<i8>().ok())
+    };
+    let time = DateTime::new(
+        digits[..4].parse().ok()?,
+        part(4..6)?,
+        part(6..8)?,
+        part(8..10)?,
+        part(10..12)?,
+        part(12..14)?,
+        0,
+    );
+    Some(time.ok()?.to_zoned(zone).ok()?.timestamp())
+}
+
+/// Whether a pattern of the list matches, and none of those with a leading `!` (`ssh_config(5)`,
+/// PATTERNS).
+fn matches_pattern_list(list: &str, text: &str) -> bool {
+    let matches = |pattern: &str| matches_pattern(pattern.as_bytes(), text.as_bytes());
+    let (negated, plain): (Vec<&str>, Vec<&str>) = list
+        .split(',')
+        .partition(|pattern| pattern.starts_with('!'));
+    plain.into_iter().any(matches) && !negated.into_iter().any(|pattern| matches(&pattern[1..]))
+}
+
+/// Whether the whole text matches: `*` matches any characters, `?` one.
+///
+/// It backtracks only to the last `*`, so it takes quadratic time at most.
+fn matches_pattern(pattern: &[u8], text: &[u8]) -> bool {
+    let mut pattern_at = 0;
+    let mut text_at = 0;
+    let mut star = None;
+    while text_at < text.len() {
+        match pattern.get(pattern_at) {
+            Some(b'*') => {
+                star = Some((pattern_at, text_at));
+                pattern_at += 1;
+            }
+            Some(&byte) if byte == b'?' || byte == text[text_at] => {
+                pattern_at += 1;
+                text_at += 1;
+            }
+            _ => {
+                // let the last star match one more character
+                let Some((star_at, matched)) = star else {
+                    return false;
+                };
+                star = Some((star_at, matched + 1));
+                pattern_at = star_at + 1;
+                text_at = matched + 1;
+            }
+        }
+    }
+    pattern[pattern_at..].iter().all(|&byte| byte == b'*')
+}

@@ -1,0 +1,137 @@
+//! Errors of OpenSSH keys and signatures.
+
+use super::public_key::PublicKey;
+use crate::document::Diagnostic;
+use std::io;
+use std::path::PathBuf;
+
+/// Why landfall cannot sign, or refuses an OpenSSH signature.
+#[derive(Debug, thiserror::Error)]
+pub enum SignatureError {
+    /// The key file cannot be read.
+    #[error("cannot read the key {path}: {source}")]
+    Read {
+        /// The key file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The file is not a key.
+    #[error("{path} is not an OpenSSH key; `ssh-keygen -t ed25519 -f KEY` makes one")]
+    NoKey {
+        /// The file, or the text given instead of it.
+        path: PathBuf,
+    },
+    /// The private key has the format that OpenSSH wrote before 2018.
+    #[error("{path} is a private key in a legacy format; `ssh-keygen -p -f {path}` converts it")]
+    OldKey {
+        /// The key file.
+        path: PathBuf,
+    },
+    /// The private key needs a passphrase, and no agent holds it.
+    #[error(
+        "{path} needs a passphrase, for which landfall does not prompt; add the key to the agent \
+         with `ssh-add {path}` and run this again"
+    )]
+    Encrypted {
+        /// The key file.
+        path: PathBuf,
+    },
+    /// landfall signs with this type of private key only through an agent, and no agent holds it.
+    #[error(
+        "{path} is of a type, such as RSA, with which landfall signs only through the SSH agent; \
+         add the key to the agent with `ssh-add {path}` and run this again, or use an ed25519 key"
+    )]
+    AgentOnly {
+        /// The key file.
+        path: PathBuf,
+    },
+    /// There is only a public key, and no agent.
+    #[error(
+        "{path} has no private key that landfall can use, and there is no agent (SSH_AUTH_SOCK is \
+         not set); start one, `ssh-add` the key, or name the private key file"
+    )]
+    NoAgent {
+        /// The key file, or the public key given instead of it.
+        path: PathBuf,
+    },
+    /// The agent does not have the key.
+    #[error("the agent does not hold {key} of {path}; `ssh-add` it, or name the private key file")]
+    NotHeld {
+        /// The public key that the agent should hold.
+        key: PublicKey,
+        /// The key file, or the public key given instead of it.
+        path: PathBuf,
+    },
+    /// The agent does not respond, or refuses to sign.
+    #[error("the SSH agent at {socket} does not sign: {source}")]
+    Agent {
+        /// The socket of the agent (`SSH_AUTH_SOCK`).
+        socket: PathBuf,
+        /// The error of the connection, or the refusal.
+        source: io::Error,
+    },
+    /// The signature that was made is not valid.
+    #[error("signing with {key} failed: the signature is not valid; use another key")]
+    Failed {
+        /// The signing key.
+        key: PublicKey,
+    },
+    /// The text is not a signature.
+    #[error("it is not an SSH signature, or a damaged one")]
+    Malformed,
+    /// The signature has another namespace.
+    #[error("it was made for \"{found}\", not for \"{wanted}\"")]
+    Namespace {
+        /// The namespace of the signature.
+        found: String,
+        /// The required namespace.
+        wanted: String,
+    },
+    /// landfall does not support the algorithm of the signature.
+    #[error(
+        "landfall cannot verify {algorithm} signatures of {kind} keys; sign with an ed25519 key"
+    )]
+    Algorithm {
+        /// The type of the key.
+        kind: String,
+        /// The algorithm of the signature.
+        algorithm: String,
+    },
+    /// The key is too short.
+    #[error("{key} has fewer than 2048 bits, which is too weak")]
+    Weak {
+        /// The signing key.
+        key: PublicKey,
+    },
+    /// The signature does not match the content.
+    #[error(
+        "{key} did not make it for this content; the signature or the content was changed, or \
+         belongs elsewhere"
+    )]
+    OtherContent {
+        /// The key that the signature names.
+        key: PublicKey,
+    },
+    /// The signature is valid, but its key may not sign.
+    #[error("{key} signed it, but {file} does not allow that: {why}")]
+    NotAllowed {
+        /// The signing key.
+        key: PublicKey,
+        /// The file of allowed signers.
+        file: String,
+        /// The reason of each line that has the key.
+        why: String,
+    },
+    /// The file of allowed signers cannot be read.
+    #[error("cannot read the allowed signers {path}: {source}")]
+    AllowedSigners {
+        /// The file of allowed signers.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The file of allowed signers has an error.
+    #[error(transparent)]
+    Document(#[from] Box<Diagnostic>),
+}
