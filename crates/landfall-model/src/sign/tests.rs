@@ -247,11 +247,7 @@ fn bad_lines_are_told_with_their_place() {
             "f:2:3",
             "not an OpenSSH key",
         ),
-        (
-            format!("a ssh-rsa {base64}"),
-            "f:2:3",
-            "not an OpenSSH key",
-        ),
+        (format!("a ssh-rsa {base64}"), "f:2:3", "not an OpenSSH key"),
         (
             format!("a namespace=\"x\" {KEY}"),
             "f:2:3",
