@@ -24,7 +24,7 @@ enum SchemaDocument {
     /// A site file: registry, proxies and limits
     Site,
     /// The report of --output json and --report
-    RunReport,
+    Report,
 }
 
 impl SchemaCommand {
@@ -32,7 +32,7 @@ impl SchemaCommand {
         let schema = match self.document {
             SchemaDocument::Manifest => json!(schemars::schema_for!(ManifestDocument)),
             SchemaDocument::Site => json!(schemars::schema_for!(Site)),
-            SchemaDocument::RunReport => report::schema(),
+            SchemaDocument::Report => report::schema(),
         };
         let mut report = RunReport::default();
         report.extra.insert("schema".into(), json!(schema));
