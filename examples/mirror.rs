@@ -8,7 +8,7 @@
 )]
 
 use landfall::{
-    CachePolicy, ClientBuilder, Mapping, PinPolicy, PushOptions, Store, load_manifests,
+    CachePolicy, ClientBuilder, DestinationMap, PinPolicy, PushOptions, Store, load_manifests,
 };
 use std::error::Error;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub async fn mirror(manifest: PathBuf, to: &str) -> Result<Vec<String>, Box<dyn 
     let folder = tempfile::tempdir()?;
     let store = Store::open(folder.path())?;
     let locked = client.lock(&wanted, None, PinPolicy::Keep, &store).await;
-    let mapping = Mapping::to(to.parse()?);
+    let mapping = DestinationMap::to(to.parse()?);
     let pushed = client
         .mirror(
             &locked.lock,

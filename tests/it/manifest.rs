@@ -151,7 +151,7 @@ fn the_shipped_site_gives_the_destinations_of_the_whitelisting_page() {
     let mapping = destination_map(address, Some(&site));
     let goes = |name: &str| -> Vec<String> {
         mapping
-            .image(&name.parse().unwrap())
+            .destinations(&name.parse().unwrap())
             .iter()
             .map(ToString::to_string)
             .collect()

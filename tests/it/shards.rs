@@ -4,7 +4,7 @@
 use crate::support::dice::Dice;
 use crate::support::faults::{Content, On, Rig, Settings};
 use crate::support::images::sha256;
-use crate::support::library::{Digest, cost, split};
+use crate::support::library::{Digest, assign_shards, transfer_cost};
 use crate::support::object_store::{BUCKET, ObjectStore};
 use crate::support::{Place, free_listener, rounds};
 use serde_json::Value;
@@ -52,9 +52,9 @@ fn names(report: &Value) -> BTreeSet<String> {
 fn owners(rig: &Rig) -> BTreeMap<Digest, usize> {
     let parts = rig.lock.each_entry().flat_map(|entry| entry.parts);
     let costs: BTreeMap<Digest, u64> = parts
-        .map(|part| (part.descriptor.digest, cost(part.descriptor.size)))
+        .map(|part| (part.descriptor.digest, transfer_cost(part.descriptor.size)))
         .collect();
-    split(costs, SHARDS).into_iter().collect()
+    assign_shards(costs, SHARDS).into_iter().collect()
 }
 
 /// The items of which something is not in the store.
@@ -280,7 +280,7 @@ fn eight_shards_upload_everything_to_an_object_store_once_whoever_is_killed_when
             let digest: Digest = digest.replace('/', ":").parse().unwrap();
             let part = asked
                 .query
-                .split('&')
+                .assign_shards('&')
                 .find(|word| word.starts_with("partNumber="));
             let kind = match (asked.method.as_str(), part) {
                 ("PUT", Some(part)) => part.to_owned(),
@@ -372,7 +372,12 @@ fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
             .iter()
             .filter(|seen| seen.on == Some(On::Upload))
         {
-            let repository = seen.path.split("/blobs/").next().unwrap().to_owned();
+            let repository = seen
+                .path
+                .assign_shards("/blobs/")
+                .next()
+                .unwrap()
+                .to_owned();
             let is_first = seen.digest.is_none() || sent.insert((repository, seen.digest.clone()));
             assert!(
                 is_first,

@@ -2,8 +2,8 @@
 
 pub use landfall::internals::{
     AcceptedLoss, Algorithm, Descriptor, InputContent, InputFile, ItemRequests, LockedManifest,
-    LockedSidecar, LockedTrimmedIndex, ReadAs, ReferenceMeaning, UnresolvedItem, cost,
-    file_repository, inputs, media_type, read, scan, split, trim_index,
+    LockedSidecar, LockedTrimmedIndex, ReadAs, ReferenceMeaning, UnresolvedItem, assign_shards,
+    file_repository, inputs, media_type, read, scan, transfer_cost, trim_index,
 };
 pub use landfall::{
     BlobRead, Bundle, BundleOptions, CachePolicy, Client, ClientBuilder, DestinationMap, Digest,
