@@ -6,7 +6,8 @@
 //!
 //! - `content.rs`: what the page shows.
 //! - `blob_usage.rs`: which items share which blobs.
-//! - `table.rs`: a table and its cells; `sections.rs` and `report_lists.rs` make the tables.
+//! - `table.rs`: a table and its cells; `section.rs`: a section; `sections.rs` and
+//!   `report_lists.rs` make them all.
 //! - `squarify.rs`: rectangles in proportion to sizes; `treemap.rs` lays out the content with them.
 //! - `render.rs`: the whole page.
 
@@ -14,6 +15,7 @@ mod blob_usage;
 mod content;
 mod render;
 mod report_lists;
+mod section;
 mod sections;
 mod squarify;
 mod table;

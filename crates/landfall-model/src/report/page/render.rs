@@ -2,7 +2,8 @@
 
 use super::blob_usage::BlobUsage;
 use super::content::ReportPage;
-use super::sections::{Section, SectionBody, sections};
+use super::section::{Section, SectionBody};
+use super::sections::sections;
 use super::treemap::AREA;
 use crate::report::{ErrorInfo, count_of};
 use crate::{Digest, human_size, unhex};

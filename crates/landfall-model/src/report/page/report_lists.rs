@@ -1,6 +1,6 @@
 //! The sections for the lists that single commands add to a report, such as `changes` or `updates`.
 
-use super::sections::Section;
+use super::section::Section;
 use super::table::{Table, TableCell, TableColumn};
 use serde_json::{Map, Value};
 

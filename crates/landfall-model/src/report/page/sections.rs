@@ -1,48 +1,13 @@
-//! The sections of the page.
+//! Makes all sections of the page.
 
 use super::blob_usage::BlobUsage;
 use super::content::{ItemContent, ReportPage, RunPhase};
 use super::report_lists::{list_sections, pruned_section};
+use super::section::{Section, SectionBody};
 use super::table::{Table, TableCell, number_column, text_column};
 use super::treemap::Treemap;
 use crate::report::{EntryKind, HostUse, ItemStatus, ReportItem};
 use std::collections::{BTreeMap, HashMap};
-
-/// A section of the page.
-pub(super) struct Section {
-    pub(super) heading: String,
-    pub(super) body: SectionBody,
-}
-
-/// What is below the heading of a section.
-pub(super) enum SectionBody {
-    Table(Table),
-    Treemap(Treemap),
-}
-
-impl Section {
-    pub(super) fn table(heading: impl Into<String>, table: Table) -> Section {
-        Section {
-            heading: heading.into(),
-            body: SectionBody::Table(table),
-        }
-    }
-
-    /// The number of rows of the table.
-    pub(super) fn rows(&self) -> usize {
-        match &self.body {
-            SectionBody::Table(table) => table.rows.len(),
-            SectionBody::Treemap(_) => 0,
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        match &self.body {
-            SectionBody::Table(table) => table.rows.is_empty(),
-            SectionBody::Treemap(treemap) => treemap.groups.is_empty(),
-        }
-    }
-}
 
 /// The sections that are not empty; losses first, because they need attention.
 pub(super) fn sections(page: &ReportPage, usage: &BlobUsage<'_>) -> Vec<Section> {

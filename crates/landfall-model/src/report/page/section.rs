@@ -1,0 +1,40 @@
+//! A section of the page.
+
+use super::table::Table;
+use super::treemap::Treemap;
+
+/// A section of the page.
+pub(super) struct Section {
+    pub(super) heading: String,
+    pub(super) body: SectionBody,
+}
+
+/// What is below the heading of a section.
+pub(super) enum SectionBody {
+    Table(Table),
+    Treemap(Treemap),
+}
+
+impl Section {
+    pub(super) fn table(heading: impl Into<String>, table: Table) -> Section {
+        Section {
+            heading: heading.into(),
+            body: SectionBody::Table(table),
+        }
+    }
+
+    /// The number of rows of the table.
+    pub(super) fn rows(&self) -> usize {
+        match &self.body {
+            SectionBody::Table(table) => table.rows.len(),
+            SectionBody::Treemap(_) => 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        match &self.body {
+            SectionBody::Table(table) => table.rows.is_empty(),
+            SectionBody::Treemap(treemap) => treemap.groups.is_empty(),
+        }
+    }
+}
