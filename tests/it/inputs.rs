@@ -151,11 +151,11 @@ fn a_file_that_belongs_elsewhere_is_called_what_it_is() {
     for (args, says) in [
         (
             &["verify", "landfall.lock"][..],
-            "landfall.lock is a lock, not a bundle; it is named with --lock",
+            "landfall.lock is a lock, not a bundle\nhelp: name it with --lock",
         ),
         (
             &["verify", "m.yaml"],
-            "m.yaml is a manifest, not a bundle; `landfall lock -f` makes a lock",
+            "m.yaml is a manifest, not a bundle\nhelp: `landfall lock -f` reads it",
         ),
         (
             &["push", "site.yaml", "--to", "h.test"],
@@ -163,7 +163,7 @@ fn a_file_that_belongs_elsewhere_is_called_what_it_is() {
         ),
         (
             &["serve", "r.json"],
-            "r.json is the receipt of a push, not a bundle; `landfall pack --since`",
+            "r.json is a push receipt, not a bundle\nhelp: `landfall pack --since`",
         ),
         (
             &["pull", "--lock", "m.yaml"],
@@ -171,11 +171,11 @@ fn a_file_that_belongs_elsewhere_is_called_what_it_is() {
         ),
         (
             &["pull", "--lock", "images.txt"],
-            "images.txt is a list of images, not a lock; `landfall lock -f`",
+            "images.txt is a list of images, not a lock\nhelp: `landfall lock -f`",
         ),
         (
             &["pack", "--lock", "b.tar.zst", "-o", "c"],
-            "b.tar.zst is a bundle, not a lock; `landfall verify`",
+            "b.tar.zst is a bundle, not a lock\nhelp: `landfall verify`",
         ),
         (
             &["pull", "--lock", "conflict.lock"],
@@ -183,7 +183,7 @@ fn a_file_that_belongs_elsewhere_is_called_what_it_is() {
         ),
         (
             &["lock", "-f", "landfall.lock"],
-            "landfall.lock is a lock, not a manifest; it is named with --lock",
+            "landfall.lock is a lock, not a manifest\nhelp: name it with --lock",
         ),
         (
             &["lock", "-f", "b.tar.zst"],
