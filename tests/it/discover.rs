@@ -177,14 +177,14 @@ metadata: {name: discovered}
 # platforms: [linux/amd64]  # of all images here; left out, every platform of each is carried
 
 images: []
-  # - https://dl.k8s.io/${VERSION}/bin/linux/amd64/kubeadm  # nodes/user-data:7; a part of this URL stands elsewhere: write all of it under `files:`
+  # - https://dl.k8s.io/${VERSION}/bin/linux/amd64/kubeadm  # nodes/user-data:7; a part of this URL is defined elsewhere: write the whole URL under `files:`
 
 files:
   # add to each `checksum:`, the URL of its checksum file or sha256:<hex>; else the lock alone pins it
   - url: \"https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet\"  # nodes/user-data:6
   - url: \"https://get.test/a.tgz\"  # nodes/etc/a.service:2
 
-# Packages that are installed from repositories, and are not carried:
+# Packages that are installed from repositories and are not mirrored:
 #   apt: containerd.io=1.7.24-1  # nodes/user-data:4
 #   apt: jq  # nodes/user-data:3; no version
 #   apt: socat  # nodes/etc/a.service:3; no version

@@ -102,7 +102,7 @@ fn init_writes_a_manifest_and_a_site_that_are_right_at_once() {
             assert!(manifest.contains(words), "{words}: {manifest}");
         }
         let platforms = match folder {
-            "tree" => "\nplatforms: [linux/arm64]  # nodes are chosen so in pods/a.yaml:2; ",
+            "tree" => "\nplatforms: [linux/arm64]  # from node selectors in pods/a.yaml:2; ",
             "flag" => "\nplatforms: [linux/amd64]  # of all images here; ",
             _ => {
                 "\n# platforms: [linux/amd64]  # of all images here; left out, every platform of each is carried"
@@ -158,7 +158,7 @@ fn init_replaces_nothing_and_leaves_nothing_half_done() {
         ("cut.log", 2, "cut.log:1:"),
         ("typo.txt", 2, "typo.txt:2:1"),
         ("l.lock", 2, "l.lock is already a lock"),
-        ("empty", 2, "there is nothing to read"),
+        ("empty", 2, "nothing to read was found"),
         (
             "moves.yaml",
             1,
@@ -207,7 +207,7 @@ fn discover_drafts_platforms() {
     let both = draft(&["a.yaml", "b.yaml"]);
     assert!(
         both.contains(
-            "\nplatforms: [linux/amd64, linux/arm64]  # nodes are chosen so in b.yaml:2 and 1 more; "
+            "\nplatforms: [linux/amd64, linux/arm64]  # from node selectors in b.yaml:2 and 1 more; "
         ),
         "{both}"
     );

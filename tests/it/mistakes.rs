@@ -71,12 +71,12 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
         (
             "lock -f m.yaml --lock none/new.lock --plain-http UP",
             1,
-            &["there is no folder none; make it first"],
+            &["the folder none does not exist; create it first"],
         ),
         (
             "pull --report none/report.json --plain-http UP",
             1,
-            &["the report none/report.json", "make it first"],
+            &["the report none/report.json", "create it first"],
         ),
         (
             "pull --report folder --plain-http UP",
@@ -86,7 +86,7 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
         (
             "push --to DOWN --receipt none/r.json --plain-http DOWN",
             1,
-            &["the receipt none/r.json", "make it first"],
+            &["the receipt none/r.json", "create it first"],
         ),
         (
             "mirror -f m.yaml --to DOWN --receipt folder --plain-http UP",
@@ -98,7 +98,7 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
         (
             "audit app.yaml --missing none/m.yaml --lock landfall.lock",
             1,
-            &["make it first"],
+            &["create it first"],
         ),
         // flags that another verb has
         (

@@ -1,4 +1,4 @@
-//! How two locks, bundles or receipts differ: for `diff`, and for the report of a delta.
+//! The differences between two locks, bundles or receipts, for `diff` and `report --since`.
 
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::package_changes::{add_changelogs, package_lines, package_tables};
@@ -24,22 +24,22 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-/// One side: what a lock or bundle has, or a registry by its receipt.
+/// One side of a comparison.
 pub(crate) enum ComparedSide {
-    /// A lock, or what a bundle holds of its lock.
+    /// A lock, or the part of its lock that a bundle contains.
     Lock {
         lock: Box<Lock>,
-        /// The fingerprint of the whole lock.
+        /// The fingerprint of the complete lock.
         fingerprint: Digest,
-        /// The bundle that carries it, where it is not a lock alone.
+        /// The bundle that contains the lock, if it is not a lock file.
         bundle: Option<Bundle>,
     },
-    /// What a push left at a registry.
+    /// The content of a registry after a push.
     Receipt(Receipt),
 }
 
 impl ComparedSide {
-    /// Opens a lock, bundle or receipt, told apart by content.
+    /// Opens a lock, bundle or receipt.
     pub(crate) fn open(context: &Context, path: &Path) -> Result<ComparedSide, CliError> {
         Ok(match OpenedFile::open(context, path)? {
             OpenedFile::Bundle(bundle) => {
@@ -55,23 +55,18 @@ impl ComparedSide {
         })
     }
 
-    /// What `bundle` has.
+    /// The content of `bundle`.
     pub(crate) fn bundle(bundle: &Bundle) -> Result<ComparedSide, CliError> {
-        let (lock, fingerprint) = (bundle.held()?.into(), bundle.fingerprint().clone());
         Ok(ComparedSide::Lock {
-            lock,
-            fingerprint,
+            lock: bundle.held()?.into(),
+            fingerprint: bundle.fingerprint().clone(),
             bundle: Some(bundle.clone()),
         })
     }
 
-    /// Adds what its packages say of their versions, as far as the bundle has them, or of a lock
-    /// the store on disk.
-    fn add_changelogs(
-        &self,
-        context: &Context,
-        changes: &mut [LockChange],
-    ) -> Result<(), CliError> {
+    /// Adds changelogs of packages to `changes`, as far as the bundle, or for a lock the store on disk,
+    /// has the packages.
+    fn add_changelogs(&self, context: &Context, changes: &mut [LockChange]) -> Result<(), CliError> {
         let ComparedSide::Lock { lock, bundle, .. } = self else {
             return Ok(());
         };
@@ -119,32 +114,30 @@ impl ComparedSide {
     }
 }
 
-/// How two sides differ.
+/// The differences between two sides.
 pub(crate) struct LockComparison {
-    /// Each change, and how many bytes of what it brings are new; `None` where nobody knows.
+    /// Each change, and how many bytes it adds; `None` if unknown.
     pub(crate) changes: Vec<(LockChange, Option<u64>)>,
-    /// How endpoints differ.
+    /// Changed endpoints.
     pub(crate) endpoints: Vec<EndpointChange>,
-    /// Hosts that only one of them needs, as far as they are known.
+    /// Hosts that only one side needs, as far as they are known.
     pub(crate) hosts: Vec<EgressHost>,
-    /// What of the newer side is new, where that is known.
+    /// The new content of the newer side, if known.
     pub(crate) news: Option<NewContent>,
-    /// Old and new: what it is, and the fingerprint of its lock.
+    /// For old and new: `lock` or `receipt`, and the fingerprint of the lock.
     sides: [(&'static str, Digest); 2],
 }
 
-/// What only the newer side has: what a delta carries.
+/// What only the newer side has, and a delta would contain.
 pub(crate) struct NewContent {
-    /// How many blobs.
     pub(crate) blobs: usize,
-    /// Their bytes.
     pub(crate) bytes: u64,
-    /// The bytes of the whole newer side.
+    /// The size of the whole newer side, in bytes.
     pub(crate) all_bytes: u64,
 }
 
 impl LockComparison {
-    /// How `new` differs from `old`. Hosts that answers named are known from the store's record.
+    /// Compares `old` with `new`. The record of the store names hosts that redirects led to.
     pub(crate) fn new(
         context: &Context,
         old: &ComparedSide,
@@ -208,7 +201,7 @@ impl LockComparison {
         })
     }
 
-    /// As lines for people.
+    /// The lines of text mode.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for (change, bytes) in self.shown() {
@@ -252,7 +245,7 @@ impl LockComparison {
         )
     }
 
-    /// As Markdown for a pull request.
+    /// The Markdown for a pull request.
     pub(crate) fn markdown(&self) -> String {
         let mut document = Markdown::new(format!("**{}**", markdown_text(&self.summary())));
         let short = |digest: &Option<Digest>| {
@@ -371,7 +364,7 @@ impl LockComparison {
     pub(crate) fn members(&self) -> Map<String, Value> {
         let changes = self.changes.iter().map(|(change, bytes)| {
             let mut change = json!(change);
-            // a change that brings nothing brings no byte
+            // A removal adds nothing.
             change["newBytes"] = json!(bytes.unwrap_or_default());
             change
         });
@@ -431,14 +424,14 @@ impl LockComparison {
         }
     }
 
-    /// The changes without those that another line tells: what is removed for another version.
+    /// The changes without removals of a version that another version replaces: those are one line.
     fn shown(&self) -> impl Iterator<Item = &(LockChange, Option<u64>)> {
         self.changes
             .iter()
             .filter(|(change, _)| change.replaced_by.is_none())
     }
 
-    /// What was there before and has new referrers, and what came with some.
+    /// The changes that add signatures or other referrers.
     fn newly_signed(&self) -> impl Iterator<Item = &LockChange> {
         self.changes
             .iter()
@@ -447,7 +440,7 @@ impl LockComparison {
     }
 }
 
-/// One line for a version that another one stands for.
+/// The line for a version that replaces another one.
 fn version_line(change: &LockChange) -> Option<String> {
     let (version, replaces) = (change.version?, change.replaces.as_deref()?);
     Some(format!("{version:8} {replaces} -> {}", change.name))
@@ -458,7 +451,7 @@ fn hosts(context: &Context, old: &Lock, new: &Lock) -> Result<Vec<EgressHost>, C
     let sessions = context.client()?.shared_sessions();
     let record = ContactRecord::load(&context.memory_dir()?)?;
     let [old, new] = [old, new].map(|lock| needed(lock, &record, &sessions));
-    // endpoints are told by themselves
+    // Endpoints have lines of their own.
     let named = |hosts: Vec<EgressHost>| {
         hosts
             .into_iter()
@@ -468,7 +461,7 @@ fn hosts(context: &Context, old: &Lock, new: &Lock) -> Result<Vec<EgressHost>, C
     Ok(egress::diff(named(old?.hosts), named(new?.hosts)))
 }
 
-/// Everything under the entries, each digest once, with its size.
+/// The blobs of the entries, each once, with its size.
 fn unique(entries: &[LockEntry]) -> BTreeMap<&Digest, u64> {
     let parts = entries.iter().flat_map(|entry| &entry.parts);
     parts

@@ -99,8 +99,8 @@ impl DeliveryFlags {
         }
     }
 
-    /// Shows what comes of `delivering`, which `client` does. `fingerprint` is of the lock that was
-    /// approved, where there is one; `series` is for the receipts.
+    /// Awaits the push, and makes the outcome of the verb and the receipts. `fingerprint` is that of
+    /// the approved lock, if there is one.
     pub(crate) async fn run(
         &self,
         context: &Context,
@@ -115,14 +115,15 @@ impl DeliveryFlags {
             CliError::from(error).with_report(report)
         })?;
         let items = std::mem::take(&mut pushed.items);
-        let mut report = Self::told(client.report(items), &pushed, mapping);
+        let mut report = Self::add_members(client.report(items), &pushed, mapping);
         if context.has_document() {
             report
                 .extra
                 .insert("delivered".into(), serde_json::json!(pushed.receipt.items));
         }
         if let Some(fingerprint) = fingerprint {
-            // a partial bundle's lock is delivered less what it lacks, and yet is that lock
+            // The lock of a partial bundle is pushed without what it lacks, but it was approved as a
+            // whole.
             pushed.receipt.lock = fingerprint.clone();
             report
                 .extra
@@ -157,8 +158,8 @@ impl DeliveryFlags {
         Ok(outcome)
     }
 
-    /// The report with what only deliveries have.
-    fn told(mut report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> RunReport {
+    /// Adds the members that only pushes have.
+    fn add_members(mut report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> RunReport {
         report
             .extra
             .insert("to".into(), serde_json::json!(mapping.target().to_string()));
@@ -266,13 +267,13 @@ impl DeliveryFlags {
     }
 }
 
-/// Whether a dry run found that it would be delivered.
+/// Whether a dry run found that this item would be uploaded.
 pub(crate) fn planned(item: &ReportItem) -> bool {
     item.status == ItemStatus::Skipped && item.digest.is_some()
 }
 
-/// All that is in the way, in one list. What stood there already makes it 3 and not 1, as
-/// everywhere; what the site alone refuses is 4, and so is a delta without what it needs.
+/// The error that lists all problems. As everywhere, items that are already there make the exit code
+/// 3 instead of 1. A refusal by `index: exact` of the site, or a delta without its bases, is 4.
 fn refused(report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> CliError {
     let exit = match &pushed.problems[..] {
         [problem] if matches!(problem.kind, ProblemKind::Index | ProblemKind::Content) => {

@@ -1,5 +1,4 @@
-//! What a dry run says of the room that is needed and is there, and outputs that are found
-//! unwritable before anything else is done.
+//! The disk space that a dry run needs and has.
 
 use crate::cli::shared::{CliError, Exit};
 use landfall_content::DiskSpace;
@@ -8,15 +7,18 @@ use landfall_model::report::{RunReport, TransferSide};
 use serde_json::json;
 use std::path::Path;
 
-/// The room in `folder`, or where it would be made.
+/// The free space in `folder`, or in the folder where it would be created.
 pub(crate) fn disk_space_for(folder: &Path, needed: u64) -> Result<DiskSpace, CliError> {
     DiskSpace::measure(folder, needed).map_err(|error| {
-        let message = format!("cannot look at {}: {error}", folder.display());
+        let message = format!(
+            "cannot read the free space of {}: {error}",
+            folder.display()
+        );
         CliError::new(Exit::Failed, message).on(TransferSide::Destination)
     })
 }
 
-/// Puts the room into the report of a dry run, and gives the line about it.
+/// Adds the space to the report of a dry run, and returns the line about it.
 pub(crate) fn report_disk_space(report: &mut RunReport, room: &DiskSpace) -> String {
     report
         .extra

@@ -1,4 +1,4 @@
-//! A manifest that is drafted from what manifests, charts, Dockerfiles and lists name.
+//! Drafts a manifest from the references in manifests, charts, Dockerfiles and lists.
 
 use crate::cli::shared::draft_entries::{draft_entries, install_entries, packages_comment};
 use crate::cli::shared::{CliError, Context, Exit};
@@ -14,48 +14,48 @@ use serde_json::json;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What a draft is made of.
+/// What to draft a manifest from.
 pub(crate) struct DraftRequest<'a> {
     pub paths: &'a [PathBuf],
-    /// Renders the charts, where there is one.
+    /// Renders the charts, if helm is available.
     pub helm: Option<&'a HelmCommand>,
-    /// The platforms, where they are given; else those of the nodes that the manifests ask for.
+    /// The platforms; if empty, those in node selectors.
     pub platforms: &'a [Platform],
-    /// The manifest's `metadata.name`.
+    /// `metadata.name` of the manifest.
     pub name: &'a str,
-    /// Its first comment.
+    /// The comment at the top.
     pub title: &'a str,
 }
 
-/// A draft.
+/// A drafted manifest.
 pub(crate) struct DraftResult {
-    /// The manifest.
     pub text: String,
-    /// How many entries it has, besides comments.
+    /// The number of entries that are not commented out.
     pub entries: usize,
-    /// Lines for people: what is undecided and unread, and how many entries there are.
+    /// The lines to print: undecided references, unread files, and the number of entries.
     pub lines: Vec<String>,
     /// One item for each image.
     pub report: RunReport,
-    /// 3 where something could not be read.
+    /// 3 if a file could not be read.
     pub exit: Exit,
 }
 
-/// A name that needs no quotes in YAML.
-pub(crate) fn name(text: &str) -> Result<String, String> {
+/// Parses a name that needs no quotes in YAML.
+pub(crate) fn parse_manifest_name(text: &str) -> Result<String, String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    match text.chars().all(is_word) && text.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        true => Ok(text.to_owned()),
-        false => Err("letters, digits, - _ and . are allowed, and a letter comes first".into()),
+    if text.chars().all(is_word) && text.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        Ok(text.to_owned())
+    } else {
+        Err("must begin with a letter and contain only letters, digits, - _ and .".into())
     }
 }
 
-/// Drafts a manifest.
-pub(crate) fn drafted(
+/// Drafts a manifest. It is an error if nothing could be read.
+pub(crate) fn draft_manifest(
     asked: &DraftRequest<'_>,
     context: &Context,
 ) -> Result<DraftResult, CliError> {
-    // nothing is held: all that is found is wanted
+    // Compared with an empty lock, every reference is missing, so all of them are drafted.
     let (nothing, today) = (Lock::default(), today().to_string());
     let inventory = Inventory::new(&nothing, None, None, &today);
     let (stdin, paths): (Vec<PathBuf>, Vec<PathBuf>) = asked
@@ -73,7 +73,7 @@ pub(crate) fn drafted(
     let installs = machine_installs(&paths)?;
     if found.read == 0 && found.unread.is_empty() {
         return Err(CliError::usage(
-            "there is nothing to read in what was named: no YAML, JSON, Dockerfile or chart",
+            "nothing to read was found: no YAML, JSON, Dockerfile or chart",
         ));
     }
     let mut draft_entries = draft_entries(found.found.iter());
@@ -184,7 +184,7 @@ fn read_stdin() -> Result<String, CliError> {
     Ok(text)
 }
 
-/// The line about platforms.
+/// The `platforms` line of the manifest.
 fn platforms(asked: &DraftRequest<'_>, paths: &[PathBuf]) -> Result<String, CliError> {
     if !asked.platforms.is_empty() {
         return Ok(platforms_line(asked.platforms, "of all images here"));
@@ -197,7 +197,7 @@ fn platforms(asked: &DraftRequest<'_>, paths: &[PathBuf]) -> Result<String, CliE
         String::new()
     };
     let why = format!(
-        "nodes are chosen so in {}{more}",
+        "from node selectors in {}{more}",
         places.first().map_or("", |place| place.as_str())
     );
     Ok(platforms_line(&found.into_keys().collect::<Vec<_>>(), &why))

@@ -1,4 +1,4 @@
-//! Drafts of manifests from what an audit found.
+//! The entries of a drafted manifest, from the findings of an audit.
 
 use landfall_item::manifest::{DraftEntry, DraftItem};
 use landfall_model::report::one_line;
@@ -6,7 +6,7 @@ use landfall_rewrite::audit::{FileFinding, LockCoverage, MachineInstall, Machine
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The entries of a draft: every finding that the lock does not hold.
+/// The entries for all findings that the lock lacks.
 pub(crate) fn draft_entries<'p>(found: impl Iterator<Item = &'p FileFinding>) -> Vec<DraftEntry> {
     found.filter_map(draft_entry).collect()
 }
@@ -24,25 +24,26 @@ fn draft_entry(file_finding: &FileFinding) -> Option<DraftEntry> {
         LockCoverage::Missing { why, .. } | LockCoverage::Undecided { why }
             if finding.manager.is_some() =>
         {
-            let help = "add it to `install` of an entry of `packages`, as install lines name no repository";
+            let help = "add it to `install` of an entry of `packages`: an install command names no repository";
             DraftItem::Unclear(written(), format!("{why}; {help}"))
         }
         LockCoverage::Missing { why, .. } => {
-            DraftItem::Unclear(written(), format!("{why}; write its name upstream"))
+            DraftItem::Unclear(written(), format!("{why}; write the upstream name"))
         }
         LockCoverage::Undecided { why } => DraftItem::Unclear(written(), why.clone()),
     };
     Some(DraftEntry { what, at })
 }
 
-/// The entries of a draft for files that machines fetch.
+/// The entries for files that machines download, as in cloud-init and Dockerfiles.
 pub(crate) fn install_entries(installs: &MachineInstalls) -> Vec<DraftEntry> {
     let wish = |(install, at): &(MachineInstall, String)| {
         let what = match install {
             MachineInstall::File(url) => DraftItem::Url(url.clone()),
             MachineInstall::Unclear(url) => DraftItem::Unclear(
                 url.clone(),
-                "a part of this URL stands elsewhere: write all of it under `files:`".into(),
+                "a part of this URL is defined elsewhere: write the whole URL under `files:`"
+                    .into(),
             ),
             MachineInstall::Package(..) | MachineInstall::OpenPackage(..) => return None,
         };
@@ -54,8 +55,7 @@ pub(crate) fn install_entries(installs: &MachineInstalls) -> Vec<DraftEntry> {
     installs.0.iter().filter_map(wish).collect()
 }
 
-/// The packages that machines install, as comments: their repositories are not known. Empty where
-/// there is none.
+/// Comments about packages that machines install: their repositories are not known.
 pub(crate) fn packages_comment(installs: &MachineInstalls) -> String {
     let mut found: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for (install, at) in &installs.0 {
@@ -67,17 +67,19 @@ pub(crate) fn packages_comment(installs: &MachineInstalls) -> String {
         return String::new();
     }
     let mut text =
-        "\n# Packages that are installed from repositories, and are not carried:\n".to_owned();
+        "\n# Packages that are installed from repositories and are not mirrored:\n".to_owned();
     for ((by, name), places) in found {
         let more = if places.len() > 1 {
             format!(" and {} more", places.len() - 1)
         } else {
             String::new()
         };
-        let pin = match name.contains(['$', '`', '{']) {
-            true => "; its name is put together elsewhere",
-            false if MachineInstall::has_version(by, name) => "",
-            false => "; no version",
+        let pin = if name.contains(['$', '`', '{']) {
+            "; its name is composed elsewhere"
+        } else if MachineInstall::has_version(by, name) {
+            ""
+        } else {
+            "; no version"
         };
         let place = one_line(places.first().unwrap_or(&""));
         let _ = writeln!(text, "#   {by}: {name}  # {place}{more}{pin}");

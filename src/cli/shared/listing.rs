@@ -1,4 +1,4 @@
-//! How lock entries are listed: as report items, as a table, as a count.
+//! Lists of items: tables and counts.
 
 use landfall_bundle::sbom::referrer_kind;
 use landfall_content::{BlobRead, LockEntry};
@@ -14,7 +14,7 @@ pub(crate) fn count(items: &[ReportItem]) -> String {
     let counts = item_kinds()
         .map(|kind| EntryCount::from_items(kind, items))
         .enumerate();
-    // the first two are named even where there is none
+    // Images and files are counted even if there are none, so that the line has the same form.
     let shown = counts.filter(|(at, count)| *at < 2 || count.entries > 0);
     let shown: Vec<String> = shown.map(|(_, count)| count.to_string()).collect();
     let (last, others) = shown
@@ -23,7 +23,7 @@ pub(crate) fn count(items: &[ReportItem]) -> String {
     format!("{} and {last}", others.join(", "))
 }
 
-/// Size in bytes of everything under the entries, each digest once.
+/// The size of all blobs of the entries in bytes, each counted once.
 pub(crate) fn unique_bytes(entries: &[LockEntry]) -> u64 {
     let parts = entries.iter().flat_map(|entry| &entry.parts);
     let unique: BTreeMap<_, _> = parts
@@ -32,12 +32,12 @@ pub(crate) fn unique_bytes(entries: &[LockEntry]) -> u64 {
     unique.values().sum()
 }
 
-/// One line an item: kind, name, short digest, size.
+/// One line per item: kind, short digest, size, name.
 pub(crate) fn table(items: &[ReportItem]) -> String {
     items.iter().map(|item| line(item, "")).collect()
 }
 
-/// As [`table`], with its platforms or the number of its packages at the end.
+/// The line of an item, with its platforms or the number of its packages at the end.
 pub(crate) fn line(item: &ReportItem, about: &str) -> String {
     let digest = item
         .digest
@@ -54,21 +54,22 @@ pub(crate) fn line(item: &ReportItem, about: &str) -> String {
     format!("{}\n", line.trim_end())
 }
 
-/// One indented line each.
-pub(crate) fn lines(of: &[impl Display]) -> String {
-    of.iter()
-        .map(|one| format!("  {}\n", one_line(&one.to_string())))
+/// One indented line for each of `values`.
+pub(crate) fn lines(values: &[impl Display]) -> String {
+    values
+        .iter()
+        .map(|value| format!("  {}\n", one_line(&value.to_string())))
         .collect()
 }
 
-/// The platforms of each item that has some, by its name.
+/// The platforms of items that have some, by name.
 pub(crate) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
     lock.items()
         .filter_map(|item| Some((item.name().into_owned(), item.platforms()?)))
         .collect()
 }
 
-/// The kinds of items that a lock holds, for messages such as `3 images, 2 files`.
+/// The number of items of each kind, as in `3 images, 2 files`.
 pub(crate) fn count_kinds<'a>(items: impl IntoIterator<Item = &'a ReportItem>) -> String {
     let items: Vec<&ReportItem> = items.into_iter().collect();
     let kinds: BTreeSet<EntryKind> = items.iter().map(|item| item.kind).collect();

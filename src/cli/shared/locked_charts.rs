@@ -1,4 +1,4 @@
-//! Charts that are named as the lock names them, in place of a path.
+//! Charts that are named as in the lock, instead of by a path.
 
 use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::{CliError, Context, Exit};
@@ -7,26 +7,26 @@ use landfall_item::{ChartArchive, LockedChart};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// Paths, and the folder of the archives among them that came out of the store or a bundle.
+/// Input paths. Charts of the lock are archives in a temporary folder.
 pub(crate) struct LockedCharts {
-    /// The paths.
     pub paths: Vec<PathBuf>,
     folder: Option<TempDir>,
 }
 
 impl LockedCharts {
-    /// Whether one of the paths is an archive that nobody keeps.
+    /// Whether one of the paths is a temporary archive.
     pub(crate) fn has_any(&self) -> bool {
         self.folder.is_some()
     }
 }
 
-/// `paths`, with an archive in place of each that is no path, but the name of a locked chart:
-/// `app`, `app:1.2.3`, or its name in the lock. `named` are the paths that a bundle may be among.
+/// Replaces each of `paths` that is not a file but the name of a locked chart (`app`, `app:1.2.3`, or
+/// its name in the lock) by an archive of the chart. `arguments` may include a bundle.
 pub(crate) fn locked_charts(
     paths: Vec<PathBuf>,
     lock: &Lock,
-    (locked, named): (&LockFlags, &[PathBuf]),
+    flags: &LockFlags,
+    arguments: &[PathBuf],
     context: &Context,
 ) -> Result<LockedCharts, CliError> {
     let charts: Vec<ChartArchive> = lock
@@ -50,7 +50,7 @@ pub(crate) fn locked_charts(
             }
             let names: Vec<&str> = meant.iter().map(|chart| &*chart.item).collect();
             return Err(CliError::usage(format!(
-                "{text} is several charts: name one of {}",
+                "{text} is ambiguous: name one of {}",
                 names.join(", ")
             )));
         };
@@ -60,7 +60,7 @@ pub(crate) fn locked_charts(
         }
         let failed =
             |why: String| CliError::new(Exit::Failed, format!("the chart {}: {why}", chart.item));
-        let archive = locked.content(context, named)?.read(&chart.archive);
+        let archive = flags.content(context, arguments)?.read(&chart.archive);
         let archive = archive.map_err(|error| failed(error.to_string()))?;
         let made = folder
             .take()

@@ -1,4 +1,4 @@
-//! Writes a result to the file of `--out`, or to stdout.
+//! Writes results to the file of `--out` or to stdout, and checks early that a file can be written.
 
 use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome};
 use landfall_content::{parent_folder, write_file};
@@ -8,52 +8,52 @@ use std::io::{IsTerminal, stdout};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Writes `made` to the file `out`: whole, or not at all.
-pub(crate) fn write_to(out: &Path, made: &str) -> Result<(), CliError> {
-    write_file(out, made.as_bytes()).map_err(|error| {
+/// Writes `text` to the file `out`, whole or not at all.
+pub(crate) fn write_to(out: &Path, text: &str) -> Result<(), CliError> {
+    write_file(out, text.as_bytes()).map_err(|error| {
         let message = format!("cannot write {}: {error}", out.display());
         CliError::new(Exit::Failed, message).on(TransferSide::Destination)
     })
 }
 
-/// Writes the text of `made` to `out`, and returns the outcome with `lines` in its place; without
-/// `out` the outcome itself, whose text is a document.
+/// Writes the text of `result` to `out`, and returns an outcome that prints `lines`. Without `out`,
+/// the text goes to stdout, and `lines` to stderr.
 pub(crate) fn write_result(
-    made: VerbOutcome,
+    result: VerbOutcome,
     out: Option<&Path>,
     lines: &[String],
     context: &Context,
 ) -> Result<VerbOutcome, CliError> {
     let Some(path) = out else {
         lines.iter().for_each(|line| context.progress.note(line));
-        return Ok(made.document());
+        return Ok(result.document());
     };
-    write_to(path, &made.text)?;
+    write_to(path, &result.text)?;
     Ok(VerbOutcome {
         text: lines.iter().map(|line| one_line(line) + "\n").collect(),
-        ..made
+        ..result
     })
 }
 
-/// The pipe or file that stdout is, for `what`, which -o - writes there.
+/// Stdout as a file, for `-o -` and a result that is not text, called `what`.
 pub(crate) fn result_stdout(context: &Context, what: &str) -> Result<File, CliError> {
     let wrong = |why: &str| CliError::usage(format!("-o - writes {what} to stdout: {why}"));
     if context.global.output != OutputMode::Text {
         return Err(wrong(
-            "the document of --output would go there too; --report FILE writes one to a file",
+            "--output would print its document there too; use --report FILE",
         ));
     }
     if stdout().is_terminal() {
-        return Err(wrong("send it to a pipe or a file, not to a terminal"));
+        return Err(wrong("use a pipe or a file, not a terminal"));
     }
     let file = stdout().as_fd().try_clone_to_owned().map(File::from);
     file.map_err(|error| CliError::new(Exit::Failed, format!("cannot use stdout: {error}")))
 }
 
-/// Refuses a file that could not be written when everything else is done.
+/// Checks that `file` can be written, before work starts whose result would be lost.
 pub(crate) fn check_output(what: &str, file: &Path) -> Result<(), CliError> {
     let folder = parent_folder(file);
-    // a link or a device is written to as it stands
+    // A device, such as /dev/stdout, is written in place: its folder need not be writable.
     let is_there = file.exists();
     let place = if is_there && !file.is_file() {
         file
@@ -64,11 +64,11 @@ pub(crate) fn check_output(what: &str, file: &Path) -> Result<(), CliError> {
         Some("it is a folder; name a file in it".to_owned())
     } else if !folder.exists() {
         Some(format!(
-            "there is no folder {}; make it first",
+            "the folder {} does not exist; create it first",
             folder.display()
         ))
     } else if !folder.is_dir() {
-        Some(format!("{} is no folder", folder.display()))
+        Some(format!("{} is not a folder", folder.display()))
     } else {
         rustix::fs::access(place, rustix::fs::Access::WRITE_OK)
             .err()
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_written_is_found_first() {
+    fn an_unwritable_file_is_found_early() {
         let dir = tempfile::tempdir().unwrap();
         let message = |file: &Path| check_output("the report", file).unwrap_err().message;
         check_output("the report", &dir.path().join("new.json")).unwrap();
@@ -92,7 +92,7 @@ mod tests {
         assert!(message(dir.path()).ends_with("it is a folder; name a file in it"));
         let nowhere = message(&dir.path().join("none/new.json"));
         assert!(
-            nowhere.contains("there is no folder") && nowhere.ends_with("make it first"),
+            nowhere.contains("does not exist") && nowhere.ends_with("create it first"),
             "{nowhere}"
         );
         std::fs::write(dir.path().join("file"), "").unwrap();

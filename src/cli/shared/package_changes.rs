@@ -1,5 +1,4 @@
-//! How the packages of sets differ, for people: lines, tables, and what packages say of their
-//! versions.
+//! Changed packages of package sets: lines, tables and changelogs.
 
 use crate::cli::shared::Context;
 use crate::lock;
@@ -11,8 +10,8 @@ use landfall_model::human_size;
 use landfall_model::report::{Markdown, markdown_code, markdown_text, one_line};
 use std::collections::HashSet;
 
-/// Adds what the packages that `changes` bring say of their versions, as far as they can be read in
-/// `content` without asking anybody. What is damaged there is told.
+/// Adds changelogs to changed packages, from the packages in `content`. Remote content is skipped:
+/// it would have to be downloaded. Prints a note about damaged packages.
 pub(crate) fn add_changelogs(
     context: &Context,
     changes: &mut [LockChange],
@@ -26,8 +25,7 @@ pub(crate) fn add_changelogs(
     }
 }
 
-/// A line for each package that differs in a set of them, to stand below the line of the set, with
-/// what its changelog says.
+/// The lines about changed packages of a set, with changelogs. They follow the line of the set.
 pub(crate) fn package_lines(change: &LockChange) -> impl Iterator<Item = String> {
     with_changelogs(change).flat_map(|(package, changelog)| {
         let PackageChange {
@@ -46,7 +44,7 @@ pub(crate) fn package_lines(change: &LockChange) -> impl Iterator<Item = String>
     })
 }
 
-/// Adds a table for each set of which packages differ.
+/// Adds a table for each set with changed packages.
 pub(crate) fn package_tables<'a>(
     document: &mut Markdown,
     changes: impl IntoIterator<Item = &'a LockChange>,
@@ -84,20 +82,22 @@ pub(crate) fn package_tables<'a>(
     }
 }
 
-/// The packages of a set that differ, and what is told of the changelog of each. Packages that were
-/// made from one source have one changelog, which the first of them tells.
+/// The changed packages of a set, each with its changelog. Binary packages of one source package
+/// have the same changelog, which only the first of them gets.
 fn with_changelogs(change: &LockChange) -> impl Iterator<Item = (&PackageChange, &[String])> {
-    let mut told = HashSet::new();
-    change
-        .packages
-        .iter()
-        .map(move |package| match told.insert(&package.changelog) {
-            true => (package, package.changelog.as_slice()),
-            false => (package, &[][..]),
-        })
+    let mut seen = HashSet::new();
+    change.packages.iter().map(move |package| {
+        let is_new = seen.insert(&package.changelog);
+        let changelog = if is_new {
+            package.changelog.as_slice()
+        } else {
+            &[]
+        };
+        (package, changelog)
+    })
 }
 
-/// `1.0 -> 1.1`, or the one version that there is.
+/// `1.0 -> 1.1`, or one version for an added or removed package.
 fn versions(package: &PackageChange) -> String {
     let versions: Vec<&str> = [&package.from, &package.to]
         .into_iter()
@@ -107,7 +107,7 @@ fn versions(package: &PackageChange) -> String {
     versions.join(" -> ")
 }
 
-/// What it brings; nothing for one that is removed.
+/// The size of the new package; empty for a removed one.
 fn size(package: &PackageChange) -> String {
     if package.change == "removed" {
         String::new()

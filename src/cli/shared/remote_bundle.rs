@@ -1,5 +1,4 @@
-//! Bundles in an object store, which are named in place of a file, `s3://bucket/bundle.tar.zst`:
-//! read, and written.
+//! Bundles in an object store, named by a URL such as `s3://bucket/bundle.tar.zst`.
 
 use crate::cli::shared::{CliError, Context};
 use crate::client::ClientError;
@@ -10,12 +9,12 @@ use landfall_model::report::TransferSide;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whether this names an object, not a file.
+/// Whether `path` names an object and not a file.
 pub(crate) fn is_remote(path: &Path) -> bool {
     path.to_str().is_some_and(BucketLocation::has_scheme)
 }
 
-/// The bundle at `path`, opened by its end; `None` where that is a file.
+/// Opens the bundle at `path`, which reads only its end; `None` if `path` is a file.
 pub(crate) fn remote(context: &Context, path: &Path) -> Result<Option<Bundle>, CliError> {
     let Some((bucket, name)) = object(context, path)? else {
         return Ok(None);
@@ -26,7 +25,7 @@ pub(crate) fn remote(context: &Context, path: &Path) -> Result<Option<Bundle>, C
     Ok(Some(Bundle::open_object(Arc::new(object))?))
 }
 
-/// The folder and the name of the object at `path`; `None` where that is a file.
+/// The bucket folder and the name of the object at `path`; `None` if `path` is a file.
 pub(crate) fn object(context: &Context, path: &Path) -> Result<Option<(Bucket, String)>, CliError> {
     let Some(text) = path
         .to_str()
@@ -43,7 +42,8 @@ pub(crate) fn object(context: &Context, path: &Path) -> Result<Option<(Bucket, S
             "{text} is a bucket; name a bundle in it"
         )));
     }
-    // one connection for each answer under way: whoever reads says how many these are
+    // The server reads one range for each request in progress, which may exceed the usual limit of
+    // connections to one host.
     let limits = Limits {
         per_host: context.limits.requests.max(context.limits.per_host),
         ..context.limits

@@ -1,21 +1,22 @@
-//! What a site took before, by its receipts: an older bundle of a series is refused.
+//! The bundles that a site received before, from its receipts: an older bundle of a series is
+//! refused.
 
 use crate::cli::shared::{CliError, Context, input_file};
 use landfall_bundle::{Bundle, Serial};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The last bundle of each series that was taken.
+/// The last bundle of each series.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SeriesHistory {
-    /// The number, and the receipt that says so.
+    /// The number, and the receipt that has it.
     last: BTreeMap<String, (u64, PathBuf)>,
     allow_older: bool,
 }
 
 impl SeriesHistory {
-    /// What the site's receipt says and the one that is to be written again, as far as they are
-    /// there. With `allow_older` every bundle is taken.
+    /// Reads the receipt of the site, and the one that this push replaces, if they exist. With
+    /// `allow_older`, every bundle is accepted.
     pub(crate) fn load(
         context: &Context,
         receipt: Option<&Path>,
@@ -53,16 +54,16 @@ impl SeriesHistory {
         };
         match self.last.get(&series) {
             Some((last, receipt)) if *last > number => Err(CliError::refused(format!(
-                "{} is number {number} of {series}, and number {last} was taken before, as {} says; to go back, add \
-                 --allow-older",
+                "{} is number {number} of {series}, but number {last} was received before (see {})",
                 path.display(),
                 receipt.display()
-            ))),
+            ))
+            .with_help("add --allow-older to go back")),
             _ => Ok(()),
         }
     }
 
-    /// The numbers for a new receipt, after this bundle was taken.
+    /// The numbers for the receipt of a push of this bundle.
     pub(crate) fn after(&self, taken: Option<&Serial>) -> BTreeMap<String, u64> {
         let mut all: BTreeMap<String, u64> = self
             .last

@@ -1,4 +1,4 @@
-//! A lock that is older than its manifest: `pull` and `pack` say so.
+//! The note about a lock that is older than its manifest.
 
 use crate::cli::shared::input_file::is_manifest;
 use landfall_content::parent_folder;
@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The most files of a folder that are looked at.
+/// How many files of the folder are read at most.
 const MOST_FILES: usize = 100;
 
-/// Notes each manifest beside the lock at `path` that belongs to it and names items that the lock
-/// lacks. A manifest belongs to the lock if both have the same `metadata.name`; without a name, if
-/// it was written after the lock.
+/// Prints a note for each manifest in the folder of the lock that names items which the lock lacks. A
+/// manifest belongs to the lock if both have the same `metadata.name`, or if neither has one and the
+/// manifest was written after the lock.
 pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
     for manifest in manifests_beside(path) {
         let Ok(wanted) = manifest::load(std::slice::from_ref(&manifest)) else {
@@ -63,7 +63,7 @@ fn manifests_beside(lock: &Path) -> Vec<PathBuf> {
         .filter_map(|file| Some(file.ok()?.path()))
         .filter(is_yaml)
         .take(MOST_FILES);
-    // as people call it who stand in this folder
+    // Without `./`, as users write it.
     let short = |path: PathBuf| {
         path.strip_prefix(".")
             .map(Path::to_path_buf)

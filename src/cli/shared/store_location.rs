@@ -1,4 +1,4 @@
-//! The store that `--store` names: a folder, or a folder of an object store.
+//! The store that `--store` names: a folder on disk or in an object store.
 
 use crate::cli::shared::{CliError, Context};
 use crate::client::Client;
@@ -12,9 +12,8 @@ use std::sync::Arc;
 
 /// Where the store is.
 pub(crate) enum StoreLocation {
-    /// A folder on disk.
     Folder(PathBuf),
-    /// A folder of an object store.
+    /// A folder in an object store.
     Bucket(BucketLocation),
 }
 
@@ -28,8 +27,7 @@ impl fmt::Display for StoreLocation {
 }
 
 impl StoreLocation {
-    /// Opens the store for `client`, and the store on disk that keeps what a verb remembers between
-    /// runs.
+    /// Opens the store for `client`, and the store on disk that remembers facts between runs.
     pub(crate) fn open(
         &self,
         context: &Context,
@@ -49,7 +47,7 @@ impl StoreLocation {
 }
 
 impl Context {
-    /// Where the store is: `--store`, `LANDFALL_STORE`, or the user's cache folder.
+    /// The location of the store: `--store`, `LANDFALL_STORE`, or the user's cache folder.
     pub(crate) fn store_location(&self) -> Result<StoreLocation, CliError> {
         let Some(named) = &self.global.store else {
             return Ok(StoreLocation::Folder(cache_dir()?));
@@ -68,18 +66,19 @@ impl Context {
         }
     }
 
-    /// The folder of the store, for what needs one on disk.
+    /// The folder of the store, for verbs that need a store on disk.
     pub(crate) fn store_dir(&self) -> Result<PathBuf, CliError> {
         match self.store_location()? {
             StoreLocation::Folder(dir) => Ok(dir),
             StoreLocation::Bucket(location) => Err(CliError::usage(format!(
-                "this needs a store on disk, and --store names {location}; name a folder with --store DIR"
-            ))),
+                "this needs a store on disk, but --store names {location}"
+            ))
+            .with_help("name a folder with --store DIR")),
         }
     }
 
-    /// The folder for what a verb remembers between runs: the store's, or the user's cache folder
-    /// where the store is in an object store.
+    /// The folder for facts that verbs remember between runs: that of the store, or the user's cache
+    /// folder if the store is in an object store.
     pub(crate) fn memory_dir(&self) -> Result<PathBuf, CliError> {
         match self.store_location()? {
             StoreLocation::Folder(dir) => Ok(dir),
@@ -87,7 +86,8 @@ impl Context {
         }
     }
 
-    /// Whether the store has been made. One in an object store is, as far as nobody looks.
+    /// Whether the store exists. One in an object store is assumed to exist, since checking needs a
+    /// request.
     pub(crate) fn has_store(&self) -> bool {
         self.store_location().is_ok_and(|place| match place {
             StoreLocation::Folder(dir) => dir.join(LAYOUT_FILE).exists(),
@@ -130,7 +130,7 @@ impl Context {
     }
 }
 
-/// The user's cache folder for a store.
+/// The default store in the user's cache folder.
 fn cache_dir() -> Result<PathBuf, CliError> {
     let env = |name| {
         std::env::var_os(name)
@@ -139,7 +139,9 @@ fn cache_dir() -> Result<PathBuf, CliError> {
     };
     let cache = env("XDG_CACHE_HOME").or_else(|| env("HOME").map(|home| home.join(".cache")));
     let missing = || {
-        CliError::usage("there is no cache folder (HOME is not set); name a store with --store DIR")
+        CliError::usage(
+            "there is no cache folder, because HOME is not set; name a store with --store DIR",
+        )
     };
     Ok(cache.ok_or_else(missing)?.join("landfall/store"))
 }

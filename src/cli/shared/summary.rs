@@ -1,11 +1,11 @@
-//! Lines about items and changes, and the closing line of a verb that moves them.
+//! Lines about changes, and parts of the closing line of a verb.
 
 use crate::cli::shared::package_changes::package_lines;
 use crate::lock::{EndpointChange, LockChange};
 use landfall_model::report::{EntryCount, EntryKind, ItemStatus, ReportItem, RunTotals, one_line};
 use std::collections::BTreeSet;
 
-/// One line for a change.
+/// The line about a change.
 pub(crate) fn change_line(change: &LockChange) -> String {
     let name = one_line(&change.name);
     let short = |digest: &Option<landfall_model::Digest>| {
@@ -25,12 +25,12 @@ pub(crate) fn change_line(change: &LockChange) -> String {
     }
 }
 
-/// The lines for a change, with those of its packages.
+/// The lines about a change and its packages.
 pub(crate) fn change_lines(change: &LockChange) -> impl Iterator<Item = String> {
     std::iter::once(change_line(change)).chain(package_lines(change))
 }
 
-/// One line for a change of an endpoint.
+/// The line about a changed endpoint.
 pub(crate) fn endpoint_line(change: &EndpointChange) -> String {
     format!(
         "{:8} endpoint {}: {}",
@@ -40,7 +40,7 @@ pub(crate) fn endpoint_line(change: &EndpointChange) -> String {
     )
 }
 
-/// How many items of each kind are good, of how many: `6 of 10 images, 1 file`.
+/// The number of successful items of each kind, of all: `6 of 10 images, 1 file`.
 pub(crate) fn good_of_all(items: &[ReportItem]) -> String {
     let is_good =
         |item: &&ReportItem| matches!(item.status, ItemStatus::Done | ItemStatus::Present);
@@ -51,7 +51,7 @@ pub(crate) fn good_of_all(items: &[ReportItem]) -> String {
             let all = EntryCount::from_items(kind, items);
             match EntryCount::from_items(kind, items.iter().filter(is_good)).entries {
                 good if good == all.entries => all.to_string(),
-                // the packages of a set that failed may be unknown, so none are counted
+                // The packages of a failed set may be unknown, so none are counted.
                 good => format!("{good} of {}", EntryCount { packages: 0, ..all }),
             }
         })
@@ -63,11 +63,12 @@ pub(crate) fn good_of_all(items: &[ReportItem]) -> String {
     }
 }
 
-/// `, 2 failed, 1 missing` for a summary; nothing where nothing is.
+/// `, 2 failed, 1 missing`; empty if nothing failed.
 pub(crate) fn lost_count(totals: &RunTotals) -> String {
     let counts = [(totals.failed, "failed"), (totals.missing, "missing")];
-    let told = counts.into_iter().filter(|(count, _)| *count > 0);
-    told.map(|(count, word)| format!(", {count} {word}"))
+    let nonzero = counts.into_iter().filter(|(count, _)| *count > 0);
+    nonzero
+        .map(|(count, word)| format!(", {count} {word}"))
         .collect()
 }
 
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_say_what_they_mean() {
+    fn counts_show_successes_of_all_items() {
         let full = Some("the disk is full");
         let items = [
             item(EntryKind::Image, "a", ItemStatus::Done, None),

@@ -1,5 +1,5 @@
-//! A unified diff of a text and its edits. Where they are is known, so nothing is compared but the
-//! lines they are on.
+//! A unified diff of a text and its edits. The positions of the edits are known, so only their lines
+//! are compared.
 
 use crate::cli::shared::{Context, OutputMode};
 use landfall_model::report::escape_lines;
@@ -9,22 +9,22 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::ops::Range;
 
-/// What stands in a diff for the value of a Secret.
+/// Replaces the value of a Secret.
 pub(crate) const MASK: &str = "***";
-/// Lines around a change.
+/// Unchanged lines around a change.
 const CONTEXT: usize = 3;
 
-/// Bytes of a text and what replaces them.
+/// A byte range of a text, and its replacement.
 pub(crate) type TextEdit = (Range<usize>, String);
 
-/// Who reads a diff.
+/// Who reads the diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiffReader {
-    /// `patch`, and whatever else: every byte is the file's.
+    /// A program such as `patch`: all bytes are those of the file.
     Program,
-    /// Somebody at a terminal: control characters are escaped.
+    /// A user at a terminal: control characters are escaped.
     Terminal,
-    /// The same, with colours.
+    /// A terminal with colours.
     Coloured,
 }
 
@@ -44,7 +44,8 @@ impl DiffReader {
     }
 }
 
-/// A unified diff that `patch -p1` takes, but for masked values; empty where nothing differs.
+/// Returns a unified diff that `patch -p1` applies, unless values are masked; empty if nothing
+/// differs.
 pub(crate) fn diff(member: &RewrittenText, reader: DiffReader) -> String {
     let (old, edits) = masked(member);
     let path = member.path.trim_start_matches("./").trim_start_matches('/');
@@ -76,12 +77,13 @@ pub(crate) fn unified(path: &str, old: &str, edits: Vec<TextEdit>, reader: DiffR
     out.text
 }
 
-/// Lines that differ.
+/// Lines that change.
 struct ChangedLines {
-    /// Their bytes in the old text, and the number of the first, from 0.
+    /// The byte range in the old text.
     span: Range<usize>,
+    /// The number of the first line, from 0.
     line: usize,
-    /// How many there are.
+    /// The number of old lines.
     count: usize,
     new: String,
 }
@@ -93,7 +95,7 @@ impl ChangedLines {
     }
 }
 
-/// The lines on which the `edits` of `old` are, those without a line between them as one.
+/// The lines that `edits` change. Adjacent lines are one change.
 fn changes(old: &str, edits: Vec<TextEdit>) -> Vec<ChangedLines> {
     let mut changes: Vec<ChangedLines> = Vec::new();
     let mut edits = edits.into_iter().peekable();
@@ -124,8 +126,7 @@ fn changes(old: &str, edits: Vec<TextEdit>) -> Vec<ChangedLines> {
     changes
 }
 
-/// The end of the lines that an edit changes: an edit of whole lines leaves the line behind it
-/// alone.
+/// The end of the lines that an edit changes. An edit of whole lines does not change the next line.
 fn changed_until(old: &str, range: &Range<usize>, bytes: &str) -> usize {
     let begins_line = |at: usize| at == 0 || old[..at].ends_with('\n');
     let is_whole = bytes.is_empty() || bytes.ends_with('\n');
@@ -137,8 +138,7 @@ fn changed_until(old: &str, range: &Range<usize>, bytes: &str) -> usize {
         .map_or(old.len(), |len| range.end + len + 1)
 }
 
-/// `old` and `new` without the lines that both begin and end with: where that is in `old`, and what
-/// is left of `new`.
+/// Removes common lines at both ends: returns the range that is left of `old`, and the rest of `new`.
 fn shortened<'n>(old: &str, new: &'n str) -> (usize, usize, &'n str) {
     let pairs = || old.split_inclusive('\n').zip(new.split_inclusive('\n'));
     let from: usize = pairs()
@@ -158,8 +158,8 @@ fn lines(text: &str) -> usize {
     memchr::memchr_iter(b'\n', text.as_bytes()).count()
 }
 
-/// The old text with the values of Secrets masked, and the edits of that. A value that changes has
-/// another mask in the new one.
+/// The old text with masked Secret values, and its edits. A changed value gets another mask, so that
+/// the diff shows that it changes.
 fn masked(member: &RewrittenText) -> (Cow<'_, str>, Vec<TextEdit>) {
     let scan = &member.new.scan;
     let mut secrets = scan.secrets.clone();
@@ -168,12 +168,12 @@ fn masked(member: &RewrittenText) -> (Cow<'_, str>, Vec<TextEdit>) {
     let mut edits = Vec::new();
     let mut changes = scan.edits().into_iter().peekable();
     let mut done = 0;
-    // an edit outside of what is masked, at its place in the masked text
+    // Moves an edit outside of masked ranges to its position in the masked text.
     let shift = |range: &Range<usize>, old: &String, done: usize| {
         range.start + old.len() - done..range.end + old.len() - done
     };
     for secret in secrets {
-        // one within another is masked with it
+        // A range within another one is masked with it.
         if secret.end <= done {
             continue;
         }
@@ -182,7 +182,7 @@ fn masked(member: &RewrittenText) -> (Cow<'_, str>, Vec<TextEdit>) {
             edits.push((shift(&edit.span, &old, done), edit.bytes.clone()));
         }
         old.push_str(&member.old[done..secret.start]);
-        // lines stay, so that those of the diff are the file's
+        // Keeps the line breaks, so that line numbers of the diff are those of the file.
         let breaks = "\n".repeat(lines(&member.old[secret.clone()]));
         let mask = old.len()..old.len() + MASK.len();
         let _ = write!(old, "{MASK}{breaks}");
@@ -201,8 +201,8 @@ fn masked(member: &RewrittenText) -> (Cow<'_, str>, Vec<TextEdit>) {
     (Cow::Owned(old), edits)
 }
 
-/// The name of a file for a header, in quotes where git and `patch` want them: a line feed in a
-/// name would begin a line of the diff.
+/// A file name for a header, quoted as git and `patch` expect it: a line feed in a name would
+/// otherwise begin a new line of the diff.
 fn quoted(name: &str) -> Cow<'_, str> {
     if !name.contains(|c: char| c.is_control() || "\"\\".contains(c)) {
         return name.into();
@@ -212,7 +212,7 @@ fn quoted(name: &str) -> Cow<'_, str> {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
             c if c.is_control() => {
-                // writing to a string cannot fail
+                // Writing to a string cannot fail.
                 let _ = c
                     .to_string()
                     .bytes()
@@ -231,7 +231,7 @@ struct DiffWriter {
 }
 
 impl DiffWriter {
-    /// Writes one line, which ends in a line break if it is not the last of a text.
+    /// Writes one line. Only the last line of a text may lack a line break.
     fn line(&mut self, colour: &str, line: &str) {
         if self.reader == DiffReader::Program {
             self.text.push_str(line);
@@ -241,7 +241,7 @@ impl DiffWriter {
             return;
         }
         let line = escape_lines(line.trim_end_matches(['\n', '\r']));
-        // writing to a string cannot fail
+        // Writing to a string cannot fail.
         let _ = match self.reader {
             DiffReader::Coloured => writeln!(self.text, "\u{1b}[{colour}m{line}\u{1b}[0m"),
             DiffReader::Terminal | DiffReader::Program => writeln!(self.text, "{line}"),
@@ -254,8 +254,8 @@ impl DiffWriter {
             .for_each(|line| self.line(colour, &format!("{sign}{line}")));
     }
 
-    /// Writes neighbouring changes with the lines around them. So far, the new text has `more`
-    /// lines than the old.
+    /// Writes a hunk of neighbouring changes. `more` is by how many lines the new text is longer than
+    /// the old one before this hunk.
     fn hunk(&mut self, old: &str, changes: &[ChangedLines], more: &mut isize) {
         let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
             return;
@@ -300,7 +300,7 @@ fn signed(count: usize) -> isize {
     isize::try_from(count).unwrap_or(isize::MAX)
 }
 
-/// Lines as the header of a hunk has them, counted from 1.
+/// A line range in the header of a hunk, from 1.
 fn range(start: isize, count: isize) -> String {
     match count {
         0 => format!("{start},0"),
@@ -314,7 +314,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a diff makes of `old`, where every line and number in it is right.
+    /// Applies a diff to `old`, and checks every line and number in it.
     fn patched(old: &str, diff: &str) -> String {
         let old: Vec<&str> = old.split_inclusive('\n').collect();
         let (mut new, mut done): (Vec<String>, usize) = (Vec::new(), 0);

@@ -71,7 +71,7 @@ impl UpdateInputs<'_> {
     }
 }
 
-/// A line for each version that moved or is held back, and for what upstream says of the rest.
+/// The lines about updated and held back versions, and about changes upstream.
 pub(crate) fn lines(updated: &UpdateOutcome) -> Vec<String> {
     let mut lines = Vec::new();
     for one in &updated.moves {
@@ -111,7 +111,7 @@ pub(crate) fn lines(updated: &UpdateOutcome) -> Vec<String> {
     lines
 }
 
-/// Where a version stands, and the source of a package.
+/// The location of a version in the manifest, and the source of a package.
 fn place(moved: &VersionMove) -> String {
     let source = moved
         .source
@@ -120,7 +120,7 @@ fn place(moved: &VersionMove) -> String {
     format!("{}{}", moved.at, source.unwrap_or_default())
 }
 
-/// The digests of what moved, for people.
+/// The old and new digest of a changed tag, shortened.
 fn digests(noticed: &UpstreamNotice) -> String {
     let short = |digest: &Option<Digest>| digest.as_ref().map(|digest| digest.short(12));
     match (short(&noticed.notice.from), short(&noticed.notice.to)) {
@@ -133,22 +133,23 @@ fn word(noticed: &UpstreamNotice) -> &'static str {
     if noticed.is_gone() { "gone" } else { "moved" }
 }
 
-/// What is done about what upstream says.
+/// What the update does about a change upstream.
 fn advice(noticed: &UpstreamNotice) -> &'static str {
-    match noticed.is_gone() {
-        true => ": the old pin is kept",
-        false => ": not taken; `update: digest` takes it",
+    if noticed.is_gone() {
+        ": the old pin is kept"
+    } else {
+        ": not updated; `update: digest` updates it"
     }
 }
 
-/// A digest in the place of a version, shortened.
+/// A version, shortened if it is a digest.
 fn short(version: &str) -> String {
     version
         .parse::<Digest>()
         .map_or_else(|_| version.to_owned(), |digest| digest.short(12))
 }
 
-/// Lines for what changes in the lock.
+/// The lines about changes of the lock.
 pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
     let gone = |change: &&crate::lock::LockChange| change.change != "gone";
     let changes = locked.changes.iter().filter(gone).flat_map(change_lines);
@@ -157,7 +158,7 @@ pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
         .collect()
 }
 
-/// Puts the plan into a report, with an annotation at each place.
+/// Adds the update to the report, with an annotation at each location in a manifest.
 pub(crate) fn add_to_report(report: &mut RunReport, updated: &UpdateOutcome) {
     report.extra.insert("updates".into(), json!(updated.moves));
     for VersionMove {
@@ -206,7 +207,7 @@ pub(crate) fn add_to_report(report: &mut RunReport, updated: &UpdateOutcome) {
     }
 }
 
-/// What the report says of upstream: what moved or is gone, and newer versions that are held back.
+/// The notices of the report: tags that changed or are gone upstream, and held back versions.
 fn notices(updated: &UpdateOutcome) -> Vec<Notice> {
     let noticed = updated.noticed.iter().map(|one| match one.notice.taken {
         true => one.notice.clone(),
@@ -227,7 +228,7 @@ fn notices(updated: &UpdateOutcome) -> Vec<Notice> {
     noticed.chain(held).collect()
 }
 
-/// The plan for a pull request. `summary` is its first line.
+/// The Markdown for a pull request. `summary` is its first line.
 pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &RunReport) -> Markdown {
     let mut document = Markdown::new(summary);
     let moved = updated.moves.iter().filter_map(|one| {
@@ -294,8 +295,8 @@ pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &RunRepor
     document
 }
 
-/// The tags that upstream does not have any more, as lines of Markdown: whoever reads a pull
-/// request should see them unfolded.
+/// The tags that upstream no longer has, as Markdown lines. They are not in a folded table, because a
+/// reviewer must see them.
 pub(crate) fn gone(updated: &UpdateOutcome, changes: &[LockChange]) -> String {
     const MOST: usize = 20;
     let noticed = updated
@@ -322,7 +323,7 @@ pub(crate) fn gone(updated: &UpdateOutcome, changes: &[LockChange]) -> String {
     text + "\n"
 }
 
-/// `2 newer versions, 1 held back, 3 moved or gone`; nothing where there is nothing.
+/// `2 newer versions, 1 held back, 3 moved or gone`; empty if there is nothing.
 pub(crate) fn counted(updated: &UpdateOutcome) -> String {
     let newer = updated.moves.iter().filter(|one| one.to.is_some()).count();
     let held = updated
@@ -346,7 +347,7 @@ pub(crate) fn counted(updated: &UpdateOutcome) -> String {
     told.join(", ")
 }
 
-/// The names of files, for a message.
+/// The paths, for a message.
 pub(crate) fn names(paths: &[&PathBuf]) -> String {
     paths
         .iter()

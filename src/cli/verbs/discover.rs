@@ -1,6 +1,6 @@
 //! `landfall discover`: drafts a manifest from what exists already.
 
-use crate::cli::shared::draft::{DraftRequest, DraftResult, drafted, name};
+use crate::cli::shared::draft::{DraftRequest, DraftResult, draft_manifest, parse_manifest_name};
 use crate::cli::shared::output_file::write_result;
 use crate::cli::shared::{CliError, Context, VerbOutcome};
 use clap::Args;
@@ -29,7 +29,7 @@ pub(crate) struct DiscoverCommand {
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<Platform>,
     /// The metadata.name of the manifest
-    #[arg(long, value_name = "NAME", default_value = "discovered", value_parser = name)]
+    #[arg(long, value_name = "NAME", default_value = "discovered", value_parser = parse_manifest_name)]
     name: String,
     /// The manifest to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
@@ -47,7 +47,7 @@ impl DiscoverCommand {
             return Err(CliError::usage("--values needs helm, which is not on PATH"));
         }
         let title = "Drafted by `landfall discover`. Review it, pin what is commented out, and keep it in git.";
-        let asked = DraftRequest {
+        let request = DraftRequest {
             paths: &self.paths,
             helm: helm.as_ref(),
             platforms: &self.platforms,
@@ -60,7 +60,7 @@ impl DiscoverCommand {
             report,
             exit,
             ..
-        } = drafted(&asked, context)?;
+        } = draft_manifest(&request, context)?;
         write_result(
             VerbOutcome::new(report, text, exit),
             self.out.as_deref(),

@@ -1,6 +1,6 @@
 //! `landfall import`: converts files of other tools to a manifest or a site.
 
-use crate::cli::shared::draft::name;
+use crate::cli::shared::draft::parse_manifest_name;
 use crate::cli::shared::new_files::{refuse_present, write_new};
 use crate::cli::shared::{CliError, Exit, VerbOutcome, input_file};
 use clap::Args;
@@ -32,7 +32,7 @@ pub(crate) struct ImportCommand {
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
     /// The metadata.name of the manifest
-    #[arg(long, value_name = "NAME", default_value = "imported", value_parser = name)]
+    #[arg(long, value_name = "NAME", default_value = "imported", value_parser = parse_manifest_name)]
     name: String,
     /// Print what would be written, and write nothing
     #[arg(long)]

@@ -1,4 +1,4 @@
-//! One bar over all bytes, with the rate, the time left and the item that was done last.
+//! One progress bar over all bytes, with the rate, the remaining time and the last finished item.
 
 use super::meter::PhaseMeter;
 use super::say::say;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// One bar over all bytes.
+/// Draws one progress bar at a time.
 #[derive(Default)]
 pub(super) struct BarProgress(Mutex<Option<DrawnBar>>);
 
@@ -17,7 +17,7 @@ struct DrawnBar {
     meter: Arc<Mutex<PhaseMeter>>,
 }
 
-/// The name gets what the figures leave of the line.
+// The item name gets the rest of the line after the figures.
 const KNOWN: &str = "{figures} {wide_msg}";
 const UNKNOWN: &str = "{prefix} {spinner} {figures} {wide_msg}";
 
@@ -35,7 +35,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl BarProgress {
-    /// Changes the meter, and then what is drawn: drawing locks the meter by itself.
+    /// Changes the meter, then draws. Drawing locks the meter again, so the first lock must be
+    /// released before.
     fn update<T>(
         &self,
         change: impl FnOnce(&mut PhaseMeter) -> T,
@@ -62,7 +63,7 @@ impl Progress for BarProgress {
             let (meter, now) = (locked(&shown), Instant::now());
             let _ = to.write_str(&match bytes {
                 0 => meter.figures("/", " ", now),
-                // the blank before the name is no part of them
+                // One column is for the blank before the item name.
                 _ => meter.bar(columns() - 1, now),
             });
         };

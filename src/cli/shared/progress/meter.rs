@@ -1,62 +1,58 @@
-//! How much of how much is done, how fast, and how long the rest will take.
+//! Measures a phase: how much is done, the rate, and the remaining time.
 
 use landfall_model::human_size;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How far back the rate looks: long enough to be steady, short enough to follow the network.
+/// The time over which the rate is averaged: long enough to be steady, short enough to follow
+/// changes of the network.
 const WINDOW: Duration = Duration::from_secs(30);
-/// How long a phase must have run before its rate says anything.
-const FIRST: Duration = Duration::from_secs(3);
-/// What a request costs beside its bytes, as bytes that take as long: what a connection moves in
-/// one round trip. With it, thousands of small manifests count in the time that is left.
-const PART: u64 = 64 << 10;
-/// How long nothing may come before that is what people are told.
+/// The duration of a phase before its rate is shown.
+const WARM_UP: Duration = Duration::from_secs(3);
+/// The cost of a request as bytes: what a connection transfers in one round trip. So the remaining
+/// time also counts thousands of small manifests.
+const REQUEST_COST: u64 = 64 << 10;
+/// The pause after which "nothing for …" is shown instead of a rate.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// The figures of one phase.
 pub(super) struct PhaseMeter {
     pub(super) what: String,
-    /// Items done, and all.
+    /// Finished items, and all.
     pub(super) items: (u64, u64),
-    /// Bytes done, and all; 0 where that is unknown.
+    /// Transferred bytes, and all; 0 if unknown.
     bytes: (u64, u64),
-    /// Parts done, and all.
+    /// Finished parts, and all.
     pub(super) parts: (u64, u64),
     began: Instant,
     last: Instant,
-    /// What was done at moments of the window, a second apart.
+    /// The state at points of the last [`WINDOW`], one second apart.
     samples: VecDeque<MeterSample>,
 }
 
-/// What was done at a moment.
+/// The state at one point in time.
 struct MeterSample {
     at: Instant,
     bytes: u64,
-    /// Bytes, and [`PART`] for each part.
+    /// Bytes, and [`REQUEST_COST`] for each part.
     work: u64,
 }
 
 impl PhaseMeter {
     pub(super) fn new(what: &str, items: u64, bytes: u64, now: Instant) -> PhaseMeter {
-        let (items, bytes, samples) = (
-            (0, items),
-            (0, bytes),
-            [MeterSample {
-                at: now,
-                bytes: 0,
-                work: 0,
-            }]
-            .into(),
-        );
+        let start = MeterSample {
+            at: now,
+            bytes: 0,
+            work: 0,
+        };
         PhaseMeter {
             what: what.into(),
-            items,
-            bytes,
+            items: (0, items),
+            bytes: (0, bytes),
             parts: (0, 0),
             began: now,
             last: now,
-            samples,
+            samples: [start].into(),
         }
     }
 
@@ -65,7 +61,6 @@ impl PhaseMeter {
         self.sample(now);
     }
 
-    /// So many more parts are done.
     pub(super) fn add_parts(&mut self, parts: u64, now: Instant) {
         self.parts.0 += parts;
         self.sample(now);
@@ -91,15 +86,15 @@ impl PhaseMeter {
         }
     }
 
-    /// Bytes and parts, done and all.
+    /// Work done, and all: bytes and the cost of requests.
     fn work(&self) -> (u64, u64) {
         (
-            self.bytes.0 + self.parts.0 * PART,
-            self.bytes.1 + self.parts.1 * PART,
+            self.bytes.0 + self.parts.0 * REQUEST_COST,
+            self.bytes.1 + self.parts.1 * REQUEST_COST,
         )
     }
 
-    /// So many bytes more are to be done.
+    /// Adds bytes that must be transferred again.
     pub(super) fn more(&mut self, bytes: u64) {
         if self.bytes.1 > 0 {
             self.bytes.1 += bytes;
@@ -110,8 +105,8 @@ impl PhaseMeter {
         self.items.0 == 0 && self.bytes.0 == 0
     }
 
-    /// `13.8 MB of 2.2 GB`, the rate, and the time left; `of` stands between done and all, `and`
-    /// between figures.
+    /// `13.8 MB of 2.2 GB`, the rate and the remaining time. `of` separates done and all, `and` the
+    /// figures.
     pub(super) fn figures(&self, of: &str, and: &str, now: Instant) -> String {
         let (done, all) = self.bytes;
         let done = match all {
@@ -122,8 +117,7 @@ impl PhaseMeter {
         [vec![done], self.pace(now)].concat().join(and)
     }
 
-    /// The longest form of a bar that fits into so many columns: the whole has 57 at the most, and
-    /// the shortest 11.
+    /// The longest form of the bar that fits `columns`: the full form has at most 57, the shortest 11.
     pub(super) fn bar(&self, columns: usize, now: Instant) -> String {
         let (what, (done, all), pace) = (&self.what, self.bytes, self.pace(now));
         let of = |most: f64| (done.min(all) as f64 / all.max(1) as f64 * most) as usize;
@@ -145,7 +139,7 @@ impl PhaseMeter {
             .unwrap_or(percent)
     }
 
-    /// The rate and the time left, or how long nothing came.
+    /// The rate and the remaining time, or how long nothing was received.
     fn pace(&self, now: Instant) -> Vec<String> {
         let (work, silent) = (self.work(), now.duration_since(self.last));
         if self.bytes.1 > 0 && work.0 >= work.1 {
@@ -168,7 +162,7 @@ impl PhaseMeter {
         pace
     }
 
-    /// Bytes and work a second, once they say anything.
+    /// Bytes and work per second, after the warm-up.
     fn rates(&self, now: Instant) -> Option<(f64, f64)> {
         let since = self.samples.front()?;
         let seconds = now.duration_since(since.at).as_secs_f64().max(0.001);
@@ -177,7 +171,7 @@ impl PhaseMeter {
             rate(self.bytes.0, since.bytes),
             rate(self.work().0, since.work),
         );
-        (now.duration_since(self.began) >= FIRST).then_some(rates)
+        (now.duration_since(self.began) >= WARM_UP).then_some(rates)
     }
 }
 
@@ -211,7 +205,7 @@ mod tests {
             meter.add(10 * MB, at(second));
         }
         assert_eq!(shown(&meter, at(40)), "400 MB/1.0 GB 10.0 MB/s 1m left");
-        // the network becomes ten times slower: half a minute later the time left says so
+        // The network becomes ten times slower: half a minute later the remaining time shows it.
         for second in 41..=75 {
             meter.add(MB, at(second));
         }

@@ -1,4 +1,4 @@
-//! A line every five seconds at the most, and one at the end.
+//! Progress as lines: at most one every five seconds, and one at the end.
 
 use super::meter::PhaseMeter;
 use super::say::say;
@@ -6,7 +6,7 @@ use landfall_model::report::Progress;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// A line every five seconds at the most, and one at the end.
+/// Prints at most one line every five seconds, and one at the end.
 #[derive(Default)]
 pub(super) struct PlainProgress(Mutex<Option<PlainPhase>>);
 

@@ -1,4 +1,4 @@
-//! One line on stderr.
+//! Prints one line to stderr.
 
 use landfall_model::report::escape_lines;
 use std::io::Write;

@@ -2,7 +2,7 @@
 
 mod catalogue;
 
-use crate::cli::shared::draft::{DraftRequest, DraftResult, drafted, name};
+use crate::cli::shared::draft::{DraftRequest, DraftResult, draft_manifest, parse_manifest_name};
 use crate::cli::shared::new_files::{refuse_present, write_new};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use catalogue::{listing, written};
@@ -52,7 +52,7 @@ pub(crate) struct InitCommand {
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<Platform>,
     /// The metadata.name of the manifest
-    #[arg(long, value_name = "NAME", default_value = "first", value_parser = name)]
+    #[arg(long, value_name = "NAME", default_value = "first", value_parser = parse_manifest_name)]
     name: String,
     /// Print what would be written, and write nothing
     #[arg(long)]
@@ -157,7 +157,7 @@ impl InitCommand {
         let helm = HelmCommand::find(std::env::var_os("PATH").as_deref(), &[]);
         let (paths, helm, platforms) = (std::slice::from_ref(from), helm.as_ref(), &self.platforms);
         let title = format!("{title} Review it, and pin what is commented out.");
-        let asked = DraftRequest {
+        let request = DraftRequest {
             paths,
             helm,
             platforms,
@@ -170,7 +170,7 @@ impl InitCommand {
             lines,
             report,
             exit,
-        } = drafted(&asked, context)?;
+        } = draft_manifest(&request, context)?;
         if entries == 0 {
             let message = format!(
                 "{} names no image with a version, so nothing was written",

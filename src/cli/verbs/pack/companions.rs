@@ -1,6 +1,7 @@
-//! What stands beside a bundle for those who receive it: a README with the commands for this
-//! bundle, and the manual pages.
+//! The files next to a bundle for its receiver: a README with the commands for this bundle, and the
+//! manual pages.
 
+use crate::cli::help::man::all_pages;
 use crate::cli::shared::bundle_report::MOST_MISSING;
 use crate::cli::shared::failed_items::shortened;
 use crate::cli::shared::listing::count;
@@ -8,14 +9,11 @@ use crate::cli::shared::{CliError, Exit};
 use clap::Command;
 use landfall_bundle::tar_header::{END, encode, padding};
 use landfall_bundle::{PackPlan, Packaging};
-use landfall_model::document::read_input;
 use landfall_model::report::shell_word;
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The documents beside the bundle `out`, with what their names add to its own. `command` is that
-/// of landfall.
+/// The files for the bundle `out`, each with the suffix that its name adds to that of the bundle.
 pub(crate) fn documents(
     plan: &PackPlan,
     out: &Path,
@@ -26,7 +24,7 @@ pub(crate) fn documents(
         CliError::new(
             Exit::Failed,
             format!(
-                "cannot make the manual pages beside {}: {error}",
+                "cannot write the manual pages next to {}: {error}",
                 out.display()
             ),
         )
@@ -39,7 +37,7 @@ pub(crate) fn documents(
     ])
 }
 
-/// The commands for this bundle, in the order in which they are needed.
+/// The README: the commands for this bundle, in the order in which they are needed.
 fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
     let name = |path: &Path| {
         path.file_name()
@@ -60,8 +58,8 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
     };
     let bases = if plan.bases.is_empty() { "" } else { " BASE" };
     let mut text = format!(
-        "{} - a bundle of landfall\n\nIt carries {}. Lock fingerprint: {}\n\
-         Put your registry in place of REGISTRY, as in 172.20.0.2:5000 or registry.example.com/mirror.\n",
+        "{} - a bundle of landfall\n\nIt contains {}. Lock fingerprint: {}\n\
+         Replace REGISTRY by your registry, as in 172.20.0.2:5000 or registry.example.com/mirror.\n",
         name(out),
         count(&plan.items),
         plan.fingerprint,
@@ -70,7 +68,7 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
         let programs: Vec<String> = packaging.tools.iter().map(|tool| name(tool)).collect();
         let _ = writeln!(
             text,
-            "Programs for other machines are here too: {}.",
+            "There are also programs for other machines: {}.",
             programs.join(", ")
         );
     }
@@ -81,7 +79,8 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
         );
     }
     if !plan.bases.is_empty() {
-        text += "It leaves out what an earlier bundle has. Name that bundle in place of BASE; a registry that took it needs no BASE.\n";
+        text += "It omits what an earlier bundle contains. Replace BASE by that bundle; a registry with its \
+                 content needs no BASE.\n";
     }
     if !plan.missing.is_empty() {
         text += "It lacks:\n";
@@ -90,14 +89,14 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
     }
     let _ = write!(
         text,
-        "\n0. Check what was carried, without landfall:\n\n    sha256sum -c {bundle}.sha256sums\n\n\
-         1. Verify that it is the bundle that was approved:\n\n    {run} verify {bundle} --expect {}{partial}\n",
+        "\n0. Check the files, without landfall:\n\n    sha256sum -c {bundle}.sha256sums\n\n\
+         1. Verify that it is the approved bundle:\n\n    {run} verify {bundle} --expect {}{partial}\n",
         plan.fingerprint
     );
     if let Some(signer) = &packaging.signer {
         let _ = write!(
             text,
-            "\n   It is signed by {}. To check who signed it, with the file of signers that you have from them:\n\n    \
+            "\n   It is signed by {}. To check the signature, with the file of allowed signers that you received:\n\n    \
              {run} verify {bundle} --allowed-signers FILE{partial}\n",
             signer.key()
         );
@@ -105,36 +104,24 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
     let _ = write!(
         text,
         "\n2. Push it into a registry:\n\n    {run} push {bundle}{bases} --to REGISTRY{partial}\n\n\
-         3. Or serve it as a registry itself, which needs no other program:\n\n    \
+         3. Or serve it as a registry, without any other program:\n\n    \
          {run} serve {bundle}{bases} --listen 0.0.0.0:5000{partial}\n\n\
          4. Or export images for nodes that load a file (ctr, nerdctl, k3s, RKE2; docker and podman: add --format docker \
          --platform linux/amd64):\n\n    {run} export images {bundle} -o images.tar{partial}\n\n\
          5. Point manifests at the registry:\n\n    {run} rewrite FILE-OR-FOLDER --bundle {bundle} --to REGISTRY --diff{partial}\n\n\
-         More: {run} ls {bundle} lists what is inside, {run} help lists the commands and the pages of the manual, which the \
-         program carries.\nManual pages: tar xf {bundle}.man.tar && man -M man landfall-push\n"
+         More: {run} ls {bundle} lists its content, {run} help lists the commands and the pages of the \
+         manual.\nManual pages: tar xf {bundle}.man.tar && man -M man landfall-push\n"
     );
     text
 }
 
-/// A tar of the manual pages, below `man/man1`.
-fn manual_pages(command: Command) -> std::io::Result<Vec<u8>> {
-    let folder = tempfile::tempdir()?;
-    let mut command = command;
+/// A tar archive of the manual pages in `man/man1`.
+fn manual_pages(mut command: Command) -> std::io::Result<Vec<u8>> {
     command.build();
-    clap_mangen::generate_to(command, folder.path())?;
-    let mut files: Vec<PathBuf> = fs::read_dir(folder.path())?
-        .map(|file| Ok(file?.path()))
-        .collect::<std::io::Result<_>>()?;
-    files.sort();
+    let mut pages = all_pages(&command)?;
+    pages.sort();
     let mut tar = Vec::new();
-    for file in files {
-        let (page, name) = (
-            read_input(&file)?,
-            file.file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned(),
-        );
+    for (name, page) in pages {
         tar.extend(encode(&format!("man/man1/{name}"), page.len() as u64));
         tar.extend(&page);
         tar.resize(tar.len() + padding(page.len() as u64), 0);

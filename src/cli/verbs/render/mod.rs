@@ -364,7 +364,7 @@ impl PlatformRun {
             return Ok((lock, None));
         };
         let named = std::mem::take(charts);
-        let found = locked_charts(named, &lock, (&self.common.locked, &given), context)?;
+        let found = locked_charts(named, &lock, &self.common.locked, &given, context)?;
         charts.clone_from(&found.paths);
         Ok((lock, Some(found)))
     }

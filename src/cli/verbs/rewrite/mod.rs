@@ -103,7 +103,7 @@ impl RewriteCommand {
                 .with_help("name files or folders in addition to the bundle"));
         }
         let flags = self.locked.as_arguments(&self.paths);
-        let charts = locked_charts(paths, &lock, (&self.locked, &self.paths), context)?;
+        let charts = locked_charts(paths, &lock, &self.locked, &self.paths, context)?;
         if charts.has_any() && self.modes.in_place {
             return Err(
                 CliError::usage("a locked chart cannot be rewritten in place")
