@@ -66,7 +66,11 @@ impl ComparedSide {
 
     /// Adds changelogs of packages to `changes`, as far as the bundle, or for a lock the store on disk,
     /// has the packages.
-    fn add_changelogs(&self, context: &Context, changes: &mut [LockChange]) -> Result<(), CliError> {
+    fn add_changelogs(
+        &self,
+        context: &Context,
+        changes: &mut [LockChange],
+    ) -> Result<(), CliError> {
         let ComparedSide::Lock { lock, bundle, .. } = self else {
             return Ok(());
         };
