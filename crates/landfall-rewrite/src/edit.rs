@@ -4,14 +4,14 @@ use std::ops::Range;
 
 /// The replacement of a byte range.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextEdit {
+pub struct SpanEdit {
     /// The bytes that are replaced.
     pub span: Range<usize>,
     /// The new bytes.
     pub bytes: String,
 }
 
-impl TextEdit {
+impl SpanEdit {
     /// Whether this edit is safe in a YAML scalar of any style: neither the old nor the new bytes
     /// contain characters that have a meaning in YAML.
     pub fn is_literal(&self, source: &str) -> bool {
@@ -19,8 +19,8 @@ impl TextEdit {
     }
 
     /// The same edit in a longer text, in which this text begins at `start`.
-    pub fn shifted(self, start: usize) -> TextEdit {
-        TextEdit {
+    pub fn shifted(self, start: usize) -> SpanEdit {
+        SpanEdit {
             span: self.span.start + start..self.span.end + start,
             ..self
         }
@@ -41,7 +41,7 @@ fn has_no_indicators(text: &str) -> bool {
 }
 
 /// Applies `edits` to the range `part` of `text`. They must be sorted and lie within the range.
-pub(crate) fn apply(edits: &[&TextEdit], text: &str, part: Range<usize>) -> String {
+pub(crate) fn apply(edits: &[&SpanEdit], text: &str, part: Range<usize>) -> String {
     let mut new = String::with_capacity(part.len() + 256);
     let mut done = part.start;
     for edit in edits {

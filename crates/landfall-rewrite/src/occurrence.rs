@@ -1,6 +1,6 @@
 //! References in a text: their position, what they mean, and the edits that rewrite them.
 
-use super::edit::TextEdit;
+use super::edit::SpanEdit;
 use super::role::ReferenceRole;
 use landfall_model::ImageRef;
 
@@ -23,7 +23,7 @@ pub struct Occurrence {
     pub at: usize,
     /// The edits that rewrite it. If one encoded value contains several references, the first one
     /// has the edit for all of them.
-    pub edits: Vec<TextEdit>,
+    pub edits: Vec<SpanEdit>,
 }
 
 /// What the lock says about a reference.

@@ -1,6 +1,6 @@
 //! The result of a scan: the references in a text, and how the text was read.
 
-use super::edit::{self, TextEdit};
+use super::edit::{self, SpanEdit};
 use super::occurrence::Occurrence;
 use landfall_model::document::LineIndex;
 use serde::Serialize;
@@ -40,7 +40,7 @@ impl ScanResult {
     }
 
     /// The edits of all references, in the order of the text.
-    pub fn edits(&self) -> Vec<&TextEdit> {
+    pub fn edits(&self) -> Vec<&SpanEdit> {
         sorted_edits(&self.found)
     }
 
@@ -83,7 +83,7 @@ impl ScanResult {
 }
 
 /// The edits of all occurrences, in the order of the text.
-pub(crate) fn sorted_edits(found: &[Occurrence]) -> Vec<&TextEdit> {
+pub(crate) fn sorted_edits(found: &[Occurrence]) -> Vec<&SpanEdit> {
     let mut edits: Vec<_> = found
         .iter()
         .flat_map(|occurrence| &occurrence.edits)

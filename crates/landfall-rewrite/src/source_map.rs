@@ -1,7 +1,7 @@
 //! Maps the value of a scalar to the bytes of the text that it was read from, so that a part of the
 //! value can be replaced in place, whatever quotes, folds and indentation surround it.
 
-use super::edit::TextEdit;
+use super::edit::SpanEdit;
 use super::yaml::{ScalarStyle, YamlScalar};
 use std::ops::Range;
 
@@ -223,7 +223,7 @@ impl SourceMap {
 
     /// The edit of `source` that makes `change` in the value. An error is the reason why there is
     /// none. A new text with line breaks is written as in a literal block.
-    pub(super) fn edit(&self, source: &str, change: &TextEdit) -> Result<TextEdit, &'static str> {
+    pub(super) fn edit(&self, source: &str, change: &SpanEdit) -> Result<SpanEdit, &'static str> {
         let span = self.bytes(&change.span)?;
         let old = &source[span.clone()];
         let new = &*change.bytes;
@@ -248,7 +248,7 @@ impl SourceMap {
             }
             _ => new.to_owned(),
         };
-        Ok(TextEdit { span, bytes })
+        Ok(SpanEdit { span, bytes })
     }
 }
 

@@ -2,7 +2,7 @@
 //! Ignition.
 
 use crate::base64_text::Base64Style;
-use crate::edit::TextEdit;
+use crate::edit::SpanEdit;
 use crate::gzip;
 use crate::occurrence::{Occurrence, ReferenceMeaning};
 use crate::role::ReferenceRole;
@@ -80,13 +80,13 @@ fn scan(scanner: &ReferenceScanner<'_>, value: &str, depth: usize) -> Option<Sca
         .scan(&text, TextSyntax::Document, depth + 1)
         .with_lines(&text);
     let new = inner.apply(&text);
-    let encode = |new: String| -> Option<TextEdit> {
+    let encode = |new: String| -> Option<SpanEdit> {
         let bytes = if zipped {
             gzip::compress(new.as_bytes()).ok()?
         } else {
             new.into_bytes()
         };
-        Some(TextEdit {
+        Some(SpanEdit {
             span: start..start + written.len(),
             bytes: base64.encode(&bytes),
         })

@@ -1,7 +1,7 @@
 //! Prefixes that several references share: kubeadm's `imageRepository`, `global.imageRegistry`,
 //! Istio's `hub`, `overwriteRegistry`.
 
-use crate::edit::TextEdit;
+use crate::edit::SpanEdit;
 use crate::index::{ReferenceIndex, ReferenceLookup, ReferenceReplacement};
 use crate::occurrence::{Occurrence, ReferenceMeaning};
 use crate::reference_parts::PartKind;
@@ -163,7 +163,7 @@ fn occurrence(scalar: &YamlScalar<'_>, text: &str, lookup: ReferenceLookup) -> O
             let slash = if text.ends_with('/') { "/" } else { "" };
             let to = format!("{}{slash}", base(&replacement));
             let start = scalar.value.len() - scalar.value.trim_start().len();
-            let edits = vec![TextEdit {
+            let edits = vec![SpanEdit {
                 span: start..start + text.len(),
                 bytes: to.clone(),
             }];

@@ -1,7 +1,7 @@
 //! Repositories to which a suffix is appended, with one digest for each suffix: `genericDigest`
 //! beside `repository` is the digest of `<repository>-generic` (Cilium's operator).
 
-use crate::edit::TextEdit;
+use crate::edit::SpanEdit;
 use crate::index::{ReferenceIndex, ReferenceLookup};
 use crate::occurrence::{Occurrence, ReferenceMeaning};
 use crate::role::ReferenceRole;
@@ -43,7 +43,7 @@ impl ReferenceShape for SuffixedShape {
             }
             ReferenceMeaning::Known { to, .. } => {
                 let span = start..start + found.repository.1.len();
-                occurrence.edits.push(TextEdit {
+                occurrence.edits.push(SpanEdit {
                     span,
                     bytes: to.clone(),
                 });

@@ -5,7 +5,7 @@ use super::neighbouring_lines::has_registry_beside;
 use super::placeholder::reference_at;
 use super::text_marks::TextMarks;
 use super::word::{ReferenceWord, WordEnd, begins, end};
-use crate::edit::TextEdit;
+use crate::edit::SpanEdit;
 use crate::index::ReferenceLookup;
 use crate::notation::{pin, replaced};
 use crate::occurrence::{Occurrence, ReferenceMeaning};
@@ -94,7 +94,7 @@ fn whole(
                 reaches: vec![],
             };
             Some(Occurrence {
-                edits: vec![TextEdit {
+                edits: vec![SpanEdit {
                     span: span.clone(),
                     bytes: new,
                 }],

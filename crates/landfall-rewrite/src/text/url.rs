@@ -1,7 +1,7 @@
 //! Finds URLs in texts, with placeholders (`https://dl.k8s.io/$VERSION/…`) and without.
 
 use super::placeholder::placeholder;
-use crate::edit::TextEdit;
+use crate::edit::SpanEdit;
 use crate::index::{UrlLookup, UrlPattern};
 use crate::occurrence::{Occurrence, ReferenceMeaning};
 use crate::role::ReferenceRole;
@@ -92,7 +92,7 @@ pub(super) fn decide(
                 reaches,
             };
             Some(Occurrence {
-                edits: vec![TextEdit { span, bytes: to }],
+                edits: vec![SpanEdit { span, bytes: to }],
                 ..occurrence(meaning)
             })
         }

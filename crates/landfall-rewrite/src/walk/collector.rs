@@ -1,6 +1,6 @@
 //! Collects the references of a document, and maps edits of values to edits of bytes.
 
-use crate::edit::{self, TextEdit};
+use crate::edit::{self, SpanEdit};
 use crate::occurrence::{Occurrence, ReferenceMeaning};
 use crate::role::ReferenceRole;
 use crate::settings::ScanSettings;
@@ -62,7 +62,7 @@ impl<'s> OccurrenceCollector<'_, 's> {
             return;
         }
         let source_map = SourceMap::of(self.source, scalar);
-        let mut changes: Vec<TextEdit> = Vec::new();
+        let mut changes: Vec<SpanEdit> = Vec::new();
         let mut in_source = Vec::with_capacity(found.len());
         for mut occurrence in found {
             let at = source_map
@@ -70,7 +70,7 @@ impl<'s> OccurrenceCollector<'_, 's> {
                 .and_then(|source_map| source_map.offset(occurrence.at));
             occurrence.at = at.unwrap_or(scalar.span.start);
             let edits = std::mem::take(&mut occurrence.edits);
-            let mapped: Result<Vec<TextEdit>, &str> = edits
+            let mapped: Result<Vec<SpanEdit>, &str> = edits
                 .iter()
                 .map(|edit| match (&source_map, keep) {
                     (_, Some(why)) => Err(why),
@@ -105,7 +105,7 @@ impl<'s> OccurrenceCollector<'_, 's> {
         for (scalar, bytes) in parts {
             let source_map = SourceMap::of(self.source, scalar).ok_or(UNMAPPED)?;
             let start = scalar.value.len() - scalar.value.trim_start().len();
-            let change = TextEdit {
+            let change = SpanEdit {
                 span: start..start + scalar.value.trim().len(),
                 bytes,
             };
@@ -120,7 +120,7 @@ impl<'s> OccurrenceCollector<'_, 's> {
     }
 
     /// Records the new value of `scalar`. If it needs quotes, one edit replaces all others.
-    fn change(&mut self, scalar: &YamlScalar<'_>, changes: &[TextEdit], found: &mut [Occurrence]) {
+    fn change(&mut self, scalar: &YamlScalar<'_>, changes: &[SpanEdit], found: &mut [Occurrence]) {
         if changes.is_empty() {
             return;
         }
@@ -147,10 +147,10 @@ impl<'s> OccurrenceCollector<'_, 's> {
     fn quoted(
         &self,
         scalar: &YamlScalar<'_>,
-        changes: &[TextEdit],
-    ) -> Result<(String, Option<TextEdit>), &'static str> {
+        changes: &[SpanEdit],
+    ) -> Result<(String, Option<SpanEdit>), &'static str> {
         // the words of a text may be found in another order than that of the text
-        let mut in_order: Vec<&TextEdit> = changes.iter().collect();
+        let mut in_order: Vec<&SpanEdit> = changes.iter().collect();
         in_order.sort_by_key(|edit| edit.span.start);
         let new = edit::apply(&in_order, &scalar.value, 0..scalar.value.len());
         if scalar.style != ScalarStyle::Plain || stays_plain(&scalar.value, &new) {
@@ -164,7 +164,7 @@ impl<'s> OccurrenceCollector<'_, 's> {
         let bytes = format!("\"{new}\"");
         Ok((
             new,
-            Some(TextEdit {
+            Some(SpanEdit {
                 span: scalar.span.clone(),
                 bytes,
             }),

@@ -4,7 +4,7 @@ use super::collector::{CollectedOccurrences, OccurrenceCollector};
 use super::node_context::{MappingContext, NodeContext};
 use super::proof::reads_as_meant;
 use super::shape::ReferenceShape;
-use crate::edit::TextEdit;
+use crate::edit::SpanEdit;
 use crate::index::ReferenceLookup;
 use crate::notation::replaced;
 use crate::occurrence::{Occurrence, ReferenceMeaning};
@@ -245,7 +245,7 @@ impl<'s> DocumentWalker<'_, 's> {
             ReferenceLookup::Left(why) => vec![occurrence(ReferenceMeaning::Left { why })],
             ReferenceLookup::Known(replacement) => {
                 let to = replaced(trimmed, &replacement);
-                let edits = vec![TextEdit {
+                let edits = vec![SpanEdit {
                     span: at..at + trimmed.len(),
                     bytes: to.clone(),
                 }];
