@@ -80,7 +80,7 @@ pub(super) async fn rights(
     for place in &private.places {
         push(session, place, steps).await;
         // who asks for no sign-in makes no difference between repositories
-        if session.is_open() {
+        if session.is_anonymous() {
             break;
         }
     }
@@ -151,7 +151,7 @@ async fn referrers(session: &RegistrySession, place: &ItemDestination, steps: &m
 
 async fn push(session: &RegistrySession, place: &ItemDestination, steps: &mut DiagnosisSteps) {
     let repository = format!("{}/{}", session.host(), place.repository);
-    match session.may_push(&place.repository).await {
+    match session.check_push(&place.repository).await {
         Ok(()) => {
             let says = format!("an upload to {repository} was begun, and cancelled");
             steps.add(
@@ -174,15 +174,15 @@ async fn push(session: &RegistrySession, place: &ItemDestination, steps: &mut Di
 }
 
 async fn sparse(session: &RegistrySession, place: &ItemDestination, steps: &mut DiagnosisSteps) {
-    match session.takes_sparse_index(&place.repository).await {
-        Ok(SparseIndexSupport::Taken) => {
+    match session.accepts_sparse_index(&place.repository).await {
+        Ok(SparseIndexSupport::Accepted) => {
             steps.say(
                 "index",
                 CheckStatus::Ok,
                 "it takes an index with missing children; the one put for a trial is removed",
             );
         }
-        Ok(SparseIndexSupport::Stays(bytes)) => {
+        Ok(SparseIndexSupport::AcceptedAndKept(bytes)) => {
             let says = format!(
                 "it takes an index with missing children, and removes no manifest: the one put for a trial stays in {} \
                  without a tag ({bytes} bytes)",
@@ -205,7 +205,7 @@ async fn sparse(session: &RegistrySession, place: &ItemDestination, steps: &mut 
 
 /// Sends bodies of the sizes in which a push cuts layers that a host refuses.
 async fn bodies(session: &RegistrySession, place: &ItemDestination, steps: &mut DiagnosisSteps) {
-    let [large, small] = session.chunks();
+    let [large, small] = session.chunk_sizes();
     let mib = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
     let limit =
         "raise the limit of what stands before it, as nginx's client_max_body_size (0 is none)";
@@ -214,7 +214,7 @@ async fn bodies(session: &RegistrySession, place: &ItemDestination, steps: &mut 
         let Ok(bytes) = usize::try_from(size) else {
             return;
         };
-        match session.takes_body(&place.repository, bytes).await {
+        match session.accepts_body(&place.repository, bytes).await {
             Ok(true) => passed = Some(size),
             Ok(false) => {
                 let (verdict, then) = match passed {

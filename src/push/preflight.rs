@@ -239,7 +239,7 @@ impl Preflight<'_> {
             BTreeMap::new()
         } else if is_ecr(session.host()) {
             self.by(|repository| repository)
-        } else if session.is_open() {
+        } else if session.is_anonymous() {
             self.by(|_| "")
         } else {
             self.by(project)
@@ -251,7 +251,7 @@ impl Preflight<'_> {
         let refusals =
             run_concurrently(asked.len(), self.uploader.limits.jobs, async |at: usize| {
                 let repository = self.repository(asked[at][0]);
-                let refused = session.may_push(repository).await.err();
+                let refused = session.check_push(repository).await.err();
                 refused.map(|error| self.refused(repository, &error, asked[at].clone()))
             });
         let mut problems: Vec<Problem> = refusals.await.into_iter().flatten().collect();

@@ -59,7 +59,10 @@ impl<'a> Presence<'a> {
         let key = (repository.to_owned(), part.descriptor.digest.clone());
         let look_up = async || {
             if !part.is_manifest() {
-                return self.session.holds_blob(repository, &part.descriptor).await;
+                return self
+                    .session
+                    .has_blob_of_size(repository, &part.descriptor)
+                    .await;
             }
             let digest = part.descriptor.digest.to_string();
             let found = self

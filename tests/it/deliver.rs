@@ -387,7 +387,7 @@ fn a_refused_or_cut_body_goes_in_chunks() {
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{told}");
         let why = if cut {
-            "cuts off twice at one place"
+            "has twice cut off, at the same position,"
         } else {
             "refuses (413)"
         };
@@ -464,7 +464,7 @@ fn a_body_that_no_chunk_fits_names_the_limit() {
     let report = stored.push(1, &middle.address, &[]);
     let reason = report["items"][0]["reason"].as_str().unwrap();
     assert!(
-        reason.contains("413") && reason.contains("takes no body of 3 MiB"),
+        reason.contains("413") && reason.contains("accepts no body of 3 MiB"),
         "{reason}"
     );
     assert!(reason.contains("client_max_body_size"), "{reason}");

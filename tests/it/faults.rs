@@ -174,7 +174,7 @@ fn wrong_bytes_are_found_and_named() {
         &rig,
         "a corrupt manifest",
         Fault::always(On::Manifest, What::Corrupt),
-        &["the answer is not sha256:"],
+        &["the response is not sha256:"],
     );
     let gzip = [
         "Content-Encoding: gzip",

@@ -402,7 +402,7 @@ fn the_wrong_scheme_port_or_server_is_recognised() {
     });
     let told = push(1, &other.address, &plain(&other.address));
     let words = format!(
-        "that is no answer of a registry: is {} the right host and port?",
+        "this is not a registry: is {} the right host and port?",
         other.address
     );
     assert!(told.contains(&words), "{told}");

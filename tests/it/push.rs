@@ -241,7 +241,7 @@ fn plain_http_that_nothing_says_is_told_with_the_line_for_the_site() {
         told
     };
     let note = format!(
-        "note: {} speaks plain http, which landfall found out by probing",
+        "note: {} uses plain http, as probing found",
         registry.address
     );
     let mirror = [

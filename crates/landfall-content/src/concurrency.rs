@@ -21,17 +21,17 @@
 //! 1. **A slot is held by work that makes progress.** A holder that waits longer than 0.4 s (for a
 //!    host that does not answer, for the pause before another attempt, for a slot of another limit)
 //!    lends its slot, and continues later without waiting for one:
-//!    [`lend_while_waiting`](landfall_http::lend_while_waiting). The limit may be exceeded briefly by
-//!    holders that continue together. A response that fails or ends releases its host slot at once,
-//!    even if its stream is kept.
+//!    [`lend_while_waiting`](landfall_http::lend_while_waiting). The limit may be exceeded briefly
+//!    by holders that continue together. A response that fails or ends releases its host slot at
+//!    once, even if its stream is kept.
 //! 2. **Slots are taken in one order**: upload or transfer slot, host slot of class `Ordinary`, of
 //!    class `UploadSource`, of class `SignIn`. A request that holds a host slot waits only for
 //!    requests of later classes. An upload's source, whose host may be that of the upload, is read
-//!    with slots of `UploadSource`; it is opened before the upload takes its host slot. Whoever waits
-//!    for a blob that another delivery uploads holds no upload slot.
+//!    with slots of `UploadSource`; it is opened before the upload takes its host slot. Whoever
+//!    waits for a blob that another delivery uploads holds no upload slot.
 //! 3. **Hosts do not wait for each other.** Transfers of a host that others already wait for start
-//!    last, and no host has more than the whole number of slots under way, so that a host in trouble
-//!    takes nothing from the others.
+//!    last, and no host has more than the whole number of slots under way, so that a host in
+//!    trouble takes nothing from the others.
 //!
 //! If no request has been in flight for ten minutes and none has ended, a
 //! [`Watchdog`](crate::Watchdog) ends the run with an error that says so.

@@ -255,7 +255,9 @@ impl UpstreamRepositories {
         repository: &str,
         subject: &Digest,
     ) -> Result<ReferrersResponse, HttpError> {
-        let answer = session.referrers_answer(repository, subject, false).await?;
+        let answer = session
+            .referrers_response(repository, subject, false)
+            .await?;
         let has_api = match &answer {
             ReferrersResponse::Listed(_) => Some(true),
             ReferrersResponse::NoApi => Some(false),

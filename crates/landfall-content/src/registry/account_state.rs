@@ -1,5 +1,5 @@
-//! How one account stands with one registry: whether it was ever taken, whether a request has to go
-//! alone, and what is refused to it. The requests without an account have a standing too.
+//! What is known about one account at one registry: whether it was accepted, whether the next
+//! request must go alone, and what was denied. Requests without an account have such a state too.
 
 use super::scope::TokenScope;
 use landfall_http::HttpError;
@@ -7,31 +7,33 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The standing of one account.
+/// The state of one account at one registry.
 #[derive(Default)]
 pub(super) struct AccountState {
-    /// A request was taken, and none was refused since: requests need not go alone.
+    /// Whether a request was accepted and none was denied since, so that requests need not go
+    /// alone.
     proven: AtomicBool,
-    /// Held until then, so that one worker alone gets the challenge and presents the account.
-    first: Arc<tokio::sync::Mutex<()>>,
-    state: Mutex<AccountFacts>,
+    /// Held by the request that goes alone, so that only one worker gets the challenge and presents
+    /// the account: several failed sign-ins at once could lock it.
+    solo: Arc<tokio::sync::Mutex<()>>,
+    state: Mutex<AccountHistory>,
 }
 
 #[derive(Default)]
-struct AccountFacts {
-    /// It was presented and taken.
-    taken: bool,
-    /// It is presented to nobody any more, so that it does not get locked.
+struct AccountHistory {
+    /// Whether the account was presented and accepted.
+    accepted: bool,
+    /// Why the account is not presented any more, so that it does not get locked.
     refused: Option<HttpError>,
-    /// The scopes for which it gets no token.
+    /// The scopes for which it gets no token, and why.
     scopes: HashMap<TokenScope, HttpError>,
 }
 
-/// The turn to go alone.
+/// The right to send a request alone; released when dropped.
 pub(super) type SoloTurn = tokio::sync::OwnedMutexGuard<()>;
 
 impl AccountState {
-    fn state(&self) -> MutexGuard<'_, AccountFacts> {
+    fn state(&self) -> MutexGuard<'_, AccountHistory> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -40,52 +42,49 @@ impl AccountState {
         self.proven.load(Ordering::Acquire)
     }
 
-    /// Waits until requests need not go alone, or gives the caller the turn to.
+    /// Waits until requests need not go alone (`None`), or until this one may.
     pub(super) async fn turn(&self) -> Option<SoloTurn> {
         if self.is_proven() {
             return None;
         }
-        let turn = self.first.clone().lock_owned().await;
+        let turn = self.solo.clone().lock_owned().await;
         (!self.is_proven()).then_some(turn)
     }
 
-    /// The registry took a request; `presented` says that it came with the account.
-    pub(super) fn accepted(&self, presented: bool) {
+    /// Records that the registry accepted a request, which `presented` the account or not.
+    pub(super) fn request_accepted(&self, presented: bool) {
         if presented {
-            self.took();
+            self.account_accepted();
         }
         self.proven.store(true, Ordering::Release);
     }
 
-    /// A token service took the account.
-    pub(super) fn took(&self) {
-        self.state().taken = true;
+    /// Records that the account itself was accepted.
+    pub(super) fn account_accepted(&self) {
+        self.state().accepted = true;
     }
 
-    /// Whether the account was ever taken.
-    pub(super) fn was_taken(&self) -> bool {
-        self.state().taken
+    /// Whether the account was ever accepted.
+    pub(super) fn was_accepted(&self) -> bool {
+        self.state().accepted
     }
 
-    /// The account was taken before and is refused now: the next request goes alone again.
-    pub(super) fn doubt(&self) {
+    /// Lets the next request go alone again: an account that was accepted before is denied now.
+    pub(super) fn require_solo(&self) {
         self.proven.store(false, Ordering::Release);
     }
 
-    /// Refuses the account for all that follows.
-    pub(super) fn refuse(&self, error: HttpError) {
+    /// Denies the account for all later requests.
+    pub(super) fn deny(&self, error: HttpError) {
         self.state().refused = Some(error);
     }
 
-    /// Refuses it for this scope alone.
-    pub(super) fn refuse_scope(&self, scope: &TokenScope, error: HttpError) {
+    /// Denies the account for this scope only.
+    pub(super) fn deny_scope(&self, scope: &TokenScope, error: HttpError) {
         self.state().scopes.insert(scope.clone(), error);
     }
 
-    /// Whether the account may be presented for this scope.
-    ///
-    /// # Errors
-    /// Its refusal.
+    /// Returns the earlier denial of the account for this scope, if there is one.
     pub(super) fn check(&self, scope: &TokenScope) -> Result<(), HttpError> {
         let state = self.state();
         state

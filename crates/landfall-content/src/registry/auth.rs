@@ -1,5 +1,5 @@
-//! The sign-in to one registry: answers its challenges by Basic or Bearer, with the account for
-//! each scope. What is refused to an account stands in its [`Standing`].
+//! Authentication with one registry: answers its challenges by Basic or Bearer, with the account
+//! for each scope. Denials are remembered in the [`AccountState`].
 
 use super::account_state::{AccountState, SoloTurn};
 use super::challenge::Challenge;
@@ -21,25 +21,25 @@ pub(super) struct Auth {
     pub(super) base: Url,
     pub(super) transport: Transport,
     keychain: Arc<Keychain>,
-    /// Credentials may be sent: the scheme was not found by probing.
+    /// Whether credentials may be sent: not over plain http that was found by probing.
     pub(super) trusted: bool,
     scheme: Mutex<AuthScheme>,
-    standings: Mutex<HashMap<Option<Credential>, Arc<AccountState>>>,
+    states: Mutex<HashMap<Option<Credential>, Arc<AccountState>>>,
     pub(super) tokens: Mutex<HashMap<TokenScope, Arc<tokio::sync::Mutex<Option<BearerToken>>>>>,
     pub(super) foreign: RedirectTokens,
 }
 
-/// Who signs a request, and how they stand here.
+/// The account that a request is sent with, and its state at this registry.
 pub(super) struct RequestAccount {
-    /// The account; `None` while the registry has asked for none, and where there is none.
+    /// `None` while the registry has asked for no account, and if there is none.
     pub(super) account: Option<Credential>,
-    pub(super) standing: Arc<AccountState>,
+    pub(super) state: Arc<AccountState>,
 }
 
-/// How the registry wants requests signed.
+/// The authentication scheme that the registry asks for.
 #[derive(Clone)]
 enum AuthScheme {
-    /// No challenge so far.
+    /// The registry has sent no challenge so far.
     None,
     Basic,
     Bearer {
@@ -63,7 +63,7 @@ impl Auth {
             keychain,
             trusted,
             scheme: Mutex::new(AuthScheme::None),
-            standings: Mutex::default(),
+            states: Mutex::default(),
             tokens: Mutex::default(),
             foreign: RedirectTokens::default(),
         }
@@ -86,58 +86,52 @@ impl Auth {
         }
     }
 
-    fn standing(&self, account: Option<&Credential>) -> Arc<AccountState> {
-        let mut standings = self
-            .standings
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        standings.entry(account.cloned()).or_default().clone()
+    fn state(&self, account: Option<&Credential>) -> Arc<AccountState> {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.entry(account.cloned()).or_default().clone()
     }
 
-    /// Who signs requests of this scope.
-    async fn signer(&self, scope: &TokenScope) -> RequestAccount {
+    /// Returns the account for requests of this scope.
+    async fn request_account(&self, scope: &TokenScope) -> RequestAccount {
         let account = match self.scheme() {
             AuthScheme::None => None,
-            // why there is none is told where one is needed
+            // an error is reported when an account turns out to be needed
             AuthScheme::Basic | AuthScheme::Bearer { .. } => {
                 self.account(scope).await.unwrap_or_default()
             }
         };
         RequestAccount {
-            standing: self.standing(account.as_ref()),
+            state: self.state(account.as_ref()),
             account,
         }
     }
 
-    /// Who signs the next request of this scope, once it may be sent: with others, or alone in its
-    /// turn.
+    /// Returns the account for the next request of this scope when it may be sent, with the turn if
+    /// it goes alone.
     pub(super) async fn enter(&self, scope: &TokenScope) -> (RequestAccount, Option<SoloTurn>) {
         loop {
-            let signer = self.signer(scope).await;
-            let turn = signer.standing.turn().await;
-            // whoever had the turn before may have been asked for an account
-            if self.is_signed_by(scope, &signer).await {
+            let signer = self.request_account(scope).await;
+            let turn = signer.state.turn().await;
+            // the request that went alone before may have been asked for an account
+            if self.is_current(scope, &signer).await {
                 return (signer, turn);
             }
         }
     }
 
-    /// Whether it is this signer who signs requests of the scope now.
-    pub(super) async fn is_signed_by(&self, scope: &TokenScope, signer: &RequestAccount) -> bool {
-        self.signer(scope).await.account == signer.account
+    /// Whether requests of the scope still use this account.
+    pub(super) async fn is_current(&self, scope: &TokenScope, signer: &RequestAccount) -> bool {
+        self.request_account(scope).await.account == signer.account
     }
 
-    /// The `Authorization` header for a request; `None` where the registry has asked for none so
-    /// far.
-    ///
-    /// # Errors
-    /// Where the account is refused, or no token is given.
+    /// Returns the `Authorization` header for a request, or `None` if the registry has asked for
+    /// none so far. Fails if the account was denied before, or no token is issued.
     pub(super) async fn authorization(
         &self,
         scope: &TokenScope,
         signer: &RequestAccount,
     ) -> Result<Option<Authorization>, HttpError> {
-        signer.standing.check(scope)?;
+        signer.state.check(scope)?;
         match self.scheme() {
             AuthScheme::None => Ok(None),
             AuthScheme::Basic => {
@@ -154,11 +148,9 @@ impl Auth {
         }
     }
 
-    /// Learns from a challenge. `sent` is the header that the registry refused.
-    ///
-    /// # Errors
-    /// When landfall cannot answer the challenge, or the registry refused an account that it never
-    /// took: that is final for all requests with it.
+    /// Learns the scheme from a challenge to a request with the header `sent`. Fails if the scheme
+    /// is unknown, or an account was denied that was never accepted, which is final for all its
+    /// requests.
     pub(super) async fn challenged(
         &self,
         headers: &HeaderMap,
@@ -173,10 +165,10 @@ impl Auth {
                     return Err(self.no_account(scope).await);
                 };
                 if sent.is_some_and(|sent| sent.starts_with("Basic ")) {
-                    if !signer.standing.was_taken() {
-                        return Err(self.refuse(&account, &signer.standing));
+                    if !signer.state.was_accepted() {
+                        return Err(self.deny_account(&account, &signer.state));
                     }
-                    signer.standing.doubt();
+                    signer.state.require_solo();
                 }
                 self.learn(AuthScheme::Basic);
                 Ok(())
@@ -200,9 +192,9 @@ impl Auth {
         }
     }
 
-    /// The error for a request that was refused again although it was signed with `sent`: it is the
-    /// account's where the registry takes it for nothing any more, else that of the scope.
-    pub(super) async fn refused_again(
+    /// Returns the error for a request with the header `sent` that was denied again. Finds out
+    /// whether the registry denies the account altogether or only for this scope.
+    pub(super) async fn denied_again(
         &self,
         scope: &TokenScope,
         signer: &RequestAccount,
@@ -210,15 +202,15 @@ impl Auth {
     ) -> HttpError {
         if let Some(account) = &signer.account
             && let Some(sent) = sent.filter(|sent| sent.starts_with("Basic "))
-            && self.refuses_everywhere(sent).await
+            && self.is_denied_everywhere(sent).await
         {
-            return self.refuse(account, &signer.standing);
+            return self.deny_account(account, &signer.state);
         }
         self.denied(scope, StatusCode::UNAUTHORIZED).await
     }
 
-    /// Whether the registry refuses `header` at its base, where every account that is good may ask.
-    async fn refuses_everywhere(&self, header: &str) -> bool {
+    /// Whether the registry denies `header` at `/v2/`, which every valid account may request.
+    async fn is_denied_everywhere(&self, header: &str) -> bool {
         let Ok(url) = self.base.join("/v2/") else {
             return false;
         };
@@ -232,8 +224,7 @@ impl Auth {
         refused
     }
 
-    /// The error for a request that the registry refuses although it was signed, or that could not
-    /// be signed.
+    /// Returns the error for a request that the registry denies.
     pub(super) async fn denied(&self, scope: &TokenScope, status: StatusCode) -> HttpError {
         let who = match self.account(scope).await {
             Ok(Some(account)) => format!("{account} may not do this"),
@@ -251,19 +242,16 @@ impl Auth {
             .about(&*self.host)
     }
 
-    /// A Basic `Authorization` with the account for `scope`, for an API that takes no tokens.
+    /// Returns a Basic `Authorization` header for `scope`, for an API that accepts no tokens.
     pub(super) async fn basic(&self, scope: &TokenScope) -> Result<Option<String>, HttpError> {
         let Ok(Some(account)) = self.account(scope).await else {
             return Ok(None);
         };
-        self.standing(Some(&account)).check(scope)?;
+        self.state(Some(&account)).check(scope)?;
         Ok(account.secret.basic_header())
     }
 
-    /// The account for `scope`, where credentials may be sent.
-    ///
-    /// # Errors
-    /// Why it cannot be had.
+    /// Finds the account for `scope`; none if credentials must not be sent.
     pub(super) async fn account(&self, scope: &TokenScope) -> CredentialLookup {
         if !self.trusted {
             return Ok(None);
@@ -271,7 +259,7 @@ impl Auth {
         self.keychain.find(&self.host, &scope.repository).await
     }
 
-    /// The error for a sign-in without an account.
+    /// Returns the error for a registry that requires an account although there is none.
     pub(super) async fn no_account(&self, scope: &TokenScope) -> HttpError {
         let words = format!(
             "it wants a sign-in for {}, and there is no account for it",
@@ -292,9 +280,8 @@ impl Auth {
         HttpError::new(ErrorKind::Denied, words + advice).about(&*self.host)
     }
 
-    /// The error for a refused account. It is final for all workers, so that no account gets
-    /// locked.
-    pub(super) fn refuse(&self, account: &Credential, standing: &AccountState) -> HttpError {
+    /// Denies an account for all workers and returns the error. More attempts could get it locked.
+    pub(super) fn deny_account(&self, account: &Credential, state: &AccountState) -> HttpError {
         let hint = match &account.secret {
             RegistrySecret::Basic(user, _) if user == "robot" => {
                 "; the user name is 'robot' alone: was a $ in it expanded by a shell?"
@@ -303,7 +290,7 @@ impl Auth {
         };
         let error = HttpError::new(ErrorKind::Denied, format!("{account} was refused{hint}"))
             .about(&*self.host);
-        standing.refuse(error.clone());
+        state.deny(error.clone());
         error
     }
 }

@@ -1,4 +1,4 @@
-//! One auth file of docker or podman (containers/image, `docs/containers-auth.json.5.md`), and the
+//! An auth file of docker or podman (containers/image, `docs/containers-auth.json.5.md`) and the
 //! credential helpers that it names.
 
 use super::credential::{Credential, CredentialError, CredentialLookup, RegistrySecret};
@@ -13,19 +13,19 @@ use std::process::Stdio;
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 
-/// An auth file, and what its helpers answered.
+/// An auth file, with the responses of its helpers.
 #[derive(Debug)]
 pub(super) struct AuthFile {
     name: String,
     config: AuthConfig,
-    /// What helpers answered, by host: each is asked once a run.
-    asked: tokio::sync::Mutex<HashMap<String, CredentialLookup>>,
+    /// The responses of helpers by host: each helper is run once per host.
+    helper_responses: tokio::sync::Mutex<HashMap<String, CredentialLookup>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AuthConfig {
-    // `null` means none, for entries as for all of them
+    // `null` is accepted for single entries and for whole maps
     #[serde(default, deserialize_with = "or_default")]
     auths: BTreeMap<String, Option<AuthEntry>>,
     #[serde(default, deserialize_with = "or_default")]
@@ -48,7 +48,7 @@ impl fmt::Debug for AuthEntry {
     }
 }
 
-/// The value, or the default for `null`.
+/// Deserializes a value; `null` becomes the default.
 fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     from: D,
 ) -> Result<T, D::Error> {
@@ -56,7 +56,7 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
 }
 
 impl AuthFile {
-    /// The auth file that the variable or key `setting` names.
+    /// Reads the auth file that the variable or site key `setting` names.
     pub(super) fn read_named(path: &Path, setting: &str) -> Result<AuthFile, CredentialError> {
         match std::fs::read_to_string(path) {
             Ok(text) => AuthFile::parse(&path.display().to_string(), &text),
@@ -68,7 +68,7 @@ impl AuthFile {
         }
     }
 
-    /// Reads the text of an auth file; `name` is what messages call it.
+    /// Parses an auth file. `name` is its name in messages.
     pub(super) fn parse(name: &str, text: &str) -> Result<AuthFile, CredentialError> {
         let mut config: AuthConfig = match text.trim() {
             "" => AuthConfig::default(),
@@ -85,11 +85,11 @@ impl AuthFile {
         Ok(AuthFile {
             name: name.into(),
             config,
-            asked: tokio::sync::Mutex::default(),
+            helper_responses: tokio::sync::Mutex::default(),
         })
     }
 
-    /// The hosts that it has an entry for, as keys.
+    /// Returns the keys of all entries.
     pub(super) fn keys(&self) -> impl Iterator<Item = &String> {
         self.config
             .auths
@@ -97,9 +97,9 @@ impl AuthFile {
             .chain(self.config.cred_helpers.keys())
     }
 
-    /// The account for `host` by the longest key that `covers` takes.
+    /// Returns the credentials for `host`, by the longest key that `covers` accepts.
     pub(super) async fn find(&self, host: &str, covers: impl Fn(&str) -> bool) -> CredentialLookup {
-        // to docker, a helper named "" is the file itself
+        // in docker, the helper "" stands for the file itself
         let named = |helper: &Option<String>| helper.clone().filter(|helper| !helper.is_empty());
         let of_host = self.config.cred_helpers.get(host);
         if let Some(helper) = of_host.and_then(named) {
@@ -139,16 +139,17 @@ impl AuthFile {
     }
 
     async fn ask(&self, helper: &str, host: &str) -> CredentialLookup {
-        let mut asked = self.asked.lock().await;
-        if let Some(answer) = asked.get(host) {
+        let mut helper_responses = self.helper_responses.lock().await;
+        if let Some(answer) = helper_responses.get(host) {
             return answer.clone();
         }
         let answer = self.run_helper(helper, host).await.map_err(Arc::new);
-        asked.insert(host.to_owned(), answer.clone());
+        helper_responses.insert(host.to_owned(), answer.clone());
         answer
     }
 
-    /// Runs `docker-credential-<helper> get` (docker/docker-credential-helpers, "Development").
+    /// Runs `docker-credential-<helper> get` (docker/docker-credential-helpers, README,
+    /// "Development").
     async fn run_helper(
         &self,
         helper: &str,
@@ -186,7 +187,7 @@ impl AuthFile {
             .spawn()
             .map_err(failed)?;
         if let Some(mut stdin) = child.stdin.take() {
-            // a helper that does not read its input may still answer
+            // a helper that does not read its input may still respond
             let _ = stdin.write_all(key.as_bytes()).await;
         }
         let output = child.wait_with_output().await.map_err(failed)?;
@@ -249,7 +250,8 @@ impl AuthEntry {
     }
 }
 
-/// `https://index.docker.io/v1/` -> `docker.io`; `https://host:1/v2/` -> `host:1`; `host/ns` stays.
+/// Normalizes a key: `https://index.docker.io/v1/` to `docker.io`, `https://host:1/v2/` to
+/// `host:1`; `host/namespace` is unchanged.
 pub(super) fn normal_key(key: &str) -> String {
     let bare = key
         .split_once("://")
@@ -265,7 +267,7 @@ pub(super) fn normal_key(key: &str) -> String {
     }
 }
 
-/// The key of a host: all hosts of Docker Hub have one.
+/// Returns the key of a host. All hosts of Docker Hub share one key.
 pub(super) fn hub_key(host: &str) -> String {
     canonical_host(host).to_ascii_lowercase()
 }

@@ -1,4 +1,4 @@
-//! A session's blobs: their bytes, and whether the registry has them.
+//! Reads and looks up the blobs of a registry.
 
 use super::session::RegistrySession;
 use landfall_http::{
@@ -10,11 +10,11 @@ use reqwest::{Method, StatusCode};
 use url::Url;
 
 impl RegistrySession {
-    /// A blob from `offset` on, and the offset at which the answer really starts: 0 where the
-    /// registry ignores ranges. The bytes are not checked here.
+    /// Streams a blob from `offset` on. Returns the offset at which the stream really starts, which
+    /// is 0 if the registry ignores ranges. The digest is not verified here.
     ///
     /// # Errors
-    /// `NotFound`, and other refusals with the registry's own words.
+    /// If the blob does not exist, or the request fails; with the message of the registry.
     pub async fn blob(
         &self,
         repository: &str,
@@ -34,7 +34,7 @@ impl RegistrySession {
             send_from_offset(&self.transport, &url, offset, blob.size, send).await?;
         let what = || format!("blob {} of {}/{repository}", blob.digest, self.host());
         let good = |status| matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT);
-        let response = self.answered(response, &scope, what, good).await?;
+        let response = self.expect_status(response, &scope, what, good).await?;
         Ok((
             start,
             response.content_stream(blob.size - start, &what()).await?,
@@ -45,16 +45,16 @@ impl RegistrySession {
         self.url(repository, &format!("blobs/{digest}"))
     }
 
-    /// Remembers that ranges of this registry's blobs gave wrong bytes: landfall asks for none
-    /// again.
+    /// Requests no more ranges from this registry, as its ranges had wrong bytes.
     pub fn distrust_ranges(&self) {
         self.transport.distrust_ranges(&self.base);
     }
 
-    /// Whether the repository has the blob, as far as the registry says.
+    /// Whether the repository has the blob. An unclear response counts as no, as the upload will
+    /// tell.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// If the request fails.
     pub async fn has_blob(&self, repository: &str, digest: &Digest) -> Result<bool, HttpError> {
         let url = self.blob_url(repository, digest)?;
         let scope = self.scope(repository, true);
@@ -64,15 +64,19 @@ impl RegistrySession {
                 &scope,
             )
             .await?;
-        // 403 and other refusals mean "unknown": the upload will tell
+        // 403 and other errors mean "unknown"
         Ok(response.status == StatusCode::OK && !response.is_page())
     }
 
-    /// Whether the repository has the blob in its size; a registry that names no size is believed.
+    /// Whether the repository has the blob with its size, if the registry reports a size.
     ///
     /// # Errors
-    /// When it cannot be asked, or does not let this account read there.
-    pub async fn holds_blob(&self, repository: &str, blob: &Descriptor) -> Result<bool, HttpError> {
+    /// If the request fails, or this account may not read there.
+    pub async fn has_blob_of_size(
+        &self,
+        repository: &str,
+        blob: &Descriptor,
+    ) -> Result<bool, HttpError> {
         let what = || format!("blob {} of {}/{repository}", blob.digest, self.host());
         let url = self.blob_url(repository, &blob.digest)?;
         let scope = self.scope(repository, false);
@@ -83,7 +87,7 @@ impl RegistrySession {
             )
             .await?;
         let good = |status| matches!(status, StatusCode::OK | StatusCode::NOT_FOUND);
-        let response = self.answered(response, &scope, what, good).await?;
+        let response = self.expect_status(response, &scope, what, good).await?;
         let length = response
             .header(CONTENT_LENGTH.as_str())
             .and_then(|length| length.parse().ok());
@@ -91,11 +95,11 @@ impl RegistrySession {
         Ok(response.status == StatusCode::OK && !response.is_page() && in_its_size)
     }
 
-    /// Size in bytes of a blob of the repository. `None` where the registry lacks it, names no
-    /// size, or does not let this account read there.
+    /// Returns the size of a blob in bytes, or `None` if the registry lacks the blob, reports no
+    /// size, or denies access.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// If the request fails.
     pub async fn blob_size(
         &self,
         repository: &str,
@@ -119,7 +123,7 @@ impl RegistrySession {
                 .and_then(|length| length.parse().ok())),
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
                 let error = self
-                    .refusal(status, &scope, status.to_string(), Vec::new())
+                    .status_error(status, &scope, status.to_string(), Vec::new())
                     .await;
                 Err(error
                     .at(&response.url)

@@ -1,5 +1,5 @@
-//! What a registry lets this account do, tried without leaving anything: a sign-in, an upload's
-//! body of some size, an index with missing children.
+//! Checks what a registry allows, without leaving anything there: a sign-in, an upload of some
+//! size, an index with missing children.
 
 use super::error_codes::is_missing_children_error;
 use super::session::RegistrySession;
@@ -10,22 +10,22 @@ use landfall_model::{Digest, media_type};
 use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
 use reqwest::{Method, StatusCode};
 
-/// What came of an index with missing children that was put for a trial.
+/// Whether a registry accepts an index with missing children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SparseIndexSupport {
-    /// It was refused.
+    /// The index was refused.
     Refused,
-    /// It was taken, and removed again.
-    Taken,
-    /// It was taken; the registry removes no manifests, so it stays without a tag.
-    Stays(u64),
+    /// The index was accepted, and deleted again.
+    Accepted,
+    /// The index of this size was accepted, but could not be deleted, so it stays without a tag.
+    AcceptedAndKept(u64),
 }
 
 impl RegistrySession {
-    /// Signs in with the account for `repository`, which may be empty. An account is tried once.
+    /// Signs in with the account for `repository`, which may be empty, in a single attempt.
     ///
     /// # Errors
-    /// The registry's refusal, or that of its token service.
+    /// If the registry or its token service denies the account.
     pub async fn sign_in(&self, repository: &str) -> Result<(), HttpError> {
         let scope = self.scope(repository, false);
         let what = || format!("the sign-in to {}", self.host());
@@ -45,18 +45,18 @@ impl RegistrySession {
         Ok(())
     }
 
-    /// The sizes of the chunks that uploads are cut into where a host refuses larger bodies; the
-    /// larger first.
-    pub fn chunks(&self) -> [u64; 2] {
+    /// Returns the sizes of the chunks for uploads to a host that refuses larger bodies, the larger
+    /// one first.
+    pub fn chunk_sizes(&self) -> [u64; 2] {
         self.transport.limits().chunks
     }
 
-    /// Whether a body of so many bytes comes through to an upload in `repository`, which is
-    /// cancelled then.
+    /// Whether the registry accepts a request body of this size in an upload, which is cancelled
+    /// afterwards.
     ///
     /// # Errors
-    /// The registry's refusal for another reason than the body's size.
-    pub async fn takes_body(&self, repository: &str, bytes: usize) -> Result<bool, HttpError> {
+    /// If the registry refuses for another reason than the size.
+    pub async fn accepts_body(&self, repository: &str, bytes: usize) -> Result<bool, HttpError> {
         let what = || format!("a body of {bytes} bytes to {}/{repository}", self.host());
         let Some(opened) = self.open_upload(repository, None, None).await? else {
             return Ok(true);
@@ -99,12 +99,12 @@ impl RegistrySession {
         passed
     }
 
-    /// Whether the registry takes an index whose children it lacks. One that it takes is removed
+    /// Whether the registry accepts an index whose children it lacks. An accepted index is deleted
     /// again.
     ///
     /// # Errors
-    /// The registry's refusal for another reason.
-    pub async fn takes_sparse_index(
+    /// If the registry refuses for another reason.
+    pub async fn accepts_sparse_index(
         &self,
         repository: &str,
     ) -> Result<SparseIndexSupport, HttpError> {
@@ -148,9 +148,9 @@ impl RegistrySession {
             Err(_) => false,
         };
         Ok(if gone {
-            SparseIndexSupport::Taken
+            SparseIndexSupport::Accepted
         } else {
-            SparseIndexSupport::Stays(size)
+            SparseIndexSupport::AcceptedAndKept(size)
         })
     }
 }

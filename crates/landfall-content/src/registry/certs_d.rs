@@ -1,12 +1,12 @@
-//! Reads certificates by folder, as docker, podman and skopeo do: `certs.d/<host[:port]>/` with
-//! `*.crt` (certificate authorities) and `*.cert` beside `*.key` (a client certificate)
-//! (containers/image, `docs/containers-certs.d.5.md`).
+//! Reads the certificates in `certs.d` folders, as docker, podman and skopeo do:
+//! `certs.d/<host[:port]>/` with `*.crt` (certificate authorities) and `*.cert` beside `*.key` (a
+//! client certificate) (containers/image, `docs/containers-certs.d.5.md`).
 
 use landfall_http::TlsProfile;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The folders to read; the user's own first.
+/// Returns the folders to read, the user's own first.
 pub fn certs_d_folders(get: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     let config = get("XDG_CONFIG_HOME")
         .filter(|dir| !dir.is_empty())
@@ -21,9 +21,9 @@ pub fn certs_d_folders(get: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The TLS settings of the folders, by host. Authorities add up; of several client certificates the
-/// first counts. A folder that is missing or may not be read counts as empty; a file that cannot be
-/// used is an error when landfall contacts its host, not before.
+/// Returns the TLS settings in these folders, by host. Authorities of all folders are used, but
+/// only the first client certificate. A missing or unreadable folder counts as empty; an invalid
+/// file is an error only when its host is contacted.
 pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
     let mut hosts: BTreeMap<String, TlsProfile> = BTreeMap::new();
     for folder in folders.iter().flat_map(|folder| sorted(folder)) {
@@ -43,7 +43,7 @@ pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
         let client = with_end("cert")
             .next()
             .map(|path| (path.clone(), path.with_extension("key")));
-        // a key alone is as much a mistake as a certificate alone
+        // a key without a certificate is reported as well as the reverse
         let client = client.or_else(|| {
             with_end("key")
                 .next()
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_read_by_host() {
+    fn certificates_are_read_by_host() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str| {
             let path = dir.path().join(name);

@@ -1,33 +1,34 @@
-//! Reads `WWW-Authenticate` challenges (RFC 9110, 11.6.1; distribution token specification).
+//! Parses `WWW-Authenticate` challenges (RFC 9110, section 11.6.1; distribution token
+//! specification).
 
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
-/// What a registry asks for.
+/// The authentication that a registry asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Challenge {
-    /// User name and password at every request.
+    /// User name and password with every request.
     Basic,
-    /// A token of a realm.
+    /// A token from a token service.
     Bearer {
-        /// The realm's URL, perhaps relative.
+        /// The URL of the token service, which may be relative.
         realm: String,
-        /// The service to name.
+        /// The `service` parameter for the token service.
         service: Option<String>,
-        /// The scope that this request needs.
+        /// The scope that the request needs.
         scope: Option<String>,
     },
 }
 
-/// The schemes that a registry offers where landfall knows none of them.
+/// The schemes that a registry offers, none of which landfall supports.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("offered: {}", if .0.is_empty() { "nothing".to_owned() } else { .0.join(", ") })]
 pub struct UnknownSchemes(pub Vec<String>);
 
 impl Challenge {
-    /// The challenge to answer, Bearer before Basic.
+    /// Returns the challenge to answer. Bearer is preferred to Basic.
     ///
     /// # Errors
-    /// The schemes that were offered, where neither is among them.
+    /// If neither is offered, with the offered schemes.
     pub fn read(headers: &HeaderMap) -> Result<Challenge, UnknownSchemes> {
         let mut offered = Vec::new();
         let mut basic = false;
@@ -62,7 +63,7 @@ impl Challenge {
 
 type Parameters = Vec<(String, String)>;
 
-/// Splits one header value, which may hold several challenges with quoted commas inside.
+/// Splits a header value into its challenges. Quoted parameters may contain commas.
 fn split(value: &str) -> Vec<(String, Parameters)> {
     let mut challenges: Vec<(String, Parameters)> = Vec::new();
     for piece in pieces(value) {

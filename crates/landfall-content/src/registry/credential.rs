@@ -1,5 +1,5 @@
-//! An account at a registry, and why none can be read. Its secret is never shown; where it was
-//! found is.
+//! Credentials for a registry, and why they cannot be read. Messages show where credentials were
+//! found, never the secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,16 +10,16 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// An account, and where it was found.
+/// Credentials for a registry, with their source.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Credential {
-    /// The secret itself.
+    /// What is sent to the registry.
     pub secret: RegistrySecret,
-    /// Where it was found, for messages.
+    /// The file, variable or helper that they come from, for messages.
     pub source: String,
 }
 
-/// What landfall presents.
+/// The secret of a credential.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum RegistrySecret {
     /// User name and password.
@@ -44,7 +44,7 @@ impl fmt::Display for Credential {
 }
 
 impl RegistrySecret {
-    /// The value of an `Authorization: Basic` header, for user name and password.
+    /// Returns the `Authorization` header for user name and password; `None` for an identity token.
     pub fn basic_header(&self) -> Option<String> {
         match self {
             RegistrySecret::Basic(user, password) => Some(format!(
@@ -56,120 +56,118 @@ impl RegistrySecret {
     }
 }
 
-/// What the search for an account comes to: one, none, or why there may be one and it cannot be
-/// had.
+/// The result of looking for credentials. An error means that there may be some, but they cannot be
+/// read.
 pub type CredentialLookup = Result<Option<Credential>, Arc<CredentialError>>;
 
 /// Why credentials cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
-    /// A file cannot be read.
+    /// An auth file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file that a variable or a key of the site names cannot be read.
+    /// A file that a variable or site key names cannot be read.
     #[error("{setting}: cannot read {}: {source}", path.display())]
     ReadNamed {
-        /// The variable or the key.
+        /// The variable or site key.
         setting: String,
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The site's registry has no usable address.
+    /// The address of the site's registry is invalid.
     #[error("registry.address of the site: {0}")]
     Address(#[from] TargetRegistryError),
-    /// A file with user and password has another form.
+    /// A file with user name and password has another format.
     #[error("{setting}: the first line of {} is not user:password", path.display())]
     NoPair {
-        /// The key of the site.
+        /// The key in the site.
         setting: String,
         /// The file.
         path: PathBuf,
     },
-    /// An entry of the site names no source of credentials.
+    /// A `credentials` entry of the site names no source.
     #[error("{setting}: name usernameEnv and passwordEnv, or file, or authFile")]
     NoSource {
-        /// The key of the site.
+        /// The key in the site.
         setting: String,
     },
-    /// A variable that an entry of the site names is not set.
+    /// A variable that a `credentials` entry names is not set.
     #[error("{setting}: the environment variable {variable} is not set")]
     NoVariable {
-        /// The key of the site.
+        /// The key in the site.
         setting: String,
         /// The variable.
         variable: String,
     },
-    /// A token, where only user name and password are of use.
-    #[error(
-        "{0} has an identity token, which nodes cannot sign in with; name user name and password"
-    )]
+    /// The credentials are an identity token, but nodes need user name and password.
+    #[error("{0} has an identity token, which nodes cannot use; configure user name and password")]
     Token(String),
-    /// The system refuses what a helper needs.
-    #[error("cannot start: {0}")]
+    /// The runtime for credential helpers cannot start.
+    #[error("cannot start a runtime for credential helpers: {0}")]
     Runtime(io::Error),
-    /// A text is no auth file.
-    #[error("{name} is no auth file: {source}")]
+    /// A file or variable is not a valid auth file.
+    #[error("{name} is not a valid auth file: {source}")]
     NoAuthFile {
-        /// The file or the variable.
+        /// The file or variable.
         name: String,
-        /// What is wrong with it.
+        /// What is wrong.
         source: serde_json::Error,
     },
-    /// An entry of an auth file cannot be read.
+    /// An entry of an auth file is invalid.
     #[error("{name}: {key}: auth is {fault}")]
     Entry {
-        /// The file or the variable.
+        /// The file or variable.
         name: String,
-        /// The entry's key.
+        /// The key of the entry.
         key: String,
-        /// What is wrong with it.
+        /// What is wrong.
         fault: &'static str,
     },
-    /// An auth file names a credential helper that can be none.
-    #[error("{name}: '{helper}' is no name of a credential helper")]
+    /// An auth file has an invalid name of a credential helper.
+    #[error("{name}: '{helper}' is not a valid name of a credential helper")]
     NoHelper {
-        /// The file or the variable.
+        /// The file or variable.
         name: String,
-        /// The name that it gives.
+        /// The invalid name.
         helper: String,
     },
     /// A credential helper cannot be run.
     #[error("cannot run {program} (named in {name}): {source}")]
     RunHelper {
-        /// The program.
+        /// The executable of the helper.
         program: String,
-        /// The file or the variable that names it.
+        /// The file or variable that names it.
         name: String,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A credential helper failed.
     #[error("{program} failed for {key}: {words}")]
     HelperFailed {
-        /// The program.
+        /// The executable of the helper.
         program: String,
-        /// What it was asked for.
+        /// The key that was requested.
         key: String,
-        /// What it said.
+        /// Its output.
         words: String,
     },
-    /// A credential helper gave no answer of its kind.
-    #[error("{program} gave an answer that is not understood")]
+    /// The output of a credential helper is invalid.
+    #[error("the output of {program} is invalid")]
     HelperAnswer {
-        /// The program.
+        /// The executable of the helper.
         program: String,
     },
 }
 
 impl CredentialError {
-    /// Whether a file, a variable or a key that the user names is at fault, and no helper's answer.
+    /// Whether a file, variable or key of the user is wrong, rather than the response of a helper.
     pub fn is_setting(&self) -> bool {
         !matches!(
             self,

@@ -7,10 +7,10 @@ use landfall_model::Digest;
 use reqwest::{Method, StatusCode};
 
 impl RegistrySession {
-    /// Deletes a manifest with all of its tags. Returns whether it was there.
+    /// Deletes a manifest with all of its tags. Returns whether it existed.
     ///
     /// # Errors
-    /// The registry's refusal; [`is_deletion_disabled`] tells whether it is about all manifests.
+    /// If the registry refuses; [`is_deletion_disabled`] tells whether it refuses all deletions.
     pub async fn delete_manifest(
         &self,
         repository: &str,
@@ -32,8 +32,8 @@ impl RegistrySession {
     }
 }
 
-/// Whether the registry deletes no manifest at all, as docker-registry does where its configuration
-/// does not allow it.
+/// Whether the registry deletes no manifests at all, as docker-registry does unless its
+/// configuration enables it.
 pub fn is_deletion_disabled(error: &HttpError) -> bool {
     let unsupported = error.codes.iter().any(|error| error.code == "UNSUPPORTED");
     matches!(error.kind, ErrorKind::Status(405 | 501)) || unsupported

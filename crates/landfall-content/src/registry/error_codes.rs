@@ -1,10 +1,10 @@
-//! What a refusal of a registry's is about, where the status does not say it: registries tell it by
-//! the codes and words of their error objects.
+//! Classifies errors of registries by the codes and messages of their error objects, as the status
+//! alone does not say what is wrong.
 
 use landfall_http::{DistributionError, ErrorKind, HttpError};
 
-/// A refusal that an index with missing children gets (distribution-spec, "Error Codes"). Other
-/// refusals, of the tag or of the size, are not about children.
+/// Whether an index was refused because the registry lacks some of its children (distribution-spec,
+/// "Error Codes"), rather than for its tag or size.
 pub fn is_missing_children_error(error: &HttpError) -> bool {
     let about_children = [
         "MANIFEST_BLOB_UNKNOWN",
@@ -18,40 +18,40 @@ pub fn is_missing_children_error(error: &HttpError) -> bool {
         .any(|error| about_children.contains(&error.code.as_str()))
 }
 
-/// Whether a manifest may be refused only because another client delivers the same at this moment:
-/// for want of blobs that it names, or for its digest, as docker-registry says when one manifest is
-/// written twice at once (distribution-spec, "Error Codes").
+/// Whether a manifest may have been refused only because another client pushes the same one: its
+/// blobs seem to be missing, or its digest is called invalid, which docker-registry says when a
+/// manifest is written twice at the same time (distribution-spec, "Error Codes").
 pub fn may_be_push_race(error: &HttpError) -> bool {
     ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"]
         .iter()
         .any(|code| error.has_code(code))
 }
 
-/// Whether the registry has no room for more: a quota of the project, or its disk.
+/// Whether the quota of the project or the disk of the registry is exhausted.
 pub fn is_quota_error(kind: ErrorKind, codes: &[DistributionError]) -> bool {
     let refused = match kind {
         ErrorKind::Status(507) => return true,
         ErrorKind::Status(status) => (400..500).contains(&status),
         kind => kind == ErrorKind::Denied,
     };
-    refused && speak_of(codes, &["quota"])
+    refused && mention(codes, &["quota"])
 }
 
-/// Whether the registry may keep a tag from being written again: ECR and Harbor answer 400, 409 or
-/// 412.
+/// Whether the tag is immutable. ECR and Harbor answer 400, 409 or 412.
 pub fn is_immutable_tag_error(kind: ErrorKind, codes: &[DistributionError]) -> bool {
     let refused = matches!(
         kind,
         ErrorKind::Denied | ErrorKind::Status(400 | 405 | 409 | 412)
     );
     refused
-        && speak_of(
+        && mention(
             codes,
             &["immutable", "already exist", "tag_invalid", "overwrit"],
         )
 }
 
-fn speak_of(codes: &[DistributionError], words: &[&str]) -> bool {
+/// Whether a code or message contains one of the words.
+fn mention(codes: &[DistributionError], words: &[&str]) -> bool {
     codes.iter().any(|error| {
         let said = format!("{} {}", error.code, error.message).to_ascii_lowercase();
         words.iter().any(|word| said.contains(word))
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_is_told_from_other_refusals() {
+    fn quota_errors_are_recognized() {
         let quota = said(
             "DENIED",
             "Quota exceeded when processing the request of adding 1 MiB of storage resource",
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn an_immutable_tag_is_told_from_other_refusals() {
+    fn immutable_tag_errors_are_recognized() {
         let ecr = said(
             "TAG_INVALID",
             "The image tag '1' already exists and cannot be overwritten",

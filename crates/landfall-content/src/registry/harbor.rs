@@ -1,4 +1,4 @@
-//! Harbor's own API (goharbor/harbor, api/v2.0/swagger.yaml): projects and their quotas.
+//! Harbor's API for projects and their quotas (goharbor/harbor, api/v2.0/swagger.yaml).
 
 use super::scope::TokenScope;
 use super::session::RegistrySession;
@@ -8,24 +8,24 @@ use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What a Harbor project may hold, in bytes.
+/// The storage quota of a Harbor project, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProjectQuota {
-    /// The most; `None` where there is no limit.
+    /// The limit; `None` for no limit.
     pub hard: Option<u64>,
-    /// What it holds.
+    /// How much is used.
     pub used: u64,
 }
 
 impl ProjectQuota {
-    /// What there is room for, where there is a limit.
+    /// Returns how much is free, or `None` if there is no limit.
     pub fn free(&self) -> Option<u64> {
         self.hard.map(|hard| hard.saturating_sub(self.used))
     }
 }
 
 impl RegistrySession {
-    /// Whether the registry is a Harbor: a Harbor answers `GET /api/v2.0/systeminfo` to anybody.
+    /// Whether the registry is Harbor, which answers `GET /api/v2.0/systeminfo` without an account.
     pub async fn is_harbor(&self) -> bool {
         let Ok(response) = self.harbor(Method::GET, "systeminfo", None, "").await else {
             return false;
@@ -41,10 +41,10 @@ impl RegistrySession {
         document.is_some_and(|document| document.get("auth_mode").is_some())
     }
 
-    /// Whether Harbor has this project, or `None` where this account may not know.
+    /// Whether Harbor has this project, or `None` if this account may not know.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// If the request fails.
     pub async fn has_project(&self, project: &str) -> Result<Option<bool>, HttpError> {
         let response = self
             .harbor(
@@ -61,10 +61,10 @@ impl RegistrySession {
         })
     }
 
-    /// Makes a private project, or leaves the one that is there.
+    /// Creates a private project, unless it exists.
     ///
     /// # Errors
-    /// When Harbor refuses, with its own words.
+    /// If Harbor refuses, with its message.
     pub async fn create_project(&self, project: &str) -> Result<(), HttpError> {
         let url = self.harbor_url("projects", None)?;
         let mut request = HttpRequest::new(Method::POST, url, RequestPurpose::Registry)
@@ -83,7 +83,7 @@ impl RegistrySession {
         Ok(())
     }
 
-    /// The storage quota of a project, where this account may read it.
+    /// Returns the storage quota of a project, or `None` if this account cannot read it.
     pub async fn quota(&self, project: &str) -> Option<ProjectQuota> {
         #[derive(Deserialize)]
         struct Summary {
@@ -145,8 +145,8 @@ impl RegistrySession {
         Ok(url)
     }
 
-    /// Sends a request with the account for `project`, or anonymously where it names none: the API
-    /// takes Basic alone, none of the registry's tokens.
+    /// Sends a request with the account for `project`, or anonymously if it is empty. The API
+    /// accepts only Basic authentication, not the tokens of the registry.
     async fn signed(
         &self,
         mut request: HttpRequest,

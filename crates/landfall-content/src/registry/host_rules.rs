@@ -1,4 +1,4 @@
-//! The settings of each host, by flags, site, keychain and certs.d folders.
+//! Collects the settings of each host from flags, site, keychain and `certs.d` folders.
 
 use super::keychain::Keychain;
 use landfall_http::{HostRule, TlsProfile};
@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use url::Url;
 
-/// The rules by host that flags, site, keychain and certs.d folders (`trust`) give.
+/// Returns the rules of each host. `plain` are the hosts of `--plain-http`, and `trust` the
+/// settings in `certs.d` folders.
 pub fn host_rules(
     site: Option<&Site>,
     plain: &[String],
@@ -73,7 +74,8 @@ pub fn host_rules(
     for host in keychain.hosts() {
         rules.entry(host).or_default().has_credentials = true;
     }
-    // the rule of a host and port hides that of the host alone, so it includes that one
+    // only the most specific rule of a host applies, so a rule with a port includes that of the
+    // host alone
     for (key, bare) in rules.clone() {
         for (other, rule) in &mut rules {
             if other

@@ -1,4 +1,4 @@
-//! Finds the account for a repository: in the site, docker and podman auth files,
+//! Finds the credentials for a repository in the site, docker and podman auth files,
 //! `DOCKER_AUTH_CONFIG`, and credential helpers.
 
 use super::auth_file::{AuthFile, hub_key, normal_key};
@@ -12,17 +12,17 @@ use std::sync::Arc;
 /// All sources of credentials, in order of precedence.
 #[derive(Debug, Default)]
 pub struct Keychain {
-    /// What cannot be read matters only to whoever uses that registry: each side of the gap has its
-    /// own secrets.
+    /// The entries of the site by key. An entry that cannot be read is an error only if its
+    /// registry is used: each side of the air gap has only its own secrets.
     site: Vec<(String, Result<Credential, Arc<CredentialError>>)>,
     files: Vec<AuthFile>,
 }
 
 impl Keychain {
-    /// The keychain of a site and of the process's environment, as `get` shows it.
+    /// Loads the credentials in a site and the environment, which `get` reads.
     ///
     /// # Errors
-    /// What is wrong with a file or a variable of the environment. What the site names is told by
+    /// If a file or variable of the environment is invalid. Errors in the site are returned by
     /// [`Keychain::find`].
     pub fn load(
         site: Option<&Site>,
@@ -130,7 +130,7 @@ impl Keychain {
         self.site.push((key.to_owned(), account.map_err(Arc::new)));
     }
 
-    /// The hosts that there is an account for, as far as that is known without asking a helper.
+    /// Returns the hosts with credentials, as far as known without running a helper.
     pub fn hosts(&self) -> Vec<String> {
         let of_site = self.site.iter().map(|(key, _)| key);
         let of_files = self.files.iter().flat_map(AuthFile::keys);
@@ -138,12 +138,12 @@ impl Keychain {
         of_site.chain(of_files).map(host).collect()
     }
 
-    /// The account for `host/repository`: the longest matching key of the first source that has
-    /// one.
+    /// Returns the credentials for `host/repository`: those of the longest matching key in the
+    /// first source that has one.
     ///
     /// # Errors
-    /// What the site names and is missing, a helper that cannot be run, or an entry that cannot be
-    /// read. That matters where an account is needed.
+    /// If a variable or file that the site names is missing, a helper cannot be run, or an entry is
+    /// invalid. Callers report it only if the registry requires an account.
     pub async fn find(&self, host: &str, repository: &str) -> CredentialLookup {
         let host = hub_key(host);
         let full = format!("{host}/{repository}");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_in_all_their_forms_and_the_longest_wins() {
+    async fn keys_are_normalized_and_the_longest_wins() {
         let keychain = keychain(
             r#"{"auths": {
                 "https://index.docker.io/v1/": {"auth": "aHViOmE6Yg=="},
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_secret_of_the_site_is_asked_for_where_its_registry_is_used() {
+    async fn a_missing_secret_of_the_site_is_an_error_only_for_its_registry() {
         let site = "registry: {address: far.test, credentials: {usernameEnv: U, passwordEnv: P}}\n\
                     upstreams:\n  quay.io: {credentials: {file: /nowhere/quay}}\n  ghcr.io: {credentials: {authFile: /nowhere/auth}}\n";
         let site = Site::parse(
@@ -262,13 +262,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn helpers_are_named_safely_and_missing_ones_reported() {
+    async fn unsafe_helper_names_are_refused_and_missing_helpers_reported() {
         let error = keychain(r#"{"credHelpers": {"a.test": "../evil"}}"#)
             .find("a.test", "x")
             .await
             .unwrap_err();
         assert!(
-            error.to_string().contains("no name of a credential helper"),
+            error
+                .to_string()
+                .contains("not a valid name of a credential helper"),
             "{error}"
         );
         let error = keychain(r#"{"credsStore": "landfall-none"}"#)

@@ -1,5 +1,5 @@
-//! What a registry lists: the tags of a repository, and what refers to a manifest
-//! (distribution-spec "Listing Tags", "Listing Referrers", "Referrers Tag Schema").
+//! Lists the tags of a repository and the referrers of a manifest (distribution-spec, "Listing
+//! Tags", "Listing Referrers", "Referrers Tag Schema").
 
 use super::list_responses::{ReferrersResponse, TagList};
 use super::manifests::FetchedManifest;
@@ -17,29 +17,28 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use url::Url;
 
-/// How many tags are asked for at a time.
-const PAGE: usize = 1000;
+/// How many tags are requested per page.
+const PAGE_SIZE: usize = 1000;
 
 #[derive(Deserialize)]
 struct TagsPage {
     tags: Option<Vec<String>>,
 }
 
-/// One answer of a list.
+/// A response to a request for a list.
 enum ListPage {
-    /// Its bytes, and where the list goes on.
+    /// The bytes of a page, and the URL of the next one.
     Page(Bytes, Option<Url>),
-    /// It is no list.
+    /// The response is not a list.
     Other(Box<HttpResponse>),
 }
 
 impl RegistrySession {
-    /// All tags of the repository, if they come in at most `pages` answers. `None` where they come
-    /// in more, and where the registry does not list them, not to this account, or does not say
-    /// whether these are all.
+    /// Returns all tags of the repository, or `None` if the list has more than `pages` pages or is
+    /// not available, see [`TagList`].
     ///
     /// # Errors
-    /// When the registry cannot be reached.
+    /// If the request fails.
     pub async fn tags(
         &self,
         repository: &str,
@@ -51,14 +50,15 @@ impl RegistrySession {
         })
     }
 
-    /// The list of the repository's tags, of which at most `pages` answers are read.
+    /// Reads the list of the repository's tags, at most `pages` pages of it.
     ///
     /// # Errors
-    /// When the registry cannot be reached.
+    /// If the request fails.
     pub async fn tag_list(&self, repository: &str, pages: usize) -> Result<TagList, HttpError> {
         let scope = self.scope(repository, false);
         let mut url = self.url(repository, "tags/list")?;
-        url.query_pairs_mut().append_pair("n", &PAGE.to_string());
+        url.query_pairs_mut()
+            .append_pair("n", &PAGE_SIZE.to_string());
         let (mut tags, mut left) = (BTreeSet::new(), self.transport.limits().document_bytes);
         for _ in 0..pages {
             let request = HttpRequest::new(Method::GET, url.clone(), RequestPurpose::Registry);
@@ -68,7 +68,7 @@ impl RegistrySession {
                     response.discard().await;
                     return Ok(TagList::Refused);
                 }
-                // an account may be good for the images and not for the list
+                // an account may be allowed to read images but not the list
                 Err(error) if matches!(error.kind, ErrorKind::Invalid | ErrorKind::Denied) => {
                     return Ok(TagList::Refused);
                 }
@@ -79,24 +79,23 @@ impl RegistrySession {
                 return Ok(TagList::Refused);
             };
             let found = page.tags.unwrap_or_default();
-            // cut off without a link to the rest
-            let cut = next.is_none() && found.len() == PAGE;
+            // a full page without a link to the next: the registry may have cut off the list
+            let is_cut = next.is_none() && found.len() == PAGE_SIZE;
             tags.extend(found);
             match next {
                 Some(next) => url = next,
-                None if cut => return Ok(TagList::Refused),
+                None if is_cut => return Ok(TagList::Refused),
                 None => return Ok(TagList::Whole(tags)),
             }
         }
         Ok(TagList::LongerThan(pages))
     }
 
-    /// What refers to `subject` by the registry's own list; `None` where the registry has no
-    /// referrers API. The first to ask in a repository finds that out for all. `push` says that the
-    /// account also writes there.
+    /// Returns the referrers of `subject`, or `None` if the registry has no referrers API. With
+    /// `push`, the account also writes there, so that its token is used again.
     ///
     /// # Errors
-    /// When the registry cannot say.
+    /// If the list cannot be read.
     pub async fn referrers(
         &self,
         repository: &str,
@@ -104,17 +103,17 @@ impl RegistrySession {
         push: bool,
     ) -> Result<Option<Vec<Descriptor>>, HttpError> {
         Ok(self
-            .referrers_answer(repository, subject, push)
+            .referrers_response(repository, subject, push)
             .await?
             .listed())
     }
 
-    /// The answer to the request for the referrers of `subject`. If there is no list for the first
-    /// subject of a repository, no other subject of it is asked for.
+    /// Requests the referrers of `subject`. If there is no list for the first subject of a
+    /// repository, its other subjects are not requested.
     ///
     /// # Errors
-    /// When the registry cannot say.
-    pub async fn referrers_answer(
+    /// If the list cannot be read.
+    pub async fn referrers_response(
         &self,
         repository: &str,
         subject: &Digest,
@@ -159,7 +158,7 @@ impl RegistrySession {
                 .map_err(|error| error.about(what()))?
             {
                 ListPage::Page(bytes, next) => (bytes, next),
-                ListPage::Other(response) if page == 0 && is_unknown(response.status) => {
+                ListPage::Other(response) if page == 0 && may_lack_api(response.status) => {
                     return Ok(no_list(*response).await);
                 }
                 ListPage::Other(response) => {
@@ -185,7 +184,7 @@ impl RegistrySession {
         )))
     }
 
-    /// One answer of a list, of at most so many bytes.
+    /// Requests a page of a list, which may have `most` bytes.
     async fn page(
         &self,
         request: &HttpRequest,
@@ -210,12 +209,12 @@ impl RegistrySession {
         }
     }
 
-    /// The list of referrers that clients keep under a tag where the registry has no referrers API.
-    /// `None` where there is none. GitLab answers that tag with the subject itself, which is no
-    /// list.
+    /// Reads the list of referrers that clients maintain under a tag if the registry has no
+    /// referrers API. Returns `None` if there is none. GitLab returns the subject itself for this
+    /// tag, which counts as none.
     ///
     /// # Errors
-    /// When the registry cannot say, or something else stands there.
+    /// If the list cannot be read, or the tag refers to something else.
     pub async fn referrers_list(
         &self,
         repository: &str,
@@ -232,7 +231,7 @@ impl RegistrySession {
         match Manifest::parse(&raw.bytes, raw.content_type.as_deref()) {
             Ok((Manifest::Index(_), kind)) if kind == media_type::OCI_INDEX => Ok(Some(raw)),
             _ => {
-                let words = "what stands there is no OCI index, so it is no list of referrers";
+                let words = "not an OCI index, so not a list of referrers";
                 let error = HttpError::new(ErrorKind::Invalid, words);
                 Err(error.about(format!("{}/{repository}:{tag}", self.host())))
             }
@@ -240,21 +239,21 @@ impl RegistrySession {
     }
 }
 
-/// Why bytes are no list of referrers.
+/// Why bytes are not a list of referrers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoReferrersList {
-    /// They are a manifest of another kind.
-    #[error("the answer is no index")]
+    /// They are another kind of manifest.
+    #[error("the response is not an index")]
     Other,
-    /// They are no manifest.
-    #[error("the answer is no index: {0}")]
+    /// They are not a manifest.
+    #[error("the response is not an index: {0}")]
     Unreadable(#[from] ManifestError),
 }
 
-/// The entries of a list of referrers.
+/// Parses a list of referrers.
 ///
 /// # Errors
-/// When the bytes are no index.
+/// If the bytes are not an index.
 pub fn referrers_in(bytes: &[u8]) -> Result<Vec<ChildManifest>, NoReferrersList> {
     match Manifest::parse(bytes, None)? {
         (Manifest::Index(children), _) => Ok(children),
@@ -262,15 +261,15 @@ pub fn referrers_in(bytes: &[u8]) -> Result<Vec<ChildManifest>, NoReferrersList>
     }
 }
 
-/// Answers by which registries say that they have no referrers API: the spec says 404, some send
-/// others.
-fn is_unknown(status: StatusCode) -> bool {
+/// Whether a registry may lack the referrers API: the spec says 404 for that, some send another
+/// status.
+fn may_lack_api(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 404 | 405 | 406 | 501)
 }
 
-/// Tells whether an answer without a list says that the registry has no referrers API. 404 is what
-/// the spec demands then; but some registries answer it for a manifest without referrers or for a
-/// repository that they hide, and say so in their error objects.
+/// Tells whether a response without a list means that the registry has no referrers API. The spec
+/// demands 404 then, but some registries also send 404 for a manifest without referrers or a hidden
+/// repository, with error objects that say so.
 async fn no_list(response: HttpResponse) -> ReferrersResponse {
     let says_no_api = matches!(response.status.as_u16(), 404 | 405 | 501) && !response.is_page();
     match response.bytes(64 << 10).await {
@@ -286,8 +285,8 @@ async fn no_list(response: HttpResponse) -> ReferrersResponse {
     }
 }
 
-/// The next page of a list (RFC 8288, `rel="next"`): at the registry that was asked, whatever
-/// scheme, host and port a registry behind a proxy believes it has.
+/// Returns the URL of the next page (RFC 8288, `rel="next"`). Scheme, host and port of the request
+/// are kept, whatever a registry behind a proxy believes to have.
 fn next_page(asked: &Url, response: &HttpResponse) -> Option<Url> {
     next_link(asked, response.header(LINK.as_str())?)
 }
@@ -328,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_page_is_asked_for_where_the_first_was() {
+    fn the_next_page_is_requested_from_the_same_host() {
         let asked = Url::parse("https://r.test:5000/v2/a/tags/list?n=2").unwrap();
         let next = |header: &str| next_link(&asked, header).map(|url| url.to_string());
         let second = Some("https://r.test:5000/v2/a/tags/list?last=b&n=2".to_owned());
@@ -347,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_an_index_and_nothing_else() {
+    fn only_an_index_is_a_list() {
         assert_eq!(
             referrers_in(br#"{"schemaVersion":2,"manifests":[]}"#),
             Ok(vec![])

@@ -1,6 +1,6 @@
-//! A session's manifests: get, head, put.
+//! Gets, looks up and puts the manifests of a registry.
 
-use super::response::{describe, leave_plain_http};
+use super::response::{describe, plain_http_advice};
 use super::session::{RegistrySession, host_of};
 use bytes::Bytes;
 use landfall_http::{
@@ -11,24 +11,24 @@ use landfall_model::{Algorithm, Descriptor, Digest, Manifest, ManifestError, med
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, StatusCode};
 
-/// A manifest as it came, byte for byte.
+/// A manifest as the registry sent it, byte for byte.
 #[derive(Debug, Clone)]
 pub struct FetchedManifest {
-    /// The bytes.
+    /// The bytes of the manifest.
     pub bytes: Bytes,
-    /// `Content-Type` of the answer.
+    /// The `Content-Type` of the response.
     pub content_type: Option<String>,
-    /// The digest, computed here.
+    /// The digest, computed from the bytes.
     pub digest: Digest,
 }
 
 impl RegistrySession {
-    /// The manifest at a tag or digest, at most [`landfall_model::Limits::manifest_bytes`] long. A
-    /// manifest by digest has that digest. Where the body breaks off, or has other bytes, landfall
-    /// asks again.
+    /// Fetches the manifest of a tag or digest, of at most
+    /// [`landfall_model::Limits::manifest_bytes`]. If it is requested by digest, its digest is
+    /// verified. A body that breaks off or has other bytes is requested again.
     ///
     /// # Errors
-    /// `NotFound` where there is none; `Invalid` where the bytes have another digest.
+    /// Of kind `NotFound` if there is no such manifest, `Invalid` if its digest is wrong.
     pub async fn manifest(
         &self,
         repository: &str,
@@ -42,10 +42,10 @@ impl RegistrySession {
         .await
     }
 
-    /// The manifest that a descriptor describes: no more than its size is read.
+    /// Fetches the manifest of a descriptor. No more than its size is read.
     ///
     /// # Errors
-    /// As [`RegistrySession::manifest`].
+    /// Like [`RegistrySession::manifest`].
     pub async fn manifest_of(
         &self,
         repository: &str,
@@ -78,26 +78,27 @@ impl RegistrySession {
         reference: &str,
         most: usize,
     ) -> Result<FetchedManifest, BodyFailure<HttpError>> {
-        let (manifest, named) = self.answered_manifest(repository, reference, most).await?;
+        let (manifest, named) = self.request_manifest(repository, reference, most).await?;
         let Some(named) = named.filter(|named| *named != manifest.digest) else {
             return Ok(manifest);
         };
-        // some registries name a wrong digest; whether it is that, or wrong bytes, they can tell
+        // either the digest in the header or the bytes are wrong; if the registry has a manifest
+        // with the digest of the bytes, it is the header
         let digest = manifest.digest.to_string();
-        match self.answered_manifest(repository, &digest, most).await {
+        match self.request_manifest(repository, &digest, most).await {
             Ok((same, _)) => Ok(same),
             Err(_) => Err(BodyFailure::Wrong(
-                self.is_another(repository, reference, &named, &digest),
+                self.wrong_digest_header(repository, reference, &named, &digest),
             )),
         }
     }
 
-    /// A manifest's name in messages.
+    /// Returns the name of a manifest in messages.
     fn manifest_name(&self, repository: &str, reference: &str) -> String {
         format!("manifest {}/{repository} {reference}", self.host())
     }
 
-    fn is_another(
+    fn wrong_digest_header(
         &self,
         repository: &str,
         reference: &str,
@@ -105,13 +106,13 @@ impl RegistrySession {
         found: &str,
     ) -> HttpError {
         let words = format!(
-            "the answer says that it is {named}, its bytes are {found}, which the registry does not have"
+            "the response names the digest {named}, but its bytes have {found}, which the registry lacks"
         );
         HttpError::new(ErrorKind::Invalid, words).about(self.manifest_name(repository, reference))
     }
 
-    /// One answer of at most so many bytes, and the digest that it says to have.
-    async fn answered_manifest(
+    /// Requests a manifest of at most `most` bytes. Returns it with the digest in the header.
+    async fn request_manifest(
         &self,
         repository: &str,
         reference: &str,
@@ -155,7 +156,8 @@ impl RegistrySession {
         if let Some(error) = compressed {
             return Err(error.into());
         }
-        // its digest is that of its payload alone: what does not fit is no sign of wrong bytes
+        // the digest of a schema 1 manifest is that of its payload without signatures, so a
+        // mismatch does not mean wrong bytes
         if let Err(schema1 @ ManifestError::Schema1) =
             Manifest::parse(&bytes, content_type.as_deref())
         {
@@ -173,8 +175,8 @@ impl RegistrySession {
                 named,
             )),
             Some(wanted) => {
-                let looks = describe(&bytes, content_type.as_deref());
-                let words = format!("the answer is not {wanted}{looks}");
+                let body = describe(&bytes, content_type.as_deref());
+                let words = format!("the response is not {wanted}{body}");
                 Err(BodyFailure::Wrong(
                     HttpError::new(ErrorKind::Invalid, words).at(&url),
                 ))
@@ -182,11 +184,11 @@ impl RegistrySession {
         }
     }
 
-    /// The digest that a tag or digest stands at, or `None` where there is nothing. One HEAD; a GET
-    /// where the registry does not name the digest.
+    /// Resolves a tag or digest to the digest of its manifest, or `None` if there is none. This
+    /// takes one HEAD request, and a GET if the registry does not report the digest.
     ///
     /// # Errors
-    /// When the registry cannot say.
+    /// If the request fails.
     pub async fn head_manifest(
         &self,
         repository: &str,
@@ -219,13 +221,13 @@ impl RegistrySession {
                 }
             }
             StatusCode::METHOD_NOT_ALLOWED => self.get_digest(repository, reference).await,
-            // some registries say 403 for what is not there; the push will tell
+            // some registries answer 403 for a missing manifest; the push will tell
             StatusCode::FORBIDDEN if push => Ok(None),
             status => {
-                // an answer to HEAD has no words of its own
+                // a response to HEAD has no body with a message
                 let advice = match status {
                     StatusCode::BAD_REQUEST if response.url.scheme() == "http" => {
-                        leave_plain_http(&response.url)
+                        plain_http_advice(&response.url)
                     }
                     StatusCode::TOO_MANY_REQUESTS => {
                         format!(": its rate limit is reached{SIGN_IN_HINT}, or run it again later")
@@ -233,7 +235,7 @@ impl RegistrySession {
                     _ => String::new(),
                 };
                 let words = format!("{} answered {status}{advice}", host_of(&response.url));
-                let error = self.refusal(status, &scope, words, Vec::new()).await;
+                let error = self.status_error(status, &scope, words, Vec::new()).await;
                 Err(error
                     .at(&response.url)
                     .about(format!("{}/{repository}:{reference}", self.host())))
@@ -253,11 +255,11 @@ impl RegistrySession {
         }
     }
 
-    /// Puts a manifest at a tag or digest. Returns whether the registry lists it among its
-    /// subject's referrers.
+    /// Puts a manifest at a tag or digest. Returns whether the registry has processed its
+    /// `subject`, so that it lists the manifest as a referrer (distribution-spec, `OCI-Subject`).
     ///
     /// # Errors
-    /// The registry's refusal with its own words.
+    /// If the registry refuses, with its message.
     pub async fn put_manifest(
         &self,
         repository: &str,

@@ -1,4 +1,4 @@
-//! The proxy rules of a run, by the site or the environment.
+//! Determines the proxy rules of a run from the site or the environment.
 
 use super::setup_error::SetupError;
 use super::site_credentials::site_secret;
@@ -7,12 +7,12 @@ use landfall_model::TargetRegistry;
 use landfall_model::config::Site;
 use url::Url;
 
-/// The proxy rules: the site's `proxy`, when it has one, in place of the environment's variables as
-/// a whole. The site's registry, file server and mirrors bypass it, unless `viaProxy` says
-/// otherwise.
+/// Returns the proxy rules. If the site has `proxy`, it replaces all variables of the environment.
+/// The registry, file server and mirrors of the site bypass the proxy, unless they set `viaProxy`.
 ///
 /// # Errors
-/// What is wrong with a proxy's URL or its credentials; never the URL itself.
+/// If the URL of a proxy or its credentials are invalid. The message does not contain the URL,
+/// which may include a password.
 pub fn proxy_rules(
     site: Option<&Site>,
     get: impl Fn(&str) -> Option<String>,
@@ -38,7 +38,7 @@ pub fn proxy_rules(
     Ok(rules.with_bypass(bypassed(site)))
 }
 
-/// The site's own hosts, each with the key that names it.
+/// Returns the site's own hosts, each with the site key that names it.
 fn bypassed(site: &Site) -> Vec<(String, String)> {
     let url_host = |text: &str| {
         let url = Url::parse(text).ok()?;

@@ -1,6 +1,6 @@
-//! Tokens for hosts that a registry redirects to and that have token realms of their own, as
-//! registry.k8s.io does: one for each scope and host, for all workers. They are anonymous, as no
-//! account goes to another host.
+//! Tokens for hosts that a registry redirects to and that have token realms of their own, as with
+//! registry.k8s.io: one for each scope and host, shared by all workers. They are anonymous, as no
+//! credentials are sent to another host.
 
 use super::scope::TokenScope;
 use super::token::BearerToken;
@@ -9,14 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 use url::Origin;
 
-/// The tokens for other hosts.
+/// The tokens for hosts that a registry redirects to.
 #[derive(Default)]
 pub(super) struct RedirectTokens(Mutex<HashMap<TokenScope, HashMap<Origin, Arc<TokenSlot>>>>);
 
 type TokenSlot = tokio::sync::Mutex<Option<BearerToken>>;
 
 impl RedirectTokens {
-    /// Where the token of this scope for a host stands.
+    /// Returns the slot for the token of this scope at a host. Holding its lock makes others wait
+    /// for a token that is being fetched.
     pub(super) fn slot(&self, scope: &TokenScope, origin: Origin) -> Arc<TokenSlot> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(scope.clone())
@@ -26,7 +27,7 @@ impl RedirectTokens {
             .clone()
     }
 
-    /// What a redirected request of this scope is signed with, by the host that it comes to.
+    /// Returns the `Authorization` headers of redirected requests of this scope, by host.
     pub(super) async fn for_scope(&self, scope: &TokenScope) -> Vec<(Origin, String)> {
         let slots: Vec<(Origin, Arc<TokenSlot>)> = {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,16 +1,16 @@
-//! The URL that a registry is reached at.
+//! The URL of a registry's API.
 
 use url::Url;
 
-/// The URL of a registry, and what is known of it.
+/// The URL of a registry's API, and how it was found.
 #[derive(Debug, Clone)]
 pub struct BaseUrl {
-    /// The URL, with a mirror's path.
+    /// The URL, with the path of a mirror.
     pub url: Url,
-    /// The host that a mirror replaces.
+    /// The host that a mirror stands in for; `None` without a mirror.
     pub origin: Option<String>,
-    /// Credentials may be sent: plain http was not found by probing.
+    /// Whether credentials may be sent: not over plain http that was found by probing.
     pub trusted: bool,
-    /// Its lists of tags are whole.
+    /// Whether its tag lists are complete. Those of a caching mirror may not be.
     pub lists_all_tags: bool,
 }

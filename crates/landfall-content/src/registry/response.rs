@@ -1,4 +1,4 @@
-//! A registry's answers: which are good, and what a refusal means.
+//! Checks the responses of a registry and explains errors.
 
 use super::error_codes::is_quota_error;
 use super::scope::TokenScope;
@@ -13,8 +13,8 @@ use serde_json::Value;
 use url::Url;
 
 impl RegistrySession {
-    /// The answer if it is a good one and no HTML page; else an error with the registry's own
-    /// words.
+    /// Returns the response if its status is `good` and it is not an HTML page; otherwise an error
+    /// with the message of the registry.
     pub(super) async fn expect(
         &self,
         response: HttpResponse,
@@ -22,7 +22,7 @@ impl RegistrySession {
         what: impl Fn() -> String,
         good: impl FnOnce(StatusCode) -> bool,
     ) -> Result<HttpResponse, HttpError> {
-        let response = self.answered(response, scope, &what, good).await?;
+        let response = self.expect_status(response, scope, &what, good).await?;
         if response.is_page() {
             Err(response.page_error(&what()).await)
         } else {
@@ -30,8 +30,9 @@ impl RegistrySession {
         }
     }
 
-    /// The answer if it is a good one; else an error with the registry's own words.
-    pub(super) async fn answered(
+    /// Returns the response if its status is `good`; otherwise an error with the message of the
+    /// registry.
+    pub(super) async fn expect_status(
         &self,
         response: HttpResponse,
         scope: &TokenScope,
@@ -49,23 +50,23 @@ impl RegistrySession {
         let (host, said) = (host_of(&url), describe(&body, content_type.as_deref()));
         let strange = has_body && !is_registry && api_errors(&body).is_empty();
         let advice = match status.as_u16() {
-            400 if url.scheme() == "http" && wants_tls(&body) => leave_plain_http(&url),
+            400 if url.scheme() == "http" && wants_tls(&body) => plain_http_advice(&url),
             404 | 405 | 501 if strange => {
-                format!("; that is no answer of a registry: is {host} the right host and port?")
+                format!("; this is not a registry: is {host} the right host and port?")
             }
             429 => format!(": its rate limit is reached{SIGN_IN_HINT}, or run it again later"),
             _ => String::new(),
         };
         let words = format!("{host} answered {status}{said}{advice}");
         Err(self
-            .refusal(status, scope, words, api_errors(&body))
+            .status_error(status, scope, words, api_errors(&body))
             .await
             .at(&url)
             .about(what()))
     }
 
-    /// The error for a refusal with this status and these error objects.
-    pub(super) async fn refusal(
+    /// Returns the error for a response with this status and these error objects.
+    pub(super) async fn status_error(
         &self,
         status: StatusCode,
         scope: &TokenScope,
@@ -79,7 +80,7 @@ impl RegistrySession {
             }
             401 | 403 => {
                 let why = self.auth.denied(scope, status).await;
-                // the host and the status are told
+                // only its message: host and status are in `words` already
                 HttpError::new(ErrorKind::Denied, format!("{words}; {}", why.message()))
             }
             code => HttpError::new(ErrorKind::Status(code), words),
@@ -89,7 +90,7 @@ impl RegistrySession {
     }
 }
 
-/// The error objects of the distribution API in a body (distribution-spec, "Error Codes").
+/// Parses the error objects in a body (distribution-spec, "Error Codes").
 pub(super) fn api_errors(body: &[u8]) -> Vec<DistributionError> {
     #[derive(Deserialize)]
     struct ErrorDocument {
@@ -115,15 +116,15 @@ pub(super) fn api_errors(body: &[u8]) -> Vec<DistributionError> {
         .collect()
 }
 
-/// What helps where http was spoken to a server of https.
-pub(super) fn leave_plain_http(url: &Url) -> String {
+/// Returns the advice for plain http sent to an https server.
+pub(super) fn plain_http_advice(url: &Url) -> String {
     format!(
         "; if it speaks TLS at this port, leave out --plain-http {}, and plainHTTP of the site",
         host_of(url)
     )
 }
 
-/// Whether a server of https says so to a request of http, as those of Go, nginx and Apache do.
+/// Whether an https server complains about plain http, in the words of Go, nginx or Apache.
 fn wants_tls(body: &[u8]) -> bool {
     let text = String::from_utf8_lossy(body).to_ascii_lowercase();
     [
@@ -135,8 +136,8 @@ fn wants_tls(body: &[u8]) -> bool {
     .any(|words| text.contains(words))
 }
 
-/// What an unexpected body says: the errors of the distribution API, an HTML page's title, or
-/// nothing.
+/// Describes an unexpected body: its distribution API errors, or the title of an HTML page. Returns
+/// an empty string for any other body.
 pub(super) fn describe(body: &[u8], content_type: Option<&str>) -> String {
     let errors = api_errors(body);
     let words = errors.iter().map(|error| {
@@ -157,7 +158,7 @@ pub(super) fn describe(body: &[u8], content_type: Option<&str>) -> String {
     String::new()
 }
 
-/// Shows `bytes` as the body of a refusal.
+/// Describes `bytes` as the body of an error response.
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub fn fuzz(bytes: &[u8]) -> String {
     let _ = wants_tls(bytes);
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_described_in_their_own_words() {
+    fn error_responses_are_described() {
         let body =
             br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown","detail":{}}]}"#;
         assert_eq!(describe(body, None), ": MANIFEST_UNKNOWN manifest unknown");

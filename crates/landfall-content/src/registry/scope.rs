@@ -1,21 +1,21 @@
-//! What a request wants to do in a repository, as token services are told.
+//! The scope of a request: what it does in which repository.
 
-/// What a request wants to do in a repository.
+/// What a request does in a repository, for the token service.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct TokenScope {
-    /// The repository; empty for a sign-in that is about none.
+    /// The repository; empty for a sign-in without one.
     pub(super) repository: String,
-    /// Whether it writes.
+    /// Whether the request writes.
     pub(super) push: bool,
-    /// Whether it deletes.
+    /// Whether the request deletes.
     pub(super) delete: bool,
-    /// A repository that a blob is mounted from.
+    /// The repository that a blob is mounted from.
     pub(super) from: Option<String>,
 }
 
 impl TokenScope {
-    /// The scopes of the token that the request needs (distribution token specification).
-    pub(super) fn words(&self) -> Vec<String> {
+    /// Returns the scopes for the token service (distribution token specification, "Token Scope").
+    pub(super) fn to_strings(&self) -> Vec<String> {
         if self.repository.is_empty() {
             return Vec::new();
         }

@@ -1,4 +1,4 @@
-//! A session with one registry host: where it is, and how a request is signed in there.
+//! A session with one registry host: its URL, and the authentication of requests.
 
 use super::auth::Auth;
 use super::keychain::Keychain;
@@ -17,11 +17,12 @@ use std::sync::atomic::Ordering;
 use tracing::debug;
 use url::Url;
 
-/// A session with one registry host. Its users share connections, tokens and what it learned.
+/// A session with one registry host. Its users share connections, tokens and what the run has
+/// learned about the registry.
 pub struct RegistrySession {
-    /// The host as it stands in references.
+    /// The host as in image references.
     host: String,
-    /// A mirror's path, which goes between `/v2/` and the repository.
+    /// The path of a mirror, which is inserted between `/v2/` and the repository.
     prefix: String,
     pub(super) base: Url,
     origin: Option<String>,
@@ -29,15 +30,15 @@ pub struct RegistrySession {
     pub(super) auth: Auth,
     pub(super) body_limit: BodyLimit,
     pub(super) self_mounts: SelfMounts,
-    /// The answer for all subjects of a repository, or `None` if the registry lists what refers to
-    /// each.
+    /// For each repository, the response for all subjects if the registry does not list referrers,
+    /// or `None` if it does.
     pub(super) lists_referrers: OnceMap<String, Option<ReferrersResponse>>,
-    /// Whether its lists of tags are whole.
+    /// Whether tag lists are complete.
     lists_all_tags: bool,
 }
 
 impl RegistrySession {
-    /// A session with `host` at `base`.
+    /// Returns a session with `host` at `base`.
     pub(super) fn new(
         host: &str,
         base: BaseUrl,
@@ -79,42 +80,40 @@ impl RegistrySession {
         }
     }
 
-    /// The host as it stands in references.
+    /// Returns the host as in image references.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// `host:port` that is asked.
+    /// Returns the `host:port` that requests are sent to.
     pub fn address(&self) -> String {
         host_port(&self.base)
     }
 
-    /// A note for a registry that speaks plain http although nothing says so: landfall found out by
-    /// probing.
+    /// Returns a note for a registry whose plain http was found by probing rather than configured.
     pub fn plain_http_note(&self) -> Option<String> {
         (self.base.scheme() == "http" && !self.auth.trusted).then(|| {
             format!(
-                "note: {host} speaks plain http, which landfall found out by probing: nothing protects what is sent there, and \
-                 no credentials are sent; add `plainHTTP: true` under registry in the site (or say --plain-http {host}), which \
-                 `landfall render` needs too",
+                "note: {host} uses plain http, as probing found: traffic is not protected, and no \
+                 credentials are sent; add `plainHTTP: true` under registry in the site (or use \
+                 --plain-http {host}), which `landfall render` needs too",
                 host = self.host
             )
         })
     }
 
-    /// Whether its lists of tags are whole. A mirror may be a cache that lists no more than it
-    /// holds.
+    /// Whether tag lists are complete. A caching mirror may list only the tags that it has cached.
     pub fn lists_all_tags(&self) -> bool {
         self.lists_all_tags
     }
 
-    /// The repository with the address that is asked for it, such as
+    /// Returns the repository with the address that requests are sent to, such as
     /// `cache.example:443/quay/prometheus/alertmanager`.
     pub fn repository_address(&self, repository: &str) -> String {
         format!("{}/{}", self.address(), self.full(repository))
     }
 
-    /// The repository as the registry knows it: with the mirror's path before it.
+    /// Returns the repository with the path of the mirror.
     pub(super) fn full(&self, repository: &str) -> String {
         if self.prefix.is_empty() {
             repository.into()
@@ -123,7 +122,7 @@ impl RegistrySession {
         }
     }
 
-    /// The URL of `rest` in the repository.
+    /// Returns the URL of a path in the repository.
     pub(super) fn url(&self, repository: &str, rest: &str) -> Result<Url, HttpError> {
         self.base
             .join(&format!("/v2/{}/{rest}", self.full(repository)))
@@ -133,8 +132,8 @@ impl RegistrySession {
             })
     }
 
-    /// Sends a request with the authentication that the registry wants. It answers a challenge in
-    /// the middle of a run too, and sends the request again, body included.
+    /// Sends a request with the authentication that the registry asks for. Challenges are answered
+    /// at any time of the run, and the request is sent again, including its body.
     pub(super) async fn send(
         &self,
         mut request: HttpRequest,
@@ -142,21 +141,23 @@ impl RegistrySession {
     ) -> Result<HttpResponse, HttpError> {
         request.origin = self.origin.clone();
         if request.url.origin() != self.base.origin() {
-            // an upload that continues at another host: it gets no credentials, and its challenge
-            // is not ours
+            // an upload that continues at another host gets no credentials, and challenges of that
+            // host are not answered
             request.named_by = Some(self.address());
             return self.transport.send(&request).await;
         }
-        let (mut signer, mut turn) = self.auth.enter(scope).await;
-        let (mut challenges, mut refusals, mut elsewhere) = (0, 0, 0);
+        let (mut account, mut turn) = self.auth.enter(scope).await;
+        let mut challenges = 0;
+        let mut denials = 0;
+        let mut challenges_elsewhere = 0;
         loop {
-            let signed = self.auth.authorization(scope, &signer).await?;
+            let signed = self.auth.authorization(scope, &account).await?;
             request.elsewhere = self.auth.foreign.for_scope(scope).await;
             let sent = match &signed {
                 Some(signed) => request.clone().header(AUTHORIZATION, &signed.header),
                 None => request.clone(),
             };
-            // requests that wait for the turn may hold slots of this host
+            // requests that wait for this one may hold all ordinary slots of the host
             let class = if turn.is_some() {
                 SlotClass::SignIn
             } else {
@@ -166,16 +167,16 @@ impl RegistrySession {
             let is_redirected = response.url.origin() != request.url.origin();
             if response.status != StatusCode::UNAUTHORIZED || is_redirected {
                 if let Some(signed) = &signed {
-                    signed.taken.store(true, Ordering::Relaxed);
+                    signed.accepted.store(true, Ordering::Relaxed);
                 }
-                signer.standing.accepted(signed.is_some());
+                account.state.request_accepted(signed.is_some());
                 turn = None;
             }
             if response.status != StatusCode::UNAUTHORIZED {
                 return Ok(response);
             }
-            // the answer is read to its end before anything else is asked: it holds a slot of its
-            // host
+            // the response holds a slot of its host, so it is read to its end before the next
+            // request
             let (headers, url) = (response.headers.clone(), response.url.clone());
             response.discard().await;
             challenges += 1;
@@ -186,8 +187,8 @@ impl RegistrySession {
                 "401: signing in"
             );
             if is_redirected {
-                elsewhere += 1;
-                if elsewhere > self.transport.limits().attempts {
+                challenges_elsewhere += 1;
+                if challenges_elsewhere > self.transport.limits().attempts {
                     let words = format!(
                         "redirected to {}, which refuses the token of its own realm",
                         redacted_url(&url)
@@ -201,32 +202,31 @@ impl RegistrySession {
                     .await?;
                 continue;
             }
-            // a token that was good before has expired, and other workers may use up the next one
-            // too
-            let fresh = signed
+            // a token that was accepted before has expired; only a new one that is denied counts
+            let is_fresh = signed
                 .as_ref()
-                .is_some_and(|signed| !signed.taken.load(Ordering::Relaxed));
-            refusals += u32::from(fresh);
+                .is_some_and(|signed| !signed.accepted.load(Ordering::Relaxed));
+            denials += u32::from(is_fresh);
             let header = signed.as_ref().map(|signed| signed.header.as_str());
-            if refusals > 1 || challenges > self.transport.limits().waits {
-                return Err(self.auth.refused_again(scope, &signer, header).await);
+            if denials > 1 || challenges > self.transport.limits().waits {
+                return Err(self.auth.denied_again(scope, &account, header).await);
             }
-            if fresh {
-                // by a clock that is behind, a new token is not good yet
+            if is_fresh {
+                // if the clock of the registry is behind, a new token is not valid yet
                 tokio::time::sleep(self.transport.retry_policy().pause(1)).await;
             }
             self.auth
-                .challenged(&headers, &url, scope, &signer, header)
+                .challenged(&headers, &url, scope, &account, header)
                 .await?;
-            // a turn is kept, unless the registry asks for an account now
-            if turn.is_none() || !self.auth.is_signed_by(scope, &signer).await {
+            // the turn is kept unless the request now uses another account
+            if turn.is_none() || !self.auth.is_current(scope, &account).await {
                 drop(turn.take());
-                (signer, turn) = self.auth.enter(scope).await;
+                (account, turn) = self.auth.enter(scope).await;
             }
         }
     }
 
-    /// The scope of a request that reads, or reads and writes.
+    /// Returns the scope of a request that reads, or with `push` also writes.
     pub(super) fn scope(&self, repository: &str, push: bool) -> TokenScope {
         TokenScope {
             repository: self.full(repository),
@@ -237,7 +237,7 @@ impl RegistrySession {
     }
 }
 
-/// `host[:port]` of a URL.
+/// Returns the `host[:port]` of a URL, for messages.
 pub(super) fn host_of(url: &Url) -> String {
     let port = url
         .port()

@@ -1,4 +1,4 @@
-//! The sessions of a run: which one a host gets, by its name, its mirror and its scheme.
+//! The sessions of a run: one for each registry host, by its name, mirror and scheme.
 
 use super::keychain::Keychain;
 use super::registry_url::BaseUrl;
@@ -11,32 +11,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use url::Url;
 
-/// All sessions of a run.
+/// All registry sessions of a run.
 pub struct RegistrySessions {
     transport: Transport,
     keychain: Arc<Keychain>,
     mirrors: BTreeMap<String, Url>,
-    /// The hosts whose mirrors list all tags.
+    /// The hosts whose mirrors list all tags, not only those that they have cached.
     whole_lists: BTreeSet<String>,
     plain: Vec<String>,
-    /// The hosts that the site has settings for.
+    /// The hosts in `upstreams` of the site.
     in_site: BTreeSet<String>,
-    /// By host, and whether its mirror may stand in.
+    /// The open sessions, by host and whether a mirror may be used.
     open: OnceMap<(String, bool), Arc<RegistrySession>>,
 }
 
 impl RegistrySessions {
-    /// No session yet. `plain` names the hosts that the user allowed plain http for.
+    /// Returns a pool without sessions. `plain` are the hosts for which the user allowed plain
+    /// http.
     ///
     /// # Errors
-    /// A mirror of the site that is no URL.
+    /// If the URL of a mirror in the site is invalid.
     pub fn new(
         transport: Transport,
         keychain: Arc<Keychain>,
         site: Option<&Site>,
         plain: Vec<String>,
     ) -> Result<RegistrySessions, SetupError> {
-        let (mut mirrors, mut whole_lists) = (BTreeMap::new(), BTreeSet::new());
+        let mut mirrors = BTreeMap::new();
+        let mut whole_lists = BTreeSet::new();
         for (host, upstream) in site.iter().flat_map(|site| &site.upstreams) {
             if let Some(mirror) = &upstream.mirror {
                 mirrors.insert(host.clone(), mirror_url(host, mirror)?);
@@ -60,7 +62,7 @@ impl RegistrySessions {
         })
     }
 
-    /// The same without any account.
+    /// Returns sessions with the same settings that use no accounts.
     #[must_use]
     pub fn without_accounts(&self) -> RegistrySessions {
         RegistrySessions {
@@ -74,33 +76,33 @@ impl RegistrySessions {
         }
     }
 
-    /// Whether the `upstreams` of the site name `host`.
+    /// Whether `upstreams` of the site has this host.
     pub fn is_in_site(&self, host: &str) -> bool {
         self.in_site.contains(host)
     }
 
-    /// The transport under all sessions.
+    /// Returns the transport of all sessions.
     pub fn transport(&self) -> &Transport {
         &self.transport
     }
 
-    /// Where accounts are found.
+    /// Returns the keychain with the accounts.
     pub fn keychain(&self) -> &Keychain {
         &self.keychain
     }
 
-    /// The session to read from `host`, through its mirror where it has one.
+    /// Returns the session to read from `host`, through its mirror if it has one.
     ///
     /// # Errors
-    /// When landfall cannot find out how to reach it.
+    /// If the scheme of the host cannot be determined.
     pub async fn upstream(&self, host: &str) -> Result<Arc<RegistrySession>, HttpError> {
         self.session(host, true).await
     }
 
-    /// The session to write to `host`, never through a mirror.
+    /// Returns the session to write to `host`, never through a mirror.
     ///
     /// # Errors
-    /// When landfall cannot find out how to reach it.
+    /// If the scheme of the host cannot be determined.
     pub async fn destination(&self, host: &str) -> Result<Arc<RegistrySession>, HttpError> {
         self.session(host, false).await
     }
@@ -121,10 +123,10 @@ impl RegistrySessions {
         Ok(RegistrySession::new(host, base, transport, keychain))
     }
 
-    /// Where a registry is read from, through its mirror where it has one.
+    /// Returns the URL to read from `host`, of its mirror if it has one.
     ///
     /// # Errors
-    /// When landfall cannot find out how to reach it.
+    /// If the scheme of the host cannot be determined.
     pub async fn base_url(&self, host: &str) -> Result<BaseUrl, HttpError> {
         self.find_base_url(host, true).await
     }
@@ -140,7 +142,7 @@ impl RegistrySessions {
                 lists_all_tags,
             });
         }
-        let url = self.transport.base_url(real_host(host)).await?;
+        let url = self.transport.base_url(api_host(host)).await?;
         let trusted = url.scheme() == "https" || self.is_plain(host);
         Ok(BaseUrl {
             url,
@@ -150,28 +152,28 @@ impl RegistrySessions {
         })
     }
 
-    /// Whether the user allowed plain http for `host`: then its account goes over it.
+    /// Whether the user allowed plain http for `host`, so that credentials may be sent over it.
     pub fn is_plain(&self, host: &str) -> bool {
         self.plain.iter().any(|plain| covers(plain, host))
     }
 
-    /// Where a registry is read from, as far as settings tell: nothing is asked.
+    /// Returns the URL to read from `host` according to the settings, without probing.
     ///
     /// # Errors
-    /// A host that can stand in no URL.
+    /// If the host does not form a URL.
     pub fn expected_url(&self, host: &str) -> Result<Url, HttpError> {
         match self.mirrors.get(host) {
             Some(mirror) => Ok(mirror.clone()),
-            None => self.transport.configured_url(real_host(host)),
+            None => self.transport.configured_url(api_host(host)),
         }
     }
 
-    /// Checks that `url`, which the file at the URL `by` names, leads from no public host to a
-    /// private address, unless the site has a mirror for it. Of an `oci` URL, its registry is
+    /// Checks that `url`, which the file at the URL `by` names, does not lead from a public host to
+    /// a private address. A mirror in the site is exempt. For an `oci` URL, its registry is
     /// checked.
     ///
     /// # Errors
-    /// When it does, and the site does not allow it; a URL of another scheme.
+    /// If it leads to a private address that the site does not allow, or has another scheme.
     pub async fn check_named_target(&self, url: &str, by: &str) -> Result<(), HttpError> {
         let https = |url: &str| match url.strip_prefix("oci://") {
             Some(rest) => format!("https://{rest}"),
@@ -189,16 +191,20 @@ impl RegistrySessions {
         }
     }
 
-    /// The URL to fetch a plain file from, and the origin that a mirror replaces.
+    /// Returns the URL to fetch a plain file from, and the host that a mirror stands in for, if
+    /// any.
     ///
     /// # Errors
-    /// When `url` is no http or https URL.
+    /// If `url` is not an http or https URL.
     pub fn file_url(&self, url: &str) -> Result<(Url, Option<String>), HttpError> {
         let parsed = Url::parse(url)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
             .ok_or_else(|| {
-                HttpError::new(ErrorKind::Local, format!("'{url}' is no http or https URL"))
+                HttpError::new(
+                    ErrorKind::Local,
+                    format!("'{url}' is not an http or https URL"),
+                )
             })?;
         let host = parsed.host_str().unwrap_or_default();
         let with_port = parsed
@@ -222,8 +228,8 @@ impl RegistrySessions {
     }
 }
 
-/// The host that a registry's API is at.
-fn real_host(host: &str) -> &str {
+/// Returns the host of a registry's API: that of Docker Hub has another name than its references.
+fn api_host(host: &str) -> &str {
     if host == "docker.io" {
         "registry-1.docker.io"
     } else {
@@ -244,7 +250,7 @@ fn mirror_url(host: &str, mirror: &str) -> Result<Url, SetupError> {
     }
 }
 
-/// Whether a `HOST[:PORT]` that the user wrote means this registry host.
+/// Whether a `HOST[:PORT]` of the user means this registry host; without a port it means all ports.
 fn covers(written: &str, host: &str) -> bool {
     written == host
         || host

@@ -1,40 +1,40 @@
-//! A setting of the connection that cannot be used.
+//! Errors of connection settings.
 
 use super::credential::CredentialError;
 use landfall_http::{PrivateTargetError, ProxySettingError};
 
-/// A setting that cannot be used: which one, and why.
+/// Which connection setting is invalid, and why.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// A mirror of the site.
+    /// A mirror in the site.
     #[error("upstreams.{host}.mirror of the site: {fault}")]
     Mirror {
-        /// The host that has it.
+        /// The host with this mirror.
         host: String,
-        /// What is wrong with it.
+        /// What is wrong with the mirror.
         fault: MirrorFault,
     },
-    /// A proxy.
+    /// The proxy.
     #[error(transparent)]
     Proxy(#[from] ProxySettingError),
-    /// An entry of `privateTargets`.
+    /// An entry of `privateTargets` in the site.
     #[error(transparent)]
     PrivateTarget(#[from] PrivateTargetError),
-    /// Credentials.
+    /// Credentials in the site or the environment.
     #[error(transparent)]
     Credentials(#[from] CredentialError),
 }
 
-/// What is wrong with a mirror.
+/// What is wrong with the URL of a mirror.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MirrorFault {
-    /// It is no URL.
-    #[error("no URL ({0})")]
+    /// The value is not a URL.
+    #[error("not a valid URL: {0}")]
     Url(#[from] url::ParseError),
-    /// It holds a user name.
-    #[error("a URL with a user name is refused; name credentials beside it")]
+    /// The URL contains credentials.
+    #[error("a URL with a user name is refused; use `credentials` next to it")]
     UserName,
-    /// It is no URL of http.
+    /// The scheme is not http or https.
     #[error("write http://… or https://…")]
     Scheme,
 }

@@ -1,9 +1,9 @@
-//! A repository of a registry as a sink: a blob is left where it is there, mounted where that
-//! helps, else sent.
+//! Writes blobs to a repository of a registry. A blob that is present is not sent; one that another
+//! repository has is mounted if possible.
 
 use super::error_codes::is_quota_error;
 use super::session::RegistrySession;
-use super::upload::{refuses_mount, starts_anew};
+use super::upload::{may_restart_upload, refuses_mount};
 use super::upload_session::{FailedUpload, UploadSession};
 use crate::{BlobSink, BlobWrite, FailedAttempt, FailureCause, PartOpener, TransferError};
 use futures_util::future::BoxFuture;
@@ -21,28 +21,28 @@ pub struct RegistrySink(Arc<RegistrySinkInner>);
 struct RegistrySinkInner {
     session: Arc<RegistrySession>,
     repository: Arc<str>,
-    /// Where to mount blobs from.
+    /// The repository that blobs are mounted from.
     from: Option<Arc<str>>,
     refuses_mounts: AtomicBool,
-    /// How many bytes of a blob's body were handed over when the last attempt was cut.
+    /// How many bytes of each blob's body were sent when the connection was cut in the last
+    /// attempt.
     cuts: Mutex<HashMap<Digest, u64>>,
 }
 
 impl RegistrySink {
-    /// `repository` of the session's registry. Blobs are mounted from the repository `from`, where
-    /// one is named and the registry agrees.
+    /// Returns a sink for `repository`. Blobs are mounted from the repository `from`, if given and
+    /// the registry supports it.
     pub fn new(
         session: Arc<RegistrySession>,
         repository: Arc<str>,
         from: Option<Arc<str>>,
     ) -> RegistrySink {
-        let (refuses_mounts, cuts) = (AtomicBool::new(false), Mutex::default());
         RegistrySink(Arc::new(RegistrySinkInner {
             session,
             repository,
             from,
-            refuses_mounts,
-            cuts,
+            refuses_mounts: AtomicBool::new(false),
+            cuts: Mutex::default(),
         }))
     }
 }
@@ -68,7 +68,7 @@ impl BlobSink for RegistrySink {
 }
 
 impl RegistrySinkInner {
-    /// Begins the upload of a blob; `None` where the repository has it now.
+    /// Begins the upload of a blob. Returns `None` if the repository has the blob now.
     async fn begin(&self, blob: &Descriptor) -> Result<Option<UploadSession>, HttpError> {
         let session = &*self.session;
         let repository = &*self.repository;
@@ -87,7 +87,7 @@ impl RegistrySinkInner {
                     return Ok(None);
                 }
                 Ok(Some(upload)) if session.has_blob(repository, digest).await? => {
-                    // an earlier run brought it; the upload that was opened is given back
+                    // an earlier run has uploaded it, so the upload that was opened is not needed
                     info!(%digest, repository, "already in the repository");
                     session.cancel(repository, upload).await;
                     return Ok(None);
@@ -121,16 +121,16 @@ impl RegistrySinkInner {
         self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a body that failed says about another attempt.
-    fn judge(&self, digest: &Digest, failed: &FailedUpload) -> FailureCause {
+    /// Returns whether another attempt may help after a body failed.
+    fn failure_cause(&self, digest: &Digest, failed: &FailedUpload) -> FailureCause {
         let before = self.cuts().remove(digest);
-        if self.session.smaller_bodies(failed, before) {
+        if self.session.reduce_body_size(failed, before) {
             return FailureCause::SinkLearned;
         }
-        if !starts_anew(&failed.error) {
+        if !may_restart_upload(&failed.error) {
             return FailureCause::Final;
         }
-        // an upload may be gone or broken: a new one is begun
+        // the upload may be gone or broken, so the next attempt begins a new one
         if let Some(cut) = failed.cut {
             self.cuts().insert(digest.clone(), cut);
         }
@@ -138,8 +138,8 @@ impl RegistrySinkInner {
     }
 }
 
-/// A blob that is being sent. A registry keeps nothing of a body that broke off: the next attempt
-/// begins anew.
+/// The upload of a blob. Registries discard a body that broke off, so each attempt starts at byte
+/// 0.
 struct BlobUpload {
     sink: Arc<RegistrySinkInner>,
     blob: Descriptor,
@@ -153,7 +153,7 @@ impl BlobWrite for BlobUpload {
             let (session, repository) = (&*sink.session, &*sink.repository);
             if let Err(failed) = session.send_body(repository, &blob, upload, opener).await {
                 return Err(opener.failure().unwrap_or_else(|| {
-                    let cause = sink.judge(&blob.digest, &failed);
+                    let cause = sink.failure_cause(&blob.digest, &failed);
                     FailedAttempt::new(TransferError::destination(failed.error), cause)
                 }));
             }

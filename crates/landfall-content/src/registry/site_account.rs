@@ -1,4 +1,4 @@
-//! The accounts that a site names, for configuration that takes them along to nodes.
+//! The credentials that a site names, for generated configuration that brings them to nodes.
 
 use super::credential::{CredentialError, RegistrySecret};
 use super::keychain::Keychain;
@@ -7,11 +7,11 @@ use super::setup_error::SetupError;
 use landfall_model::config::Site;
 use std::sync::Arc;
 
-/// User name and password.
+/// A user name and its password.
 type SiteAccount = (String, String);
 
-/// Variables by which the accounts of whoever runs landfall are found. They are not the nodes'.
-const OF_THE_USER: [&str; 5] = [
+/// Variables that lead to the personal credentials of the user, which must not get to nodes.
+const PERSONAL_VARIABLES: [&str; 5] = [
     "DOCKER_AUTH_CONFIG",
     "DOCKER_CONFIG",
     "HOME",
@@ -19,10 +19,10 @@ const OF_THE_USER: [&str; 5] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// User name and password that `site` names for `host/repository`.
+/// Returns the user name and password that `site` names for `host/repository`.
 ///
 /// # Errors
-/// When they cannot be read, or are a token.
+/// If they cannot be read, or are an identity token.
 pub fn site_account(
     site: &Site,
     get: impl Fn(&str) -> Option<String>,
@@ -30,7 +30,7 @@ pub fn site_account(
     repository: &str,
 ) -> Result<Option<SiteAccount>, Arc<CredentialError>> {
     let get = |name: &str| {
-        if OF_THE_USER.contains(&name) {
+        if PERSONAL_VARIABLES.contains(&name) {
             None
         } else {
             get(name)
@@ -50,10 +50,10 @@ pub fn site_account(
     }
 }
 
-/// The accounts at the site's proxies, for http targets and for https.
+/// Returns the credentials for the proxies of the site: for http targets, and for https targets.
 ///
 /// # Errors
-/// What is wrong with a proxy's URL or its credentials.
+/// If the URL of a proxy or its credentials are invalid.
 pub fn site_proxy_accounts(
     site: &Site,
     get: impl Fn(&str) -> Option<String>,

@@ -1,12 +1,10 @@
-//! User and password of a `credentials` entry of the site, for registries and for the proxy.
+//! Reads user name and password of a `credentials` entry in the site, for registries and the proxy.
 
 use super::credential::CredentialError;
 use landfall_model::config::{Site, SiteCredentials};
 
-/// User, password and where they came from, of a `credentials` entry of the site.
-///
-/// # Errors
-/// Which variable or file is missing or empty.
+/// Reads user name, password and their source from a `credentials` entry of the site. Fails if a
+/// variable or file is missing or empty.
 pub(super) fn site_secret(
     site: &Site,
     from: &SiteCredentials,

@@ -1,4 +1,4 @@
-//! Bearer tokens: what a token service answers, and how long its token is good.
+//! Bearer tokens: parses the response of a token service and decides how long its token is used.
 
 use landfall_http::{ErrorKind, HttpError};
 use serde::Deserialize;
@@ -13,29 +13,29 @@ use url::Url;
 #[derive(Clone)]
 pub(super) struct Authorization {
     pub(super) header: String,
-    /// The registry has taken it once: if it refuses it later, the token has expired.
-    pub(super) taken: Arc<AtomicBool>,
+    /// Whether the registry has accepted it once. If it is denied later, the token has expired.
+    pub(super) accepted: Arc<AtomicBool>,
 }
 
 impl Authorization {
-    /// A header that no registry has taken yet.
+    /// Returns a header that was not accepted yet.
     pub(super) fn new(header: String) -> Authorization {
         Authorization {
             header,
-            taken: Arc::default(),
+            accepted: Arc::default(),
         }
     }
 }
 
-/// A token, and until when it is used.
+/// A token and the time until which it is used.
 pub(super) struct BearerToken {
     pub(super) authorization: Authorization,
     pub(super) until: Instant,
 }
 
 impl BearerToken {
-    /// The token in the answer of a token service; `None` where it gave none.
-    pub(super) fn read(body: &[u8]) -> Option<BearerToken> {
+    /// Parses the response of a token service. Returns `None` if it has no token.
+    pub(super) fn parse(body: &[u8]) -> Option<BearerToken> {
         #[derive(Deserialize)]
         struct TokenResponse {
             token: Option<String>,
@@ -54,7 +54,7 @@ impl BearerToken {
             .into_iter()
             .flatten()
             .find(|token| !token.is_empty())?;
-        // refreshed early: half a minute, or half of a short life
+        // renewed half a minute before it expires, or after half of a shorter lifetime
         let early = (lifetime / 2).min(30);
         let until = Instant::now() + Duration::from_secs(lifetime.saturating_sub(early).max(1));
         Some(BearerToken {
@@ -64,19 +64,16 @@ impl BearerToken {
     }
 }
 
-/// Whole seconds: a number, as some services write it with a fraction, others as text.
+/// Parses a number of seconds. Some services write it with a fraction, others as a string.
 fn seconds(value: &Value) -> Option<u64> {
     let number = value
         .as_f64()
         .or_else(|| value.as_str()?.trim().parse().ok())?;
-    // the cast takes what is below 0, or beyond all bounds, to the nearest that there is
+    // the cast saturates at 0 and at the largest number
     number.is_finite().then_some(number as u64)
 }
 
-/// The URL of a token realm, which may be relative to the URL that was asked.
-///
-/// # Errors
-/// When it is none.
+/// Returns the URL of a token realm, which may be relative to the URL of the request.
 pub(super) fn realm_url(asked: &Url, realm: &str) -> Result<Url, HttpError> {
     asked.join(realm).map_err(|error| {
         HttpError::new(ErrorKind::Invalid, "its token realm is no URL")
@@ -90,10 +87,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lifetime_is_a_number_or_text_and_bounded() {
+    fn a_lifetime_is_a_number_or_a_string_and_bounded() {
         let lives = |text: &str| {
             let body = format!(r#"{{"token":"t","expires_in":{text}}}"#);
-            (BearerToken::read(body.as_bytes()).unwrap().until - Instant::now())
+            (BearerToken::parse(body.as_bytes()).unwrap().until - Instant::now())
                 .as_secs_f64()
                 .round() as u64
         };
@@ -110,9 +107,10 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_token_is_none_and_the_other_name_counts() {
-        let header =
-            |body: &str| BearerToken::read(body.as_bytes()).map(|token| token.authorization.header);
+    fn an_empty_token_is_ignored_and_access_token_is_used() {
+        let header = |body: &str| {
+            BearerToken::parse(body.as_bytes()).map(|token| token.authorization.header)
+        };
         assert_eq!(
             header(r#"{"token":"","access_token":"a"}"#).as_deref(),
             Some("Bearer a")

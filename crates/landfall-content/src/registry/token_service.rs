@@ -1,5 +1,5 @@
-//! Fetches Bearer tokens from the token service that a registry names, or a host that it redirects
-//! to: one for each scope, for all workers.
+//! Fetches Bearer tokens from the token service of a registry, or of a host that it redirects to:
+//! one for each scope, shared by all workers.
 
 use super::account_state::AccountState;
 use super::auth::{Auth, RequestAccount};
@@ -26,11 +26,11 @@ impl Auth {
         tokens.entry(scope.clone()).or_default().clone()
     }
 
-    /// Forgets the token that was `sent`.
+    /// Forgets the token of a scope if it is the one in the header `sent`.
     pub(super) async fn forget(&self, scope: &TokenScope, sent: Option<&str>) {
         let slot = self.slot(scope);
         let mut token = slot.lock().await;
-        // another worker may have a new one already
+        // another worker may have fetched a new one already
         if token
             .as_ref()
             .is_some_and(|token| Some(token.authorization.header.as_str()) == sent)
@@ -39,7 +39,7 @@ impl Auth {
         }
     }
 
-    /// The token for `scope`, fetched once for all workers.
+    /// Returns the token for `scope`, which is fetched once for all workers.
     pub(super) async fn token(
         &self,
         scope: &TokenScope,
@@ -52,20 +52,20 @@ impl Auth {
         if let Some(token) = token.as_ref().filter(|token| token.until > Instant::now()) {
             return Ok(token.authorization.clone());
         }
-        // who had the slot before may have met a refusal
-        signer.standing.check(scope)?;
+        // the worker that held the slot before may have been denied
+        signer.state.check(scope)?;
         let fresh = match signer
             .account
             .as_ref()
             .filter(|_| self.may_have_secret(realm))
         {
             Some(account) => {
-                self.token_for(account, &signer.standing, scope, realm, service)
+                self.token_for(account, &signer.state, scope, realm, service)
                     .await?
             }
             None => {
                 if let Err(fault) = self.account(scope).await {
-                    let note = format!("{}: {fault}; it goes on without an account", self.host);
+                    let note = format!("{}: {fault}; continuing without an account", self.host);
                     self.transport.note_once(&note);
                 }
                 self.anonymous_token(scope, realm, service).await?
@@ -76,72 +76,72 @@ impl Auth {
         Ok(authorization)
     }
 
-    /// A token for an account. An account that was taken before gets another attempt; if it is
-    /// refused again, the service says without a scope whether that is about the scope or the
-    /// account.
+    /// Fetches a token for an account. One that was accepted before gets another attempt. If it is
+    /// denied again, a request without a scope tells whether the account or only the scope is
+    /// denied.
     async fn token_for(
         &self,
         account: &Credential,
-        standing: &AccountState,
+        state: &AccountState,
         scope: &TokenScope,
         realm: &Url,
         service: Option<&str>,
     ) -> Result<BearerToken, HttpError> {
-        let words = scope.words();
-        let mut failure = self.fetch(&words, realm, service, Some(account)).await;
+        let scopes = scope.to_strings();
+        let mut failure = self.fetch(&scopes, realm, service, Some(account)).await;
         if matches!(
             failure,
             Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED))
-        ) && standing.was_taken()
+        ) && state.was_accepted()
         {
             tokio::time::sleep(self.transport.retry_policy().pause(1)).await;
-            standing.check(scope)?;
-            failure = self.fetch(&words, realm, service, Some(account)).await;
+            state.check(scope)?;
+            failure = self.fetch(&scopes, realm, service, Some(account)).await;
         }
         let status = match failure {
             Ok(token) => {
-                standing.took();
+                state.account_accepted();
                 return Ok(token);
             }
             Err(TokenFailure::Error(error)) => return Err(error),
             Err(TokenFailure::Refused(status)) => status,
         };
         let everywhere = status == StatusCode::UNAUTHORIZED
-            && (!standing.was_taken()
+            && (!state.was_accepted()
                 || matches!(
                     self.fetch(&[], realm, service, Some(account)).await,
                     Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED))
                 ));
         if everywhere {
-            return Err(self.refuse(account, standing));
+            return Err(self.deny_account(account, state));
         }
         let error = self.denied(scope, status).await;
-        standing.refuse_scope(scope, error.clone());
+        state.deny_scope(scope, error.clone());
         Err(error)
     }
 
-    /// A token without an account.
+    /// Fetches a token without an account.
     pub(super) async fn anonymous_token(
         &self,
         scope: &TokenScope,
         realm: &Url,
         service: Option<&str>,
     ) -> Result<BearerToken, HttpError> {
-        match self.fetch(&scope.words(), realm, service, None).await {
+        match self.fetch(&scope.to_strings(), realm, service, None).await {
             Ok(token) => Ok(token),
             Err(TokenFailure::Error(error)) => Err(error),
             Err(TokenFailure::Refused(_)) => Err(self.no_account(scope).await),
         }
     }
 
-    /// Whether secrets may go to this realm: over https with a checked certificate, over http only
-    /// to the registry itself.
+    /// Whether secrets may be sent to this realm: over https only if its certificate is checked,
+    /// over http only if it is the registry itself.
     fn may_have_secret(&self, realm: &Url) -> bool {
         realm.origin() == self.base.origin()
             || (realm.scheme() == "https" && self.transport.checks_certificate(realm))
     }
 
-    /// Asks the token service for a token of these scopes.
+    /// Requests a token for these scopes.
     async fn fetch(
         &self,
         scopes: &[String],
@@ -228,14 +228,11 @@ impl Auth {
                     .about(&*self.host)
             }
         };
-        BearerToken::read(&body).ok_or_else(|| none().into())
+        BearerToken::parse(&body).ok_or_else(|| none().into())
     }
 
-    /// Gets a token for the host of `url`, which answered a redirected request of this scope with 401. `sent` is what the
-    /// request was signed with there.
-    ///
-    /// # Errors
-    /// When that host wants another sign-in, or its realm gives no token.
+    /// Fetches an anonymous token for the host of `url`, which answered a redirected request of
+    /// this scope with 401. The request was sent there with the headers `sent`.
     pub(super) async fn challenged_elsewhere(
         &self,
         headers: &HeaderMap,
@@ -260,7 +257,7 @@ impl Auth {
             sent.iter()
                 .any(|(_, header)| *header == token.authorization.header)
         };
-        // another worker may have a new one already
+        // another worker may have fetched a new one already
         if token
             .as_ref()
             .is_some_and(|token| token.until > Instant::now() && !was_sent(token))
@@ -289,18 +286,18 @@ impl Auth {
     }
 }
 
-/// Whether a token service refuses a refresh token (RFC 6749, 5.2).
+/// Whether a token service rejects a refresh token (RFC 6749, section 5.2).
 fn is_invalid_grant(status: StatusCode, body: &[u8]) -> bool {
     let document: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     status == StatusCode::BAD_REQUEST
         && document.is_some_and(|document| document["error"] == "invalid_grant")
 }
 
-/// Why a token service gave no token.
+/// Why a token service issued no token.
 enum TokenFailure {
-    /// It refuses: the account (401), or this scope to it (403).
+    /// The service denies the account (401), or this scope to it (403).
     Refused(StatusCode),
-    /// It does not answer, or not in its terms.
+    /// The request failed, or the response is invalid.
     Error(HttpError),
 }
 

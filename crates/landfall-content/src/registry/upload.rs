@@ -1,4 +1,5 @@
-//! Uploads of blobs: opens them, mounts a blob from another repository, and cancels them.
+//! Opens and cancels uploads, and mounts blobs from other repositories (distribution-spec, "Pushing
+//! blobs").
 
 use super::scope::TokenScope;
 use super::session::RegistrySession;
@@ -9,7 +10,8 @@ use reqwest::header::LOCATION;
 use reqwest::{Method, StatusCode};
 
 impl RegistrySession {
-    /// Opens an upload; `None` where the registry mounted the blob from the repository `mount`.
+    /// Opens an upload. Returns `None` if the registry mounted the blob from the repository
+    /// `mount`.
     pub(super) async fn open_upload(
         &self,
         repository: &str,
@@ -66,10 +68,10 @@ impl RegistrySession {
         }))
     }
 
-    /// Whether the registry links a blob that `from` has into `repository`.
+    /// Mounts a blob of the repository `from` in `repository`. Returns whether the registry did so.
     ///
     /// # Errors
-    /// The registry's refusal with its own words.
+    /// If the registry refuses, with its message.
     pub async fn mount(
         &self,
         repository: &str,
@@ -86,23 +88,23 @@ impl RegistrySession {
         Ok(mounted)
     }
 
-    /// Checks that this account may push to `repository`: opens an upload, and cancels it.
+    /// Checks that this account may push to `repository`, by opening and cancelling an upload.
     ///
     /// # Errors
-    /// The registry's refusal with its own words.
-    pub async fn may_push(&self, repository: &str) -> Result<(), HttpError> {
+    /// If the registry refuses, with its message.
+    pub async fn check_push(&self, repository: &str) -> Result<(), HttpError> {
         if let Some(opened) = self.open_upload(repository, None, None).await? {
             self.cancel(repository, opened).await;
         }
         Ok(())
     }
 
-    /// Whether the registry has asked for no sign-in so far.
-    pub fn is_open(&self) -> bool {
+    /// Whether the registry has asked for no authentication so far.
+    pub fn is_anonymous(&self) -> bool {
         self.auth.is_anonymous()
     }
 
-    /// Cancels an upload, if the registry can.
+    /// Cancels an upload, if the registry supports that.
     pub(super) async fn cancel(&self, repository: &str, opened: UploadSession) {
         let cancel = HttpRequest {
             retried: false,
@@ -113,7 +115,8 @@ impl RegistrySession {
         }
     }
 
-    /// Asks once in a run for a mount of a blob that was just sent.
+    /// Finds out, once in a run, whether mounting a blob from its own repository succeeds. If so,
+    /// one request checks for a blob and opens its upload.
     pub(super) async fn learn_self_mounts(&self, repository: &str, digest: &Digest) {
         if !self.self_mounts.begin_to_learn() {
             return;
@@ -129,8 +132,8 @@ impl RegistrySession {
     }
 }
 
-/// Whether the registry refuses a mount: 401 and 403 for lack of rights at the other repository,
-/// 404 for a repository that it does not know, and other refusals where it knows no mounts.
+/// Whether the registry refuses a mount: 401 and 403 without rights for the other repository, 404
+/// for an unknown repository, and other 4xx if it does not support mounts.
 pub(super) fn refuses_mount(error: &HttpError) -> bool {
     match error.kind {
         ErrorKind::Denied | ErrorKind::NotFound => true,
@@ -139,8 +142,8 @@ pub(super) fn refuses_mount(error: &HttpError) -> bool {
     }
 }
 
-/// Whether a new upload may succeed.
-pub(super) fn starts_anew(error: &HttpError) -> bool {
+/// Whether a new upload may succeed after this error.
+pub(super) fn may_restart_upload(error: &HttpError) -> bool {
     matches!(error.kind, ErrorKind::Status(416))
         || error
             .codes

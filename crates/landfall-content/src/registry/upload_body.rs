@@ -1,5 +1,5 @@
-//! The body of an upload: streamed in one PUT, or in chunks by PATCH where a host takes no larger
-//! body.
+//! Sends the body of an upload: in one PUT, or in chunks with PATCH if the host accepts no larger
+//! body (distribution-spec, "Pushing a blob in chunks").
 
 use super::session::RegistrySession;
 use super::upload_session::{FailedUpload, UploadSession, upload_url};
@@ -15,14 +15,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use url::Url;
 
-/// The largest `OCI-Chunk-Min-Length` that landfall obeys, in bytes.
-const MOST_CHUNK: u64 = 1 << 30;
-/// How far apart two cuts may be and still count as one, in bytes: as much as buffers hold when a
-/// connection is cut.
-const SAME_PLACE: u64 = 16 << 20;
+/// The largest `OCI-Chunk-Min-Length` that is obeyed, in bytes.
+const MAX_MIN_CHUNK: u64 = 1 << 30;
+/// How far apart two cuts may be to count as the same position, in bytes: as much as buffers may
+/// hold when a connection is cut.
+const SAME_POSITION: u64 = 16 << 20;
+
+/// A part of a blob that is sent as the body of one request.
+struct BodyPart {
+    method: Method,
+    /// The offset of the first byte in the blob.
+    offset: u64,
+    /// The number of bytes.
+    length: u64,
+}
 
 impl RegistrySession {
-    /// Sends the blob and closes its upload.
+    /// Sends the blob and completes its upload.
     pub(super) async fn send_body(
         &self,
         repository: &str,
@@ -31,24 +40,33 @@ impl RegistrySession {
         opener: &Arc<PartOpener>,
     ) -> Result<(), FailedUpload> {
         let limit = self.body_limit.get();
-        let chunk = limit.max(opened.least_chunk.min(MOST_CHUNK));
+        let chunk = limit.max(opened.least_chunk.min(MAX_MIN_CHUNK));
         let mut target = opened.target;
-        let mut left = (Method::PUT, 0, blob.size);
+        // without chunks, the PUT that completes the upload carries the whole blob
+        let mut last = BodyPart {
+            method: Method::PUT,
+            offset: 0,
+            length: blob.size,
+        };
         if limit > 0 && blob.size > chunk {
             let mut at = 0;
             while at < blob.size {
                 let length = chunk.min(blob.size - at);
                 let response = self
-                    .send_piece(
+                    .send_part(
                         repository,
                         blob,
                         target.clone(),
-                        (Method::PATCH, at, length),
+                        BodyPart {
+                            method: Method::PATCH,
+                            offset: at,
+                            length,
+                        },
                         opener,
                     )
                     .await?;
-                // each answer may name another URL to continue at; its `Range` is stale at some
-                // registries
+                // each response may name another URL to continue at; its `Range` header is ignored,
+                // as it is stale at some registries
                 if let Some(location) = response.header(LOCATION.as_str()) {
                     let continued = upload_url(&target, location);
                     target = continued.map_err(|error| {
@@ -61,33 +79,39 @@ impl RegistrySession {
                 response.discard().await;
                 at += length;
             }
-            left = (Method::PUT, at, 0);
+            last.offset = at;
+            last.length = 0;
         }
         target
             .query_pairs_mut()
             .append_pair("digest", &blob.digest.to_string());
-        self.send_piece(repository, blob, target, left, opener)
+        self.send_part(repository, blob, target, last, opener)
             .await?
             .discard()
             .await;
         Ok(())
     }
 
-    /// Sends `length` bytes from `at` on.
-    async fn send_piece(
+    /// Sends a part of the body.
+    async fn send_part(
         &self,
         repository: &str,
         blob: &Descriptor,
         target: Url,
-        (method, at, length): (Method, u64, u64),
+        part: BodyPart,
         opener: &Arc<PartOpener>,
     ) -> Result<HttpResponse, FailedUpload> {
+        let BodyPart {
+            method,
+            offset,
+            length,
+        } = part;
         let what = || format!("blob {} to {}/{repository}", blob.digest, self.host());
         let sent = Arc::new(AtomicU64::new(0));
         let mut request = HttpRequest::new(method.clone(), target, RequestPurpose::Registry)
             .header(CONTENT_TYPE, "application/octet-stream");
         if method == Method::PATCH {
-            request = request.header(CONTENT_RANGE, &format!("{at}-{}", at + length - 1));
+            request = request.header(CONTENT_RANGE, &format!("{offset}-{}", offset + length - 1));
         }
         request.retried = false;
         if length > 0 {
@@ -95,7 +119,8 @@ impl RegistrySession {
             let opening = move || {
                 let (opener, sent) = (opener.clone(), sent.clone());
                 sent.store(0, Ordering::Relaxed);
-                let limited = async move { Ok(limited(opener.stream(at).await?, length, sent)) };
+                let limited =
+                    async move { Ok(limited(opener.stream(offset).await?, length, sent)) };
                 Box::pin(limited) as futures_util::future::BoxFuture<'static, _>
             };
             request.body = RequestBody::Stream {
@@ -114,7 +139,7 @@ impl RegistrySession {
             }
         };
         let response = self.send(request, &scope).await.map_err(failed)?;
-        // 202 by the specification; 201 from ECR and 204 from GCR
+        // 202 for PATCH by the specification, but 201 from ECR and 204 from GCR
         let good = |status| {
             let patched = method == Method::PATCH && status == StatusCode::ACCEPTED;
             patched
@@ -127,22 +152,22 @@ impl RegistrySession {
         let answered = self.expect(response, &scope, what, good).await;
         answered.map_err(|error| {
             let hint = format!(
-                "; whatever answers there takes no body of {}: raise its limit (nginx: client_max_body_size)",
+                "; the server accepts no body of {}: raise its limit (nginx: client_max_body_size)",
                 mib(length)
             );
             failed(if large { error.hint(&hint) } else { error })
         })
     }
 
-    /// Whether the next attempt sends smaller bodies than `failed`: the host refused it for its
-    /// size, or cut it where it cut the attempt `before`.
-    pub(super) fn smaller_bodies(&self, failed: &FailedUpload, before: Option<u64>) -> bool {
+    /// Decides whether the next attempt sends smaller bodies: if the host refused the body for its
+    /// size, or cut the connection at the same position as in the attempt `before`.
+    pub(super) fn reduce_body_size(&self, failed: &FailedUpload, before: Option<u64>) -> bool {
         let too_large =
             failed.error.kind == ErrorKind::Status(StatusCode::PAYLOAD_TOO_LARGE.as_u16());
         let twice = failed
             .cut
             .zip(before)
-            .is_some_and(|(now, before)| now.abs_diff(before) <= SAME_PLACE);
+            .is_some_and(|(now, before)| now.abs_diff(before) <= SAME_POSITION);
         let chunks = self.transport.limits().chunks;
         let Some(chunk) = chunks.into_iter().find(|chunk| *chunk < failed.length) else {
             return false;
@@ -154,10 +179,10 @@ impl RegistrySession {
             let why = if too_large {
                 "refuses (413)"
             } else {
-                "cuts off twice at one place"
+                "has twice cut off, at the same position,"
             };
             self.transport.progress().note(&format!(
-                "{} {why} a body of {}: landfall sends it in chunks of {}",
+                "{} {why} a body of {}: sending it in chunks of {}",
                 self.host(),
                 mib(failed.length),
                 mib(chunk)
@@ -167,12 +192,12 @@ impl RegistrySession {
     }
 }
 
-/// Bytes as MiB, which limits of bodies are given in.
+/// Formats a size in MiB, the unit of body limits in server configurations.
 fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
 }
 
-/// The first `length` bytes of `stream`, counted in `sent`.
+/// Returns the first `length` bytes of `stream`, and counts them in `sent`.
 fn limited(stream: ByteStream, length: u64, sent: Arc<AtomicU64>) -> ByteStream {
     futures_util::stream::unfold((stream, length), move |(mut stream, left)| {
         let sent = sent.clone();

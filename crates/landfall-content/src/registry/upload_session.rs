@@ -1,12 +1,12 @@
-//! What the steps of an upload share: the session that the registry opened, its `Location`, a
-//! failed attempt, and what a run learns about uploads to one registry.
+//! The state of an upload: the session that the registry opened, its `Location`, failed attempts,
+//! and what a run learns about uploads to one registry.
 
 use landfall_http::HttpError;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use url::Url;
 
-/// Whether a mount of a blob from the very repository that it goes to says that the blob is there.
-/// Where it does, one request asks for the blob and opens the upload.
+/// Whether mounting a blob from the repository that it is pushed to succeeds if the blob is
+/// present. If so, one request checks for a blob and opens its upload.
 #[derive(Debug, Default)]
 pub(super) struct SelfMounts(AtomicU8);
 
@@ -14,12 +14,12 @@ impl SelfMounts {
     const WORK: u8 = 1;
     const UNKNOWN_OR_NOT: u8 = 2;
 
-    /// Whether such mounts say so, as far as this run knows.
+    /// Whether such mounts are known to work.
     pub(super) fn work(&self) -> bool {
         self.0.load(Ordering::Relaxed) == Self::WORK
     }
 
-    /// Whether the caller is the one to find out.
+    /// Whether the caller is the first, which has to find out.
     pub(super) fn begin_to_learn(&self) -> bool {
         self.0
             .compare_exchange(
@@ -31,24 +31,23 @@ impl SelfMounts {
             .is_ok()
     }
 
-    /// Remembers that they say so.
+    /// Remembers that such mounts work.
     pub(super) fn found_to_work(&self) {
         self.0.store(Self::WORK, Ordering::Relaxed);
     }
 }
 
-/// The largest body that a host takes, in bytes, as far as this run knows; 0 while it has refused
-/// none.
+/// The largest body that a host is known to accept, in bytes; 0 as long as it has refused none.
 #[derive(Debug, Default)]
 pub(super) struct BodyLimit(AtomicU64);
 
 impl BodyLimit {
-    /// The limit; 0 while there is none.
+    /// Returns the limit, or 0 if there is none.
     pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Lowers the limit to `bytes`. Returns whether that is news.
+    /// Lowers the limit to `bytes`. Returns whether it was higher before.
     pub(super) fn lower(&self, bytes: u64) -> bool {
         let known = self.get();
         let news = known == 0 || bytes < known;
@@ -61,18 +60,18 @@ impl BodyLimit {
 
 /// An upload that the registry has opened.
 pub(super) struct UploadSession {
-    /// The URL that takes its bytes.
+    /// The URL to send the bytes to.
     pub(super) target: Url,
-    /// `OCI-Chunk-Min-Length` of the answer, in bytes.
+    /// `OCI-Chunk-Min-Length` of the response, in bytes.
     pub(super) least_chunk: u64,
 }
 
-/// An attempt that failed, with the body that was in flight.
+/// A failed request of an upload, with what was sent of its body.
 pub(super) struct FailedUpload {
     pub(super) error: HttpError,
-    /// How many bytes of the body were sent, where the connection was cut.
+    /// How many bytes of the body were sent, if the connection was cut.
     pub(super) cut: Option<u64>,
-    /// Length of the body.
+    /// The length of the body in bytes.
     pub(super) length: u64,
 }
 
@@ -86,22 +85,22 @@ impl From<HttpError> for FailedUpload {
     }
 }
 
-/// Why a `Location` is refused.
+/// Why the `Location` of an upload is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum LocationError {
-    #[error("the upload's Location is no URL")]
-    NoUrl(#[from] url::ParseError),
-    #[error("the upload's Location leaves https")]
+    #[error("the Location of the upload is not a URL")]
+    InvalidUrl(#[from] url::ParseError),
+    #[error("the Location of the upload leads from https to http")]
     LeavesHttps,
 }
 
-/// The URL that an upload continues at. A `Location` is relative, absolute, without a scheme, or
-/// with the scheme or port that a registry behind a TLS proxy believes it has; on the same host the
-/// connection's own count.
+/// Returns the URL at which an upload continues. A `Location` may be relative, absolute, without a
+/// scheme, or have the scheme or port that a registry behind a TLS proxy believes to have. On the
+/// same host, scheme and port of the request are used.
 pub(super) fn upload_url(request: &Url, location: &str) -> Result<Url, LocationError> {
     let mut target = request.join(location)?;
     let same_host = target.host_str() == request.host_str();
-    // a Location without a port leaves it out by mistake as well
+    // some registries leave out the port
     if same_host && (target.scheme() != request.scheme() || target.port().is_none()) {
         let port = request.port();
         let _ = target.set_scheme(request.scheme());
@@ -118,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locations_in_all_their_forms() {
+    fn locations_are_resolved_in_all_forms() {
         let request = Url::parse("https://r.test:5000/v2/a/blobs/uploads/").unwrap();
         let target = |location: &str| upload_url(&request, location).map(|url| url.to_string());
         assert_eq!(
