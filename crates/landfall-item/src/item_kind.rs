@@ -7,7 +7,6 @@ use super::exclusion::Exclusion;
 use super::field_conflict::FieldConflict;
 use super::locked_item::LockedItem;
 use super::resolver::{ResolveError, Resolver};
-use super::version_source::VersionSource;
 use landfall_model::document::{SourceLocation, SourceSpan, YamlNode};
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef};
@@ -155,11 +154,6 @@ pub trait UpdatableRequest: ItemRequest {
     /// item.
     fn tagged_reference(&self) -> Option<&ImageRef> {
         None
-    }
-
-    /// Where other versions of the item are listed.
-    fn version_source(&self) -> Option<VersionSource> {
-        self.tagged_reference().map(VersionSource::tags)
     }
 
     /// The digest that the manifest demands, and where it is written.

@@ -60,7 +60,6 @@ mod policy;
 mod repositories;
 mod resolver;
 mod text;
-mod version_source;
 
 pub use chart::chart_versions;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
@@ -84,7 +83,7 @@ pub use item_kind::{
 };
 pub use kinds::{has_files, item_kinds, kind_named, locked_name, parse_exclusion};
 pub use locked_item::{AuditedItem, ItemIdentity, LockedItem, PushedItem, ServedItem, UrlFile};
-pub use manifest::{ItemRequests, RequestSummary, RequestVisitor};
+pub use manifest::{ItemRequests, PackageVersions, RequestSummary, RequestVisitor, VersionSource};
 #[cfg(any(test, feature = "testkit"))]
 pub use note::LockedNote;
 pub use packages::{
@@ -95,4 +94,3 @@ pub use packages::{
 pub use packages::{LockedPackage, LockedPackageSet, OfferedIndex, PackageIndex, PackageSource};
 pub use resolver::{ResolveError, Resolver};
 pub use text::{host_in, quoted};
-pub use version_source::{PackageVersions, VersionSource};

@@ -1,8 +1,8 @@
 //! What finds the images of a chart. It stands above the items, so it is handed to whoever locks
 //! them.
 
+use super::discovery::Discovery;
 use super::locked::{ChartImage, OpenReference};
-use super::request::Discovery;
 use landfall_model::Digest;
 
 /// The images of a chart.

@@ -1,8 +1,9 @@
 //! A chart as people write it in a manifest, and what it asks for.
 
+use super::discovery::Discovery;
 use super::name::ChartName;
 use super::name::ChartNameError;
-use super::request::{ChartRequest, Discovery};
+use super::request::ChartRequest;
 use crate::entry_reader::digest_of;
 use crate::image::platforms;
 use crate::image::tag_of;

@@ -4,6 +4,7 @@
 
 mod archive;
 mod dependencies;
+mod discovery;
 mod images;
 mod kind;
 mod locked;
@@ -14,15 +15,17 @@ mod parts;
 mod provenance;
 mod repository;
 mod request;
+mod resolvable;
 mod resolve;
 
 pub use archive::{ChartArchive, clash, index, index_entry};
+pub use discovery::Discovery;
 pub use images::{FindImages, FoundImages};
 pub use locked::{ChartImage, LockedChart, OpenReference};
 pub(crate) use manifest_entry::ChartEntry;
 pub use name::ChartName;
 pub use repository::versions as chart_versions;
-pub use request::{ChartRequest, Discovery};
+pub use request::ChartRequest;
 
 /// Reads `archive` as a chart: what it says of itself, and what it lacks.
 ///

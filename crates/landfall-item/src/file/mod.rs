@@ -6,6 +6,7 @@ mod locked;
 mod manifest_entry;
 mod parts;
 mod request;
+mod resolvable;
 mod resolve;
 
 pub(crate) use kind::is_file_url;

@@ -9,6 +9,7 @@ mod parts;
 mod platforms;
 mod referrers;
 mod request;
+mod resolvable;
 mod resolve;
 mod selection;
 #[cfg(test)]

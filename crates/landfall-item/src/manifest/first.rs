@@ -12,8 +12,7 @@ pub const MORE: &str = r#"
 # missing:
 #   - {ref: "quay.io/example/gone:v1", reason: removed upstream, until: 2027-01-31}
 # endpoints:
-#   - {host: ec2.eu-central-1.amazonaws.com, port: 443, why: "cannot be mirrored, and must stay \
-    reachable"}
+#   - {host: ec2.eu-central-1.amazonaws.com, port: 443, why: "cannot be mirrored, and must stay reachable"}
 "#;
 
 /// A manifest with an example, for somebody who begins with nothing. `platforms` is its line about
@@ -60,7 +59,7 @@ mod tests {
         let more: Vec<&str> = MORE
             .lines()
             .filter_map(|line| line.strip_prefix("# "))
-            .skip(1)
+            .skip_while(|line| !line.ends_with(':'))
             .collect();
         let more = more
             .join("\n")

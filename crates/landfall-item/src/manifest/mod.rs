@@ -33,5 +33,6 @@ pub use load::{LoadManifestError, load};
 pub use merged_manifest::MergedManifest;
 pub use schema::ManifestDocument;
 pub use updatable_versions::{
-    UpdatableVersion, list_sources, set_digest, set_version, text_of, updatable_versions,
+    PackageVersions, UpdatableVersion, VersionSource, list_sources, set_digest, set_version,
+    text_of, updatable_versions,
 };

@@ -4,11 +4,11 @@
 use super::expanded_manifest::{ListSource, Located};
 use super::load::{FileOverrides, LoadManifestError, ParsedManifest, each};
 use crate::{
-    EntryPathStep, ItemKind, LockedChart, LockedImage, LockedPackageSet, MovableVersion,
-    PackageVersions, UpdatableEntry, UpdatableRequest, VersionSource, tag_of,
+    ChartRequest, EntryPathStep, ImageRequest, ItemKind, LockedChart, LockedImage,
+    LockedPackageSet, MovableVersion, PackageSetRequest, UpdatableEntry, UpdatableRequest, tag_of,
 };
 use landfall_model::document::{
-    MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode, anchored_scalar,
+    ChartVersions, MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode, anchored_scalar,
     read_text_input, yaml,
 };
 use landfall_model::report::EntryKind;
@@ -52,6 +52,46 @@ pub(super) enum VersionLocation {
     Var(String, Option<usize>),
     /// A text of the nth entry of a section, by the way to it.
     Entry(&'static str, usize, Vec<EntryPathStep>),
+}
+
+/// Where `landfall update` finds the versions of an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VersionSource {
+    /// The tags of a repository. The two texts are what a tag contains before and after the version.
+    Tags(ImageRef, String, String),
+    /// The index of an HTTP repository of charts.
+    Chart(ChartVersions),
+    /// The package repositories of a machine.
+    Packages(Box<PackageVersions>),
+    /// The `from:` of a variable: a text, a JSON document or the index of a chart repository.
+    Document(VersionsFrom),
+}
+
+impl VersionSource {
+    /// All tags of the repository of `image`.
+    fn tags(image: &ImageRef) -> VersionSource {
+        VersionSource::Tags(image.clone(), String::new(), String::new())
+    }
+
+    /// The package repositories of `machine`. The package is filled in for each pinned version.
+    fn machine(machine: PackageSetRequest) -> VersionSource {
+        VersionSource::Packages(Box::new(PackageVersions {
+            machine,
+            package: String::new(),
+            around: Default::default(),
+        }))
+    }
+}
+
+/// A package whose versions are listed in the repositories of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageVersions {
+    /// The machine whose repositories have the package.
+    pub machine: PackageSetRequest,
+    /// The name of the package, with the architecture if it is written.
+    pub package: String,
+    /// The text before and after the part of the package's version that moves.
+    pub around: (String, String),
 }
 
 /// The lists of the manifests at `paths` that have a source.
@@ -169,23 +209,44 @@ fn versions_in_entries(manifest: &ParsedManifest) -> Vec<UpdatableVersion> {
     let ParsedManifest {
         document, requests, ..
     } = manifest;
-    let images = versions_in_section::<LockedImage>(manifest, &document.images, &requests.images);
-    let charts = versions_in_section::<LockedChart>(manifest, &document.charts, &requests.charts);
-    let packages =
-        versions_in_section::<LockedPackageSet>(manifest, &document.packages, &requests.packages);
-    [images, charts, packages].concat()
+    let images = by_position(&requests.images, image_versions);
+    let charts = by_position(&requests.charts, chart_versions);
+    let packages = by_position(&requests.packages, package_versions);
+    [
+        versions_in_section::<LockedImage>(manifest, &document.images, &images),
+        versions_in_section::<LockedChart>(manifest, &document.charts, &charts),
+        versions_in_section::<LockedPackageSet>(manifest, &document.packages, &packages),
+    ]
+    .concat()
+}
+
+fn image_versions(request: &ImageRequest) -> Option<VersionSource> {
+    request.tagged_reference().map(VersionSource::tags)
+}
+
+fn chart_versions(request: &ChartRequest) -> Option<VersionSource> {
+    let Some(repo) = &request.name.repository else {
+        return Some(VersionSource::tags(&request.name.reference));
+    };
+    Some(VersionSource::Chart(ChartVersions {
+        repo: repo.clone(),
+        chart: request.name.chart.clone(),
+    }))
+}
+
+fn package_versions(request: &PackageSetRequest) -> Option<VersionSource> {
+    Some(VersionSource::machine(request.clone()))
 }
 
 /// The versions in the entries of one section.
 fn versions_in_section<K: ItemKind>(
     manifest: &ParsedManifest,
     entries: &[K::Entry],
-    requests: &[Located<K::Request>],
+    sources: &BTreeMap<(usize, usize), VersionSource>,
 ) -> Vec<UpdatableVersion>
 where
     K::Entry: UpdatableEntry,
 {
-    let sources = version_sources(requests);
     let section = manifest.text.root.get(K::SECTION);
     let mut found = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -213,7 +274,7 @@ fn source_of_variable(manifest: &ParsedManifest, name: &str) -> Option<VersionSo
 }
 
 fn image_with_variable(manifest: &ParsedManifest, variable: &str) -> Option<VersionSource> {
-    let mut sources = version_sources(&manifest.requests.images);
+    let mut sources = by_position(&manifest.requests.images, image_versions);
     let section = manifest.text.root.get(LockedImage::SECTION);
     for (index, entry) in manifest.document.images.iter().enumerate() {
         let Some((before, after)) =
@@ -233,7 +294,7 @@ fn image_with_variable(manifest: &ParsedManifest, variable: &str) -> Option<Vers
 }
 
 fn package_with_variable(manifest: &ParsedManifest, variable: &str) -> Option<VersionSource> {
-    let mut sources = version_sources(&manifest.requests.packages);
+    let mut sources = by_position(&manifest.requests.packages, package_versions);
     let section = manifest.text.root.get(LockedPackageSet::SECTION);
     for (index, entry) in manifest.document.packages.iter().enumerate() {
         let Some(pin) = entry.pin_with_variable(variable) else {
@@ -257,14 +318,15 @@ fn position(manifest: &ParsedManifest, node: &YamlNode<'_>) -> (usize, usize) {
     (location.line, location.column)
 }
 
-/// Where the versions of a section's items are listed, by the line and column of each item.
-fn version_sources<R: UpdatableRequest>(
+/// Where the versions of the requested items are listed, by the line and column of each entry.
+fn by_position<R>(
     requests: &[Located<R>],
+    source: fn(&R) -> Option<VersionSource>,
 ) -> BTreeMap<(usize, usize), VersionSource> {
     let mut sources = BTreeMap::new();
     for request in requests {
         let location = request.span.location();
-        if let Some(source) = request.value.version_source() {
+        if let Some(source) = source(&request.value) {
             // an entry with list variables expands to several requests; the first one counts
             sources
                 .entry((location.line, location.column))

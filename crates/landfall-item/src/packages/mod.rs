@@ -19,6 +19,7 @@ mod package_faults;
 mod package_summary;
 mod parts;
 mod request;
+mod resolvable;
 mod snapshot;
 mod suites;
 mod trimmed;

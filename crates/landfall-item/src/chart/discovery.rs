@@ -1,0 +1,44 @@
+//! How the images of a chart are discovered.
+
+use landfall_model::Digest;
+use std::fmt;
+
+/// How the images of a chart are found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Discovery {
+    /// Values over those of the chart, as YAML; the last one wins.
+    pub values: Vec<String>,
+    /// The version of Kubernetes to render for.
+    pub kubernetes: Option<String>,
+    /// The version of helm that renders it; without one it is read as it is.
+    pub helm: Option<String>,
+}
+
+impl Discovery {
+    /// What the lock says of it, so that a change is seen.
+    pub(super) fn said(&self) -> String {
+        let values = (!self.values.is_empty()).then(|| {
+            format!(
+                "values {}",
+                Digest::sha256(self.values.join("\n---\n").as_bytes()).short(12)
+            )
+        });
+        let kubernetes = self
+            .kubernetes
+            .as_ref()
+            .map(|version| format!("kubernetes {version}"));
+        let helm = self.helm.as_ref().map(|version| format!("helm {version}"));
+        let said: Vec<String> = [helm, kubernetes, values].into_iter().flatten().collect();
+        if said.is_empty() {
+            "as it is".into()
+        } else {
+            said.join(", ")
+        }
+    }
+}
+
+impl fmt::Display for Discovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.said())
+    }
+}

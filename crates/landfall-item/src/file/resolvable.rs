@@ -1,0 +1,121 @@
+//! How a request for a file is merged, resolved and updated.
+
+use super::locked::LockedFile;
+use super::request::{Checksum, FileRequest};
+use super::resolve;
+use crate::field_conflict::{FieldConflict, merge_option};
+use crate::{
+    Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
+    UpdatableRequest, UpstreamStatus,
+};
+use landfall_model::Digest;
+use landfall_model::document::SourceLocation;
+use landfall_model::sign::FileKey;
+
+impl ItemRequest for FileRequest {
+    type Name = String;
+
+    fn name(&self) -> &String {
+        &self.url
+    }
+
+    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
+        matches!(exclusion, Exclusion::Url(url) if *url == self.url)
+    }
+
+    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
+        matches!(exclusion, Exclusion::Url(_)).then(|| self.url.clone())
+    }
+
+    fn urls(&self) -> Vec<&str> {
+        std::iter::once(&self.url)
+            .chain(&self.also)
+            .map(String::as_str)
+            .collect()
+    }
+
+    fn merge(&mut self, other: &FileRequest) -> Result<(), FieldConflict> {
+        merge_option("checksum", &mut self.checksum, &other.checksum)?;
+        merge_option("mode", &mut self.mode, &other.mode)?;
+        self.also.extend(other.also.iter().cloned());
+        self.also.sort();
+        self.also.dedup();
+        if let (Some(first), Some(second)) = (&self.key, &other.key) {
+            FieldConflict::check_equal("key", first, second, FileKey::to_string)?;
+        }
+        self.key = self.key.take().or_else(|| other.key.clone());
+        for (mine, theirs) in [
+            (&mut self.signatures, &other.signatures),
+            (&mut self.unpack, &other.unpack),
+        ] {
+            mine.extend(
+                theirs
+                    .iter()
+                    .filter(|one| !mine.contains(one))
+                    .cloned()
+                    .collect::<Vec<_>>(),
+            );
+        }
+        Ok(())
+    }
+}
+
+impl ResolvableRequest for FileRequest {
+    type Item = LockedFile;
+
+    async fn resolve(
+        &self,
+        resolver: &Resolver,
+        old: Option<&LockedFile>,
+        pins: PinPolicy,
+    ) -> ResolveOutcome<LockedFile> {
+        let checksum = self.checksum.as_ref().map(Checksum::to_string);
+        let same =
+            |old: &&LockedFile| old.checksum == checksum && resolve::is_signed_as_asked(old, self);
+        if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old.filter(same), pins) {
+            // these are not asked for upstream: they follow the manifest
+            let (also, mode, unpack) = (self.also.clone(), self.mode.clone(), self.unpack.clone());
+            let signed_by = old.signed_by.clone().filter(|_| self.key.is_some());
+            return ResolveOutcome::Kept(LockedFile {
+                also,
+                mode,
+                signed_by,
+                unpack,
+                ..old.clone()
+            });
+        }
+        match resolve::resolve(resolver, self).await {
+            Ok(file) => ResolveOutcome::New(file),
+            Err(cause) => ResolveOutcome::Failed(old.filter(same).cloned(), cause),
+        }
+    }
+
+    async fn check_upstream(resolver: &Resolver, old: &LockedFile) -> Result<(), ResolveError> {
+        resolve::size_of(resolver, &old.name).await.map(drop)
+    }
+}
+
+impl UpdatableRequest for FileRequest {
+    fn demanded_digest(&self) -> Option<(&Digest, &SourceLocation)> {
+        match &self.checksum {
+            Some(Checksum::Digest(digest)) => Some((digest, &self.at)),
+            _ => None,
+        }
+    }
+
+    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
+        let asked = async {
+            if let Some(Checksum::Sidecar(url)) = &self.checksum {
+                resolve::size_of(resolver, url).await?;
+            }
+            resolve::size_of(resolver, &self.url).await
+        };
+        match asked.await {
+            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
+            size => Ok(UpstreamStatus::Present {
+                digest: None,
+                size: size?,
+            }),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! How a request for an image is merged, resolved and updated.
+
+use super::locked::LockedImage;
+use super::request::ImageRequest;
+use super::{referrers, resolve, verify};
+use crate::field_conflict::{FieldConflict, merge_option};
+use crate::{
+    Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
+    UpdatableRequest, UpstreamStatus,
+};
+use landfall_model::document::SourceLocation;
+use landfall_model::{Digest, ImageRef, Platform};
+
+impl ItemRequest for ImageRequest {
+    type Name = ImageRef;
+
+    fn name(&self) -> &ImageRef {
+        &self.name
+    }
+
+    fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
+        exclusion.has(&self.name, self.pin.as_ref())
+    }
+
+    fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
+        exclusion.alike(&self.name)
+    }
+
+    fn merge(&mut self, other: &ImageRequest) -> Result<(), FieldConflict> {
+        let list = |platforms: &Vec<Platform>| match &platforms[..] {
+            [] => "all".to_owned(),
+            some => some
+                .iter()
+                .map(Platform::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
+        };
+        merge_option("digest", &mut self.pin, &other.pin)?;
+        FieldConflict::check_equal("list of platforms", &self.platforms, &other.platforms, list)?;
+        FieldConflict::check_equal(
+            "`referrers`",
+            &self.referrers,
+            &other.referrers,
+            bool::to_string,
+        )?;
+        merge_option("update policy", &mut self.update, &other.update)
+    }
+}
+
+impl ResolvableRequest for ImageRequest {
+    type Item = LockedImage;
+    const CONCURRENCY: usize = 2;
+
+    async fn resolve(
+        &self,
+        resolver: &Resolver,
+        old: Option<&LockedImage>,
+        pins: PinPolicy,
+    ) -> ResolveOutcome<LockedImage> {
+        let archived = resolver.archives().has(&self.name);
+        // an archive says nothing of what refers to its images: it is looked up when upstream is
+        // asked again
+        let unasked = ImageRequest {
+            referrers: false,
+            ..self.clone()
+        };
+        let request = if archived { &unasked } else { self };
+        let same =
+            |old: &&LockedImage| old.platforms == request.platforms && old.pin == request.pin;
+        if let Some(old) = old.filter(same) {
+            match pins {
+                PinPolicy::Keep if archived || old.referrers.is_some() == request.referrers => {
+                    return ResolveOutcome::Kept(old.clone());
+                }
+                PinPolicy::Keep | PinPolicy::Referrers => {
+                    return find_referrers(resolver, request, old).await;
+                }
+                // nobody has read what a store remembers: it counts as far as its manifests say the
+                // same
+                PinPolicy::Recall if !verify::contradictions(old, resolver.disk()).is_empty() => {}
+                PinPolicy::Refresh | PinPolicy::Recall => {
+                    match resolve::upstream_digest(resolver, &request.name).await {
+                        Ok(Some(digest)) if digest == old.digest => {
+                            return find_referrers(resolver, request, old).await;
+                        }
+                        Ok(Some(_)) => {}
+                        _ if pins == PinPolicy::Recall => {}
+                        Ok(None) => return ResolveOutcome::Gone(old.clone()),
+                        Err(cause) => return ResolveOutcome::Failed(Some(old.clone()), cause),
+                    }
+                }
+            }
+        }
+        // other platforms of the same name stay at the digest that is locked: a moved tag is not
+        // taken
+        let locked = old
+            .filter(|_| {
+                matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && request.pin.is_none()
+            })
+            .map(|old| old.digest.to_string());
+        // a tag is asked for although a digest is demanded: upstream must answer with that digest
+        let own = || {
+            request
+                .name
+                .tag
+                .clone()
+                .or_else(|| request.name.digest.as_ref().map(Digest::to_string))
+        };
+        let reference = locked.or_else(own).unwrap_or_else(|| "latest".into());
+        match resolve::resolve(resolver, request, &reference).await {
+            Ok(image) => ResolveOutcome::New(image),
+            Err(cause) => ResolveOutcome::Failed(old.filter(same).cloned(), cause),
+        }
+    }
+
+    async fn check_upstream(resolver: &Resolver, old: &LockedImage) -> Result<(), ResolveError> {
+        let ImageRef {
+            registry,
+            repository,
+            ..
+        } = &old.name;
+        let session = resolver.sessions().upstream(registry).await?;
+        match session
+            .head_manifest(repository, &old.digest.to_string(), false)
+            .await?
+        {
+            Some(_) => Ok(()),
+            None => Err(ResolveError::gone()),
+        }
+    }
+}
+
+impl UpdatableRequest for ImageRequest {
+    fn update_policy(&self) -> Option<&str> {
+        self.update.as_deref()
+    }
+
+    fn tagged_reference(&self) -> Option<&ImageRef> {
+        Some(&self.name).filter(|name| name.tag.is_some())
+    }
+
+    fn demanded_digest(&self) -> Option<(&Digest, &SourceLocation)> {
+        Some((self.pin.as_ref()?, &self.at))
+    }
+
+    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
+        let ImageRef {
+            registry,
+            repository,
+            ..
+        } = &self.name;
+        let session = resolver.sessions().upstream(registry).await?;
+        let digest = self.name.digest.as_ref().map(Digest::to_string);
+        let reference = self.name.tag.clone().or(digest).unwrap_or_default();
+        let stand = match session
+            .head_manifest(repository, &reference, false)
+            .await
+            .map_err(ResolveError::from)
+        {
+            Ok(None) => UpstreamStatus::Gone,
+            Err(cause) if cause.is_gone => UpstreamStatus::Gone,
+            found => UpstreamStatus::Present {
+                digest: found?,
+                size: None,
+            },
+        };
+        Ok(stand)
+    }
+}
+
+/// The image of which only the referrers are asked for.
+async fn find_referrers(
+    resolver: &Resolver,
+    wish: &ImageRequest,
+    old: &LockedImage,
+) -> ResolveOutcome<LockedImage> {
+    match referrers::look_up(resolver, old, wish.referrers).await {
+        Ok(image) if image == *old => ResolveOutcome::Kept(image),
+        Ok(image) => ResolveOutcome::New(image),
+        Err(cause) => ResolveOutcome::Failed(Some(old.clone()), cause),
+    }
+}
