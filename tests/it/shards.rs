@@ -280,7 +280,7 @@ fn eight_shards_upload_everything_to_an_object_store_once_whoever_is_killed_when
             let digest: Digest = digest.replace('/', ":").parse().unwrap();
             let part = asked
                 .query
-                .assign_shards('&')
+                .split('&')
                 .find(|word| word.starts_with("partNumber="));
             let kind = match (asked.method.as_str(), part) {
                 ("PUT", Some(part)) => part.to_owned(),
@@ -372,12 +372,7 @@ fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
             .iter()
             .filter(|seen| seen.on == Some(On::Upload))
         {
-            let repository = seen
-                .path
-                .assign_shards("/blobs/")
-                .next()
-                .unwrap()
-                .to_owned();
+            let repository = seen.path.split("/blobs/").next().unwrap().to_owned();
             let is_first = seen.digest.is_none() || sent.insert((repository, seen.digest.clone()));
             assert!(
                 is_first,
