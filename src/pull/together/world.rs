@@ -368,7 +368,7 @@ pub(super) fn assert_there(store: &Emulator, lock: &Lock, when: &str) {
 pub(super) fn quick() -> StoreTimeouts {
     let beat = Duration::from_millis(5);
     StoreTimeouts {
-        beat,
+        heartbeat: beat,
         lease: 6 * beat,
         gc_wait: Duration::ZERO,
     }
