@@ -1,6 +1,6 @@
 //! Why no configuration can be made.
 
-use super::asked::Unasked;
+use super::missing_destinations::MissingDestinations;
 use landfall_content::registry::{CredentialError, SetupError};
 use landfall_model::document::{Diagnostic, MergeError};
 use landfall_rewrite::ChartError;
@@ -113,11 +113,11 @@ pub enum RenderError {
     Refused(String),
     /// An account of the site cannot be read.
     #[error(transparent)]
-    Account(#[from] Arc<CredentialError>),
+    RegistryAccount(#[from] Arc<CredentialError>),
     /// A setting of the connection cannot be used.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// Images have not all the names by which the platform asks for them.
     #[error("{0}")]
-    Unasked(Unasked),
+    MissingDestinations(MissingDestinations),
 }

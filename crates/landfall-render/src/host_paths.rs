@@ -1,7 +1,7 @@
 //! Which path every upstream host has at the registry, and which of its repositories have another
 //! one: for clients that can rename whatever they ask for.
 
-use super::request::Request;
+use super::request::RenderRequest;
 use landfall_model::{ImageRef, alias_hosts};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ impl HostPaths {
 
 /// The hosts of the lock, and the other names of those hosts: a repository that is locked under
 /// both names goes where each name goes.
-pub(super) fn host_paths(request: &Request<'_>) -> BTreeMap<String, HostPaths> {
+pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPaths> {
     let mut hosts: BTreeMap<String, HostPaths> = BTreeMap::new();
     let mut add = |host: &str, image: &ImageRef| {
         let Some(place) = request.mapping.destinations(image).into_iter().next() else {
@@ -35,7 +35,7 @@ pub(super) fn host_paths(request: &Request<'_>) -> BTreeMap<String, HostPaths> {
             .mapping
             .own_destination(&request.mapping.host_path(host))
             .repository;
-        let usual = below(&prefix, &image.repository);
+        let usual = join_path(&prefix, &image.repository);
         let paths = hosts.entry(host.to_owned()).or_insert_with(|| HostPaths {
             prefix,
             ..HostPaths::default()
@@ -61,7 +61,7 @@ pub(super) fn host_paths(request: &Request<'_>) -> BTreeMap<String, HostPaths> {
 }
 
 /// Every host and every repository that stands elsewhere, each with its place at the registry.
-pub(super) fn places(request: &Request<'_>) -> Vec<(String, String)> {
+pub(super) fn registry_places(request: &RenderRequest<'_>) -> Vec<(String, String)> {
     let own = &request.mapping.target().registry;
     let place = |path: &str| {
         if path.is_empty() {
@@ -81,7 +81,7 @@ pub(super) fn places(request: &Request<'_>) -> Vec<(String, String)> {
 }
 
 /// `repository` below `prefix`, which may be empty.
-pub(super) fn below(prefix: &str, repository: &str) -> String {
+pub(super) fn join_path(prefix: &str, repository: &str) -> String {
     if prefix.is_empty() {
         repository.to_owned()
     } else {

@@ -4,36 +4,38 @@
 //! It imports all crates but `landfall-bundle` and `landfall-serve`. Begin with `platform.rs` and
 //! `platforms/mod.rs`.
 
-mod asked;
+mod certificates;
 mod error;
-mod file;
-mod folder;
+mod host_mirrors;
 mod host_paths;
-mod into;
-mod kubernetes;
-mod mirrors;
+mod kubernetes_objects;
+mod merge_into;
+mod missing_destinations;
 mod no_proxy;
+mod node_proxy;
+mod node_registry;
+mod output_folder;
 mod packages_key;
-mod pem;
 mod platform;
 mod platforms;
 mod pod_proxy;
-mod quote;
+mod render;
+mod rendered_file;
 mod request;
-mod run;
-mod sandbox;
+mod sandbox_image;
 mod settings;
-mod site_proxy;
-mod site_registry;
 mod static_pods;
+mod value_quoting;
 
 pub use error::RenderError;
-pub use file::RenderedFile;
-pub use folder::{left_behind, write};
-pub use into::{MergedFile, into};
-pub use no_proxy::{Dialect, NoProxy};
-pub use platform::{Flag, Input, Output, Platform, Spec, Writes};
+pub use merge_into::{MergedFile, merge_into};
+pub use no_proxy::{NoProxyDialect, NoProxyEntries};
+pub use output_folder::{stale_files, write_files};
+pub use platform::{
+    InputFlag, OutputForm, PlatformInput, PlatformSpec, RenderPlatform, RenderedOutput,
+};
 pub use platforms::PLATFORMS;
-pub use request::Request;
-pub use run::run;
-pub use settings::Settings;
+pub use render::render;
+pub use rendered_file::RenderedFile;
+pub use request::RenderRequest;
+pub use settings::PlatformSettings;

@@ -12,7 +12,7 @@ use url::Url;
 
 /// What goes past the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoProxy {
+pub struct NoProxyEntries {
     domain: Option<String>,
     /// Ranges of services and pods, and the API server.
     cluster: Vec<String>,
@@ -75,7 +75,7 @@ pub(super) fn check(site: &Site) -> Result<(), RenderError> {
 
 /// How names inside the cluster are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
+pub enum NoProxyDialect {
     /// `svc`, `cluster.local`: as programs in Go understand them, and Giant Swarm writes them.
     Bare,
     /// `.svc`, `.svc.cluster.local`: as TKG writes them.
@@ -85,9 +85,9 @@ pub enum Dialect {
     Portable,
 }
 
-impl NoProxy {
+impl NoProxyEntries {
     /// What `site` says, with `target` as its registry.
-    pub fn of(site: Option<&Site>, target: Option<&TargetRegistry>) -> NoProxy {
+    pub fn of(site: Option<&Site>, target: Option<&TargetRegistry>) -> NoProxyEntries {
         let proxy = site.and_then(|site| site.proxy.as_ref());
         let cluster = proxy
             .and_then(|proxy| proxy.no_proxy.cluster.clone())
@@ -116,7 +116,7 @@ impl NoProxy {
                 .map(str::to_owned)
         });
         let files = files.map(|host| host.trim_matches(['[', ']']).to_owned());
-        NoProxy {
+        NoProxyEntries {
             domain: cluster
                 .domain
                 .map(|domain| domain.trim_matches('.').to_owned())
@@ -128,19 +128,19 @@ impl NoProxy {
     }
 
     /// The entries in the order of this file's head.
-    pub fn entries(&self, dialect: Dialect) -> Vec<String> {
+    pub fn entries(&self, dialect: NoProxyDialect) -> Vec<String> {
         let text = |text: &str| text.to_owned();
         let domain = self.domain.iter().map(|domain| match dialect {
-            Dialect::Dotted => format!(".svc.{domain}"),
-            Dialect::Bare | Dialect::Portable => domain.clone(),
+            NoProxyDialect::Dotted => format!(".svc.{domain}"),
+            NoProxyDialect::Bare | NoProxyDialect::Portable => domain.clone(),
         });
-        let services = if dialect == Dialect::Dotted {
+        let services = if dialect == NoProxyDialect::Dotted {
             ".svc"
         } else {
             "svc"
         };
         let always = [services, "127.0.0.1", "localhost"].map(text);
-        let portable = (dialect == Dialect::Portable).then(|| text("::1"));
+        let portable = (dialect == NoProxyDialect::Portable).then(|| text("::1"));
         let all = domain
             .chain(self.cluster.iter().cloned())
             .chain(self.installation.iter().cloned());
@@ -154,8 +154,9 @@ impl NoProxy {
             let is_plain_name = !entry.starts_with(['.', '*'])
                 && !entry.contains(['/', ':'])
                 && entry.parse::<IpAddr>().is_err();
-            let twin = (dialect == Dialect::Portable && is_plain_name && entry != "localhost")
-                .then_some(below);
+            let twin =
+                (dialect == NoProxyDialect::Portable && is_plain_name && entry != "localhost")
+                    .then_some(below);
             for entry in std::iter::once(entry).chain(twin) {
                 if !entries.contains(&entry) {
                     entries.push(entry);
@@ -177,12 +178,12 @@ impl NoProxy {
     }
 
     /// The value of the variable.
-    pub fn list(&self, dialect: Dialect) -> String {
+    pub fn list(&self, dialect: NoProxyDialect) -> String {
         self.entries(dialect).join(",")
     }
 
     /// The same without what the platform adds itself: `added`, compared without dots at the start.
-    pub fn list_without(&self, dialect: Dialect, added: &[&str]) -> String {
+    pub fn list_without(&self, dialect: NoProxyDialect, added: &[&str]) -> String {
         let bare = |entry: &str| entry.trim_start_matches('.').to_owned();
         let added: Vec<String> = added.iter().map(|entry| bare(entry)).collect();
         let mut entries = self.entries(dialect);
@@ -217,12 +218,12 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn no_proxy(registry: &str, rest: &str) -> NoProxy {
+    fn no_proxy(registry: &str, rest: &str) -> NoProxyEntries {
         let text = format!(
             "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{registry}\"}}\n{rest}"
         );
         let site = Site::parse(Path::new("s"), &text).unwrap();
-        NoProxy::of(Some(&site), Some(&registry.parse().unwrap()))
+        NoProxyEntries::of(Some(&site), Some(&registry.parse().unwrap()))
     }
 
     const GIANT_SWARM: &str = "proxy: {noProxy: {installation: [172.16.0.0/16, internal.corpdomain.net, example.com], \
@@ -232,7 +233,7 @@ mod tests {
     #[test]
     fn the_order_is_that_of_the_head_of_this_file() {
         assert_eq!(
-            no_proxy("172.20.0.2:5000", GIANT_SWARM).list(Dialect::Bare),
+            no_proxy("172.20.0.2:5000", GIANT_SWARM).list(NoProxyDialect::Bare),
             "cluster.local,100.64.0.0/13,100.96.0.0/11,178.170.32.59,172.16.0.0/16,internal.corpdomain.net,example.com,\
              svc,127.0.0.1,localhost,172.20.0.2"
         );
@@ -244,15 +245,16 @@ mod tests {
                    proxy: {noProxy: {cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local}}}\n";
         let no_proxy = no_proxy("mirror.corp:5000/p", tkg);
         assert_eq!(
-            no_proxy.list(Dialect::Dotted),
+            no_proxy.list(NoProxyDialect::Dotted),
             ".svc.cluster.local,100.64.0.0/13,100.96.0.0/11,.svc,127.0.0.1,localhost,mirror.corp,172.20.0.2"
         );
         assert_eq!(
-            no_proxy.list(Dialect::Portable),
+            no_proxy.list(NoProxyDialect::Portable),
             "cluster.local,.cluster.local,100.64.0.0/13,100.96.0.0/11,svc,.svc,127.0.0.1,localhost,::1,mirror.corp,\
              .mirror.corp,172.20.0.2"
         );
-        let left = no_proxy.list_without(Dialect::Dotted, &["svc", "localhost", "127.0.0.1"]);
+        let left =
+            no_proxy.list_without(NoProxyDialect::Dotted, &["svc", "localhost", "127.0.0.1"]);
         assert_eq!(
             left,
             ".svc.cluster.local,100.64.0.0/13,100.96.0.0/11,mirror.corp,172.20.0.2"
@@ -275,7 +277,7 @@ mod tests {
             "fd00::3",
             "fd00::2",
         ];
-        assert_eq!(no_proxy.entries(Dialect::Bare), expected);
+        assert_eq!(no_proxy.entries(NoProxyDialect::Bare), expected);
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! The key of OpenPGP with which a site signs metadata of packages, as machines trust it.
 
 use super::error::RenderError;
-use super::platform::{Flag, Input};
-use super::request::Request;
+use super::platform::{InputFlag, PlatformInput};
+use super::request::RenderRequest;
 use landfall_item::{LockedPackageSet, OfferedIndex};
 use landfall_model::document::read_input;
 use landfall_model::sign::OpenPgpSigner;
 
 /// The key, as platforms take it.
-pub(super) const PACKAGES_KEY: Input = Input {
+pub(super) const PACKAGES_KEY: PlatformInput = PlatformInput {
     name: "packages-key",
-    flag: Flag::Long,
+    flag: InputFlag::Long,
     value_name: "FILE",
     help: "The key of OpenPGP, public or private, by which the site signs metadata of packages with `index: trimmed`",
 };
@@ -20,7 +20,7 @@ pub(super) const PACKAGES_KEY: Input = Input {
 /// # Errors
 /// When there is none, or it cannot be read.
 pub(super) fn packages_key(
-    request: &Request<'_>,
+    request: &RenderRequest<'_>,
     sets: &[&LockedPackageSet],
 ) -> Result<Option<String>, RenderError> {
     let Some(set) = sets.iter().find(|set| set.index == OfferedIndex::Trimmed) else {

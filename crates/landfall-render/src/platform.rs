@@ -1,20 +1,20 @@
 //! What a platform is: how the command line offers it, and what it writes.
 
 use super::error::RenderError;
-use super::file::RenderedFile;
-use super::request::Request;
-use super::settings::Setting;
+use super::rendered_file::RenderedFile;
+use super::request::RenderRequest;
+use super::settings::PlatformSetting;
 use landfall_model::Consumer;
 use landfall_model::report::ReportItem;
 use serde_json::Value;
 
 /// A platform that `landfall render` writes configuration for.
-pub trait Platform: Sync {
+pub trait RenderPlatform: Sync {
     /// How the command line offers it.
-    fn spec(&self) -> &'static Spec;
+    fn spec(&self) -> &'static PlatformSpec;
 
     /// Whether it needs the address of a registry. A platform that does not has no use for
-    /// [`Request::mapping`].
+    /// [`RenderRequest::mapping`].
     fn needs_registry(&self) -> bool {
         true
     }
@@ -28,12 +28,12 @@ pub trait Platform: Sync {
     ///
     /// # Errors
     /// When an input cannot be read, or no configuration follows from them.
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError>;
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError>;
 }
 
 /// How the command line offers a platform.
 #[derive(Debug)]
-pub struct Spec {
+pub struct PlatformSpec {
     /// Its word on the command line.
     pub name: &'static str,
     /// What it writes, in one line.
@@ -41,21 +41,21 @@ pub struct Spec {
     /// More about it, for `--help`.
     pub details: &'static str,
     /// The files that it reads besides the lock.
-    pub inputs: &'static [Input],
+    pub inputs: &'static [PlatformInput],
     /// What it takes by `--set`.
-    pub settings: &'static [Setting],
+    pub settings: &'static [PlatformSetting],
     /// Who asks the registry where this configuration is used: every locked image must have the
     /// names that it asks for.
     pub consumer: Option<Consumer>,
     /// Whether it reads the lock.
     pub reads_lock: bool,
     /// What it writes.
-    pub writes: Writes,
+    pub writes: OutputForm,
 }
 
 /// What a platform writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Writes {
+pub enum OutputForm {
     /// One text, to a file or to stdout.
     Text {
         /// The help of `--out`.
@@ -68,12 +68,12 @@ pub enum Writes {
     },
 }
 
-impl Writes {
+impl OutputForm {
     /// Why `--into` is refused, where it is.
     pub fn not_into(self) -> Option<&'static str> {
         match self {
-            Writes::Text { .. } => Some("this platform writes one text; write it with -o FILE"),
-            Writes::Files { not_into } => not_into,
+            OutputForm::Text { .. } => Some("this platform writes one text; write it with -o FILE"),
+            OutputForm::Files { not_into } => not_into,
         }
     }
 }
@@ -81,11 +81,11 @@ impl Writes {
 /// Files that a platform reads: arguments of the command line, or the values of a flag that may be
 /// repeated.
 #[derive(Debug)]
-pub struct Input {
+pub struct PlatformInput {
     /// Its name, and that of the flag.
     pub name: &'static str,
     /// How it stands on the command line.
-    pub flag: Flag,
+    pub flag: InputFlag,
     /// The word for one file in the help.
     pub value_name: &'static str,
     /// Its help.
@@ -94,7 +94,7 @@ pub struct Input {
 
 /// How an input stands on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flag {
+pub enum InputFlag {
     /// As arguments, of which there is at least one.
     Arguments,
     /// As a flag with this short form.
@@ -105,9 +105,9 @@ pub enum Flag {
 
 /// The configuration, and what there is to say about it.
 #[derive(Debug, Default)]
-pub struct Rendered {
+pub struct RenderedConfig {
     /// The configuration.
-    pub output: Output,
+    pub output: RenderedOutput,
     /// What it changes, one line each: shown where the configuration goes to a file.
     pub changes: Vec<String>,
     /// What else there is to say, one line each.
@@ -122,15 +122,15 @@ pub struct Rendered {
 
 /// What a platform made.
 #[derive(Debug)]
-pub enum Output {
+pub enum RenderedOutput {
     /// One text.
     Text(String),
     /// Files, each with its path in the folder of `--out`.
     Files(Vec<RenderedFile>),
 }
 
-impl Default for Output {
-    fn default() -> Output {
-        Output::Files(Vec::new())
+impl Default for RenderedOutput {
+    fn default() -> RenderedOutput {
+        RenderedOutput::Files(Vec::new())
     }
 }

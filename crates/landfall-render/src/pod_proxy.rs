@@ -1,9 +1,9 @@
 //! The proxy as pods are told of it: two URLs and a list, in the names of variables and of charts.
 
 use super::error::RenderError;
-use super::kubernetes::map;
-use super::no_proxy::Dialect;
-use super::request::Request;
+use super::kubernetes_objects::map;
+use super::no_proxy::NoProxyDialect;
+use super::request::RenderRequest;
 use serde_yaml::Value;
 
 /// The proxy as pods are told of it.
@@ -22,8 +22,8 @@ impl PodProxy {
     /// # Errors
     /// When the proxy's account cannot be read.
     pub(super) fn of(
-        request: &Request<'_>,
-        dialect: Dialect,
+        request: &RenderRequest<'_>,
+        dialect: NoProxyDialect,
     ) -> Result<Option<PodProxy>, RenderError> {
         let Some(proxy) = request.proxy()? else {
             return Ok(None);

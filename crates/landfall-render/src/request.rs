@@ -1,10 +1,10 @@
 //! What a platform makes configuration from.
 
 use super::error::RenderError;
-use super::no_proxy::{self, NoProxy};
-use super::settings::Settings;
-use super::site_proxy::SiteProxy;
-use super::site_registry::SiteRegistry;
+use super::no_proxy::{self, NoProxyEntries};
+use super::node_proxy::NodeProxy;
+use super::node_registry::NodeRegistry;
+use super::settings::PlatformSettings;
 use landfall_item::lockfile::Lock;
 use landfall_model::config::Site;
 use landfall_model::{DestinationMap, ImageRef, Limits, TargetRegistry};
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// What to write configuration from.
 #[derive(Debug, Clone)]
-pub struct Request<'r> {
+pub struct RenderRequest<'r> {
     /// The lock.
     pub lock: &'r Lock,
     /// Where its items go.
@@ -36,10 +36,10 @@ pub struct Request<'r> {
     /// The files that the user named, by the names of the platform's inputs.
     pub inputs: &'r BTreeMap<&'static str, Vec<PathBuf>>,
     /// What the user set.
-    pub settings: Settings,
+    pub settings: PlatformSettings,
 }
 
-impl<'r> Request<'r> {
+impl<'r> RenderRequest<'r> {
     /// The files of the input `name`.
     pub fn paths(&self, name: &str) -> &[PathBuf] {
         self.inputs.get(name).map(Vec::as_slice).unwrap_or_default()
@@ -54,8 +54,8 @@ impl<'r> Request<'r> {
     ///
     /// # Errors
     /// When a certificate or key of it cannot be read.
-    pub fn registry(&self) -> Result<SiteRegistry<'r>, RenderError> {
-        SiteRegistry::of(
+    pub fn registry(&self) -> Result<NodeRegistry<'r>, RenderError> {
+        NodeRegistry::of(
             self.mapping.target(),
             self.site,
             self.plain_http,
@@ -67,12 +67,12 @@ impl<'r> Request<'r> {
     ///
     /// # Errors
     /// When its account or certificates cannot be read, or an entry of its NO_PROXY covers nothing.
-    pub fn proxy(&self) -> Result<Option<SiteProxy>, RenderError> {
+    pub fn proxy(&self) -> Result<Option<NodeProxy>, RenderError> {
         let Some(site) = self.site else {
             return Ok(None);
         };
         no_proxy::check(site)?;
-        SiteProxy::of(site, self.environment)
+        NodeProxy::of(site, self.environment)
     }
 
     /// The site's file server, without a slash at its end.
@@ -83,8 +83,8 @@ impl<'r> Request<'r> {
     }
 
     /// What goes past the proxy.
-    pub fn no_proxy(&self) -> NoProxy {
-        NoProxy::of(self.site, self.target)
+    pub fn no_proxy(&self) -> NoProxyEntries {
+        NoProxyEntries::of(self.site, self.target)
     }
 
     /// Whether nodes may ask upstream for what the registry lacks.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// A setting of a platform.
 #[derive(Debug)]
-pub struct Setting {
+pub struct PlatformSetting {
     /// Its key.
     pub key: &'static str,
     /// The word for its value in the help.
@@ -22,7 +22,7 @@ pub struct Setting {
 }
 
 /// The name of a cluster.
-pub(crate) const CLUSTER: Setting = Setting {
+pub(crate) const CLUSTER: PlatformSetting = PlatformSetting {
     key: "cluster",
     value_name: "NAME",
     help: "The cluster, in place of the site's `clusters`",
@@ -31,7 +31,7 @@ pub(crate) const CLUSTER: Setting = Setting {
 };
 
 /// The namespace of a cluster's objects.
-pub(crate) const NAMESPACE: Setting = Setting {
+pub(crate) const NAMESPACE: PlatformSetting = PlatformSetting {
     key: "namespace",
     value_name: "NAME",
     help: "The namespace of the cluster's objects",
@@ -41,17 +41,20 @@ pub(crate) const NAMESPACE: Setting = Setting {
 
 /// The settings of one run.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
-    known: &'static [Setting],
+pub struct PlatformSettings {
+    known: &'static [PlatformSetting],
     given: BTreeMap<String, String>,
 }
 
-impl Settings {
+impl PlatformSettings {
     /// The settings that `pairs`, each `KEY=VALUE`, give to a platform that knows `known`.
     ///
     /// # Errors
     /// A pair without `=`, a key that the platform does not know, a value that it cannot take.
-    pub fn parse(known: &'static [Setting], pairs: &[String]) -> Result<Settings, RenderError> {
+    pub fn parse(
+        known: &'static [PlatformSetting],
+        pairs: &[String],
+    ) -> Result<PlatformSettings, RenderError> {
         let mut given = BTreeMap::new();
         for pair in pairs {
             let (key, value) = pair
@@ -79,7 +82,7 @@ impl Settings {
             }
             given.insert(key.to_owned(), value.to_owned());
         }
-        Ok(Settings { known, given })
+        Ok(PlatformSettings { known, given })
     }
 
     /// The value of `key`: the one given, or the default.
@@ -126,7 +129,10 @@ impl Settings {
     ///
     /// # Errors
     /// When the cluster's name can be none.
-    pub(super) fn of_cluster(&self, cluster: &SiteCluster) -> Result<Settings, RenderError> {
+    pub(super) fn of_cluster(
+        &self,
+        cluster: &SiteCluster,
+    ) -> Result<PlatformSettings, RenderError> {
         let names = [
             (CLUSTER.key, Some(&cluster.name)),
             (NAMESPACE.key, cluster.namespace.as_ref()),
@@ -167,7 +173,7 @@ fn is_label(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
-fn unknown(known: &'static [Setting], key: &str) -> RenderError {
+fn unknown(known: &'static [PlatformSetting], key: &str) -> RenderError {
     let keys = || known.iter().map(|setting| setting.key);
     let near = nearest(key, keys())
         .map(|near| format!(", did you mean '{near}'?"))

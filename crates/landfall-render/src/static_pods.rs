@@ -1,8 +1,8 @@
 //! The proxy for the pods that kubeadm starts from files: no admission changes those, so kubeadm
 //! patches them.
 
-use super::file::RenderedFile;
-use super::kubernetes::{document, map};
+use super::kubernetes_objects::{document, map};
+use super::rendered_file::RenderedFile;
 use serde_yaml::Value;
 
 /// Where kubeadm looks for patches on a node.

@@ -2,19 +2,19 @@
 //! and nothing else.
 
 use crate::error::RenderError;
-use crate::file::RenderedFile;
 use crate::packages_key::{PACKAGES_KEY, packages_key};
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::request::Request;
-use crate::settings::Setting;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::settings::PlatformSetting;
 use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
 use landfall_packages::apt;
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
 
-pub(super) struct Apt;
+pub(super) struct AptPlatform;
 
-const URL: Setting = Setting {
+const URL: PlatformSetting = PlatformSetting {
     key: "url",
     value_name: "URL",
     help: "What answers /<host>/<path>, as http://mirror:5000 of `landfall serve` does [default: `files` of the site]",
@@ -22,7 +22,7 @@ const URL: Setting = Setting {
     choices: &[],
 };
 
-const OTHERS: Setting = Setting {
+const OTHERS: PlatformSetting = PlatformSetting {
     key: "others",
     value_name: "WORD",
     help: "What becomes of the other sources of the machine",
@@ -33,9 +33,9 @@ const OTHERS: Setting = Setting {
 /// The folder that has the sources where others are turned off.
 const ONLY: &str = "etc/apt/landfall.sources.d";
 
-impl Platform for Apt {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for AptPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "apt",
             about: "sources of apt for the locked packages, with the keys of their repositories",
             details: "The paths below the folder are those on a machine; of several sets of packages each has a folder.",
@@ -43,7 +43,7 @@ impl Platform for Apt {
             settings: &[URL, OTHERS],
             consumer: None,
             reads_lock: true,
-            writes: Writes::Files {
+            writes: OutputForm::Files {
                 not_into: Some(
                     "sources are files of their own, and no YAML; write them with -o DIR",
                 ),
@@ -51,7 +51,7 @@ impl Platform for Apt {
         }
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let sets: Vec<&LockedPackageSet> = request
             .lock
             .packages
@@ -61,9 +61,9 @@ impl Platform for Apt {
         if sets.is_empty() {
             let notes =
                 vec!["the lock names no packages of apt, so there is nothing to write".into()];
-            return Ok(Rendered {
+            return Ok(RenderedConfig {
                 notes,
-                ..Rendered::default()
+                ..RenderedConfig::default()
             });
         }
         let url = request.settings.get(URL.key).or(request.file_server());
@@ -82,15 +82,15 @@ impl Platform for Apt {
             let folder = word(&set.name);
             files.extend(own.into_iter().map(|file| {
                 if sets.len() > 1 {
-                    file.below(&folder)
+                    file.in_folder(&folder)
                 } else {
                     file
                 }
             }));
         }
-        Ok(Rendered {
-            output: Output::Files(files),
-            ..Rendered::default()
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
+            ..RenderedConfig::default()
         })
     }
 }

@@ -3,23 +3,23 @@
 
 use super::containerd::{hosts, unreadable};
 use super::machine_packages::{MachinePackages, PACKAGE_SET};
-use super::systemd::{Form, drop_in};
+use super::systemd::{DropInForm, drop_in};
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::kubernetes::{document, map, metadata, secret, texts};
-use crate::no_proxy::Dialect;
+use crate::kubernetes_objects::{document, map, metadata, secret, texts};
+use crate::no_proxy::NoProxyDialect;
 use crate::packages_key::PACKAGES_KEY;
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::pod_proxy::PodProxy;
-use crate::request::Request;
-use crate::settings::{CLUSTER, NAMESPACE, Setting};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::settings::{CLUSTER, NAMESPACE, PlatformSetting};
 use crate::static_pods::{PATCHES, static_pod_patches};
 use landfall_model::Consumer;
 use serde_yaml::{Mapping, Value};
 
-pub(super) struct Capi;
+pub(super) struct CapiPlatform;
 
-const CONTROL_PLANE: Setting = Setting {
+const CONTROL_PLANE: PlatformSetting = PlatformSetting {
     key: "control-plane",
     value_name: "NAME",
     help: "The KubeadmControlPlane [default: CLUSTER-control-plane]",
@@ -27,7 +27,7 @@ const CONTROL_PLANE: Setting = Setting {
     choices: &[],
 };
 
-const WORKERS: Setting = Setting {
+const WORKERS: PlatformSetting = PlatformSetting {
     key: "workers",
     value_name: "NAME",
     help: "The KubeadmConfigTemplate [default: CLUSTER-md-0]",
@@ -35,9 +35,9 @@ const WORKERS: Setting = Setting {
     choices: &[],
 };
 
-impl Platform for Capi {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for CapiPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "capi",
             about: "Cluster API: patches of KubeadmControlPlane and KubeadmConfigTemplate, and the Secret of their files",
             details: "Apply the Secret first: Cluster API waits for it before it makes a machine.",
@@ -45,11 +45,11 @@ impl Platform for Capi {
             settings: &[CLUSTER, NAMESPACE, CONTROL_PLANE, WORKERS, PACKAGE_SET],
             consumer: Some(Consumer::Capi),
             reads_lock: true,
-            writes: Writes::Files { not_into: None },
+            writes: OutputForm::Files { not_into: None },
         }
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let settings = &request.settings;
         let cluster = settings.need(CLUSTER.key)?;
         let namespace = settings.get(NAMESPACE.key).unwrap_or("default");
@@ -62,12 +62,12 @@ impl Platform for Capi {
         let registry = request.registry()?;
         let mut workers = hosts(request, &registry, true)?;
         for service in ["containerd", "kubelet"] {
-            workers.extend(drop_in(service, Form::GiantSwarm, request)?);
+            workers.extend(drop_in(service, DropInForm::GiantSwarm, request)?);
         }
         let mut notes: Vec<String> = unreadable(request, &registry)?.into_iter().collect();
         workers.extend(MachinePackages::of(request)?.files_of(cluster, |_| true, &mut notes));
         let mut control_plane = workers.clone();
-        if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {
+        if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
             control_plane.extend(static_pod_patches(&proxy.variables(), proxy.has_account));
         }
         let name = format!("{cluster}-landfall");
@@ -121,10 +121,10 @@ impl Platform for Capi {
                 ])),
             ),
         ];
-        Ok(Rendered {
-            output: Output::Files(files),
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
             notes,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }

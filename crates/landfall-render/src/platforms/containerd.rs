@@ -1,25 +1,25 @@
 //! `containerd`: a hosts.toml for every upstream host, snippets of its configuration, and its
 //! proxy.
 
-use super::systemd::{FORM, Form, drop_in};
+use super::systemd::{DropInForm, FORM, drop_in};
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::mirrors::{Mirror, mirrors};
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::quote::string;
-use crate::request::Request;
-use crate::sandbox::{SANDBOX, sandbox};
-use crate::settings::Setting;
-use crate::site_registry::SiteRegistry;
+use crate::host_mirrors::{HostMirror, host_mirrors};
+use crate::node_registry::NodeRegistry;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::sandbox_image::{SANDBOX, sandbox_image};
+use crate::settings::PlatformSetting;
+use crate::value_quoting::quoted_string;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::{Consumer, Destination, path_prefix};
 
-pub(super) struct Containerd;
+pub(super) struct ContainerdPlatform;
 
-impl Platform for Containerd {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for ContainerdPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "containerd",
             about: "containerd: a hosts.toml for every upstream host, its configuration, its proxy",
             details: "What stands below etc/ has the paths of a node. config-1.x.toml and config-2.x.toml are for \
@@ -27,7 +27,7 @@ impl Platform for Containerd {
             inputs: &[],
             settings: &[
                 FORM,
-                Setting {
+                PlatformSetting {
                     key: "auth",
                     value_name: "PLACE",
                     help: "Where the account stands: in each hosts.toml as a header, or in the configuration, which \
@@ -39,19 +39,19 @@ impl Platform for Containerd {
             ],
             consumer: Some(Consumer::Containerd),
             reads_lock: true,
-            writes: Writes::Files {
+            writes: OutputForm::Files {
                 not_into: Some("hosts.toml and config.toml are no YAML; write them with -o DIR"),
             },
         }
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let registry = request.registry()?;
         let mut notes = Vec::new();
         let by_header = request.settings.get("auth") == Some("header");
         let mut files = hosts(request, &registry, by_header)?;
-        let sandbox = sandbox(request, &mut notes)?;
-        for release in [Release::One, Release::Two] {
+        let sandbox = sandbox_image(request, &mut notes)?;
+        for release in [ContainerdRelease::One, ContainerdRelease::Two] {
             files.push(config(
                 release,
                 sandbox.as_ref(),
@@ -60,13 +60,13 @@ impl Platform for Containerd {
                 by_header,
             )?);
         }
-        files.extend(drop_in("containerd", Form::of(request), request)?);
+        files.extend(drop_in("containerd", DropInForm::of(request), request)?);
         notes.extend(unreadable(request, &registry)?);
         notes.extend(other_accounts(request, &registry, by_header)?);
-        Ok(Rendered {
-            output: Output::Files(files),
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
             notes,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }
@@ -88,14 +88,14 @@ fn folder(host: &str) -> String {
 /// The files of all hosts, and what they name.
 ///
 /// # Errors
-/// Those of [`mirrors`], and when the account cannot be read.
+/// Those of [`host_mirrors`], and when the account cannot be read.
 pub(super) fn hosts(
-    request: &Request<'_>,
-    registry: &SiteRegistry<'_>,
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
     by_header: bool,
 ) -> Result<Vec<RenderedFile>, RenderError> {
     let mut files = Vec::new();
-    for (host, of_host) in mirrors(request)? {
+    for (host, of_host) in host_mirrors(request)? {
         files.push(hosts_toml(&host, &of_host, request, registry, by_header)?);
     }
     files.extend(registry.trust(&format!(
@@ -111,9 +111,9 @@ pub(super) fn hosts(
 /// a table `host`, which may be empty.
 fn hosts_toml(
     host: &str,
-    of_host: &[Mirror],
-    request: &Request<'_>,
-    registry: &SiteRegistry<'_>,
+    of_host: &[HostMirror],
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
     by_header: bool,
 ) -> Result<RenderedFile, RenderError> {
     let is_upstream = host != registry.target.registry && host != "_default";
@@ -123,10 +123,13 @@ fn hosts_toml(
     });
     let (mut root, mut tables, mut secret) = (String::new(), String::new(), false);
     if let Some(upstream) = &upstream {
-        root = format!("server = {}\n", string(upstream));
+        root = format!("server = {}\n", quoted_string(upstream));
     }
     for (at, mirror) in of_host.iter().enumerate() {
-        let (url, keys) = (string(&url(mirror, registry)), keys(mirror, registry));
+        let (url, keys) = (
+            quoted_string(&url(mirror, registry)),
+            keys(mirror, registry),
+        );
         let account = if by_header {
             registry.account(&mirror.repository)?
         } else {
@@ -154,7 +157,7 @@ fn hosts_toml(
 
 /// Whether the registry is an IPv6 address. containerd 1.x reads no file that has `]` in the name
 /// of a table: it skips a hosts.toml with a line in its log, and asks upstream.
-fn is_bracketed(registry: &SiteRegistry<'_>) -> bool {
+fn is_bracketed(registry: &NodeRegistry<'_>) -> bool {
     registry.target.registry.starts_with('[')
 }
 
@@ -162,16 +165,16 @@ fn is_bracketed(registry: &SiteRegistry<'_>) -> bool {
 /// cannot read that name.
 ///
 /// # Errors
-/// Those of [`mirrors`].
+/// Those of [`host_mirrors`].
 pub(super) fn unreadable(
-    request: &Request<'_>,
-    registry: &SiteRegistry<'_>,
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
 ) -> Result<Option<String>, RenderError> {
     if !is_bracketed(registry) {
         return Ok(None);
     }
-    let all = mirrors(request)?;
-    let needs_table = |host: &str, of_host: &[Mirror]| {
+    let all = host_mirrors(request)?;
+    let needs_table = |host: &str, of_host: &[HostMirror]| {
         of_host.len() > 1
             || (request.upstream_fallback()
                 && host != registry.target.registry
@@ -196,15 +199,15 @@ pub(super) fn unreadable(
 /// What there is to say where the site has several accounts for images that containerd asks for
 /// with one: it has one for a mirror (in hosts.toml), or for the registry (in its configuration).
 fn other_accounts(
-    request: &Request<'_>,
-    registry: &SiteRegistry<'_>,
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
     by_header: bool,
 ) -> Result<Vec<String>, RenderError> {
     let mut notes = Vec::new();
     if !registry.has_accounts_of_paths() {
         return Ok(notes);
     }
-    for (host, of_host) in mirrors(request)? {
+    for (host, of_host) in host_mirrors(request)? {
         for mirror in &of_host {
             let asked_with = if by_header {
                 &mirror.repository
@@ -244,7 +247,7 @@ fn other_accounts(
 }
 
 /// The address of a mirror. containerd adds `/v2` where there is no path.
-fn url(mirror: &Mirror, registry: &SiteRegistry<'_>) -> String {
+fn url(mirror: &HostMirror, registry: &NodeRegistry<'_>) -> String {
     match mirror.prefix.as_str() {
         "" => registry.url(),
         prefix => format!("{}/v2/{prefix}", registry.url()),
@@ -253,7 +256,7 @@ fn url(mirror: &Mirror, registry: &SiteRegistry<'_>) -> String {
 
 /// What is said of every mirror: containerd takes a file with an unknown capability for none at
 /// all.
-fn keys(mirror: &Mirror, registry: &SiteRegistry<'_>) -> String {
+fn keys(mirror: &HostMirror, registry: &NodeRegistry<'_>) -> String {
     let mut text = "capabilities = [\"pull\", \"resolve\"]\n".to_owned();
     if !mirror.prefix.is_empty() {
         text += "override_path = true\n";
@@ -283,7 +286,7 @@ fn authorization((user, password): &(String, String)) -> String {
 
 /// Releases whose configurations differ.
 #[derive(Clone, Copy)]
-enum Release {
+enum ContainerdRelease {
     One,
     Two,
 }
@@ -291,29 +294,29 @@ enum Release {
 /// The configuration of one release: where the hosts are, the sandbox image, and the account where
 /// it does not stand in hosts.toml.
 fn config(
-    release: Release,
+    release: ContainerdRelease,
     sandbox: Option<&String>,
-    request: &Request<'_>,
-    registry: &SiteRegistry<'_>,
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
     by_header: bool,
 ) -> Result<RenderedFile, RenderError> {
     let (name, version, plugin) = match release {
-        Release::One => (
+        ContainerdRelease::One => (
             "config-1.x.toml",
             2,
             "plugins.\"io.containerd.grpc.v1.cri\"",
         ),
-        Release::Two => (
+        ContainerdRelease::Two => (
             "config-2.x.toml",
             3,
             "plugins.\"io.containerd.cri.v1.images\"",
         ),
     };
     let mut text = format!("version = {version}\n");
-    if let Some(sandbox) = sandbox.map(|image| string(image)) {
+    if let Some(sandbox) = sandbox.map(|image| quoted_string(image)) {
         text += &match release {
-            Release::One => format!("\n[{plugin}]\nsandbox_image = {sandbox}\n"),
-            Release::Two => format!("\n[{plugin}.pinned_images]\nsandbox = {sandbox}\n"),
+            ContainerdRelease::One => format!("\n[{plugin}]\nsandbox_image = {sandbox}\n"),
+            ContainerdRelease::Two => format!("\n[{plugin}.pinned_images]\nsandbox = {sandbox}\n"),
         };
     }
     text += &format!("\n[{plugin}.registry]\nconfig_path = \"{FOLDER}\"\n");
@@ -324,8 +327,8 @@ fn config(
         registry.account(repository)?
     };
     if let Some((user, password)) = &account {
-        let host = string(&registry.target.registry);
-        let (user, password) = (string(user), string(password));
+        let host = quoted_string(&registry.target.registry);
+        let (user, password) = (quoted_string(user), quoted_string(password));
         text += &match is_bracketed(registry) {
             false => format!(
                 "\n[{plugin}.registry.configs.{host}.auth]\nusername = {user}\npassword = {password}\n"

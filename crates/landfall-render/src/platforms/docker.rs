@@ -1,18 +1,18 @@
 //! `docker`: the daemon's configuration, certificates and proxy.
 
-use super::systemd::{Form, drop_in};
+use super::systemd::{DropInForm, drop_in};
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::request::Request;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
 use landfall_model::Consumer;
 use serde_json::{Map, Value, json};
 
-pub(super) struct Docker;
+pub(super) struct DockerPlatform;
 
-impl Platform for Docker {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for DockerPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "docker",
             about: "The docker daemon: the registry as mirror of Docker Hub, its certificates, the proxy",
             details: "The daemon mirrors Docker Hub alone. Images of other hosts are asked for by their names at the \
@@ -21,7 +21,7 @@ impl Platform for Docker {
             settings: &[],
             consumer: Some(Consumer::Docker),
             reads_lock: true,
-            writes: Writes::Files {
+            writes: OutputForm::Files {
                 not_into: Some(
                     "daemon.json is no YAML; write it with -o DIR and add its keys to yours",
                 ),
@@ -29,7 +29,7 @@ impl Platform for Docker {
         }
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let registry = request.registry()?;
         let own = &registry.target.registry;
         let mut notes = Vec::new();
@@ -69,11 +69,11 @@ impl Platform for Docker {
             ..RenderedFile::new("etc/docker/daemon.json", text)
         }];
         files.extend(registry.trust(&format!("etc/docker/certs.d/{own}")));
-        files.extend(drop_in("docker", Form::GiantSwarm, request)?);
-        Ok(Rendered {
-            output: Output::Files(files),
+        files.extend(drop_in("docker", DropInForm::GiantSwarm, request)?);
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
             notes,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }

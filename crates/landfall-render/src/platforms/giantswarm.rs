@@ -2,22 +2,22 @@
 //! machines.
 
 use super::capi::file_from;
-use super::systemd::{Form, drop_in};
+use super::systemd::{DropInForm, drop_in};
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::kubernetes::{document, map, metadata, secret};
-use crate::no_proxy::Dialect;
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::kubernetes_objects::{document, map, metadata, secret};
+use crate::no_proxy::NoProxyDialect;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::pod_proxy::PodProxy;
-use crate::quote::string;
-use crate::request::Request;
-use crate::settings::{CLUSTER, NAMESPACE, Setting};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::settings::{CLUSTER, NAMESPACE, PlatformSetting};
 use crate::static_pods::{PATCHES, env, static_pod_patches};
+use crate::value_quoting::quoted_string;
 use serde_yaml::{Mapping, Value};
 
-pub(super) struct GiantSwarm;
+pub(super) struct GiantSwarmPlatform;
 
-const CLOUD_PROVIDER: Setting = Setting {
+const CLOUD_PROVIDER: PlatformSetting = PlatformSetting {
     key: "cloud-provider",
     value_name: "KIND",
     help: "in-tree: the kubelet talks to the cloud itself, and gets the proxy too",
@@ -25,7 +25,7 @@ const CLOUD_PROVIDER: Setting = Setting {
     choices: &["external", "in-tree"],
 };
 
-const APP: Setting = Setting {
+const APP: PlatformSetting = PlatformSetting {
     key: "app",
     value_name: "NAME",
     help: "Write a whole App of this name, in place of what one of yours needs; catalog and version belong to it",
@@ -33,7 +33,7 @@ const APP: Setting = Setting {
     choices: &[],
 };
 
-const CATALOG: Setting = Setting {
+const CATALOG: PlatformSetting = PlatformSetting {
     key: "catalog",
     value_name: "NAME",
     help: "The catalog of the App",
@@ -41,7 +41,7 @@ const CATALOG: Setting = Setting {
     choices: &[],
 };
 
-const VERSION: Setting = Setting {
+const VERSION: PlatformSetting = PlatformSetting {
     key: "version",
     value_name: "VERSION",
     help: "The version of the App",
@@ -49,7 +49,7 @@ const VERSION: Setting = Setting {
     choices: &[],
 };
 
-const TARGET_NAMESPACE: Setting = Setting {
+const TARGET_NAMESPACE: PlatformSetting = PlatformSetting {
     key: "target-namespace",
     value_name: "NAME",
     help: "The namespace of the workload cluster that the App is installed in; that of its name by default",
@@ -57,9 +57,9 @@ const TARGET_NAMESPACE: Setting = Setting {
     choices: &[],
 };
 
-impl Platform for GiantSwarm {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for GiantSwarmPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "giantswarm",
             about: "Giant Swarm: the proxy for cluster-apps-operator, a cluster's apps, its machines, and the bootstrap",
             details: "The drop-ins and the pods get the same NO_PROXY. The files of mirrors on nodes are those of \
@@ -76,7 +76,7 @@ impl Platform for GiantSwarm {
             ],
             consumer: None,
             reads_lock: false,
-            writes: Writes::Files { not_into: None },
+            writes: OutputForm::Files { not_into: None },
         }
     }
 
@@ -84,8 +84,8 @@ impl Platform for GiantSwarm {
         false
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let Some(proxy) = PodProxy::of(request, Dialect::Bare)? else {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+        let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? else {
             return Err(RenderError::Site(
                 "the site has no proxy; add proxy.http and proxy.https to it".into(),
             ));
@@ -93,7 +93,7 @@ impl Platform for GiantSwarm {
         let cluster = request.settings.need(CLUSTER.key)?;
         let namespace = request.settings.need(NAMESPACE.key)?;
         let values_name = format!("{cluster}-cluster-values");
-        let drop_ins = drop_in("containerd", Form::GiantSwarm, request)?;
+        let drop_ins = drop_in("containerd", DropInForm::GiantSwarm, request)?;
         let text = drop_ins.map(|file| file.text).unwrap_or_default();
         let proxy_name = format!("{cluster}-systemd-proxy");
         let own = |name: &str, kind: Option<&str>, key: &str, text: &str| {
@@ -190,9 +190,9 @@ impl Platform for GiantSwarm {
             "kubeadm-config-spec.yaml",
             document(&machines),
         ));
-        Ok(Rendered {
-            output: Output::Files(written),
-            ..Rendered::default()
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(written),
+            ..RenderedConfig::default()
         })
     }
 }
@@ -207,10 +207,10 @@ fn file_name(path: &str) -> String {
 /// What the installation's configuration repository has for cluster-apps-operator: its part of
 /// NO_PROXY alone.
 fn installation(proxy: &PodProxy, no_proxy: &str) -> String {
-    let (http, https) = (string(&proxy.http), string(&proxy.https));
+    let (http, https) = (quoted_string(&proxy.http), quoted_string(&proxy.https));
     format!(
         "proxy:\n  noProxy: {}\n  http: {http}\n  https: {https}\n",
-        string(no_proxy)
+        quoted_string(no_proxy)
     )
 }
 
@@ -248,7 +248,7 @@ fn cert_manager(proxy: &PodProxy) -> Value {
 
 /// An App that reads the cluster's values; without the setting `app` only what one of the user's
 /// needs for that.
-fn app(request: &Request<'_>, cluster: &str, namespace: &str) -> Result<Value, RenderError> {
+fn app(request: &RenderRequest<'_>, cluster: &str, namespace: &str) -> Result<Value, RenderError> {
     let source = metadata(&format!("{cluster}-cluster-values"), Some(namespace));
     let config = map([("configMap", source.clone()), ("secret", source)]);
     let app = |metadata: Value, spec: Value| {

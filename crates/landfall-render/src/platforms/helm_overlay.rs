@@ -20,11 +20,11 @@ use std::path::Path;
 
 /// Values to lay over a chart's defaults.
 #[derive(Debug, Default)]
-pub(super) struct Overlay {
+pub(super) struct ChartOverlay {
     /// The values.
     pub(super) values: Mapping,
     /// The same key by key.
-    pub(super) keys: Vec<Key>,
+    pub(super) keys: Vec<OverlayKey>,
     /// Images that are not in the overlay: missing from the lock, or undecided.
     pub(super) open: Vec<FileFinding>,
     /// Locked items that the charts name.
@@ -33,7 +33,7 @@ pub(super) struct Overlay {
 
 /// A key of an overlay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Key {
+pub(super) struct OverlayKey {
     /// The path of the key, as in `helm --set`.
     pub(super) path: String,
     /// The value in the charts, or in the user's values.
@@ -55,8 +55,8 @@ pub(super) fn overlay(
     user: &Mapping,
     inventory: &Inventory<'_>,
     registry: &str,
-) -> Result<Overlay, RenderError> {
-    let mut all = Overlay::default();
+) -> Result<ChartOverlay, RenderError> {
+    let mut all = ChartOverlay::default();
     let mut owners: BTreeMap<String, &str> = BTreeMap::new();
     for chart in charts {
         let one = overlay_of(chart, user, inventory, registry)?;
@@ -91,7 +91,7 @@ fn overlay_of(
     user: &Mapping,
     inventory: &Inventory<'_>,
     registry: &str,
-) -> Result<Overlay, RenderError> {
+) -> Result<ChartOverlay, RenderError> {
     let fault = |source| RenderError::Values {
         chart: chart.name.clone(),
         source,
@@ -136,7 +136,7 @@ fn overlay_of(
             .zip(value)
             .for_each(|(new, old)| *new = old);
     }
-    let mut overlay = Overlay::default();
+    let mut overlay = ChartOverlay::default();
     overlay.values = differing(&old, &new, &mut Vec::new(), &mut overlay.keys);
     if !overlay.keys.is_empty() {
         overlay.held.extend(
@@ -181,7 +181,7 @@ fn overlay_of(
     Ok(overlay)
 }
 
-impl Overlay {
+impl ChartOverlay {
     /// Adds what the values of a chart name. `prefixes` are those of the overlay.
     fn add(&mut self, placed: FileFinding, prefixes: &[&String]) {
         let below = |prefix: &&String| {
@@ -259,7 +259,12 @@ fn at_mut<'v>(values: &'v mut Mapping, path: &[String]) -> Option<&'v mut Value>
 }
 
 /// What `new` has other than `old`: the same keys are in both.
-fn differing(old: &Mapping, new: &Mapping, path: &mut Vec<String>, keys: &mut Vec<Key>) -> Mapping {
+fn differing(
+    old: &Mapping,
+    new: &Mapping,
+    path: &mut Vec<String>,
+    keys: &mut Vec<OverlayKey>,
+) -> Mapping {
     let mut out = Mapping::new();
     for (key, value) in new {
         let Some(before) = old.get(key).filter(|before| *before != value) else {
@@ -273,7 +278,7 @@ fn differing(old: &Mapping, new: &Mapping, path: &mut Vec<String>, keys: &mut Ve
             _ => {
                 out.insert(key.clone(), value.clone());
                 let list = value.is_sequence();
-                keys.push(Key {
+                keys.push(OverlayKey {
                     path: dotted(path),
                     from: shown(before),
                     to: shown(value),

@@ -1,10 +1,13 @@
 //! Helm: values that point charts at the site.
 
-use super::helm_overlay::{Overlay, overlay};
+use super::helm_overlay::{ChartOverlay, overlay};
 use crate::error::RenderError;
-use crate::file::header;
-use crate::platform::{Flag, Input, Output, Platform, Rendered, Spec, Writes};
-use crate::request::Request;
+use crate::platform::{
+    InputFlag, OutputForm, PlatformInput, PlatformSpec, RenderPlatform, RenderedConfig,
+    RenderedOutput,
+};
+use crate::rendered_file::header;
+use crate::request::RenderRequest;
 use landfall_model::Limits;
 use landfall_model::document::read_text_input;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, one_line};
@@ -16,22 +19,22 @@ use std::path::PathBuf;
 
 pub(super) struct HelmValues;
 
-impl Platform for HelmValues {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for HelmValues {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "helm-values",
             about: "Values for Helm that point charts at the site: their image keys, and nothing else",
             details: "The defaults of the charts and their subcharts are read as they are; helm is not needed.",
             inputs: &[
-                Input {
+                PlatformInput {
                     name: "charts",
-                    flag: Flag::Arguments,
+                    flag: InputFlag::Arguments,
                     value_name: "CHART",
                     help: "Charts: a folder with a Chart.yaml, a .tgz, or the name of a locked chart",
                 },
-                Input {
+                PlatformInput {
                     name: "values",
-                    flag: Flag::Short('f'),
+                    flag: InputFlag::Short('f'),
                     value_name: "FILE",
                     help: "Your own values, which win over the charts' (may be repeated; the last wins). They are \
                            read only",
@@ -40,13 +43,13 @@ impl Platform for HelmValues {
             settings: &[],
             consumer: None,
             reads_lock: true,
-            writes: Writes::Text {
+            writes: OutputForm::Text {
                 out: "Where to write the values [default: stdout]",
             },
         }
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let load = |path: &PathBuf| HelmChart::load(path, request.limits);
         let charts = request
             .paths("charts")
@@ -84,7 +87,7 @@ fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, RenderErro
 }
 
 /// The overlay as a file.
-fn document(charts: &[HelmChart], overlay: &Overlay, to: &str) -> Result<String, RenderError> {
+fn document(charts: &[HelmChart], overlay: &ChartOverlay, to: &str) -> Result<String, RenderError> {
     let names: Vec<String> = charts
         .iter()
         .map(|chart| {
@@ -106,7 +109,7 @@ fn document(charts: &[HelmChart], overlay: &Overlay, to: &str) -> Result<String,
 }
 
 /// The overlay, written as `text`, with what there is to say about it.
-fn rendered(text: String, overlay: &Overlay) -> Rendered {
+fn rendered(text: String, overlay: &ChartOverlay) -> RenderedConfig {
     let (missing, undecided): (Vec<&FileFinding>, Vec<&FileFinding>) = overlay
         .open
         .iter()
@@ -151,8 +154,8 @@ fn rendered(text: String, overlay: &Overlay) -> Rendered {
         (true, false) => Some("none of the charts' images is in the lock"),
         (true, true) => Some("no image was found in the charts' values"),
     };
-    Rendered {
-        output: Output::Text(text),
+    RenderedConfig {
+        output: RenderedOutput::Text(text),
         changes: changes.collect(),
         notes,
         items: items(overlay, &missing),
@@ -166,7 +169,7 @@ fn rendered(text: String, overlay: &Overlay) -> Rendered {
     }
 }
 
-fn items(overlay: &Overlay, missing: &[&FileFinding]) -> Vec<ReportItem> {
+fn items(overlay: &ChartOverlay, missing: &[&FileFinding]) -> Vec<ReportItem> {
     let item = |name: String, status, reason| ReportItem {
         kind: EntryKind::Image,
         name,

@@ -1,17 +1,17 @@
 //! `kubeadm`: a `ClusterConfiguration` whose images come from the registry.
 
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::kubernetes::{document, map};
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::request::Request;
-use crate::settings::Setting;
+use crate::kubernetes_objects::{document, map};
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::settings::PlatformSetting;
 use landfall_model::Consumer;
 use serde_yaml::Value;
 
-pub(super) struct Kubeadm;
+pub(super) struct KubeadmPlatform;
 
-const VERSION: Setting = Setting {
+const VERSION: PlatformSetting = PlatformSetting {
     key: "version",
     value_name: "VERSION",
     help: "The version of kubeadm's API",
@@ -22,9 +22,9 @@ const VERSION: Setting = Setting {
 /// The host of the images that kubeadm starts clusters from.
 const UPSTREAM: &str = "registry.k8s.io";
 
-impl Platform for Kubeadm {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for KubeadmPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "kubeadm",
             about: "kubeadm: a ClusterConfiguration with the registry as its imageRepository",
             details: "The versions of Kubernetes, CoreDNS and etcd are those of the lock, where it has one of each. Nodes \
@@ -33,11 +33,11 @@ impl Platform for Kubeadm {
             settings: &[VERSION],
             consumer: Some(Consumer::Kubeadm),
             reads_lock: true,
-            writes: Writes::Files { not_into: None },
+            writes: OutputForm::Files { not_into: None },
         }
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let version = request.settings.need(VERSION.key)?;
         let place = request
             .mapping
@@ -88,16 +88,16 @@ impl Platform for Kubeadm {
             ("etcd", map([("local", etcd)])),
         ]);
         let files = vec![RenderedFile::new("kubeadm.yaml", document(&configuration))];
-        Ok(Rendered {
-            output: Output::Files(files),
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
             notes,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }
 
 /// The locked tags of one of Kubernetes' own images.
-fn tags(request: &Request<'_>, name: &str) -> Vec<String> {
+fn tags(request: &RenderRequest<'_>, name: &str) -> Vec<String> {
     let is_it = |image: &&landfall_model::ImageRef| {
         [UPSTREAM, "k8s.gcr.io"].contains(&image.registry.as_str()) && image.repository == name
     };

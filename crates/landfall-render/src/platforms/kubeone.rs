@@ -1,20 +1,20 @@
 //! `kubeone`: the parts of a `KubeOneCluster` that point at the registry and the proxy.
 
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::kubernetes::{document, map, optional, texts};
-use crate::no_proxy::Dialect;
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::request::Request;
-use crate::settings::Setting;
-use crate::site_proxy::ProxyAddress;
-use crate::site_registry::SiteRegistry;
+use crate::kubernetes_objects::{document, map, optional, texts};
+use crate::no_proxy::NoProxyDialect;
+use crate::node_proxy::ProxyAddress;
+use crate::node_registry::NodeRegistry;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::settings::PlatformSetting;
 use landfall_model::Consumer;
 use serde_yaml::{Mapping, Value};
 
-pub(super) struct KubeOne;
+pub(super) struct KubeOnePlatform;
 
-const VIA: Setting = Setting {
+const VIA: PlatformSetting = PlatformSetting {
     key: "via",
     value_name: "WAY",
     help: "How nodes come to the registry: overwrite (names are changed), mirrors (containerd asks the registry), or auto: \
@@ -23,7 +23,7 @@ const VIA: Setting = Setting {
     choices: &["auto", "overwrite", "mirrors"],
 };
 
-const API: Setting = Setting {
+const API: PlatformSetting = PlatformSetting {
     key: "api",
     value_name: "VERSION",
     help: "The version of KubeOneCluster: v1beta1 is that of releases up to 1.4, which takes the URLs of binaries",
@@ -31,9 +31,9 @@ const API: Setting = Setting {
     choices: &["v1beta2", "v1beta1"],
 };
 
-impl Platform for KubeOne {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for KubeOnePlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "kubeone",
             about: "KubeOne: the registry, certificates and proxy of a KubeOneCluster",
             details: "KubeOne asks an overwritten registry over TLS and without an account; containerd's mirrors can do \
@@ -42,11 +42,11 @@ impl Platform for KubeOne {
             settings: &[VIA, API],
             consumer: Some(Consumer::Kubeone),
             reads_lock: true,
-            writes: Writes::Files { not_into: None },
+            writes: OutputForm::Files { not_into: None },
         }
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let registry = request.registry()?;
         let account = registry.account(&request.mapping.target().prefix)?;
         let is_old = request.settings.get(API.key) == Some("v1beta1");
@@ -88,7 +88,7 @@ impl Platform for KubeOne {
                     "noProxy",
                     request
                         .no_proxy()
-                        .list_without(Dialect::Bare, &added)
+                        .list_without(NoProxyDialect::Bare, &added)
                         .into(),
                 ),
             ]);
@@ -128,17 +128,17 @@ impl Platform for KubeOne {
         ]);
         notes.push("merge it into your KubeOneCluster: --into kubeone.yaml".to_owned());
         let files = vec![RenderedFile::new("kubeone.yaml", document(&cluster)).secret(secret)];
-        Ok(Rendered {
-            output: Output::Files(files),
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
             notes,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }
 
 /// Whether names are changed; else containerd asks the registry in place of others.
 fn by_name(
-    request: &Request<'_>,
+    request: &RenderRequest<'_>,
     is_old: bool,
     plain_http: bool,
     account: bool,
@@ -165,26 +165,26 @@ fn by_name(
 }
 
 /// A binary that machines download, and how its file is told by its name.
-struct Asset {
+struct KubeOneAsset {
     key: &'static str,
     what: &'static str,
     is_it: fn(&str) -> bool,
 }
 
-const ASSETS: [Asset; 3] = [
-    Asset {
+const ASSETS: [KubeOneAsset; 3] = [
+    KubeOneAsset {
         key: "cni",
         what: "an archive of CNI plugins for amd64",
         is_it: |name| {
             name.starts_with("cni-plugins-") && name.contains("amd64") && name.ends_with(".tgz")
         },
     },
-    Asset {
+    KubeOneAsset {
         key: "nodeBinaries",
         what: "kubernetes-node-linux-amd64.tar.gz",
         is_it: |name| name == "kubernetes-node-linux-amd64.tar.gz",
     },
-    Asset {
+    KubeOneAsset {
         key: "kubectl",
         what: "a kubectl for linux/amd64",
         is_it: |name| name == "kubectl",
@@ -192,9 +192,9 @@ const ASSETS: [Asset; 3] = [
 ];
 
 /// Where machines get binaries from: all of the three, or none, as `KubeOne` takes it.
-fn assets(request: &Request<'_>, notes: &mut Vec<String>) -> Value {
+fn assets(request: &RenderRequest<'_>, notes: &mut Vec<String>) -> Value {
     let mut assets = Mapping::new();
-    for Asset { key, what, is_it } in ASSETS {
+    for KubeOneAsset { key, what, is_it } in ASSETS {
         let is_it = |url: &&str| {
             let for_others = url.contains("/bin/") && !url.contains("/linux/amd64/");
             !for_others && is_it(url.rsplit('/').next().unwrap_or_default())
@@ -235,8 +235,8 @@ fn assets(request: &Request<'_>, notes: &mut Vec<String>) -> Value {
 /// # Errors
 /// If a mirror that is asked earlier has another image by the same name.
 fn mirrors(
-    request: &Request<'_>,
-    registry: &SiteRegistry<'_>,
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
     account: Option<(String, String)>,
     notes: &mut Vec<String>,
 ) -> Result<Value, RenderError> {
@@ -250,7 +250,7 @@ fn mirrors(
         }
     };
     let own = &registry.target.registry;
-    for (host, of_host) in crate::mirrors::mirrors(request)? {
+    for (host, of_host) in crate::host_mirrors::host_mirrors(request)? {
         // what no host is named for is asked upstream, and the registry's own entry has its account
         if host == *own || host == "_default" {
             continue;

@@ -1,19 +1,19 @@
 //! `kustomize`: a component whose `images` give every locked image its name at the registry.
 
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::kubernetes::{document, map};
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::request::Request;
+use crate::kubernetes_objects::{document, map};
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
 use landfall_model::{Consumer, ImageRef, alias_hosts};
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 
-pub(super) struct Kustomize;
+pub(super) struct KustomizePlatform;
 
-impl Platform for Kustomize {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for KustomizePlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "kustomize",
             about: "kustomize: a component that gives every locked image its name at the registry",
             details: "kustomize changes the images of containers, init containers and volumes. It leaves arguments, \
@@ -22,11 +22,11 @@ impl Platform for Kustomize {
             settings: &[],
             consumer: Some(Consumer::Kustomize),
             reads_lock: true,
-            writes: Writes::Files { not_into: None },
+            writes: OutputForm::Files { not_into: None },
         }
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let place = |image: &ImageRef| request.mapping.destinations(image).into_iter().next();
         let mut names: BTreeMap<String, String> = request
             .images()
@@ -56,10 +56,10 @@ impl Platform for Kustomize {
             "name the folder under `components:` of a kustomization".to_owned(),
             "kustomize leaves images in arguments, variables and ephemeral containers; `landfall audit` lists them".to_owned(),
         ];
-        Ok(Rendered {
-            output: Output::Files(files),
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
             notes,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }

@@ -1,22 +1,22 @@
 //! `kyverno`: policies that give every pod the registry's names and the proxy.
 
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::host_paths::{below, host_paths};
-use crate::kubernetes::{document, map, texts};
-use crate::no_proxy::Dialect;
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::host_paths::{host_paths, join_path};
+use crate::kubernetes_objects::{document, map, texts};
+use crate::no_proxy::NoProxyDialect;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::pod_proxy::PodProxy;
-use crate::request::Request;
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
 use crate::static_pods::env;
 use landfall_model::Consumer;
 use serde_yaml::Value;
 
-pub(super) struct Kyverno;
+pub(super) struct KyvernoPlatform;
 
-impl Platform for Kyverno {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for KyvernoPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "kyverno",
             about: "Kyverno: policies that replace registries and inject the proxy, in containers of every kind",
             details: "Names that point at the registry already stay. Tags and digests stay. Pods in kube-system and of \
@@ -25,22 +25,22 @@ impl Platform for Kyverno {
             settings: &[],
             consumer: Some(Consumer::Kyverno),
             reads_lock: true,
-            writes: Writes::Files { not_into: None },
+            writes: OutputForm::Files { not_into: None },
         }
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let mut files = vec![RenderedFile::new(
             "replace-registries.yaml",
             document(&replace(request)),
         )];
-        if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {
+        if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
             let text = document(&inject(&proxy));
             files.push(RenderedFile::new("inject-proxy.yaml", text).secret(proxy.has_account));
         }
-        Ok(Rendered {
-            output: Output::Files(files),
-            ..Rendered::default()
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
+            ..RenderedConfig::default()
         })
     }
 }
@@ -69,7 +69,7 @@ fn pods() -> Value {
 }
 
 /// One rule for each place: a repository that stands elsewhere, or the rest of a host.
-fn replace(request: &Request<'_>) -> Value {
+fn replace(request: &RenderRequest<'_>) -> Value {
     let own = &request.mapping.target().registry;
     let mut rules = Vec::new();
     for (host, paths) in host_paths(request) {
@@ -97,7 +97,7 @@ fn replace(request: &Request<'_>) -> Value {
                 ),
             ));
         }
-        let path = below(&paths.prefix, path_of(&host));
+        let path = join_path(&paths.prefix, path_of(&host));
         rules.push(rule(&label(&host), &rest, &format!("{own}/{path}")));
     }
     policy("landfall-replace-registries", rules)

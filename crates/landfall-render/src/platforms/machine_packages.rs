@@ -3,14 +3,14 @@
 
 use super::{apt, yum};
 use crate::error::RenderError;
-use crate::file::RenderedFile;
 use crate::packages_key::packages_key;
-use crate::request::Request;
-use crate::settings::Setting;
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::settings::PlatformSetting;
 use landfall_item::LockedPackageSet;
 
 /// The sets of the machines.
-pub(super) const PACKAGE_SET: Setting = Setting {
+pub(super) const PACKAGE_SET: PlatformSetting = PlatformSetting {
     key: "package-set",
     value_name: "NAME,...",
     help: "The locked sets of packages that machines install from, where the lock has several for one kind of machine",
@@ -31,7 +31,7 @@ impl<'r> MachinePackages<'r> {
     ///
     /// # Errors
     /// When the lock has no set of a name, or the site signs metadata and its key is not named.
-    pub(super) fn of(request: &'r Request<'_>) -> Result<MachinePackages<'r>, RenderError> {
+    pub(super) fn of(request: &'r RenderRequest<'_>) -> Result<MachinePackages<'r>, RenderError> {
         let all = &request.lock.packages;
         let given = request.settings.get(PACKAGE_SET.key);
         let sets: Vec<&LockedPackageSet> = match given {

@@ -23,31 +23,31 @@ mod systemd;
 mod tkg;
 mod yum;
 
-use super::platform::Platform;
+use super::platform::RenderPlatform;
 
 /// Every platform, in the order in which the command line lists them.
-pub const PLATFORMS: &[&dyn Platform] = &[
+pub const PLATFORMS: &[&dyn RenderPlatform] = &[
     &helm_values::HelmValues,
     &no_proxy_list::NoProxyList,
-    &containerd::Containerd,
+    &containerd::ContainerdPlatform,
     &registries_conf::CRIO,
     &registries_conf::PODMAN,
-    &docker::Docker,
+    &docker::DockerPlatform,
     &registries_yaml::K3S,
     &registries_yaml::RKE2,
     &systemd::KUBELET,
     &systemd::SYSTEMD,
-    &kubeadm::Kubeadm,
-    &kustomize::Kustomize,
-    &kyverno::Kyverno,
-    &openshift::OpenShift,
-    &kubermatic::Kubermatic,
-    &kubeone::KubeOne,
-    &tkg::Tkg,
-    &giantswarm::GiantSwarm,
-    &capi::Capi,
-    &apt::Apt,
-    &yum::Yum,
-    &serve::Serve,
-    &kubernetes::Kubernetes,
+    &kubeadm::KubeadmPlatform,
+    &kustomize::KustomizePlatform,
+    &kyverno::KyvernoPlatform,
+    &openshift::OpenShiftPlatform,
+    &kubermatic::KubermaticPlatform,
+    &kubeone::KubeOnePlatform,
+    &tkg::TkgPlatform,
+    &giantswarm::GiantSwarmPlatform,
+    &capi::CapiPlatform,
+    &apt::AptPlatform,
+    &yum::YumPlatform,
+    &serve::ServePlatform,
+    &kubernetes::KubernetesPlatform,
 ];

@@ -1,23 +1,23 @@
 //! `no-proxy`: what goes past the proxy, as one value.
 
 use crate::error::RenderError;
-use crate::no_proxy::{self, Dialect};
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::request::Request;
-use crate::settings::Setting;
+use crate::no_proxy::{self, NoProxyDialect};
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::request::RenderRequest;
+use crate::settings::PlatformSetting;
 use serde_json::json;
 
 pub(super) struct NoProxyList;
 
-impl Platform for NoProxyList {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for NoProxyList {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "no-proxy",
             about: "The value of NO_PROXY: what nodes and pods reach without the proxy",
             details: "It is composed of the cluster's and the installation's parts and the site's own hosts, in one order. \
                       The files of other platforms have the same entries.",
             inputs: &[],
-            settings: &[Setting {
+            settings: &[PlatformSetting {
                 key: "form",
                 value_name: "FORM",
                 help: "How names are written: svc and cluster.local (bare), .svc and .svc.cluster.local (dotted), or \
@@ -27,7 +27,7 @@ impl Platform for NoProxyList {
             }],
             consumer: None,
             reads_lock: false,
-            writes: Writes::Text {
+            writes: OutputForm::Text {
                 out: "Where to write the value [default: stdout]",
             },
         }
@@ -37,21 +37,21 @@ impl Platform for NoProxyList {
         false
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let dialect = match request.settings.get("form") {
-            Some("dotted") => Dialect::Dotted,
-            Some("portable") => Dialect::Portable,
-            _ => Dialect::Bare,
+            Some("dotted") => NoProxyDialect::Dotted,
+            Some("portable") => NoProxyDialect::Portable,
+            _ => NoProxyDialect::Bare,
         };
         if let Some(site) = request.site {
             no_proxy::check(site)?;
         }
         let list = request.no_proxy().list(dialect);
         let members = vec![("text", json!(list))];
-        Ok(Rendered {
-            output: Output::Text(list + "\n"),
+        Ok(RenderedConfig {
+            output: RenderedOutput::Text(list + "\n"),
             members,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }

@@ -1,19 +1,19 @@
 //! `openshift`: mirror sets by digest and by tag, and the trust in the registry.
 
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::host_paths::places;
-use crate::kubernetes::{document, map, metadata, texts};
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::request::Request;
+use crate::host_paths::registry_places;
+use crate::kubernetes_objects::{document, map, metadata, texts};
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
 use landfall_model::Consumer;
 use serde_yaml::Value;
 
-pub(super) struct OpenShift;
+pub(super) struct OpenShiftPlatform;
 
-impl Platform for OpenShift {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for OpenShiftPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "openshift",
             about: "OpenShift: ImageDigestMirrorSet and ImageTagMirrorSet, and the trust in the registry",
             details: "Nodes restart their container runtime when a mirror set is applied.",
@@ -21,11 +21,11 @@ impl Platform for OpenShift {
             settings: &[],
             consumer: Some(Consumer::Openshift),
             reads_lock: true,
-            writes: Writes::Files { not_into: None },
+            writes: OutputForm::Files { not_into: None },
         }
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let registry = request.registry()?;
         let own = &registry.target.registry;
         let policy = if request.upstream_fallback() {
@@ -33,7 +33,7 @@ impl Platform for OpenShift {
         } else {
             "NeverContactSource"
         };
-        let sources = places(request);
+        let sources = registry_places(request);
         let set = |kind: &str, key: &str| {
             let mirror = |(source, place): &(String, String)| {
                 map([
@@ -110,10 +110,10 @@ impl Platform for OpenShift {
                     .to_owned(),
             );
         }
-        Ok(Rendered {
-            output: Output::Files(files),
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
             notes,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }

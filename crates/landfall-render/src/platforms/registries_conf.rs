@@ -1,25 +1,25 @@
 //! `crio` and `podman`: a registries.conf that sends every upstream host to the registry, and what
 //! else the two need.
 
-use super::systemd::{Form, drop_in};
+use super::systemd::{DropInForm, drop_in};
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::host_paths::places;
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::quote::string;
-use crate::request::Request;
-use crate::sandbox::pauses;
-use crate::settings::Setting;
-use crate::site_registry::SiteRegistry;
+use crate::host_paths::registry_places;
+use crate::node_registry::NodeRegistry;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::sandbox_image::pause_images;
+use crate::settings::PlatformSetting;
+use crate::value_quoting::quoted_string;
 use landfall_model::Consumer;
 
 /// A client that reads registries.conf.
-pub(super) struct RegistriesConf(&'static Spec);
+pub(super) struct RegistriesConf(&'static PlatformSpec);
 
 const NOT_INTO: Option<&str> =
     Some("registries.conf is no YAML; its folder takes a file of our own, so write it with -o DIR");
 
-pub(super) static CRIO: RegistriesConf = RegistriesConf(&Spec {
+pub(super) static CRIO: RegistriesConf = RegistriesConf(&PlatformSpec {
     name: "crio",
     about: "CRI-O: registries.conf, certificates, account, sandbox image and proxy",
     details: "The paths below the folder are those on a node.",
@@ -27,10 +27,10 @@ pub(super) static CRIO: RegistriesConf = RegistriesConf(&Spec {
     settings: &[SEARCH],
     consumer: Some(Consumer::Crio),
     reads_lock: true,
-    writes: Writes::Files { not_into: NOT_INTO },
+    writes: OutputForm::Files { not_into: NOT_INTO },
 });
 
-pub(super) static PODMAN: RegistriesConf = RegistriesConf(&Spec {
+pub(super) static PODMAN: RegistriesConf = RegistriesConf(&PlatformSpec {
     name: "podman",
     about: "podman, skopeo and buildah: registries.conf, certificates and account",
     details: "The paths below the folder are those of a machine; auth.json belongs to ~/.config/containers or where \
@@ -39,10 +39,10 @@ pub(super) static PODMAN: RegistriesConf = RegistriesConf(&Spec {
     settings: &[SEARCH],
     consumer: Some(Consumer::Podman),
     reads_lock: true,
-    writes: Writes::Files { not_into: NOT_INTO },
+    writes: OutputForm::Files { not_into: NOT_INTO },
 });
 
-const SEARCH: Setting = Setting {
+const SEARCH: PlatformSetting = PlatformSetting {
     key: "search",
     value_name: "HOST,...",
     help: "Hosts in which names without a host are looked for",
@@ -50,12 +50,12 @@ const SEARCH: Setting = Setting {
     choices: &[],
 };
 
-impl Platform for RegistriesConf {
-    fn spec(&self) -> &'static Spec {
+impl RenderPlatform for RegistriesConf {
+    fn spec(&self) -> &'static PlatformSpec {
         self.0
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let registry = request.registry()?;
         let is_crio = self.0.consumer == Some(Consumer::Crio);
         let mut files = vec![RenderedFile::new(
@@ -83,24 +83,24 @@ impl Platform for RegistriesConf {
                 "etc/crio/crio.conf.d/50-landfall.conf",
                 crio_conf(request, &registry),
             ));
-            files.extend(drop_in("crio", Form::GiantSwarm, request)?);
+            files.extend(drop_in("crio", DropInForm::GiantSwarm, request)?);
         }
-        Ok(Rendered {
-            output: Output::Files(files),
-            ..Rendered::default()
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
+            ..RenderedConfig::default()
         })
     }
 }
 
 /// The hosts, each with its place at the registry; longer prefixes win, so single repositories may
 /// stand elsewhere.
-fn registries_conf(request: &Request<'_>, registry: &SiteRegistry<'_>) -> String {
+fn registries_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> String {
     let hosts = request
         .settings
         .get(SEARCH.key)
         .unwrap_or_default()
         .split(',')
-        .map(string);
+        .map(quoted_string);
     let mut text = format!(
         "unqualified-search-registries = [{}]\n",
         hosts.collect::<Vec<_>>().join(", ")
@@ -110,11 +110,11 @@ fn registries_conf(request: &Request<'_>, registry: &SiteRegistry<'_>) -> String
     if insecure {
         text += &format!(
             "\n[[registry]]\nlocation = {}\ninsecure = true\n",
-            string(own)
+            quoted_string(own)
         );
     }
-    for (prefix, place) in places(request) {
-        let [prefix, place] = [prefix, place].map(|text| string(&text));
+    for (prefix, place) in registry_places(request) {
+        let [prefix, place] = [prefix, place].map(|text| quoted_string(&text));
         text += &format!("\n[[registry]]\nprefix = {prefix}\n");
         // the location is asked after all mirrors: without a mirror nobody asks upstream
         text += &match request.upstream_fallback() {
@@ -129,13 +129,13 @@ fn registries_conf(request: &Request<'_>, registry: &SiteRegistry<'_>) -> String
 }
 
 /// CRI-O's own configuration. It asks for the sandbox image as for any other.
-fn crio_conf(request: &Request<'_>, registry: &SiteRegistry<'_>) -> String {
+fn crio_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> String {
     let mut text = "[crio.image]\n".to_owned();
     if registry.has_account() {
         text += "global_auth_file = \"/etc/crio/landfall-auth.json\"\n";
     }
-    if let [pause] = pauses(request)[..] {
-        text += &format!("pause_image = {}\n", string(&pause.to_string()));
+    if let [pause] = pause_images(request)[..] {
+        text += &format!("pause_image = {}\n", quoted_string(&pause.to_string()));
     }
     text
 }

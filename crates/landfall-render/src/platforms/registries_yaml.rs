@@ -2,22 +2,22 @@
 //! proxy.
 
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::host_paths::{HostPaths, below, host_paths};
-use crate::kubernetes::{document, map, some_map, texts};
-use crate::no_proxy::Dialect;
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::host_paths::{HostPaths, host_paths, join_path};
+use crate::kubernetes_objects::{document, map, some_map, texts};
+use crate::no_proxy::NoProxyDialect;
+use crate::node_registry::NodeRegistry;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::pod_proxy::PodProxy;
-use crate::quote::string;
-use crate::request::Request;
-use crate::site_registry::SiteRegistry;
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::value_quoting::quoted_string;
 use landfall_model::Consumer;
 use serde_yaml::{Mapping, Value};
 
 /// A distribution that reads registries.yaml.
-pub(super) struct RegistriesYaml(&'static Spec);
+pub(super) struct RegistriesYaml(&'static PlatformSpec);
 
-pub(super) static K3S: RegistriesYaml = RegistriesYaml(&Spec {
+pub(super) static K3S: RegistriesYaml = RegistriesYaml(&PlatformSpec {
     name: "k3s",
     about: "k3s: registries.yaml, no default endpoints, the proxy",
     details: DETAILS,
@@ -25,10 +25,10 @@ pub(super) static K3S: RegistriesYaml = RegistriesYaml(&Spec {
     settings: &[],
     consumer: Some(Consumer::K3s),
     reads_lock: true,
-    writes: Writes::Files { not_into: None },
+    writes: OutputForm::Files { not_into: None },
 });
 
-pub(super) static RKE2: RegistriesYaml = RegistriesYaml(&Spec {
+pub(super) static RKE2: RegistriesYaml = RegistriesYaml(&PlatformSpec {
     name: "rke2",
     about: "RKE2: registries.yaml, no default endpoints, the proxy",
     details: DETAILS,
@@ -36,18 +36,18 @@ pub(super) static RKE2: RegistriesYaml = RegistriesYaml(&Spec {
     settings: &[],
     consumer: Some(Consumer::Rke2),
     reads_lock: true,
-    writes: Writes::Files { not_into: None },
+    writes: OutputForm::Files { not_into: None },
 });
 
 const DETAILS: &str = "The paths below the folder are those on a node. Images of `landfall export images` that lie in \
                        agent/images are taken in before a registry is asked.";
 
-impl Platform for RegistriesYaml {
-    fn spec(&self) -> &'static Spec {
+impl RenderPlatform for RegistriesYaml {
+    fn spec(&self) -> &'static PlatformSpec {
         self.0
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let name = self.0.name;
         let registry = request.registry()?;
         let folder = format!("etc/rancher/{name}");
@@ -68,13 +68,14 @@ impl Platform for RegistriesYaml {
                 text,
             ));
         }
-        if let Some(proxy) = PodProxy::of(request, Dialect::Bare)? {
+        if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
             let services = if name == "k3s" {
                 ["k3s", "k3s-agent"]
             } else {
                 ["rke2-server", "rke2-agent"]
             };
-            let line = |(name, value): &(&str, String)| format!("{name}={}\n", string(value));
+            let line =
+                |(name, value): &(&str, String)| format!("{name}={}\n", quoted_string(value));
             let text: String = proxy.variables().iter().map(line).collect();
             files.extend(services.map(|service| {
                 RenderedFile::new(format!("etc/default/{service}"), text.clone())
@@ -85,16 +86,16 @@ impl Platform for RegistriesYaml {
         let notes = vec![format!(
             "instead of a registry, nodes take an archive of `landfall export images` from /var/lib/rancher/{name}/agent/images"
         )];
-        Ok(Rendered {
-            output: Output::Files(files),
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
             notes,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }
 
 /// Every host with the registry as its endpoint, and the names that are other ones there.
-fn mirrors(request: &Request<'_>, registry: &SiteRegistry<'_>) -> Value {
+fn mirrors(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> Value {
     let endpoint = || texts([registry.url()]);
     let mut mirrors = Mapping::new();
     for (host, paths) in host_paths(request) {
@@ -116,13 +117,13 @@ fn rewrites(paths: &HostPaths) -> Value {
         return Value::Null;
     }
     let rules: Vec<(String, String)> = if paths.others.is_empty() {
-        vec![("^(.*)$".to_owned(), below(&paths.prefix, "$1"))]
+        vec![("^(.*)$".to_owned(), join_path(&paths.prefix, "$1"))]
     } else {
         // one for each locked repository, as nothing says which of two that match is taken
         let usual = paths
             .usual
             .iter()
-            .map(|repository| (exactly(repository), below(&paths.prefix, repository)));
+            .map(|repository| (exactly(repository), join_path(&paths.prefix, repository)));
         let others = paths
             .others
             .iter()
@@ -143,9 +144,9 @@ fn exactly(repository: &str) -> String {
 
 /// How the registry is spoken to, and whether an account is in it.
 fn configs(
-    registry: &SiteRegistry<'_>,
+    registry: &NodeRegistry<'_>,
     folder: &str,
-    request: &Request<'_>,
+    request: &RenderRequest<'_>,
 ) -> Result<(Value, bool), RenderError> {
     let file = |name: &str, is_there: bool| match is_there {
         true => format!("/{folder}/certs.d/{name}").into(),

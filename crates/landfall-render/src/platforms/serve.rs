@@ -1,14 +1,14 @@
 //! `serve`: `landfall serve` as a service of systemd, which the packages install too.
 
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::request::Request;
-use crate::settings::Setting;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::settings::PlatformSetting;
 
-pub(super) struct Serve;
+pub(super) struct ServePlatform;
 
-const BUNDLE: Setting = Setting {
+const BUNDLE: PlatformSetting = PlatformSetting {
     key: "bundle",
     value_name: "PATH",
     help: "The bundle on the machine that serves it",
@@ -16,7 +16,7 @@ const BUNDLE: Setting = Setting {
     choices: &[],
 };
 
-const LISTEN: Setting = Setting {
+const LISTEN: PlatformSetting = PlatformSetting {
     key: "listen",
     value_name: "ADDRESS:PORT",
     help: "Where it listens [default: all addresses, at the port of registry.address]",
@@ -24,7 +24,7 @@ const LISTEN: Setting = Setting {
     choices: &[],
 };
 
-const TLS: Setting = Setting {
+const TLS: PlatformSetting = PlatformSetting {
     key: "tls",
     value_name: "FOLDER",
     help: "A folder with tls.crt and tls.key on that machine; without it, plain http",
@@ -42,9 +42,9 @@ CapabilityBoundingSet=CAP_NET_BIND_SERVICE
 PrivateUsers=no
 ";
 
-impl Platform for Serve {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for ServePlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "serve",
             about: "`landfall serve` as a hardened service: unit and environment",
             details: "The service has no user of its own to make: systemd gives it one while it runs. Its folder is \
@@ -53,13 +53,13 @@ impl Platform for Serve {
             settings: &[BUNDLE, LISTEN, TLS],
             consumer: None,
             reads_lock: false,
-            writes: Writes::Files {
+            writes: OutputForm::Files {
                 not_into: Some("a unit is a file of its own, and no YAML; write it with -o DIR"),
             },
         }
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let address = &request.mapping.target().registry;
         let port = address
             .rsplit_once(':')
@@ -92,10 +92,10 @@ impl Platform for Serve {
         let notes = vec![
             "copy the site file to /etc/landfall/site.yaml, and the bundle to its place".to_owned(),
         ];
-        Ok(Rendered {
-            output: Output::Files(files),
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
             notes,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }

@@ -1,18 +1,18 @@
 //! `systemd` and `kubelet`: drop-ins that give services of nodes the proxy.
 
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::no_proxy::Dialect;
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::quote::systemd_environment;
-use crate::request::Request;
-use crate::settings::Setting;
-use crate::site_proxy::ProxyAddress;
+use crate::no_proxy::NoProxyDialect;
+use crate::node_proxy::ProxyAddress;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::settings::PlatformSetting;
+use crate::value_quoting::systemd_environment;
 
-pub(super) struct DropIns(&'static Spec);
+pub(super) struct DropIns(&'static PlatformSpec);
 
 /// The form of drop-ins.
-pub(super) const FORM: Setting = Setting {
+pub(super) const FORM: PlatformSetting = PlatformSetting {
     key: "form",
     value_name: "FORM",
     help: "As Giant Swarm has them (six variables), or as TKG (three, and the kubelet's below /usr/lib)",
@@ -23,7 +23,7 @@ pub(super) const FORM: Setting = Setting {
 const NOT_INTO: Option<&str> =
     Some("a drop-in is a file of its own, and no YAML; write it with -o DIR");
 
-pub(super) static KUBELET: DropIns = DropIns(&Spec {
+pub(super) static KUBELET: DropIns = DropIns(&PlatformSpec {
     name: "kubelet",
     about: "A systemd drop-in that gives the kubelet the proxy",
     details: "Needed where the kubelet itself talks to hosts beyond the proxy, as with an in-tree cloud provider.",
@@ -31,17 +31,17 @@ pub(super) static KUBELET: DropIns = DropIns(&Spec {
     settings: &[FORM],
     consumer: None,
     reads_lock: false,
-    writes: Writes::Files { not_into: NOT_INTO },
+    writes: OutputForm::Files { not_into: NOT_INTO },
 });
 
-pub(super) static SYSTEMD: DropIns = DropIns(&Spec {
+pub(super) static SYSTEMD: DropIns = DropIns(&PlatformSpec {
     name: "systemd",
     about: "systemd drop-ins that give containerd, the kubelet or other services the proxy",
     details: "The paths below the folder are those on a node.",
     inputs: &[],
     settings: &[
         FORM,
-        Setting {
+        PlatformSetting {
             key: "services",
             value_name: "NAME,...",
             help: "The services",
@@ -51,11 +51,11 @@ pub(super) static SYSTEMD: DropIns = DropIns(&Spec {
     ],
     consumer: None,
     reads_lock: false,
-    writes: Writes::Files { not_into: NOT_INTO },
+    writes: OutputForm::Files { not_into: NOT_INTO },
 });
 
-impl Platform for DropIns {
-    fn spec(&self) -> &'static Spec {
+impl RenderPlatform for DropIns {
+    fn spec(&self) -> &'static PlatformSpec {
         self.0
     }
 
@@ -63,7 +63,7 @@ impl Platform for DropIns {
         false
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let services = request.settings.get("services").unwrap_or("kubelet");
         let mut files = Vec::new();
         for service in services.split(',') {
@@ -77,7 +77,7 @@ impl Platform for DropIns {
                 });
             }
             files.push(
-                drop_in(service.trim_end_matches(".service"), Form::of(request), request)?.ok_or_else(
+                drop_in(service.trim_end_matches(".service"), DropInForm::of(request), request)?.ok_or_else(
                     || {
                         RenderError::Site(
                     "the site has no proxy, so there is nothing to tell services; add proxy.http and \
@@ -88,29 +88,29 @@ impl Platform for DropIns {
                 )?,
             );
         }
-        Ok(Rendered {
-            output: Output::Files(files),
-            ..Rendered::default()
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
+            ..RenderedConfig::default()
         })
     }
 }
 
 /// Who has the drop-in so: how many variables, where, with which mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum DropInForm {
     /// Giant Swarm: six variables.
     GiantSwarm,
     /// TKG: three variables, the kubelet's below `/usr/lib`.
     Tkg,
 }
 
-impl Form {
+impl DropInForm {
     /// The form that `--set form` names.
-    pub(super) fn of(request: &Request<'_>) -> Form {
+    pub(super) fn of(request: &RenderRequest<'_>) -> DropInForm {
         if request.settings.get(FORM.key) == Some("tkg") {
-            Form::Tkg
+            DropInForm::Tkg
         } else {
-            Form::GiantSwarm
+            DropInForm::GiantSwarm
         }
     }
 }
@@ -121,17 +121,17 @@ impl Form {
 /// When the proxy's account cannot be read.
 pub(super) fn drop_in(
     service: &str,
-    form: Form,
-    request: &Request<'_>,
+    form: DropInForm,
+    request: &RenderRequest<'_>,
 ) -> Result<Option<RenderedFile>, RenderError> {
     let Some(proxy) = request.proxy()? else {
         return Ok(None);
     };
-    let is_tkg = form == Form::Tkg;
+    let is_tkg = form == DropInForm::Tkg;
     let (dialect, mode) = if is_tkg {
-        (Dialect::Dotted, 0o640)
+        (NoProxyDialect::Dotted, 0o640)
     } else {
-        (Dialect::Bare, 0o600)
+        (NoProxyDialect::Bare, 0o600)
     };
     let url = |proxy: &Option<ProxyAddress>| proxy.as_ref().map(ProxyAddress::url);
     let no_proxy = Some(request.no_proxy().list(dialect));

@@ -1,18 +1,18 @@
 //! `yum`: repositories of dnf that take the locked packages from the site's file server.
 
 use crate::error::RenderError;
-use crate::file::RenderedFile;
 use crate::packages_key::{PACKAGES_KEY, packages_key};
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::request::Request;
-use crate::settings::Setting;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::settings::PlatformSetting;
 use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
 use landfall_model::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) struct Yum;
+pub(super) struct YumPlatform;
 
-const OTHERS: Setting = Setting {
+const OTHERS: PlatformSetting = PlatformSetting {
     key: "others",
     value_name: "WHAT",
     help: "Other repositories of the machines: keep them, or turn them off by a dnf.conf of our own",
@@ -20,7 +20,7 @@ const OTHERS: Setting = Setting {
     choices: &["keep", "off"],
 };
 
-static SPEC: Spec = Spec {
+static SPEC: PlatformSpec = PlatformSpec {
     name: "yum",
     about: "Repositories of yum and dnf for the locked packages, with their keys",
     details: "The packages come from the site's file server (`files`), which the URL of `landfall serve` can be. Signatures are \
@@ -29,7 +29,7 @@ static SPEC: Spec = Spec {
     settings: &[OTHERS],
     consumer: None,
     reads_lock: true,
-    writes: Writes::Files {
+    writes: OutputForm::Files {
         not_into: Some("a repository is a file of its own, and no YAML; write it with -o DIR"),
     },
 };
@@ -37,12 +37,12 @@ static SPEC: Spec = Spec {
 /// Where keys stand on a machine.
 const KEYS: &str = "etc/pki/rpm-gpg";
 
-impl Platform for Yum {
-    fn spec(&self) -> &'static Spec {
+impl RenderPlatform for YumPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
         &SPEC
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let sets: Vec<&LockedPackageSet> = request
             .lock
             .packages
@@ -52,9 +52,9 @@ impl Platform for Yum {
         if sets.is_empty() {
             let notes =
                 vec!["the lock has no packages of yum, so there is no repository to write".into()];
-            return Ok(Rendered {
+            return Ok(RenderedConfig {
                 notes,
-                ..Rendered::default()
+                ..RenderedConfig::default()
             });
         }
         let files = request.file_server().ok_or_else(|| {
@@ -71,10 +71,10 @@ impl Platform for Yum {
                 "weak dependencies are not carried: say install_weak_deps=False in /etc/dnf/dnf.conf".into(),
             );
         }
-        Ok(Rendered {
-            output: Output::Files(files_of(&sets, files, is_alone, site_key.as_deref())),
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files_of(&sets, files, is_alone, site_key.as_deref())),
             notes,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }

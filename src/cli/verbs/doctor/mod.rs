@@ -14,7 +14,7 @@ use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::document::read_text_input;
 use landfall_model::redact_userinfo;
 use landfall_model::report::RunReport;
-use landfall_render::{Dialect, NoProxy};
+use landfall_render::{NoProxyDialect, NoProxyEntries};
 use packages::DoctorPackages;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -262,7 +262,8 @@ fn rendered(context: &Context, told: &[LintMessage]) -> Result<Vec<LintMessage>,
     let Some(target) = context.site_target()? else {
         return Ok(Vec::new());
     };
-    let list = NoProxy::of(context.site.as_ref(), Some(&target)).list(Dialect::Portable);
+    let list =
+        NoProxyEntries::of(context.site.as_ref(), Some(&target)).list(NoProxyDialect::Portable);
     let mut messages = lint_entries(&list, "NO_PROXY as `landfall render` composes it");
     messages.retain(|one| {
         one.verdict == CheckStatus::No && !told.iter().any(|known| known.about == one.about)

@@ -16,8 +16,8 @@ use landfall_model::document::{documents, read_text_input};
 use landfall_model::report::{RunReport, TransferSide, one_line};
 use landfall_model::{DestinationMap, DestinationRules, TargetRegistry, today};
 use landfall_render::{
-    self as render, Flag, Input, Output, PLATFORMS, Platform, RenderedFile, Request, Settings,
-    Spec, Writes,
+    self as render, InputFlag, OutputForm, PLATFORMS, PlatformInput, PlatformSettings,
+    PlatformSpec, RenderPlatform, RenderRequest, RenderedFile, RenderedOutput,
 };
 use merge_diff::merge_diff;
 use serde_json::{Map, json};
@@ -37,7 +37,7 @@ pub(crate) enum RenderCommand {
 
 /// A platform to render, and the arguments.
 pub(crate) struct PlatformRun {
-    platform: &'static dyn Platform,
+    platform: &'static dyn RenderPlatform,
     inputs: BTreeMap<&'static str, Vec<PathBuf>>,
     common: RenderFlags,
 }
@@ -94,7 +94,7 @@ impl Args for RenderCommand {
 
 /// Builds the subcommand of a platform. It is not derived, so that a new platform needs no change
 /// here.
-fn subcommand(spec: &'static Spec) -> Command {
+fn subcommand(spec: &'static PlatformSpec) -> Command {
     let command = Command::new(spec.name).args(spec.inputs.iter().map(argument));
     let command = RenderFlags::augment_args(command)
         .about(spec.about)
@@ -104,8 +104,8 @@ fn subcommand(spec: &'static Spec) -> Command {
             _ => set.help(settings_help(spec)),
         });
     match spec.writes {
-        Writes::Text { out } => without_into(command.mut_arg("out", |arg| arg.help(out))),
-        Writes::Files { not_into } => {
+        OutputForm::Text { out } => without_into(command.mut_arg("out", |arg| arg.help(out))),
+        OutputForm::Files { not_into } => {
             let command = command.mut_arg("out", |arg| {
                 let help = "The folder to write to; other files in it are kept";
                 arg.value_name("DIR")
@@ -130,7 +130,7 @@ fn without_into(command: Command) -> Command {
         })
 }
 
-fn settings_help(spec: &Spec) -> String {
+fn settings_help(spec: &PlatformSpec) -> String {
     let mut help = "A setting of this platform (may be repeated):".to_owned();
     for setting in spec.settings {
         let _ = write!(
@@ -148,16 +148,16 @@ fn settings_help(spec: &Spec) -> String {
     help
 }
 
-fn argument(input: &'static Input) -> Arg {
+fn argument(input: &'static PlatformInput) -> Arg {
     let argument = Arg::new(input.name)
         .value_name(input.value_name)
         .help(input.help)
         .value_parser(value_parser!(PathBuf))
         .action(ArgAction::Append);
     match input.flag {
-        Flag::Short(flag) => argument.short(flag).long(input.name),
-        Flag::Long => argument.long(input.name),
-        Flag::Arguments => argument.num_args(1..).required(true),
+        InputFlag::Short(flag) => argument.short(flag).long(input.name),
+        InputFlag::Long => argument.long(input.name),
+        InputFlag::Arguments => argument.num_args(1..).required(true),
     }
 }
 
@@ -176,7 +176,7 @@ impl FromArgMatches for RenderCommand {
         });
         let (platform, matches) =
             chosen.ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
-        let paths = |input: &Input| {
+        let paths = |input: &PlatformInput| {
             matches
                 .get_many(input.name)
                 .into_iter()
@@ -241,7 +241,7 @@ impl PlatformRun {
         if let Some(why) = into.as_ref().and(spec.writes.not_into()) {
             return Err(CliError::usage(format!("--into: {why}")));
         }
-        let settings = Settings::parse(spec.settings, set)?;
+        let settings = PlatformSettings::parse(spec.settings, set)?;
         let target = match to {
             Some(target) => Some(target.clone()),
             None => context.site_target()?,
@@ -265,7 +265,7 @@ impl PlatformRun {
             return Err(CliError::usage(collision.to_string()));
         }
         let today = today().to_string();
-        let request = Request {
+        let request = RenderRequest {
             lock: &lock,
             mapping: &mapping,
             target: target.as_ref(),
@@ -278,7 +278,7 @@ impl PlatformRun {
             inputs: &self.inputs,
             settings,
         };
-        let rendered = render::run(self.platform, &request)?;
+        let rendered = render::render(self.platform, &request)?;
 
         let mut report = RunReport {
             items: rendered.items,
@@ -305,7 +305,7 @@ impl PlatformRun {
             return Err(failure.with_report(report));
         }
         let text = match (rendered.output, out) {
-            (Output::Text(text), out) => {
+            (RenderedOutput::Text(text), out) => {
                 return write_result(
                     VerbOutcome::of(report, text),
                     out.as_deref(),
@@ -313,7 +313,7 @@ impl PlatformRun {
                     context,
                 );
             }
-            (Output::Files(files), Some(folder)) => {
+            (RenderedOutput::Files(files), Some(folder)) => {
                 let written = write_files(spec, &files, folder, &mut report)?;
                 written
                     .into_iter()
@@ -321,7 +321,7 @@ impl PlatformRun {
                     .map(|line| one_line(&line) + "\n")
                     .collect()
             }
-            (Output::Files(files), None) => {
+            (RenderedOutput::Files(files), None) => {
                 let path = into
                     .as_deref()
                     .ok_or_else(|| CliError::usage("no folder is named").with_help("add -o DIR"))?;
@@ -373,13 +373,13 @@ impl PlatformRun {
 /// Writes the files. Returns a line for each, and for files of an earlier run that were not written
 /// again.
 fn write_files(
-    spec: &Spec,
+    spec: &PlatformSpec,
     files: &[RenderedFile],
     folder: &Path,
     report: &mut RunReport,
 ) -> Result<Vec<String>, CliError> {
-    let left = render::left_behind(folder, spec.name, files);
-    render::write(folder, files)?;
+    let left = render::stale_files(folder, spec.name, files);
+    render::write_files(folder, files)?;
     let shown = |path: &Path| path.display().to_string();
     let mut lines = Vec::new();
     for file in files {
@@ -432,7 +432,7 @@ fn merge_into(
     let shown = path.display();
     let text = read_text_input(path)
         .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
-    let merged = render::into(path, &text, files, merging.replace)?;
+    let merged = render::merge_into(path, &text, files, merging.replace)?;
     let failed = |error: &dyn std::fmt::Display| {
         CliError::new(Exit::Failed, format!("cannot write {shown}: {error}"))
             .on(TransferSide::Destination)

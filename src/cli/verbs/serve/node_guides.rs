@@ -4,7 +4,9 @@ use crate::cli::shared::Context;
 use landfall_item::lockfile::Lock;
 use landfall_model::config;
 use landfall_model::{TargetRegistry, today};
-use landfall_render::{self as render, Output, PLATFORMS, Platform, Request, Settings};
+use landfall_render::{
+    self as render, PLATFORMS, PlatformSettings, RenderPlatform, RenderRequest, RenderedOutput,
+};
 use landfall_serve::{NodeGuide, NodeGuides, ServedBundle};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +37,7 @@ pub(crate) fn node_guides(
             plain_http.push(host.to_owned());
         }
         let mapping = config::destination_map(registry, site.as_ref());
-        let request = Request {
+        let request = RenderRequest {
             lock: &lock,
             mapping: &mapping,
             target: Some(mapping.target()),
@@ -46,17 +48,17 @@ pub(crate) fn node_guides(
             today: &today().to_string(),
             limits: &limits,
             inputs: &BTreeMap::new(),
-            settings: Settings::default(),
+            settings: PlatformSettings::default(),
         };
         guides(&request)
     })
 }
 
-fn guides(request: &Request<'_>) -> Vec<NodeGuide> {
+fn guides(request: &RenderRequest<'_>) -> Vec<NodeGuide> {
     if request.images().next().is_none() {
         return Vec::new();
     }
-    let is_shown = |platform: &&&dyn Platform| RUNTIMES.contains(&platform.spec().name);
+    let is_shown = |platform: &&&dyn RenderPlatform| RUNTIMES.contains(&platform.spec().name);
     PLATFORMS
         .iter()
         .filter(is_shown)
@@ -64,10 +66,10 @@ fn guides(request: &Request<'_>) -> Vec<NodeGuide> {
         .collect()
 }
 
-fn guide(platform: &dyn Platform, request: &Request<'_>) -> Option<NodeGuide> {
+fn guide(platform: &dyn RenderPlatform, request: &RenderRequest<'_>) -> Option<NodeGuide> {
     let spec = platform.spec();
-    let rendered = render::run(platform, request).ok()?;
-    let Output::Files(files) = rendered.output else {
+    let rendered = render::render(platform, request).ok()?;
+    let RenderedOutput::Files(files) = rendered.output else {
         return None;
     };
     let mut notes = rendered.notes;

@@ -1,11 +1,11 @@
 //! The `KubermaticConfiguration`: where KKP's own images and charts are, its proxy, its
 //! authorities.
 
-use super::site::{NAMESPACE, Proxy, at_registry, repository};
-use crate::kubernetes::{map, metadata, optional};
-use crate::no_proxy::Dialect;
-use crate::request::Request;
-use crate::site_registry::SiteRegistry;
+use super::site::{KubermaticProxy, NAMESPACE, at_registry, repository};
+use crate::kubernetes_objects::{map, metadata, optional};
+use crate::no_proxy::NoProxyDialect;
+use crate::node_registry::NodeRegistry;
+use crate::request::RenderRequest;
 use landfall_model::ImageRef;
 use serde_yaml::Value;
 
@@ -21,10 +21,10 @@ const DASHBOARD: [&str; 2] = [
 
 /// The configuration of a site whose registry wants `account`.
 pub(super) fn configuration(
-    request: &Request<'_>,
-    registry: &SiteRegistry<'_>,
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
     account: Option<&(String, String)>,
-    proxy: Option<&Proxy>,
+    proxy: Option<&KubermaticProxy>,
 ) -> Value {
     let target = request.mapping.target().to_string();
     let kubermatic = || repository(request, &KUBERMATIC);
@@ -101,7 +101,7 @@ pub(super) fn configuration(
                 "noProxy",
                 request
                     .no_proxy()
-                    .list_without(Dialect::Dotted, &added)
+                    .list_without(NoProxyDialect::Dotted, &added)
                     .into(),
             ),
         ])
@@ -137,7 +137,7 @@ pub(super) fn configuration(
 }
 
 /// Where the charts of KKP's applications are.
-fn charts_at(request: &Request<'_>) -> Option<String> {
+fn charts_at(request: &RenderRequest<'_>) -> Option<String> {
     let charts: ImageRef = "quay.io/kubermatic/helm-charts".parse().ok()?;
     let place = request.mapping.destinations(&charts).into_iter().next()?;
     Some(format!("oci://{place}"))

@@ -1,10 +1,10 @@
 //! What machines of a profile do before anything else: they trust the site's authorities, and take
 //! packages from it.
 
-use crate::file::RenderedFile;
-use crate::kubernetes::map;
-use crate::pem;
+use crate::certificates;
+use crate::kubernetes_objects::map;
 use crate::platforms::machine_packages::MachinePackages;
+use crate::rendered_file::RenderedFile;
 use landfall_item::LockedPackageSet;
 use serde_yaml::Value;
 use std::fmt::Write as _;
@@ -68,7 +68,8 @@ impl MachineSetup<'_> {
             "#!/bin/sh\n# Makes this machine use the site, before anything else runs.\nset -eu\n"
                 .to_owned();
         if let Some(trust) = trust {
-            for (at, certificate) in pem::each(self.authorities).enumerate() {
+            for (at, certificate) in certificates::split_certificates(self.authorities).enumerate()
+            {
                 let path = format!("{}/landfall-{}.{}", trust.folder, at + 1, trust.ending);
                 files.push(file(&path, 644, &certificate));
             }

@@ -15,4 +15,4 @@ mod profile;
 mod seed;
 mod site;
 
-pub(super) use platform::Kubermatic;
+pub(super) use platform::KubermaticPlatform;

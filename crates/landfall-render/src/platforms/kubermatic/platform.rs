@@ -1,25 +1,25 @@
 //! The platform: its settings, and which files there are.
 
 use super::configuration::configuration;
-use super::profile::{PACKAGES, PROFILES, Profile, profiles};
+use super::profile::{MachineProfile, PACKAGES, PROFILES, profiles};
 use super::seed::{DATACENTER, SEED, datacenters, seed};
-use super::site::{NAMESPACE, Proxy};
+use super::site::{KubermaticProxy, NAMESPACE};
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::kubernetes::{document, map, metadata, secret};
+use crate::kubernetes_objects::{document, map, metadata, secret};
+use crate::node_registry::NodeRegistry;
 use crate::packages_key::PACKAGES_KEY;
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::platforms::machine_packages::PACKAGE_SET;
-use crate::request::Request;
-use crate::sandbox::SANDBOX;
-use crate::settings::Setting;
-use crate::site_registry::SiteRegistry;
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::sandbox_image::SANDBOX;
+use crate::settings::PlatformSetting;
 use landfall_model::Consumer;
 use serde_yaml::Value;
 
-pub(in crate::platforms) struct Kubermatic;
+pub(in crate::platforms) struct KubermaticPlatform;
 
-const VERSION: Setting = Setting {
+const VERSION: PlatformSetting = PlatformSetting {
     key: "version",
     value_name: "RELEASE",
     help: "The release of KKP: 2.12 stands for releases whose node settings are in datacenters.yaml",
@@ -27,9 +27,9 @@ const VERSION: Setting = Setting {
     choices: &["current", "2.12"],
 };
 
-impl Platform for Kubermatic {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for KubermaticPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "kubermatic",
             about: "KKP: KubermaticConfiguration, Seed, certificates, operating system profiles",
             details: "The files hold what follows from the site and the lock, to be merged into yours. A repository stands in \
@@ -40,14 +40,14 @@ impl Platform for Kubermatic {
             settings: &[VERSION, SEED, DATACENTER, SANDBOX, PACKAGES, PACKAGE_SET],
             consumer: Some(Consumer::Kubermatic),
             reads_lock: true,
-            writes: Writes::Files { not_into: None },
+            writes: OutputForm::Files { not_into: None },
         }
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let registry = request.registry()?;
         let mut notes = Vec::new();
-        let proxy = Proxy::of(request, &mut notes)?;
+        let proxy = KubermaticProxy::of(request, &mut notes)?;
         let has_account = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
         let mut files = Vec::new();
         if request.settings.get(VERSION.key) == Some("2.12") {
@@ -63,10 +63,10 @@ impl Platform for Kubermatic {
                 &mut notes,
             )?);
             files.push(RenderedFile::new("datacenters.yaml", text).secret(has_account));
-            return Ok(Rendered {
-                output: Output::Files(files),
+            return Ok(RenderedConfig {
+                output: RenderedOutput::Files(files),
                 notes,
-                ..Rendered::default()
+                ..RenderedConfig::default()
             });
         }
         let account = registry.account(&request.mapping.target().prefix)?;
@@ -95,7 +95,7 @@ impl Platform for Kubermatic {
                 "machines of user clusters trust the registry's authority by a profile alone: give yours with --osp FILE".into(),
             );
         }
-        for Profile {
+        for MachineProfile {
             file, notes: said, ..
         } in profiles
         {
@@ -121,16 +121,19 @@ impl Platform for Kubermatic {
                     .into(),
             );
         }
-        Ok(Rendered {
-            output: Output::Files(files),
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
             notes,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }
 
 /// The authorities of the registry and of the proxy.
-fn authorities(request: &Request<'_>, registry: &SiteRegistry<'_>) -> Result<String, RenderError> {
+fn authorities(
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
+) -> Result<String, RenderError> {
     let proxy = request.proxy()?.and_then(|proxy| proxy.ca);
     Ok(registry.ca.clone().into_iter().chain(proxy).collect())
 }

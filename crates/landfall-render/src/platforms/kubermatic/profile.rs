@@ -1,14 +1,14 @@
 //! The profiles by which KKP's operating-system-manager sets up machines, pointed at the site.
 
 use super::machine_setup::MachineSetup;
+use crate::certificates;
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::kubernetes::{map, metadata};
-use crate::pem;
-use crate::platform::{Flag, Input};
+use crate::kubernetes_objects::{map, metadata};
+use crate::platform::{InputFlag, PlatformInput};
 use crate::platforms::machine_packages::MachinePackages;
-use crate::request::Request;
-use crate::settings::Setting;
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::settings::PlatformSetting;
 use landfall_model::Digest;
 use landfall_model::document::{MergeRules, documents, merge};
 use landfall_rewrite::{
@@ -19,15 +19,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The profiles to start from.
-pub(super) const PROFILES: Input = Input {
+pub(super) const PROFILES: PlatformInput = PlatformInput {
     name: "osp",
-    flag: Flag::Long,
+    flag: InputFlag::Long,
     value_name: "FILE",
     help: "An OperatingSystemProfile of operating-system-manager, to be made a custom one of this site; repeat it for more",
 };
 
 /// Where packages of the operating system come from.
-pub(super) const PACKAGES: Setting = Setting {
+pub(super) const PACKAGES: PlatformSetting = PlatformSetting {
     key: "packages",
     value_name: "HOST,...",
     help: "Hosts of package sources that the site's file server mirrors, each at /<host>/<path>; profiles take packages from there",
@@ -36,7 +36,7 @@ pub(super) const PACKAGES: Setting = Setting {
 };
 
 /// A profile of the site.
-pub(super) struct Profile {
+pub(super) struct MachineProfile {
     /// The file with it.
     pub(super) file: RenderedFile,
     /// Its operating system, as datacenters name it.
@@ -53,14 +53,14 @@ pub(super) struct Profile {
 /// # Errors
 /// When one cannot be read, is no profile or cannot be edited; when two have one name.
 pub(super) fn profiles(
-    request: &Request<'_>,
+    request: &RenderRequest<'_>,
     authorities: &str,
-) -> Result<Vec<Profile>, RenderError> {
+) -> Result<Vec<MachineProfile>, RenderError> {
     let paths = request.paths(PROFILES.name);
-    let site = Pointed::of(request, authorities)?;
-    let mut profiles: Vec<Profile> = Vec::new();
+    let site = RedirectedPackages::of(request, authorities)?;
+    let mut profiles: Vec<MachineProfile> = Vec::new();
     for path in paths {
-        let profile = site.profile(path, &pem::read(path)?)?;
+        let profile = site.profile(path, &certificates::read_pem(path)?)?;
         if profiles.iter().any(|other| other.name == profile.name) {
             let why = format!(
                 "{}: another --osp has the name {} too",
@@ -75,14 +75,17 @@ pub(super) fn profiles(
 }
 
 /// What profiles are pointed at.
-struct Pointed<'r> {
+struct RedirectedPackages<'r> {
     index: ReferenceIndex,
     setup: MachineSetup<'r>,
     has_proxy: bool,
 }
 
-impl<'r> Pointed<'r> {
-    fn of(request: &'r Request<'_>, authorities: &'r str) -> Result<Pointed<'r>, RenderError> {
+impl<'r> RedirectedPackages<'r> {
+    fn of(
+        request: &'r RenderRequest<'_>,
+        authorities: &'r str,
+    ) -> Result<RedirectedPackages<'r>, RenderError> {
         let files = request.file_server();
         let packages = request
             .settings
@@ -118,7 +121,7 @@ impl<'r> Pointed<'r> {
         }
         let has_proxy = request.proxy()?.is_some();
         let locked = MachinePackages::of(request)?;
-        Ok(Pointed {
+        Ok(RedirectedPackages {
             index,
             setup: MachineSetup {
                 authorities,
@@ -131,7 +134,7 @@ impl<'r> Pointed<'r> {
     }
 
     /// The profile `text` of the file at `path`.
-    fn profile(&self, path: &Path, text: &str) -> Result<Profile, RenderError> {
+    fn profile(&self, path: &Path, text: &str) -> Result<MachineProfile, RenderError> {
         let wrong = |source| RenderError::Merge {
             path: path.into(),
             source,
@@ -210,7 +213,7 @@ impl<'r> Pointed<'r> {
             .map_err(wrong)?
             .text;
         let file = RenderedFile::new(format!("{name}.yaml"), text);
-        Ok(Profile {
+        Ok(MachineProfile {
             file,
             system,
             name,
@@ -313,9 +316,9 @@ fn is_profile(document: &Value) -> bool {
 }
 
 /// What each datacenter says of `profiles`: the first one of each operating system.
-pub(super) fn chosen(profiles: &[Profile], notes: &mut Vec<String>) -> Value {
+pub(super) fn chosen(profiles: &[MachineProfile], notes: &mut Vec<String>) -> Value {
     let mut chosen = Mapping::new();
-    for Profile { system, name, .. } in profiles {
+    for MachineProfile { system, name, .. } in profiles {
         if chosen.contains_key(system.as_str()) {
             notes.push(format!(
                 "a datacenter has one profile for {system}: MachineDeployments choose {name} by the annotation \

@@ -1,18 +1,18 @@
 //! A Seed with its datacenters' node settings; and the same for releases up to 2.12.
 
-use super::profile::{self, Profile};
-use super::site::{NAMESPACE, Proxy, at_registry, repository};
+use super::profile::{self, MachineProfile};
+use super::site::{KubermaticProxy, NAMESPACE, at_registry, repository};
 use crate::error::RenderError;
-use crate::kubernetes::{map, metadata, optional, some_map, texts};
-use crate::mirrors::mirrors;
-use crate::no_proxy::Dialect;
-use crate::request::Request;
-use crate::sandbox::sandbox;
-use crate::settings::Setting;
-use crate::site_registry::SiteRegistry;
+use crate::host_mirrors::host_mirrors;
+use crate::kubernetes_objects::{map, metadata, optional, some_map, texts};
+use crate::no_proxy::NoProxyDialect;
+use crate::node_registry::NodeRegistry;
+use crate::request::RenderRequest;
+use crate::sandbox_image::sandbox_image;
+use crate::settings::PlatformSetting;
 use serde_yaml::{Mapping, Value};
 
-pub(super) const SEED: Setting = Setting {
+pub(super) const SEED: PlatformSetting = PlatformSetting {
     key: "seed",
     value_name: "NAME",
     help: "The Seed whose datacenters are set up",
@@ -20,7 +20,7 @@ pub(super) const SEED: Setting = Setting {
     choices: &[],
 };
 
-pub(super) const DATACENTER: Setting = Setting {
+pub(super) const DATACENTER: PlatformSetting = PlatformSetting {
     key: "datacenter",
     value_name: "NAME,...",
     help: "The datacenters of the Seed [default: with --into those of its Seed, else `datacenter`]",
@@ -30,13 +30,13 @@ pub(super) const DATACENTER: Setting = Setting {
 
 /// The Seed, whose machines are set up by `profiles`.
 pub(super) fn seed(
-    request: &Request<'_>,
-    registry: &SiteRegistry<'_>,
-    proxy: Option<&Proxy>,
-    profiles: &[Profile],
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
+    proxy: Option<&KubermaticProxy>,
+    profiles: &[MachineProfile],
     notes: &mut Vec<String>,
 ) -> Result<Value, RenderError> {
-    let no_proxy = request.no_proxy().list(Dialect::Dotted);
+    let no_proxy = request.no_proxy().list(NoProxyDialect::Dotted);
     let settings = || {
         proxy.map_or([Value::Null, Value::Null], |proxy| {
             [proxy.one.as_str().into(), no_proxy.as_str().into()]
@@ -45,7 +45,7 @@ pub(super) fn seed(
     let [http_proxy, list] = settings();
     let own = &registry.target.registry;
     let mut registries = Mapping::new();
-    for (host, of_host) in mirrors(request)? {
+    for (host, of_host) in host_mirrors(request)? {
         if host == *own && !registry.plain_http {
             continue;
         }
@@ -84,7 +84,7 @@ pub(super) fn seed(
         ("httpProxy", http_proxy),
         ("noProxy", list),
         ("insecureRegistries", insecure),
-        ("pauseImage", optional(sandbox(request, notes)?)),
+        ("pauseImage", optional(sandbox_image(request, notes)?)),
         (
             "containerdRegistryMirrors",
             map([("registries", Value::Mapping(registries))]),
@@ -131,7 +131,7 @@ pub(super) fn seed(
 
 /// The datacenters of the Seed, each with these node settings and this specification.
 fn each_datacenter(
-    request: &Request<'_>,
+    request: &RenderRequest<'_>,
     node: &Value,
     spec: &Value,
 ) -> Result<Value, RenderError> {
@@ -150,7 +150,7 @@ fn each_datacenter(
 
 /// The datacenters that are set up: those of the Seed in the file of `--into`, if it has one. One
 /// that the Seed lacks is not added to it: it would have no provider, which KKP refuses.
-fn names(request: &Request<'_>) -> Result<Vec<String>, RenderError> {
+fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
     let is_seed = |document: &&Value| match document.get("kind") {
         Some(kind) => kind == "Seed",
         None => document.get("datacenters").is_some(),
@@ -202,9 +202,9 @@ fn names(request: &Request<'_>) -> Result<Vec<String>, RenderError> {
 
 /// The node settings that releases up to 2.12 read from datacenters.yaml.
 pub(super) fn datacenters(
-    request: &Request<'_>,
-    registry: &SiteRegistry<'_>,
-    proxy: Option<&Proxy>,
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
+    proxy: Option<&KubermaticProxy>,
     notes: &mut Vec<String>,
 ) -> Result<Value, RenderError> {
     // machine-controller puts the tag behind the name itself, and dies on one that is there
@@ -223,13 +223,13 @@ pub(super) fn datacenters(
         ),
         (
             "no_proxy",
-            optional(proxy.map(|_| request.no_proxy().list(Dialect::Dotted))),
+            optional(proxy.map(|_| request.no_proxy().list(NoProxyDialect::Dotted))),
         ),
         (
             "insecure_registries",
             texts([registry.target.registry.as_str()]),
         ),
-        ("pause_image", optional(sandbox(request, notes)?)),
+        ("pause_image", optional(sandbox_image(request, notes)?)),
         ("hyperkube_image", hyperkube),
     ]);
     let datacenters = each_datacenter(request, &node, &Value::Null)?;

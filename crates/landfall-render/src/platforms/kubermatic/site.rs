@@ -1,16 +1,16 @@
 //! What KKP is told of the site: its proxy, and where images are.
 
 use crate::error::RenderError;
-use crate::kubernetes::{map, optional};
-use crate::request::Request;
-use crate::site_proxy::ProxyAddress;
+use crate::kubernetes_objects::{map, optional};
+use crate::node_proxy::ProxyAddress;
+use crate::request::RenderRequest;
 use serde_yaml::Value;
 
 /// The namespace of KKP.
 pub(super) const NAMESPACE: &str = "kubermatic";
 
 /// The proxy as KKP is told of it.
-pub(super) struct Proxy {
+pub(super) struct KubermaticProxy {
     pub(super) http: Value,
     pub(super) https: Value,
     /// The one that nodes get: there is one field for both schemes.
@@ -18,11 +18,11 @@ pub(super) struct Proxy {
     pub(super) has_account: bool,
 }
 
-impl Proxy {
+impl KubermaticProxy {
     pub(super) fn of(
-        request: &Request<'_>,
+        request: &RenderRequest<'_>,
         notes: &mut Vec<String>,
-    ) -> Result<Option<Proxy>, RenderError> {
+    ) -> Result<Option<KubermaticProxy>, RenderError> {
         let Some(proxy) = request.proxy()? else {
             return Ok(None);
         };
@@ -36,7 +36,7 @@ impl Proxy {
         }
         let has_account = proxy.has_account();
         let [http, https] = [http, https].map(optional);
-        Ok(Some(Proxy {
+        Ok(Some(KubermaticProxy {
             http,
             https,
             one,
@@ -46,7 +46,7 @@ impl Proxy {
 }
 
 /// The name at the registry of the first of these repositories that the lock has.
-pub(super) fn at_registry(request: &Request<'_>, repositories: &[&str]) -> Value {
+pub(super) fn at_registry(request: &RenderRequest<'_>, repositories: &[&str]) -> Value {
     let find = |name: &&str| request.images().find(|image| image.name() == **name);
     let found = repositories.iter().find_map(find);
     let place = found.and_then(|image| request.mapping.destinations(image).into_iter().next());
@@ -54,7 +54,7 @@ pub(super) fn at_registry(request: &Request<'_>, repositories: &[&str]) -> Value
 }
 
 /// `key` with that name, where the lock has the image.
-pub(super) fn repository(request: &Request<'_>, repositories: &[&str]) -> Value {
+pub(super) fn repository(request: &RenderRequest<'_>, repositories: &[&str]) -> Value {
     match at_registry(request, repositories) {
         Value::Null => Value::Null,
         place => map([("dockerRepository", place)]),

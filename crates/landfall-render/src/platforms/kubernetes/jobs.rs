@@ -1,8 +1,8 @@
 //! The Indexed Job that pulls, the Jobs that pack and publish, the `CronJob` that refreshes.
 
-use super::pod::{LOCK, Pod, object};
-use super::wanted::Wanted;
-use crate::kubernetes::map;
+use super::deployment::LandfallDeployment;
+use super::pod::{LOCK, LandfallPod, object};
+use crate::kubernetes_objects::map;
 use serde_yaml::Value;
 
 /// landfall's exit code for wrong use, which no second try mends.
@@ -13,9 +13,9 @@ fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
 }
 
 /// A pod that runs once and ends.
-fn once(name: &str, command: Vec<String>) -> Pod<'_> {
+fn once(name: &str, command: Vec<String>) -> LandfallPod<'_> {
     let (container, spec, variables) = (Vec::new(), Vec::new(), Vec::new());
-    Pod {
+    LandfallPod {
         name,
         command,
         variables,
@@ -29,8 +29,8 @@ fn once(name: &str, command: Vec<String>) -> Pod<'_> {
 
 /// The Job that pulls: an index a shard, all at once. A pod that is evicted does not count, and
 /// wrong use ends all.
-pub(super) fn pull(wanted: &Wanted<'_>) -> Value {
-    let pod = Pod {
+pub(super) fn pull(wanted: &LandfallDeployment<'_>) -> Value {
+    let pod = LandfallPod {
         variables: vec![("LANDFALL_SHARDS", wanted.shards.to_string())],
         ..once(
             "pull",
@@ -81,7 +81,7 @@ fn evicted() -> Value {
 }
 
 /// The Job that packs.
-pub(super) fn pack(wanted: &Wanted<'_>) -> Value {
+pub(super) fn pack(wanted: &LandfallDeployment<'_>) -> Value {
     last(
         wanted,
         "pack",
@@ -99,7 +99,7 @@ pub(super) fn pack(wanted: &Wanted<'_>) -> Value {
 }
 
 /// The Job that has the servers serve the lock.
-pub(super) fn publish(wanted: &Wanted<'_>) -> Value {
+pub(super) fn publish(wanted: &LandfallDeployment<'_>) -> Value {
     last(
         wanted,
         "publish",
@@ -109,7 +109,7 @@ pub(super) fn publish(wanted: &Wanted<'_>) -> Value {
 
 /// A Job that needs all that the lock names. It ends with an error while something is missing, and
 /// tries again, each time later.
-fn last(wanted: &Wanted<'_>, name: &'static str, command: Vec<String>) -> Value {
+fn last(wanted: &LandfallDeployment<'_>, name: &'static str, command: Vec<String>) -> Value {
     let spec = map([
         ("backoffLimit", 12.into()),
         (
@@ -138,8 +138,8 @@ exit "$code"
 "#;
 
 /// The `CronJob` that refreshes: one at a time, as the branch is one.
-pub(super) fn refresh(wanted: &Wanted<'_>) -> Value {
-    let pod = Pod {
+pub(super) fn refresh(wanted: &LandfallDeployment<'_>) -> Value {
+    let pod = LandfallPod {
         variables: vec![(
             "BUNDLE",
             format!("{}/bundles/refresh.tar.zst", wanted.store),

@@ -1,19 +1,19 @@
 //! The platform: which files there are.
 
-use super::wanted::{SETTINGS, Wanted};
+use super::deployment::{LandfallDeployment, SETTINGS};
 use super::{jobs, server};
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::kubernetes::document;
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
-use crate::request::Request;
+use crate::kubernetes_objects::document;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
 use serde_yaml::Value;
 
-pub(in super::super) struct Kubernetes;
+pub(in super::super) struct KubernetesPlatform;
 
-impl Platform for Kubernetes {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for KubernetesPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "kubernetes",
             about: "landfall itself in a cluster: many runners, refresh, and servers over an object store",
             details: "An Indexed Job pulls a lock by shards, a Job packs it and one has it served; a CronJob refreshes; a \
@@ -23,7 +23,7 @@ impl Platform for Kubernetes {
             settings: SETTINGS,
             consumer: None,
             reads_lock: false,
-            writes: Writes::Files { not_into: None },
+            writes: OutputForm::Files { not_into: None },
         }
     }
 
@@ -31,8 +31,8 @@ impl Platform for Kubernetes {
         false
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let wanted = Wanted::of(&request.settings)?;
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+        let wanted = LandfallDeployment::of(&request.settings)?;
         let text = |objects: &[Value]| {
             objects
                 .iter()
@@ -65,10 +65,10 @@ impl Platform for Kubernetes {
             "and a Secret {} with the variables that reach store, registries and git; `landfall help scale` has the steps",
             wanted.secret
         ));
-        Ok(Rendered {
-            output: Output::Files(files),
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
             notes,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }

@@ -1,8 +1,8 @@
 //! What all pods of landfall share: no rights, nothing to write to but a temporary folder, the
 //! store by the environment, lock and site from a volume.
 
-use super::wanted::Wanted;
-use crate::kubernetes::{map, optional};
+use super::deployment::LandfallDeployment;
+use crate::kubernetes_objects::{map, optional};
 use serde_yaml::Value;
 
 /// Where lock and site are.
@@ -15,7 +15,7 @@ pub(super) const TLS: &str = "/etc/landfall-tls";
 const USER: u32 = 65532;
 
 /// A pod with one container.
-pub(super) struct Pod<'a> {
+pub(super) struct LandfallPod<'a> {
     /// What it does: the container's name.
     pub(super) name: &'a str,
     /// What runs, with its arguments.
@@ -44,7 +44,7 @@ pub(super) fn labels(component: &str) -> Value {
 
 /// An object about what does this.
 pub(super) fn object(
-    wanted: &Wanted<'_>,
+    wanted: &LandfallDeployment<'_>,
     (version, kind): (&str, &str),
     component: &str,
     spec: Value,
@@ -80,9 +80,9 @@ fn mount(name: &str, path: &str, only_read: bool) -> Value {
     ])
 }
 
-impl Pod<'_> {
+impl LandfallPod<'_> {
     /// Its template.
-    pub(super) fn template(self, wanted: &Wanted<'_>) -> Value {
+    pub(super) fn template(self, wanted: &LandfallDeployment<'_>) -> Value {
         let config = match wanted.claim {
             Some(claim) => (
                 "persistentVolumeClaim",

@@ -1,8 +1,8 @@
 //! The servers: a Deployment, its Service, and what keeps so many of them.
 
-use super::pod::{Pod, TLS, labels, object};
-use super::wanted::Wanted;
-use crate::kubernetes::map;
+use super::deployment::LandfallDeployment;
+use super::pod::{LandfallPod, TLS, labels, object};
+use crate::kubernetes_objects::map;
 use serde_yaml::Value;
 
 const PORT: u64 = 5000;
@@ -12,7 +12,7 @@ const DRAIN: &str = "15s";
 const BUSY: u64 = 70;
 
 /// Deployment, Service, `PodDisruptionBudget` and `HorizontalPodAutoscaler`.
-pub(super) fn objects(wanted: &Wanted<'_>) -> [Value; 4] {
+pub(super) fn objects(wanted: &LandfallDeployment<'_>) -> [Value; 4] {
     let selector = map([("matchLabels", labels("serve"))]);
     let surge = map([("maxSurge", 1.into()), ("maxUnavailable", 0.into())]);
     // how many there are is the autoscaler's
@@ -73,7 +73,7 @@ pub(super) fn objects(wanted: &Wanted<'_>) -> [Value; 4] {
     ]
 }
 
-fn scheme(wanted: &Wanted<'_>) -> &'static str {
+fn scheme(wanted: &LandfallDeployment<'_>) -> &'static str {
     if wanted.tls.is_some() {
         "https"
     } else {
@@ -81,7 +81,7 @@ fn scheme(wanted: &Wanted<'_>) -> &'static str {
     }
 }
 
-fn pod<'a>(wanted: &Wanted<'a>) -> Pod<'a> {
+fn pod<'a>(wanted: &LandfallDeployment<'a>) -> LandfallPod<'a> {
     let listen = format!("0.0.0.0:{PORT}");
     let mut command: Vec<String> = ["landfall", "serve", "--listen", &listen, "--drain", DRAIN]
         .map(str::to_owned)
@@ -116,7 +116,7 @@ fn pod<'a>(wanted: &Wanted<'a>) -> Pod<'a> {
         ("whenUnsatisfiable", "ScheduleAnyway".into()),
         ("labelSelector", map([("matchLabels", labels("serve"))])),
     ]);
-    Pod {
+    LandfallPod {
         name: "serve",
         command,
         variables: Vec::new(),

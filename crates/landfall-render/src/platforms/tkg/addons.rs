@@ -1,7 +1,7 @@
 //! The Secrets of addons that talk through the proxy.
 
-use super::cluster::{Names, Repository};
-use crate::kubernetes::{document, map, optional, secret, some_map};
+use super::cluster::{ClusterNames, TkgRepository};
+use crate::kubernetes_objects::{document, map, optional, secret, some_map};
 use crate::pod_proxy::PodProxy;
 use serde_yaml::Value;
 
@@ -12,7 +12,7 @@ const ADDON: Option<&str> = Some("tkg.tanzu.vmware.com/addon");
 const HEADER: &str = "#@data/values\n#@overlay/match-child-defaults missing_ok=True\n---\n";
 
 /// The values of vSphere's cloud provider (`cpi`) or storage (`csi`).
-pub(super) fn vsphere(names: &Names<'_>, part: &str, kind: &str, proxy: &PodProxy) -> Value {
+pub(super) fn vsphere(names: &ClusterNames<'_>, part: &str, kind: &str, proxy: &PodProxy) -> Value {
     let addon = format!("vsphere-{part}");
     let metadata = addon_metadata(names, &addon, kind, &[]);
     let values = document(&map([(
@@ -36,8 +36,8 @@ pub(super) fn vsphere(names: &Names<'_>, part: &str, kind: &str, proxy: &PodProx
 /// The values of kapp-controller, which spells them its own way: the proxy, and how it trusts the
 /// repository and hosts behind the proxy. `None` if there is none of these to tell.
 pub(super) fn kapp_controller(
-    names: &Names<'_>,
-    repository: &Repository,
+    names: &ClusterNames<'_>,
+    repository: &TkgRepository,
     proxy: Option<&PodProxy>,
     proxy_ca: &str,
 ) -> Option<Value> {
@@ -91,7 +91,7 @@ pub(super) fn kapp_controller(
 /// The metadata by which TKG finds the Secret of an addon; `more` are further members, each by its
 /// section, key and value.
 fn addon_metadata(
-    names: &Names<'_>,
+    names: &ClusterNames<'_>,
     addon: &str,
     kind: &str,
     more: &[(&str, &str, &str)],

@@ -1,12 +1,12 @@
 //! The cluster, and the repository that its images come from.
 
 use crate::error::RenderError;
-use crate::request::Request;
-use crate::settings::Setting;
+use crate::request::RenderRequest;
+use crate::settings::PlatformSetting;
 use landfall_model::ImageRef;
 
 /// The repository that TKG's images are in upstream.
-pub(super) const SOURCE: Setting = Setting {
+pub(super) const SOURCE: PlatformSetting = PlatformSetting {
     key: "source",
     value_name: "REPOSITORY",
     help: "Where TKG's images are upstream",
@@ -15,13 +15,13 @@ pub(super) const SOURCE: Setting = Setting {
 };
 
 /// The cluster whose objects are written.
-pub(super) struct Names<'n> {
+pub(super) struct ClusterNames<'n> {
     pub(super) cluster: &'n str,
     pub(super) namespace: &'n str,
 }
 
 /// The repository that TKG takes its images from.
-pub(super) struct Repository {
+pub(super) struct TkgRepository {
     /// `host[:port]/path`.
     pub(super) name: String,
     pub(super) skip_verify: bool,
@@ -30,9 +30,9 @@ pub(super) struct Repository {
     pub(super) notes: Vec<String>,
 }
 
-impl Repository {
+impl TkgRepository {
     /// What the site says.
-    pub(super) fn of(request: &Request<'_>) -> Result<Repository, RenderError> {
+    pub(super) fn of(request: &RenderRequest<'_>) -> Result<TkgRepository, RenderError> {
         let registry = request.registry()?;
         if registry.plain_http {
             let why = "TKG takes images over https alone; give the registry a certificate, and the site registry.ca";
@@ -73,7 +73,7 @@ impl Repository {
                        registry's certificate needs; give the registry a name, and write that as registry.address";
             return Err(RenderError::Site(why.into()));
         }
-        Ok(Repository {
+        Ok(TkgRepository {
             name: name.to_owned(),
             skip_verify: registry.skip_verify,
             ca,

@@ -1,32 +1,32 @@
 //! What machines of clusters that exist get: files, and commands before kubeadm.
 
-use super::cluster::{Names, Repository};
+use super::cluster::{ClusterNames, TkgRepository};
 use crate::error::RenderError;
-use crate::kubernetes::{map, metadata, node_file, texts};
-use crate::platforms::systemd::{Form, drop_in};
+use crate::kubernetes_objects::{map, metadata, node_file, texts};
+use crate::platforms::systemd::{DropInForm, drop_in};
 use crate::pod_proxy::PodProxy;
-use crate::request::Request;
+use crate::request::RenderRequest;
 use landfall_model::report::shell_quoted;
 use serde_yaml::{Mapping, Value};
 
 /// What machines get: files, and commands before kubeadm.
-pub(super) struct Machines {
+pub(super) struct ClusterMachines {
     /// Where kubeadm finds its images.
     repository: String,
     files: Value,
     commands: Vec<String>,
 }
 
-impl Machines {
+impl ClusterMachines {
     /// Machines of a site with this repository and proxy.
     pub(super) fn of(
-        request: &Request<'_>,
-        repository: &Repository,
+        request: &RenderRequest<'_>,
+        repository: &TkgRepository,
         proxy: Option<&PodProxy>,
-    ) -> Result<Machines, RenderError> {
+    ) -> Result<ClusterMachines, RenderError> {
         let mut files = Vec::new();
         for service in ["containerd", "kubelet"] {
-            if let Some(file) = drop_in(service, Form::Tkg, request)? {
+            if let Some(file) = drop_in(service, DropInForm::Tkg, request)? {
                 // on the node the file is the group's to read, with an account in it or without
                 files.push(node_file(&format!("/{}", file.path), 0o640, &file.text));
             }
@@ -72,7 +72,7 @@ impl Machines {
             ));
         }
         commands.push("systemctl restart containerd".to_owned());
-        Ok(Machines {
+        Ok(ClusterMachines {
             repository: repository.name.clone(),
             files: files.into(),
             commands,
@@ -98,7 +98,7 @@ impl Machines {
     }
 
     /// The patch of the control plane.
-    pub(super) fn control_plane(&self, names: &Names<'_>) -> Value {
+    pub(super) fn control_plane(&self, names: &ClusterNames<'_>) -> Value {
         let images = || map([("imageRepository", self.repository.as_str().into())]);
         let cluster = map([
             ("imageRepository", self.repository.as_str().into()),
@@ -122,7 +122,7 @@ impl Machines {
     }
 
     /// The patch of the workers.
-    pub(super) fn workers(&self, names: &Names<'_>) -> Value {
+    pub(super) fn workers(&self, names: &ClusterNames<'_>) -> Value {
         let spec = self.spec(&["joinConfiguration"]).into_iter().collect();
         map([
             ("apiVersion", "bootstrap.cluster.x-k8s.io/v1beta1".into()),

@@ -11,4 +11,4 @@ mod cluster;
 mod machines;
 mod platform;
 
-pub(super) use platform::Tkg;
+pub(super) use platform::TkgPlatform;

@@ -2,27 +2,27 @@
 //! configuration.
 
 use super::addons::{kapp_controller, vsphere};
-use super::cluster::{Names, Repository, SOURCE};
-use super::machines::Machines;
+use super::cluster::{ClusterNames, SOURCE, TkgRepository};
+use super::machines::ClusterMachines;
 use crate::error::RenderError;
-use crate::file::RenderedFile;
-use crate::kubernetes::{document, map, secret};
-use crate::no_proxy::Dialect;
-use crate::platform::{Output, Platform, Rendered, Spec, Writes};
+use crate::kubernetes_objects::{document, map, secret};
+use crate::no_proxy::NoProxyDialect;
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::pod_proxy::PodProxy;
-use crate::quote::string;
-use crate::request::Request;
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
 use crate::settings::{CLUSTER, NAMESPACE};
+use crate::value_quoting::quoted_string;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::Consumer;
 use serde_yaml::Value;
 
-pub(in crate::platforms) struct Tkg;
+pub(in crate::platforms) struct TkgPlatform;
 
-impl Platform for Tkg {
-    fn spec(&self) -> &'static Spec {
-        &Spec {
+impl RenderPlatform for TkgPlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
             name: "tkg",
             about: "TKG: the variables of a cluster's configuration, and the objects that they become",
             details: "cluster-config.yaml is what one gives to TKG. The other files are what TKG makes of it, for clusters \
@@ -32,7 +32,7 @@ impl Platform for Tkg {
             settings: &[CLUSTER, NAMESPACE, SOURCE],
             consumer: Some(Consumer::Tkg),
             reads_lock: true,
-            writes: Writes::Files { not_into: None },
+            writes: OutputForm::Files { not_into: None },
         }
     }
 
@@ -40,17 +40,17 @@ impl Platform for Tkg {
         true
     }
 
-    fn render(&self, request: &Request<'_>) -> Result<Rendered, RenderError> {
-        let names = Names {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+        let names = ClusterNames {
             cluster: request.settings.need(CLUSTER.key)?,
             namespace: request.settings.get(NAMESPACE.key).unwrap_or("default"),
         };
-        let repository = Repository::of(request)?;
+        let repository = TkgRepository::of(request)?;
         let proxy = proxy(request)?;
         let variables = variables(&repository, proxy.as_ref());
         let secret = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
         let file = |name: &str, text: String| RenderedFile::new(name, text).secret(secret);
-        let machines = Machines::of(request, &repository, proxy.as_ref())?;
+        let machines = ClusterMachines::of(request, &repository, proxy.as_ref())?;
         let mut files = vec![
             file("cluster-config.yaml", lines(&variables)),
             file(
@@ -86,23 +86,23 @@ impl Platform for Tkg {
             files.push(file("kapp-controller-addon.yaml", document(&kapp)));
         }
         let notes = repository.notes;
-        Ok(Rendered {
-            output: Output::Files(files),
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
             notes,
-            ..Rendered::default()
+            ..RenderedConfig::default()
         })
     }
 }
 
 /// The proxy as TKG takes it.
-fn proxy(request: &Request<'_>) -> Result<Option<PodProxy>, RenderError> {
+fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, RenderError> {
     let written = request.site.and_then(|site| site.proxy.as_ref());
     if written.is_some_and(|proxy| proxy.http.is_some() != proxy.https.is_some()) {
         return Err(RenderError::Site(
             "TKG wants both proxies or none; add the other to proxy.http and proxy.https".into(),
         ));
     }
-    let proxy = PodProxy::of(request, Dialect::Dotted)?;
+    let proxy = PodProxy::of(request, NoProxyDialect::Dotted)?;
     match proxy
         .as_ref()
         .is_some_and(|proxy| proxy.no_proxy.contains('*'))
@@ -115,11 +115,11 @@ fn proxy(request: &Request<'_>) -> Result<Option<PodProxy>, RenderError> {
 }
 
 /// A value of a variable: a text or a switch.
-type Variable = (&'static str, Value);
+type TopologyVariable = (&'static str, Value);
 
 /// The variables of a cluster's configuration that follow from the site.
-fn variables(repository: &Repository, proxy: Option<&PodProxy>) -> Vec<Variable> {
-    let mut variables: Vec<Variable> = vec![
+fn variables(repository: &TkgRepository, proxy: Option<&PodProxy>) -> Vec<TopologyVariable> {
+    let mut variables: Vec<TopologyVariable> = vec![
         (
             "TKG_CUSTOM_IMAGE_REPOSITORY",
             repository.name.as_str().into(),
@@ -145,11 +145,11 @@ fn variables(repository: &Repository, proxy: Option<&PodProxy>) -> Vec<Variable>
 }
 
 /// The variables as a file of their own.
-fn lines(variables: &[Variable]) -> String {
+fn lines(variables: &[TopologyVariable]) -> String {
     let value = |value: &Value| {
         value
             .as_str()
-            .map_or_else(|| document(value).trim().to_owned(), string)
+            .map_or_else(|| document(value).trim().to_owned(), quoted_string)
     };
     variables
         .iter()
@@ -158,7 +158,7 @@ fn lines(variables: &[Variable]) -> String {
 }
 
 /// The Secret in which TKG keeps a cluster's configuration.
-fn config_values(names: &Names<'_>, variables: &[Variable]) -> Value {
+fn config_values(names: &ClusterNames<'_>, variables: &[TopologyVariable]) -> Value {
     let values = format!(
         "CLUSTER_NAME: {}\nNAMESPACE: {}\n{}",
         names.cluster,

@@ -1,7 +1,7 @@
 //! Writes rendered files into a folder, and finds there what an earlier run left.
 
 use super::error::RenderError;
-use super::file::{HEAD, RenderedFile};
+use super::rendered_file::{HEAD, RenderedFile};
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// When the system refuses.
-pub fn write(folder: &Path, files: &[RenderedFile]) -> Result<(), RenderError> {
+pub fn write_files(folder: &Path, files: &[RenderedFile]) -> Result<(), RenderError> {
     for file in files {
         let path = folder.join(&file.path);
-        write_one(&path, file).map_err(|source| RenderError::Write { path, source })?;
+        write_file(&path, file).map_err(|source| RenderError::Write { path, source })?;
     }
     Ok(())
 }
 
-fn write_one(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
+fn write_file(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
     let folder = landfall_content::parent_folder(path);
     fs::create_dir_all(folder)?;
     landfall_content::refuse_special(path)?;
@@ -39,7 +39,7 @@ fn write_one(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
 
 /// The files in `folder` that an earlier run of `platform` wrote and `files` has no more, told by
 /// their headers.
-pub fn left_behind(folder: &Path, platform: &str, files: &[RenderedFile]) -> Vec<PathBuf> {
+pub fn stale_files(folder: &Path, platform: &str, files: &[RenderedFile]) -> Vec<PathBuf> {
     let written: BTreeSet<PathBuf> = files.iter().map(|file| folder.join(&file.path)).collect();
     let (mut folders, mut left) = (vec![folder.to_owned()], Vec::new());
     while let Some(folder) = folders.pop() {

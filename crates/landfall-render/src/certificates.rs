@@ -11,7 +11,7 @@ use std::path::Path;
 /// # Errors
 /// When it cannot be read, or has none; the message names the key of the site.
 pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, RenderError> {
-    let text = read_of(site, path)?;
+    let text = read_site_file(site, path)?;
     let found = certificates(&text);
     match found.is_empty() {
         true => Err(named(
@@ -27,8 +27,8 @@ pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, Rend
 ///
 /// # Errors
 /// When it cannot be read; the message names the key of the site.
-pub(super) fn read_of(site: &Site, path: &Path) -> Result<String, RenderError> {
-    read(&site.resolve(path)).map_err(|error| named(site, path, &error))
+pub(super) fn read_site_file(site: &Site, path: &Path) -> Result<String, RenderError> {
+    read_pem(&site.resolve(path)).map_err(|error| named(site, path, &error))
 }
 
 /// The error with the key of the site before it.
@@ -43,7 +43,7 @@ fn named(site: &Site, path: &Path, error: &RenderError) -> RenderError {
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) fn read(path: &Path) -> Result<String, RenderError> {
+pub(super) fn read_pem(path: &Path) -> Result<String, RenderError> {
     read_text_input(path).map_err(|source| RenderError::Read {
         path: path.into(),
         source,
@@ -51,7 +51,7 @@ pub(super) fn read(path: &Path) -> Result<String, RenderError> {
 }
 
 /// Each certificate of `certificates`, which holds nothing else.
-pub(super) fn each(certificates: &str) -> impl Iterator<Item = String> {
+pub(super) fn split_certificates(certificates: &str) -> impl Iterator<Item = String> {
     let blocks = certificates.split_inclusive(END).map(str::trim_start);
     blocks
         .filter(|block| !block.is_empty())
@@ -85,7 +85,7 @@ mod tests {
         );
         assert_eq!(certificates(key), "");
         assert_eq!(
-            each(&format!("{one}{one}")).collect::<Vec<_>>(),
+            split_certificates(&format!("{one}{one}")).collect::<Vec<_>>(),
             [one.clone(), one]
         );
     }

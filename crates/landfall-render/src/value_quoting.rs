@@ -17,7 +17,7 @@ pub(crate) fn systemd_environment(name: &str, value: &str) -> String {
 }
 
 /// A string of TOML or JSON, which are alike for texts of one line; YAML takes it too.
-pub(crate) fn string(value: &str) -> String {
+pub(crate) fn quoted_string(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
 
@@ -36,6 +36,6 @@ mod tests {
             broken,
             "Environment=\"A=x\\\"\\u000aExecStartPre=/bin/sh\\u000d\\u0085\"\n"
         );
-        assert_eq!(string("a\"b\\c"), r#""a\"b\\c""#);
+        assert_eq!(quoted_string("a\"b\\c"), r#""a\"b\\c""#);
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Images that a consumer would ask for in vain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unasked {
+pub struct MissingDestinations {
     consumer: Consumer,
     pub(super) images: Vec<(ImageRef, Vec<Destination>)>,
     /// The lines of `registry.paths` that add the destinations.
@@ -14,11 +14,11 @@ pub struct Unasked {
 }
 
 /// The locked images that have not all the names by which `consumer` asks for them.
-pub(super) fn unasked(
+pub(super) fn missing_destinations(
     consumer: Consumer,
     mapping: &DestinationMap,
     lock: &Lock,
-) -> Option<Unasked> {
+) -> Option<MissingDestinations> {
     let prefix = &mapping.target().prefix;
     let path = |place: &Destination| {
         let path = place
@@ -40,14 +40,14 @@ pub(super) fn unasked(
         images.push((image.clone(), lacks));
     }
     lines.dedup();
-    (!images.is_empty()).then_some(Unasked {
+    (!images.is_empty()).then_some(MissingDestinations {
         consumer,
         images,
         lines,
     })
 }
 
-impl Unasked {
+impl MissingDestinations {
     /// What is missing for one image.
     pub(super) fn reason(&self, lacks: &[Destination]) -> String {
         let lacks: Vec<String> = lacks.iter().map(Destination::to_string).collect();
@@ -59,9 +59,9 @@ impl Unasked {
     }
 }
 
-impl fmt::Display for Unasked {
+impl fmt::Display for MissingDestinations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unasked {
+        let MissingDestinations {
             consumer,
             images,
             lines,

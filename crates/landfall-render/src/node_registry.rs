@@ -1,8 +1,8 @@
 //! The site's registry as nodes see it.
 
+use super::certificates::{read_certificates, read_site_file};
 use super::error::RenderError;
-use super::file::RenderedFile;
-use super::pem::{read_certificates, read_of};
+use super::rendered_file::RenderedFile;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_content::registry::site_account;
@@ -12,7 +12,7 @@ use serde_json::json;
 use std::net::IpAddr;
 
 /// The site's registry as nodes see it.
-pub struct SiteRegistry<'s> {
+pub struct NodeRegistry<'s> {
     /// Its host and port, and the prefix of all paths.
     pub target: TargetRegistry,
     /// Whether it speaks http without TLS.
@@ -29,9 +29,9 @@ pub struct SiteRegistry<'s> {
 }
 
 /// A user name and a password.
-pub(crate) type Account = (String, String);
+pub(crate) type RegistryAccount = (String, String);
 
-impl<'s> SiteRegistry<'s> {
+impl<'s> NodeRegistry<'s> {
     /// The registry `target`, by what `site` says of it; `plain` are hosts that speak http.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl<'s> SiteRegistry<'s> {
         site: Option<&'s Site>,
         plain: &[String],
         environment: fn(&str) -> Option<String>,
-    ) -> Result<SiteRegistry<'s>, RenderError> {
+    ) -> Result<NodeRegistry<'s>, RenderError> {
         let is_own = |site: &&Site| {
             let own = site
                 .registry
@@ -58,7 +58,7 @@ impl<'s> SiteRegistry<'s> {
                     .strip_prefix(host)
                     .is_some_and(|rest| rest.starts_with(':') && !rest.contains(']'))
         });
-        let mut registry = SiteRegistry {
+        let mut registry = NodeRegistry {
             target: target.clone(),
             plain_http: named_plain,
             ca: None,
@@ -76,9 +76,10 @@ impl<'s> SiteRegistry<'s> {
                 .map(|path| read_certificates(site, path))
                 .transpose()?;
             registry.client = match (&settings.client_cert, &settings.client_key) {
-                (Some(certificate), Some(key)) => {
-                    Some((read_certificates(site, certificate)?, read_of(site, key)?))
-                }
+                (Some(certificate), Some(key)) => Some((
+                    read_certificates(site, certificate)?,
+                    read_site_file(site, key)?,
+                )),
                 _ => None,
             };
         }
@@ -129,7 +130,7 @@ impl<'s> SiteRegistry<'s> {
     }
 
     /// An auth file of docker and podman that has `account` for it.
-    pub fn auth_file(&self, (user, password): &Account) -> String {
+    pub fn auth_file(&self, (user, password): &RegistryAccount) -> String {
         let auth = STANDARD.encode(format!("{user}:{password}"));
         let host = self.target.registry.as_str();
         format!("{:#}\n", json!({"auths": {host: {"auth": auth}}}))
@@ -152,7 +153,7 @@ impl<'s> SiteRegistry<'s> {
     ///
     /// # Errors
     /// When it cannot be read, or is a token.
-    pub fn account(&self, repository: &str) -> Result<Option<Account>, RenderError> {
+    pub fn account(&self, repository: &str) -> Result<Option<RegistryAccount>, RenderError> {
         let Some(site) = self.site else {
             return Ok(None);
         };

@@ -1,7 +1,7 @@
 //! `--into`: what a platform gives, merged into a file of the user's.
 
 use super::error::RenderError;
-use super::file::RenderedFile;
+use super::rendered_file::RenderedFile;
 use landfall_model::document::{DecodedText, MergeRules, documents, merge};
 use serde_yaml::{Mapping, Value};
 use std::path::Path;
@@ -22,7 +22,7 @@ pub struct MergedFile {
 }
 
 /// A document that a platform gives.
-struct Given {
+struct GivenDocument {
     document: Value,
     /// The last part of its file's path.
     file: String,
@@ -37,7 +37,7 @@ struct Given {
 /// # Errors
 /// When the file is no YAML, has no document for any of them, cannot be edited, or would lose
 /// content.
-pub fn into(
+pub fn merge_into(
     path: &Path,
     text: &str,
     files: &[RenderedFile],
@@ -48,14 +48,14 @@ pub fn into(
         source,
     };
     let there = documents(text).map_err(wrong)?;
-    let mut given: Vec<Given> = Vec::new();
+    let mut given: Vec<GivenDocument> = Vec::new();
     for RenderedFile {
         path, text, secret, ..
     } in files
     {
         let file = path.rsplit('/').next().unwrap_or_default();
         let each = documents(text).map_err(wrong)?.into_iter();
-        given.extend(each.map(|document| Given {
+        given.extend(each.map(|document| GivenDocument {
             document,
             file: file.into(),
             secret: *secret,
@@ -113,7 +113,7 @@ pub fn into(
         merged.decoded.extend(next.decoded);
     }
     if !found {
-        let kinds: Vec<String> = given.iter().map(Given::shown).collect();
+        let kinds: Vec<String> = given.iter().map(GivenDocument::shown).collect();
         return Err(RenderError::NoPlace {
             path: path.into(),
             kinds: kinds.join(", "),
@@ -122,7 +122,7 @@ pub fn into(
     Ok(merged)
 }
 
-impl Given {
+impl GivenDocument {
     fn shown(&self) -> String {
         match (kind(&self.document), name(&self.document)) {
             (None, _) => self.file.clone(),
@@ -240,7 +240,7 @@ mod tests {
             file("kind: A\nmetadata: {name: theirs}\nspec: 1\n"),
             file("kind: B\nmetadata: {name: y}\nspec: 2\n---\nkind: C\nspec: 3\n").secret(true),
         ];
-        let merged = into(Path::new("f"), text, &files, false).unwrap();
+        let merged = merge_into(Path::new("f"), text, &files, false).unwrap();
         assert_eq!(
             merged.text,
             "kind: A\nmetadata: {name: mine}\nspec: 1\n---\nkind: B\nmetadata: {name: x}\n---\nkind: B\nmetadata: {name: y}\nspec: 2\n"
@@ -256,9 +256,9 @@ mod tests {
             RenderedFile::new("etc/a.yaml", "x: 1\n"),
             RenderedFile::new("etc/d/b.yaml", "y: 1\n"),
         ];
-        let merged = into(Path::new("mine/b.yaml"), "z: 1\n", &files, false).unwrap();
+        let merged = merge_into(Path::new("mine/b.yaml"), "z: 1\n", &files, false).unwrap();
         assert_eq!((&*merged.text, merged.notes.len()), ("z: 1\ny: 1\n", 1));
-        let error = into(Path::new("mine.yaml"), "z: 1\n", &files, false)
+        let error = merge_into(Path::new("mine.yaml"), "z: 1\n", &files, false)
             .unwrap_err()
             .to_string();
         assert!(error.contains("a.yaml, b.yaml"), "{error}");
@@ -270,7 +270,7 @@ mod tests {
             file("kind: A\nmetadata: {name: theirs}\n"),
             file("kind: B\nmetadata: {name: y}\n---\nkind: C\n"),
         ];
-        let error = into(Path::new("f"), "kind: D\n", &files, false)
+        let error = merge_into(Path::new("f"), "kind: D\n", &files, false)
             .unwrap_err()
             .to_string();
         assert!(error.contains("A theirs, B y, C"), "{error}");
@@ -281,14 +281,14 @@ mod tests {
         let ours =
             file("kind: Secret\nmetadata: {name: a, namespace: n}\nstringData: {x: new, y: y}\n");
         let mine = "kind: Secret\nmetadata: {name: b}\nstringData: {x: mine}\n";
-        let error = into(Path::new("f"), mine, std::slice::from_ref(&ours), false)
+        let error = merge_into(Path::new("f"), mine, std::slice::from_ref(&ours), false)
             .unwrap_err()
             .to_string();
         assert!(error.contains("Secret a"), "{error}");
         // x is `b2xk`, old
         let mine = "kind: Secret\nmetadata: {name: a, namespace: m}\ndata: {x: b2xk}\n---\n\
                     kind: Secret\nmetadata: {name: a, namespace: n}\ndata: {x: b2xk, z: eg==}\n";
-        let merged = into(Path::new("f"), mine, &[ours], false).unwrap();
+        let merged = merge_into(Path::new("f"), mine, &[ours], false).unwrap();
         let expected = mine.replace(
             "x: b2xk, z: eg==}",
             "x: \"bmV3\", z: eg==}\nstringData:\n  y: y",

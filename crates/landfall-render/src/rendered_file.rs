@@ -47,7 +47,7 @@ impl RenderedFile {
 
     /// The same in the folder `folder`.
     #[must_use]
-    pub(super) fn below(self, folder: &str) -> RenderedFile {
+    pub(super) fn in_folder(self, folder: &str) -> RenderedFile {
         RenderedFile {
             path: format!("{folder}/{}", self.path),
             ..self
@@ -57,7 +57,7 @@ impl RenderedFile {
     /// The same with the header that names `command`, where its format has comments. A first line
     /// that must be the first stays it.
     #[must_use]
-    pub(super) fn headed(self, command: &str) -> RenderedFile {
+    pub(super) fn with_header(self, command: &str) -> RenderedFile {
         if !self.comments {
             return self;
         }
@@ -91,7 +91,7 @@ mod tests {
     fn the_header_comes_first_but_for_lines_that_must_be_first() {
         let text = |text: &str| {
             RenderedFile::new("a", text)
-                .headed("landfall render x")
+                .with_header("landfall render x")
                 .text
         };
         let head = "# Written by `landfall render x`; make it anew rather than edit it.\n";

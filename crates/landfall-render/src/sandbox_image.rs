@@ -1,12 +1,12 @@
 //! The image of pods' sandboxes: the locked one called `pause`.
 
 use super::error::RenderError;
-use super::request::Request;
-use super::settings::Setting;
+use super::request::RenderRequest;
+use super::settings::PlatformSetting;
 use landfall_model::ImageRef;
 
 /// Which of several images called `pause` it is.
-pub(super) const SANDBOX: Setting = Setting {
+pub(super) const SANDBOX: PlatformSetting = PlatformSetting {
     key: "sandbox",
     value_name: "IMAGE",
     help: "The locked image of pods' sandboxes, where several are called pause",
@@ -15,7 +15,7 @@ pub(super) const SANDBOX: Setting = Setting {
 };
 
 /// The locked images called `pause`.
-pub(super) fn pauses<'r>(request: &Request<'r>) -> Vec<&'r ImageRef> {
+pub(super) fn pause_images<'r>(request: &RenderRequest<'r>) -> Vec<&'r ImageRef> {
     request
         .images()
         .filter(|image| image.repository.rsplit('/').next() == Some("pause"))
@@ -26,8 +26,8 @@ pub(super) fn pauses<'r>(request: &Request<'r>) -> Vec<&'r ImageRef> {
 ///
 /// # Errors
 /// When `--set sandbox` names no locked image.
-pub(super) fn sandbox(
-    request: &Request<'_>,
+pub(super) fn sandbox_image(
+    request: &RenderRequest<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Option<String>, RenderError> {
     let at_registry = |image: &ImageRef| {
@@ -53,7 +53,7 @@ pub(super) fn sandbox(
             locked.ok_or_else(|| wrong("the lock has no such image".into()))?,
         ));
     }
-    match pauses(request)[..] {
+    match pause_images(request)[..] {
         [] => {
             notes.push(
                 "the lock has no image called pause: pods' sandboxes need the one that containerd names"

@@ -1,13 +1,13 @@
 //! The site's registry as mirrors of upstream hosts, for clients that put a path before a name.
 
 use super::error::RenderError;
-use super::request::Request;
+use super::request::RenderRequest;
 use landfall_model::{Destination, ImageRef, alias_hosts, path_prefix};
 use std::collections::BTreeMap;
 
 /// A place at the site's registry that stands for an upstream host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mirror {
+pub(super) struct HostMirror {
     /// The path before every repository of the host; may be empty.
     pub prefix: String,
     /// The repository of one image below it, which says whose account counts.
@@ -19,13 +19,15 @@ pub(super) struct Mirror {
 ///
 /// # Errors
 /// Where a mirror that is asked earlier has another image by the same name.
-pub(super) fn mirrors(request: &Request<'_>) -> Result<BTreeMap<String, Vec<Mirror>>, RenderError> {
+pub(super) fn host_mirrors(
+    request: &RenderRequest<'_>,
+) -> Result<BTreeMap<String, Vec<HostMirror>>, RenderError> {
     let target = request.mapping.target();
-    let plain = |prefix: &str| Mirror {
+    let plain = |prefix: &str| HostMirror {
         prefix: prefix.into(),
         repository: prefix.into(),
     };
-    let mut hosts: BTreeMap<String, Vec<Mirror>> = BTreeMap::new();
+    let mut hosts: BTreeMap<String, Vec<HostMirror>> = BTreeMap::new();
     for image in request.images() {
         let aliases = alias_hosts(&image.registry).map(str::to_owned);
         for host in std::iter::once(image.registry.clone()).chain(aliases) {
@@ -48,7 +50,7 @@ pub(super) fn mirrors(request: &Request<'_>) -> Result<BTreeMap<String, Vec<Mirr
 }
 
 /// Adds the mirror that has `image`, unless there is one. The one of the whole host is asked first.
-fn add(of_host: &mut Vec<Mirror>, image: &ImageRef, places: &[Destination], usual: &str) {
+fn add(of_host: &mut Vec<HostMirror>, image: &ImageRef, places: &[Destination], usual: &str) {
     let prefixes = || {
         places
             .iter()
@@ -66,7 +68,7 @@ fn add(of_host: &mut Vec<Mirror>, image: &ImageRef, places: &[Destination], usua
         } else {
             format!("{prefix}/{}", image.repository)
         };
-        let mirror = Mirror {
+        let mirror = HostMirror {
             prefix: prefix.into(),
             repository,
         };
@@ -75,7 +77,11 @@ fn add(of_host: &mut Vec<Mirror>, image: &ImageRef, places: &[Destination], usua
 }
 
 /// Whether each image of `host` is found by the first mirror that knows its name.
-fn unambiguous(host: &str, of_host: &[Mirror], request: &Request<'_>) -> Result<(), RenderError> {
+fn unambiguous(
+    host: &str,
+    of_host: &[HostMirror],
+    request: &RenderRequest<'_>,
+) -> Result<(), RenderError> {
     if of_host.len() < 2 {
         return Ok(());
     }

@@ -1,14 +1,14 @@
 //! The site's proxy as nodes are told of it.
 
+use super::certificates::read_certificates;
 use super::error::RenderError;
-use super::pem::read_certificates;
 use landfall_content::registry::site_proxy_accounts;
 use landfall_model::config::Site;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The site's proxy.
 #[derive(Debug, Clone, Default)]
-pub struct SiteProxy {
+pub struct NodeProxy {
     /// For http targets.
     pub http: Option<ProxyAddress>,
     /// For https targets.
@@ -71,7 +71,7 @@ impl ProxyAddress {
     }
 }
 
-impl SiteProxy {
+impl NodeProxy {
     /// The proxy of `site`, with its account as `get` shows the environment.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl SiteProxy {
     pub fn of(
         site: &Site,
         get: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<SiteProxy>, RenderError> {
+    ) -> Result<Option<NodeProxy>, RenderError> {
         let Some(proxy) = site
             .proxy
             .as_ref()
@@ -96,7 +96,7 @@ impl SiteProxy {
             .as_ref()
             .map(|path| read_certificates(site, path))
             .transpose()?;
-        Ok(Some(SiteProxy {
+        Ok(Some(NodeProxy {
             http: address(&proxy.http, http),
             https: address(&proxy.https, https),
             ca,
@@ -123,7 +123,7 @@ mod tests {
                     proxy: {http: \"http://asdf\", https: \"https://old:one@10.0.0.1:80/\", credentials: {usernameEnv: U, passwordEnv: P}}\n";
         let site = Site::parse(Path::new("s"), text).unwrap();
         let get = |name: &str| Some(if name == "U" { "dom\\me" } else { "p@ss:w/d%" }.to_owned());
-        let proxy = SiteProxy::of(&site, get).unwrap().unwrap();
+        let proxy = NodeProxy::of(&site, get).unwrap().unwrap();
         let (http, https) = (proxy.http.clone().unwrap(), proxy.https.clone().unwrap());
         assert_eq!(http.url(), "http://dom%5Cme:p%40ss%3Aw%2Fd%25@asdf");
         assert_eq!(

@@ -1,23 +1,26 @@
 //! Runs a platform: the names it asks for are checked, each cluster of the site gets a folder, each
 //! file its header.
 
-use super::asked::unasked;
 use super::error::RenderError;
-use super::platform::{Output, Platform, Rendered};
-use super::request::Request;
+use super::missing_destinations::missing_destinations;
+use super::platform::{RenderPlatform, RenderedConfig, RenderedOutput};
+use super::request::RenderRequest;
 use landfall_model::Consumer;
 
 /// The configuration of `platform`.
 ///
 /// # Errors
 /// Those of the platform; and where it asks for an image by a name that the registry does not have.
-pub fn run(platform: &dyn Platform, request: &Request<'_>) -> Result<Rendered, RenderError> {
+pub fn render(
+    platform: &dyn RenderPlatform,
+    request: &RenderRequest<'_>,
+) -> Result<RenderedConfig, RenderError> {
     let spec = platform.spec();
     if let Some(unasked) = spec
         .consumer
-        .and_then(|consumer| unasked(consumer, request.mapping, request.lock))
+        .and_then(|consumer| missing_destinations(consumer, request.mapping, request.lock))
     {
-        return Err(RenderError::Unasked(unasked));
+        return Err(RenderError::MissingDestinations(unasked));
     }
     let command = format!(
         "landfall render {}{}",
@@ -29,19 +32,19 @@ pub fn run(platform: &dyn Platform, request: &Request<'_>) -> Result<Rendered, R
         .map(|site| site.clusters.as_slice())
         .unwrap_or_default();
     if clusters.is_empty() || !request.settings.wants_clusters() {
-        let mut rendered = headed(platform.render(request)?, &command);
+        let mut rendered = with_headers(platform.render(request)?, &command);
         rendered.notes.extend(scheme_note(spec.consumer, request)?);
         return Ok(rendered);
     }
-    let (mut all, mut files) = (Rendered::default(), Vec::new());
+    let (mut all, mut files) = (RenderedConfig::default(), Vec::new());
     for cluster in clusters {
         let settings = request.settings.of_cluster(cluster)?;
-        let one = platform.render(&Request {
+        let one = platform.render(&RenderRequest {
             settings,
             ..request.clone()
         })?;
-        if let Output::Files(made) = one.output {
-            files.extend(made.into_iter().map(|file| file.below(&cluster.name)));
+        if let RenderedOutput::Files(made) = one.output {
+            files.extend(made.into_iter().map(|file| file.in_folder(&cluster.name)));
         }
         // what is true of each cluster is said once
         for note in one.notes {
@@ -59,9 +62,9 @@ pub fn run(platform: &dyn Platform, request: &Request<'_>) -> Result<Rendered, R
         all.failure = all.failure.or(one.failure);
     }
     all.notes.extend(scheme_note(spec.consumer, request)?);
-    Ok(headed(
-        Rendered {
-            output: Output::Files(files),
+    Ok(with_headers(
+        RenderedConfig {
+            output: RenderedOutput::Files(files),
             ..all
         },
         &command,
@@ -72,7 +75,7 @@ pub fn run(platform: &dyn Platform, request: &Request<'_>) -> Result<Rendered, R
 /// change names leave that to those that set up the nodes.
 fn scheme_note(
     consumer: Option<Consumer>,
-    request: &Request<'_>,
+    request: &RenderRequest<'_>,
 ) -> Result<Option<String>, RenderError> {
     match consumer {
         None | Some(Consumer::Kustomize | Consumer::Kyverno) => Ok(None),
@@ -80,12 +83,15 @@ fn scheme_note(
     }
 }
 
-fn headed(rendered: Rendered, command: &str) -> Rendered {
+fn with_headers(rendered: RenderedConfig, command: &str) -> RenderedConfig {
     let output = match rendered.output {
-        Output::Text(text) => Output::Text(text),
-        Output::Files(files) => {
-            Output::Files(files.into_iter().map(|file| file.headed(command)).collect())
-        }
+        RenderedOutput::Text(text) => RenderedOutput::Text(text),
+        RenderedOutput::Files(files) => RenderedOutput::Files(
+            files
+                .into_iter()
+                .map(|file| file.with_header(command))
+                .collect(),
+        ),
     };
-    Rendered { output, ..rendered }
+    RenderedConfig { output, ..rendered }
 }

@@ -1,7 +1,7 @@
 //! The settings, and what the objects are made from.
 
 use crate::error::RenderError;
-use crate::settings::{NAMESPACE, Setting, Settings};
+use crate::settings::{NAMESPACE, PlatformSetting, PlatformSettings};
 use landfall_model::{Limits, Shard};
 
 const fn setting(
@@ -9,8 +9,8 @@ const fn setting(
     value_name: &'static str,
     help: &'static str,
     default: Option<&'static str>,
-) -> Setting {
-    Setting {
+) -> PlatformSetting {
+    PlatformSetting {
         key,
         value_name,
         help,
@@ -19,58 +19,59 @@ const fn setting(
     }
 }
 
-const IMAGE: Setting = setting(
+const IMAGE: PlatformSetting = setting(
     "image",
     "IMAGE",
     "The image with landfall; for refresh with git and sh too",
     None,
 );
-const STORE: Setting = setting("store", "URL", "The store, as in s3://bucket/prefix", None);
-const BUNDLE: Setting = setting(
+const STORE: PlatformSetting = setting("store", "URL", "The store, as in s3://bucket/prefix", None);
+const BUNDLE: PlatformSetting = setting(
     "bundle",
     "URL",
     "The bundle that is packed [default: bundles/landfall.tar.zst in the store]",
     None,
 );
-const SHARDS: Setting = setting("shards", "N", "How many runners pull", Some("8"));
-const REPLICAS: Setting = setting(
+const SHARDS: PlatformSetting = setting("shards", "N", "How many runners pull", Some("8"));
+const REPLICAS: PlatformSetting = setting(
     "replicas",
     "N",
     "How many servers there are at the least",
     Some("3"),
 );
-const MOST: Setting = setting(
+const MOST: PlatformSetting = setting(
     "max-replicas",
     "N",
     "How many servers there are at the most",
     Some("12"),
 );
-const SECRET: Setting = setting(
+const SECRET: PlatformSetting = setting(
     "secret",
     "NAME",
     "The Secret whose keys are the pods' environment: AWS_ACCESS_KEY_ID and the like, DOCKER_AUTH_CONFIG, GIT_REMOTE",
     Some("landfall"),
 );
-const ACCOUNT: Setting = setting(
+const ACCOUNT: PlatformSetting = setting(
     "service-account",
     "NAME",
     "The service account of the pods, where the cloud gives it rights",
     None,
 );
-const CLAIM: Setting = setting(
+const CLAIM: PlatformSetting = setting(
     "claim",
     "NAME",
     "A PersistentVolumeClaim with landfall.lock and site.yaml, in place of the ConfigMap `landfall`",
     None,
 );
-const SCHEDULE: Setting = setting("schedule", "CRON", "When refresh runs", Some("17 3 * * *"));
-const TLS: Setting = setting(
+const SCHEDULE: PlatformSetting =
+    setting("schedule", "CRON", "When refresh runs", Some("17 3 * * *"));
+const TLS: PlatformSetting = setting(
     "tls",
     "NAME",
     "A Secret of type kubernetes.io/tls; without it, plain http",
     None,
 );
-const REDIRECT: Setting = Setting {
+const REDIRECT: PlatformSetting = PlatformSetting {
     key: "redirect",
     value_name: "YES|NO",
     help: "Whether clients get blobs from the object store itself, by signed URLs",
@@ -79,13 +80,13 @@ const REDIRECT: Setting = Setting {
 };
 
 /// Every setting.
-pub(super) const SETTINGS: &[Setting] = &[
+pub(super) const SETTINGS: &[PlatformSetting] = &[
     IMAGE, STORE, BUNDLE, SHARDS, REPLICAS, MOST, SECRET, ACCOUNT, CLAIM, SCHEDULE, TLS, REDIRECT,
     NAMESPACE,
 ];
 
 /// What the objects are made from.
-pub(super) struct Wanted<'s> {
+pub(super) struct LandfallDeployment<'s> {
     pub(super) namespace: Option<&'s str>,
     pub(super) image: &'s str,
     pub(super) store: &'s str,
@@ -101,8 +102,10 @@ pub(super) struct Wanted<'s> {
     pub(super) redirect: bool,
 }
 
-impl<'s> Wanted<'s> {
-    pub(super) fn of(settings: &'s Settings) -> Result<Wanted<'s>, RenderError> {
+impl<'s> LandfallDeployment<'s> {
+    pub(super) fn of(
+        settings: &'s PlatformSettings,
+    ) -> Result<LandfallDeployment<'s>, RenderError> {
         let store = settings.need(STORE.key)?.trim_end_matches('/');
         let place = settings.get(BUNDLE.key).map_or_else(
             || format!("{store}/bundles/landfall.tar.zst"),
@@ -125,7 +128,7 @@ impl<'s> Wanted<'s> {
             let why = format!("{} is {replicas}, which is more", REPLICAS.key);
             return Err(wrong(MOST.key, &most_replicas.to_string(), why));
         }
-        Ok(Wanted {
+        Ok(LandfallDeployment {
             namespace: settings.get(NAMESPACE.key),
             image: settings.need(IMAGE.key)?,
             store,
@@ -152,7 +155,10 @@ fn wrong(key: &str, value: &str, why: String) -> RenderError {
 }
 
 /// A number of runners.
-fn number(settings: &Settings, setting: &'static Setting) -> Result<usize, RenderError> {
+fn number(
+    settings: &PlatformSettings,
+    setting: &'static PlatformSetting,
+) -> Result<usize, RenderError> {
     let text = settings.need(setting.key)?;
     let number = text
         .parse()
