@@ -61,7 +61,9 @@ impl From<RenderError> for CliError {
     fn from(error: RenderError) -> CliError {
         let message = error.to_string();
         match error {
-            RenderError::MissingDestinations(_) | RenderError::Refused(_) => CliError::refused(message),
+            RenderError::MissingDestinations(_) | RenderError::Refused(_) => {
+                CliError::refused(message)
+            }
             RenderError::Write { .. } => {
                 CliError::new(Exit::Failed, message).on(TransferSide::Destination)
             }
