@@ -1,9 +1,9 @@
-//! What a locked item asks for besides itself.
+//! Requests that follow from a locked item rather than from a manifest.
 
 use super::chart::ChartRequest;
 use super::image::ImageRequest;
 
-/// A wish that no manifest has: a locked item has it.
+/// A request for something that a locked item depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DependencyRequest {
     /// An image that was found in a chart.

@@ -5,7 +5,7 @@ use landfall_model::{Digest, DigestError, Platform, has_userinfo};
 use std::rc::Rc;
 use url::Url;
 
-/// A value of a manifest, or what is wrong with it and where.
+/// A value of a manifest, or an error with its position.
 pub type ManifestResult<T> = Result<T, Box<Diagnostic>>;
 
 /// The context in which the entries of one manifest are read: its text, its variables and its
@@ -23,7 +23,7 @@ pub struct EntryContext<'a> {
 }
 
 impl EntryContext<'_> {
-    /// The place of `node` in the manifest.
+    /// The position of `node` in the manifest.
     pub fn here(&self, node: &YamlNode<'_>) -> SourceSpan {
         SourceSpan::new(self.text, node.span())
     }
@@ -35,7 +35,7 @@ pub(super) fn digest_of(text: &str, span: &SourceSpan) -> ManifestResult<Digest>
         .map_err(|error: DigestError| span.fault(error.to_string(), None))
 }
 
-/// Refuses a URL with a user name or a password.
+/// Refuses a URL with a user name or a password: manifest and lock are not secret.
 pub(super) fn without_account(url: &Url, span: &SourceSpan) -> ManifestResult<()> {
     if !has_userinfo(url) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! An exclusion of a manifest.
+//! An entry of `exclude:` in a manifest.
 
 use landfall_model::{Digest, ImageRef};
 use std::fmt;
@@ -6,14 +6,14 @@ use std::fmt;
 /// An entry of `exclude:` in a manifest: what is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exclusion {
-    /// A repository, or one reference of it where a tag or digest is written.
+    /// All images of a repository, or one image if a tag or digest is written.
     Reference(ImageRef),
-    /// What stands at a URL.
+    /// The item with this URL or name.
     Url(String),
 }
 
 impl Exclusion {
-    /// Whether `reference`, which must have the digest `pin`, is left out.
+    /// Whether `reference`, for which the manifest demands the digest `pin`, is excluded.
     pub(super) fn has(&self, reference: &ImageRef, pin: Option<&Digest>) -> bool {
         let Exclusion::Reference(exclude) = self else {
             return false;
@@ -25,7 +25,8 @@ impl Exclusion {
             && (exclude.digest.is_none() || exclude.digest.as_ref() == digest)
     }
 
-    /// `reference` as precisely as this names references; `None` where it names a URL.
+    /// `reference` in the form of this exclusion: a repository, or a full reference. `None` if this
+    /// is a URL.
     pub(super) fn alike(&self, reference: &ImageRef) -> Option<String> {
         let Exclusion::Reference(exclude) = self else {
             return None;

@@ -1,15 +1,15 @@
-//! Joins two wishes of one name.
+//! Merges the fields of two requests for the same item.
 
 use std::fmt::Display;
 
-/// Two different values of one field.
+/// Two requests for one item that have different values of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldConflict {
-    /// The field, as a message names it.
+    /// The name of the field in messages.
     pub field: &'static str,
-    /// The value of the first wish.
+    /// The value in the first request.
     pub first: String,
-    /// The value of the second one.
+    /// The value in the second request.
     pub second: String,
 }
 
@@ -32,7 +32,7 @@ impl FieldConflict {
     }
 }
 
-/// Takes from `second` what `first` lacks.
+/// Sets `first` to `second` if only `second` has a value. Refuses two values that differ.
 #[allow(
     clippy::ref_option,
     reason = "it is a field of what `first` belongs to"

@@ -1,5 +1,5 @@
-//! A note: a text that stands in the manifest. Tests alone have this kind; it shows all that a new
-//! kind takes.
+//! A note: a text that is written in the manifest. Only tests have this kind; it shows all that a
+//! new kind needs.
 
 use super::{
     AuditedItem, EntryContext, Exclusion, FieldConflict, ItemIdentity, ItemKind, ItemRequest,
@@ -26,13 +26,13 @@ pub struct LockedNote {
     pub digest: Digest,
     /// Size of the text in bytes.
     pub size: u64,
-    /// The name without `note://`, as registries have it.
+    /// The name without `note://`, as an image reference.
     reference: ImageRef,
-    /// The URL at which the text is found.
+    /// The URL at which clients find the text.
     url: String,
 }
 
-/// A note as a manifest asks for it.
+/// A request for a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteRequest {
     name: String,
@@ -40,7 +40,7 @@ pub struct NoteRequest {
     text: String,
 }
 
-/// A note as people write it.
+/// A note in a manifest.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoteEntry {

@@ -1,11 +1,11 @@
-//! The update policy of an entry of a manifest, checked where it is written.
+//! Checks the update policy of a manifest entry.
 
 use super::entry_reader::ManifestResult;
 use landfall_model::document::SourceSpan;
 use landfall_model::{PolicyError, UpdatePolicy};
 
-/// Checks the policy `text`, which stands at `at`, of an item of a kind that people call `what`.
-/// `version` is what it may move, as it is written; `None` where the item has no version.
+/// Checks the policy `text` at position `at`. `what` is how messages name the kind of item.
+/// `version` is the text that the policy may change, or `None` if the item has no version.
 pub(super) fn check_policy(
     text: &str,
     version: Option<&str>,

@@ -1,5 +1,5 @@
-//! Facts about upstream repositories: their tags, and whether their registry has a referrers API.
-//! The store remembers them for the next run, which then sends fewer requests.
+//! What registries say about their repositories: the tags, and whether the registry has the
+//! referrers API. The store remembers it, so that the next run sends fewer requests.
 
 use landfall_content::WriteError;
 use landfall_content::registry::{ReferrersResponse, RegistrySession, TagList};
@@ -11,11 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::debug;
 
-/// The file in the store. It only saves requests: without it everything is asked.
+/// The file in the store. It only saves requests: without it, every registry is asked again.
 const FILE: &str = ".landfall/repositories";
 
-/// How many tags may hold a signature, an attestation or an SBOM of one manifest by cosign's
-/// convention.
+/// How many tags of the cosign convention one manifest may have: signature, attestation and SBOM.
 const COSIGN_TAGS: usize = 3;
 
 /// The tags of a repository; `None` if they are not listed.
@@ -25,7 +24,7 @@ pub(super) type RepositoryTags = Option<Arc<BTreeSet<String>>>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RepositoryFacts {
-    /// Whether the registry lists referrers there; `None` if its answer did not tell.
+    /// Whether the registry has the referrers API for this repository; `None` if that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     referrers_api: Option<bool>,
     /// The list of tags has more pages than this.
@@ -33,13 +32,13 @@ struct RepositoryFacts {
     tag_pages_above: Option<usize>,
 }
 
-/// The form of the file.
+/// The content of the file.
 #[derive(Default, Serialize, Deserialize)]
 struct StoredFacts {
     version: u32,
-    /// By address and path, such as `quay.io:443/prometheus/alertmanager`.
+    /// The facts by address and path, such as `quay.io:443/prometheus/alertmanager`.
     repositories: BTreeMap<String, RepositoryFacts>,
-    /// The repository that told for each namespace in the last run.
+    /// The repository that was asked on behalf of each namespace in the last run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     probed: BTreeMap<String, String>,
 }
@@ -48,25 +47,25 @@ struct StoredFacts {
 struct KnownFacts {
     facts: BTreeMap<String, RepositoryFacts>,
     probed: BTreeMap<String, String>,
-    /// The repositories of which this run learned something.
+    /// The repositories about which this run learned something.
     changed: BTreeSet<String>,
-    /// How many tags of a repository are wanted, by host and repository.
+    /// How many images of a repository are requested, by host and repository.
     wanted_tags: BTreeMap<(String, String), usize>,
 }
 
-/// What this run and the earlier ones know about repositories.
+/// What this run and earlier runs know about upstream repositories.
 pub struct UpstreamRepositories {
     disk: DiskStore,
     /// The tags of repositories, by host and repository.
     listings: OnceMap<(String, String), RepositoryTags>,
-    /// Whether a namespace still has no referrers API, as one of its repositories tells in this
-    /// run.
+    /// Whether a namespace still has no referrers API, as this run's answer for one of its
+    /// repositories says.
     probes: OnceMap<String, bool>,
     state: Mutex<KnownFacts>,
 }
 
 impl UpstreamRepositories {
-    /// The facts that `disk` remembers.
+    /// Reads the facts that `disk` remembers.
     pub(super) fn new(disk: DiskStore) -> UpstreamRepositories {
         let written = std::fs::read(disk.dir().join(FILE)).map(|bytes| parse(&bytes));
         let StoredFacts {
@@ -87,17 +86,17 @@ impl UpstreamRepositories {
         }
     }
 
-    /// Keeps what this run learned for the next one.
+    /// Stores what this run learned for the next one.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// If the store cannot be written.
     pub fn remember(&self) -> Result<(), WriteError> {
         let state = self.state();
         if state.changed.is_empty() {
             return Ok(());
         }
         self.disk.edit(FILE, |old| {
-            // another run may have written meanwhile
+            // another run may have written the file meanwhile: merge with it rather than replace it
             let StoredFacts {
                 mut repositories,
                 mut probed,
@@ -126,8 +125,8 @@ impl UpstreamRepositories {
         })
     }
 
-    /// Notes that these images are wanted: the more tags of a repository are, the longer a list of
-    /// its tags is worth reading.
+    /// Notes that these images are requested. The more images of a repository are requested, the
+    /// more pages of its tag list are worth reading.
     pub fn expect<'a>(&self, images: impl Iterator<Item = &'a ImageRef>) {
         let mut state = self.state();
         for image in images {
@@ -136,9 +135,9 @@ impl UpstreamRepositories {
         }
     }
 
-    /// The number of pages up to which the list of a repository's tags takes no more requests than
-    /// asking for the tags of signatures by name: three for each of the image's `manifests`, and
-    /// three for each image of the repository.
+    /// How many pages of a repository's tag list are worth reading: listing must take no more
+    /// requests than asking for signature tags by name, which are three for each of the image's
+    /// `manifests` and three for each requested image of the repository.
     pub(super) fn pages_worth_reading(
         &self,
         name: &ImageRef,
@@ -155,7 +154,7 @@ impl UpstreamRepositories {
         (COSIGN_TAGS * manifests.max(images)).min(limits.pages)
     }
 
-    /// Whether the list of a repository's tags was longer than `pages` when it was read last.
+    /// Whether the tag list had more than `pages` pages when it was last read.
     pub(super) fn is_longer(
         &self,
         session: &RegistrySession,
@@ -172,7 +171,7 @@ impl UpstreamRepositories {
     }
 
     /// All tags of an image's repository if its registry lists them in at most `pages` answers.
-    /// Each repository is asked once.
+    /// Each repository is listed once per run.
     pub(super) async fn tags(
         &self,
         session: &RegistrySession,
@@ -194,25 +193,26 @@ impl UpstreamRepositories {
             .await
     }
 
-    /// The tags of an image's repository as this run has listed them; `None` if it has not.
+    /// The tags of an image's repository, if this run has listed them.
     pub(super) fn listed_tags(&self, name: &ImageRef) -> RepositoryTags {
         self.listings
             .get(&(name.registry.clone(), name.repository.clone()))?
     }
 
-    /// The manifests that refer to `subject` by the registry's list, or `None` if there is no list.
+    /// The manifests that refer to `subject` according to the referrers API, or `None` if the
+    /// registry does not have it.
     ///
-    /// A registry without the referrers API answers 404 for every subject. To ask for each
-    /// repository in each run would double the requests for an image that did not move, so one
-    /// repository of a namespace tells for the others if
+    /// A registry without the referrers API answers 404 for every subject. Asking for each
+    /// repository in each run would double the requests for an image whose tag did not move. So one
+    /// repository of a namespace answers for the others if
     ///
-    /// - each of these others answered in an earlier run itself that there is no API,
-    /// - no repository of the same host is known to have it: then the host is several services, or
-    ///   its 404 means something else, and
-    /// - the repository that is asked in this run answers so again. If the registry got the API
-    ///   meanwhile, it lists the referrers there, and every repository is asked.
+    /// - each of the others answered in an earlier run that there is no API,
+    /// - no repository of the same host is known to have it (otherwise the host consists of several
+    /// services, or its 404 means something else), and
+    /// - the repository that is asked in this run answers the same again. If the registry meanwhile
+    /// got the API, it lists the referrers there, and every repository is asked.
     ///
-    /// Each run asks another repository, in case only some of a namespace get the API.
+    /// Each run asks a different repository, in case only some of a namespace get the API.
     pub(super) async fn referrers(
         &self,
         session: &RegistrySession,
@@ -230,7 +230,7 @@ impl UpstreamRepositories {
                 let answer = self.ask(session, &probed, subject).await;
                 let probed = session.repository_address(&probed);
                 if answer.is_err() {
-                    // it fails the images of that repository alone
+                    // an error concerns only the images of that repository
                     self.learn(probed.clone(), |facts| facts.referrers_api = None);
                 }
                 self.state().probed.insert(namespace.to_owned(), probed);
@@ -269,8 +269,8 @@ impl UpstreamRepositories {
         Ok(answer)
     }
 
-    /// The repository of a namespace that tells for the others in this run: of those that are
-    /// wanted, the next one after that of the last run. `own` is one of them.
+    /// The repository that is asked on behalf of its namespace in this run: of the requested ones,
+    /// the next after that of the last run. `own` is one of them.
     fn next_probe(&self, session: &RegistrySession, namespace: &str, own: &str) -> String {
         let state = self.state();
         let wanted = state
@@ -295,7 +295,7 @@ impl UpstreamRepositories {
             .map_or_else(|| own.to_owned(), |(_, name)| (*name).clone())
     }
 
-    /// Whether nothing that is remembered says that a repository lacks the referrers API.
+    /// Whether no remembered fact says that a repository lacks the referrers API.
     fn may_have_api(&self, address: &str) -> bool {
         let state = self.state();
         if state
@@ -327,7 +327,7 @@ impl UpstreamRepositories {
     }
 }
 
-/// The facts in a file's bytes; none if it is not such a file.
+/// Parses the file of facts; empty if it is damaged or of another version.
 fn parse(bytes: &[u8]) -> StoredFacts {
     let written = serde_json::from_slice::<StoredFacts>(bytes).ok();
     written
@@ -340,8 +340,8 @@ fn host_of(address: &str) -> &str {
     address.split_inclusive('/').next().unwrap_or_default()
 }
 
-/// The host of a repository's address and the first part of a path of several: an organization, a
-/// project, or whatever else a registry, a proxy cache or a load balancer tells its backends apart
+/// The host of a repository's address and the first component of its path, if it has several: an
+/// organization, a project, or whatever else a registry, a proxy cache or a load balancer routes
 /// by.
 fn namespace_of(address: &str) -> &str {
     let host = host_of(address);
@@ -384,7 +384,7 @@ mod tests {
         assert!(!known.may_have_api("h:443/a/b") && known.may_have_api("h:443/a/c"));
         known.learn("h:443/z".into(), |facts| facts.referrers_api = Some(true));
         assert!(known.may_have_api("h:443/a/b"));
-        // an answer that tells nothing is not kept
+        // an inconclusive answer is not stored
         known.learn("h:443/z".into(), |facts| facts.referrers_api = None);
         known.remember().unwrap();
         let text = std::fs::read_to_string(dir.path().join(FILE)).unwrap();

@@ -1,5 +1,5 @@
-//! The resolver's network and store. What it fetches is kept, so that `pull` does not fetch it
-//! again.
+//! The network and store that resolving uses. What is fetched is stored, so that `pull` does not
+//! fetch it again.
 
 use super::chart::FindImages;
 use super::packages::SharedSuites;
@@ -17,23 +17,23 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Why an item cannot be resolved. The text in the lock names no mirror, redirect or time, so that
-/// it is the same on every machine; the text for people does.
+/// Why an item cannot be resolved. The lock must be the same on every machine, so its text names no
+/// mirror, redirect or time; the message for people does.
 #[derive(Debug, Clone)]
 pub struct ResolveError {
-    /// The text in the lock.
+    /// The text for the lock.
     pub recorded: String,
     /// The message for people.
     pub told: String,
     /// Whether upstream answered that it does not have the item.
     pub is_gone: bool,
-    /// Whether asking again may give another answer: the network, a server or this machine failed.
+    /// Whether the failure may be temporary: the network, a server or this machine failed.
     pub is_passing: bool,
 }
 
 impl ResolveError {
-    /// A failure on this machine. Its text differs from machine to machine, so the lock does not
-    /// record it.
+    /// A failure of this machine. Its text differs from machine to machine, so the lock gets a
+    /// fixed text instead.
     pub fn local(told: String) -> ResolveError {
         let recorded = "it could not be kept on the machine that locked it".into();
         ResolveError {
@@ -44,7 +44,7 @@ impl ResolveError {
         }
     }
 
-    /// Upstream answers that it does not have the item.
+    /// Upstream answered that it does not have the item.
     pub fn gone() -> ResolveError {
         ResolveError {
             is_gone: true,
@@ -52,7 +52,7 @@ impl ResolveError {
         }
     }
 
-    /// The same cause for a part of the item.
+    /// The same error, about a part of the item.
     #[must_use]
     pub fn of(self, part: &str) -> ResolveError {
         let [recorded, told] =
@@ -64,7 +64,7 @@ impl ResolveError {
         }
     }
 
-    /// The same cause; people are told too how it went on. The lock does not record that.
+    /// The same error, with what happened next added to the message for people.
     #[must_use]
     pub fn then(self, next: &impl std::fmt::Display) -> ResolveError {
         ResolveError {
@@ -83,7 +83,7 @@ impl std::fmt::Display for ResolveError {
 const GONE: &str = "upstream does not have it";
 
 impl From<String> for ResolveError {
-    /// What an index or a chart says may be part of `why`.
+    /// `why` may quote an index or a chart, so line breaks in it are removed.
     fn from(why: String) -> ResolveError {
         let why = one_line(&why);
         ResolveError {
@@ -123,8 +123,8 @@ impl From<HttpError> for ResolveError {
     }
 }
 
-/// Whether upstream has no such thing. Docker Hub and Quay answer 401 for a repository that is no
-/// more, as for one that is not shown to whoever asks; a proxy's and a firewall's refusals are 403.
+/// Whether upstream does not have the item. Docker Hub and Quay answer 401 for a deleted
+/// repository, as they do for a private one; proxies and firewalls refuse with 403.
 fn is_gone(error: &HttpError) -> bool {
     error.kind == ErrorKind::NotFound
         || (error.kind == ErrorKind::Denied && error.status == Some(401))
@@ -148,25 +148,25 @@ pub struct Resolver {
     disk: DiskStore,
     progress: Arc<dyn Progress>,
     repositories: UpstreamRepositories,
-    /// Manifests that were fetched and kept, by host and digest.
+    /// Manifests that this run fetched and stored, by host and digest.
     fetched: OnceMap<(String, Digest), ()>,
-    /// What several items need, such as the index of an HTTP repository of charts, by URL.
+    /// Files that several items need, such as the index of an HTTP repository of charts, by URL.
     shared: OnceMap<String, Bytes>,
-    /// Packages of apt, which are read once for all sets of the same sources.
+    /// Parsed apt suites, which are read once for all sets with the same sources.
     suites: SharedSuites,
     image_finder: Option<Arc<dyn FindImages>>,
-    /// What archives have, which are asked before upstream.
+    /// The images of local archives, which are searched before upstream is asked.
     archives: Arc<ArchiveImages>,
-    /// Repositories of charts that the manifest names, as `ChartName::place` writes them.
+    /// Chart repositories that the manifest names, as `ChartName::place` writes them.
     named: BTreeSet<String>,
-    /// The same without accounts, for repositories that only charts name.
+    /// This resolver without credentials, for chart repositories that only charts name.
     without_accounts: OnceLock<Box<Resolver>>,
-    /// How many charts were resolved that only charts name.
+    /// How many charts were resolved that the manifest does not name.
     dependencies: AtomicUsize,
 }
 
 impl Resolver {
-    /// A resolver that keeps what it fetches in `disk`.
+    /// A resolver that stores what it fetches in `disk`.
     pub fn new(
         sessions: Arc<RegistrySessions>,
         disk: DiskStore,
@@ -194,7 +194,7 @@ impl Resolver {
         }
     }
 
-    /// With what finds the images of charts.
+    /// Sets the finder of images in charts.
     #[must_use]
     pub fn finding_images(self, finder: Arc<dyn FindImages>) -> Resolver {
         Resolver {
@@ -203,13 +203,13 @@ impl Resolver {
         }
     }
 
-    /// With archives that are asked before upstream.
+    /// Sets the archives that are searched before upstream is asked.
     #[must_use]
     pub fn with_archives(self, archives: Arc<ArchiveImages>) -> Resolver {
         Resolver { archives, ..self }
     }
 
-    /// With the repositories of charts that the manifest names.
+    /// Sets the chart repositories that the manifest names, which may be read with credentials.
     #[must_use]
     pub fn with_accounts_for(self, named: impl Iterator<Item = String>) -> Resolver {
         Resolver {
@@ -218,9 +218,9 @@ impl Resolver {
         }
     }
 
-    /// The resolver for the repository of charts at `place`, on `host`: one without accounts unless
-    /// the manifest or the site names it. A chart from outside may name any repository, and must
-    /// not read it by the site's account.
+    /// The resolver for the chart repository at `place`, on `host`: one without credentials unless
+    /// the manifest or the site names it. A chart from upstream may name any repository as a
+    /// dependency, and must not make landfall send the site's credentials there.
     pub fn for_charts_at(&self, place: &str, host: &str) -> &Resolver {
         if self.named.contains(place) || self.sessions.is_in_site(host) {
             return self;
@@ -237,10 +237,10 @@ impl Resolver {
         })
     }
 
-    /// Counts a chart that only charts name.
+    /// Counts a chart that the manifest does not name.
     ///
     /// # Errors
-    /// When this run has resolved as many as it may.
+    /// If this run has already resolved as many as the limit allows.
     pub fn count_dependency(&self) -> Result<(), ResolveError> {
         let most = self.limits().chart_dependencies;
         if self.dependencies.fetch_add(1, Ordering::Relaxed) < most {
@@ -254,7 +254,7 @@ impl Resolver {
         }
     }
 
-    /// The packages of apt that this run has read.
+    /// The apt suites that this run has parsed.
     pub fn suites(&self) -> &SharedSuites {
         &self.suites
     }
@@ -264,17 +264,17 @@ impl Resolver {
         &self.archives
     }
 
-    /// What finds the images that charts name; `None` where nobody looks for them.
+    /// The finder of images in charts; `None` if charts are not searched.
     pub fn image_finder(&self) -> Option<&Arc<dyn FindImages>> {
         self.image_finder.as_ref()
     }
 
-    /// The registries and web servers that it asks.
+    /// The connections to registries and web servers.
     pub fn sessions(&self) -> &RegistrySessions {
         &self.sessions
     }
 
-    /// The store, which keeps what is read on the way.
+    /// The store that keeps what is fetched.
     pub fn disk(&self) -> &DiskStore {
         &self.disk
     }
@@ -284,14 +284,14 @@ impl Resolver {
         &*self.progress
     }
 
-    /// The bounds of the run.
+    /// The limits on sizes and counts in this run.
     pub fn limits(&self) -> &Limits {
         self.sessions.transport().limits()
     }
 
-    /// Keeps a small blob for `pull`. If the store fails here, resolving goes on: `pull` reports
-    /// it. The same may be coming in just now: whoever waits for that must not hold the thread that
-    /// brings it.
+    /// Stores a small blob for `pull`. If that fails, resolving continues, since `pull` reports the
+    /// same problem. It runs on a blocking thread: another task may be downloading the same blob,
+    /// and waiting for its lock on the async thread could block that very task.
     pub async fn keep(&self, descriptor: Descriptor, bytes: Bytes) {
         let disk = self.disk.clone();
         let why = match tokio::task::spawn_blocking(move || disk.put(&descriptor, &bytes)).await {
@@ -302,16 +302,16 @@ impl Resolver {
         self.progress.note(&format!("not kept for pull: {why}"));
     }
 
-    /// Tells `line` to whoever watches, unless this run has told it before.
+    /// Prints `line` as a note, unless this run has already printed it.
     pub fn note_once(&self, line: &str) {
         self.sessions.transport().note_once(line);
     }
 
-    /// A manifest by tag or digest. `known` is read from the store if that has it, and fetched once
-    /// if several items want it at the same time.
+    /// A manifest by tag or digest. If its descriptor is `known`, it is read from the store if
+    /// possible, and fetched once if several items need it at the same time.
     ///
     /// # Errors
-    /// When the registry does not have it, or does not answer.
+    /// If the registry does not have the manifest, or cannot be reached.
     pub async fn manifest(
         &self,
         name: &ImageRef,
@@ -352,8 +352,8 @@ impl Resolver {
         })
     }
 
-    /// Whether the store has this, or has it now from an archive. If that fails here, upstream is
-    /// asked.
+    /// Whether the store has this blob, after copying it from an archive if necessary. If the store
+    /// fails, upstream is asked.
     fn is_kept(&self, descriptor: &Descriptor) -> bool {
         let is_there = || {
             self.disk
@@ -395,7 +395,7 @@ impl Resolver {
     /// All tags of an image's repository, if its registry lists them in at most `pages` answers.
     ///
     /// # Errors
-    /// When the registry does not list them.
+    /// If the registry cannot be reached.
     pub async fn tags(
         &self,
         name: &ImageRef,
@@ -405,7 +405,7 @@ impl Resolver {
         Ok(self.repositories.tags(&session, name, pages).await?)
     }
 
-    /// The tags of an image's repository as this run has listed them; `None` where it has not.
+    /// The tags of an image's repository, if this run has listed them.
     pub fn listed_tags(&self, name: &ImageRef) -> RepositoryTags {
         self.repositories.listed_tags(name)
     }
@@ -415,9 +415,9 @@ impl Resolver {
         &self.repositories
     }
 
-    /// Keeps what this run learned about upstream repositories in the store.
+    /// Stores what this run learned about upstream repositories.
     pub fn remember(&self) {
-        // a full disk is told by what needed more of it
+        // a full disk is reported by what needs more space than this file
         if let Some(error) = self
             .repositories
             .remember()
@@ -429,11 +429,12 @@ impl Resolver {
         }
     }
 
-    /// The content of a file of at most `most` bytes, by its URL. `expected` is its digest, where
-    /// that is known: then a server that calls the file's own form an encoding is believed.
+    /// Downloads a file of at most `most` bytes. `expected` is its digest, if it is known: then a
+    /// `Content-Encoding` header is ignored, as some servers send it for a `.gz` file that is
+    /// stored compressed.
     ///
     /// # Errors
-    /// When it cannot be had, is larger, or has another digest.
+    /// If it cannot be downloaded, is larger, or has another digest.
     pub async fn small_file(
         &self,
         url: &str,
@@ -469,10 +470,10 @@ impl Resolver {
         }
     }
 
-    /// The content of a file of at most `most` bytes, asked for once in a run.
+    /// Downloads a file of at most `most` bytes, once per run.
     ///
     /// # Errors
-    /// When it cannot be had, or is larger.
+    /// If it cannot be downloaded, or is larger.
     pub async fn shared_file(&self, url: &str, most: usize) -> Result<Bytes, HttpError> {
         self.shared
             .get_or_try_init(url.to_owned(), || self.small_file(url, most, None))
@@ -482,16 +483,16 @@ impl Resolver {
     /// The index of an HTTP repository of charts.
     ///
     /// # Errors
-    /// When it cannot be had.
+    /// If it cannot be downloaded.
     pub async fn index(&self, url: &str) -> Result<Bytes, ResolveError> {
         let index = self.shared_file(url, self.limits().chart_index_bytes).await;
         index.map_err(|error| ResolveError::from(error).of("the index of its repository"))
     }
 
-    /// The content of a small blob, such as a config: checked, and kept for `pull`.
+    /// Downloads a small blob such as a config, verifies its digest and stores it for `pull`.
     ///
     /// # Errors
-    /// When it cannot be had.
+    /// If it cannot be downloaded.
     pub async fn small_blob(
         &self,
         name: &ImageRef,
@@ -501,10 +502,10 @@ impl Resolver {
             .await
     }
 
-    /// The content of a blob of at most `limit` bytes: checked, and kept for `pull`.
+    /// Downloads a blob of at most `limit` bytes, verifies its digest and stores it for `pull`.
     ///
     /// # Errors
-    /// When it cannot be had, or is larger.
+    /// If it cannot be downloaded, or is larger.
     pub async fn blob_up_to(
         &self,
         name: &ImageRef,

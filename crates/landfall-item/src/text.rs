@@ -1,7 +1,7 @@
-//! What kinds share to write and check their text in the lock.
+//! Helpers to write values into the lock and to check them.
 
-/// A YAML scalar: plain where that is safe in block and flow context, else in double quotes. It
-/// reads back as `text`, whatever that is: servers choose some of these texts.
+/// `text` as a YAML scalar: plain if that is safe in block and flow context, otherwise in double
+/// quotes. It parses back to `text` whatever it contains, since servers choose some of these texts.
 pub fn quoted(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/+-@%~=&;() ".contains(&byte);
     let safe = text.bytes().enumerate().all(|(at, byte)| {
@@ -33,7 +33,8 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
-/// Whether YAML reads `c` in double quotes as itself. JSON allows more (YAML 1.2.2, 5.1 and 5.4).
+/// Whether `c` may be written as it is between double quotes. JSON allows more than YAML does (YAML
+/// 1.2.2, sections 5.1 and 5.4).
 fn is_printable(c: char) -> bool {
     !c.is_control()
         && !matches!(
@@ -42,17 +43,19 @@ fn is_printable(c: char) -> bool {
         )
 }
 
-/// Largest size of one piece, in bytes: 8 PiB, what a JSON number holds exactly.
+/// The largest plausible size of one blob in bytes: 8 PiB, the largest number that every JSON
+/// parser reads exactly.
 const LARGEST: u64 = 1 << 53;
 
-/// What is wrong with sizes that cannot be added up.
+/// A message if one of the sizes is implausible or their sum overflows. Sizes in a lock may come
+/// from a hostile server.
 pub(super) fn oversize(sizes: impl IntoIterator<Item = u64>) -> Option<String> {
     let size = sizes.into_iter().find(|size| *size > LARGEST)?;
     Some(format!("nothing has {size} bytes"))
 }
 
-/// The host in the name of an item: what stands before the first `/`, without a scheme. Empty in a
-/// name without one.
+/// The host in the name of an item: the text before the first `/`, without a scheme. Empty if the
+/// name has no host.
 pub fn host_in(name: &str) -> &str {
     let rest = name.split_once("://").map_or(name, |(_, rest)| rest);
     rest.split_once('/').map_or("", |(host, _)| host)

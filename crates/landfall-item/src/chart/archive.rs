@@ -1,5 +1,4 @@
-//! A chart as an HTTP repository offers it: its archive, its provenance, and its entry in
-//! `index.yaml`.
+//! A chart in an HTTP repository: its archive, its provenance file, and its entry in `index.yaml`.
 
 use super::metadata::files_of;
 use landfall_content::BlobRead;
@@ -18,7 +17,7 @@ pub struct ChartArchive {
     pub version: String,
     /// The descriptor of the archive, a `.tgz`.
     pub archive: Descriptor,
-    /// Its provenance, where it has one.
+    /// The descriptor of the provenance file, if the chart has one.
     pub provenance: Option<Descriptor>,
 }
 
@@ -28,7 +27,7 @@ impl ChartArchive {
         format!("{}-{}.tgz", self.chart, self.version)
     }
 
-    /// The files of the repository that belong to it, by name.
+    /// The files of the chart in the repository, by name.
     pub fn files(&self) -> Vec<(String, &Descriptor)> {
         let provenance = self
             .provenance
@@ -40,10 +39,10 @@ impl ChartArchive {
     }
 }
 
-/// The entry of `chart` in an index as JSON: all that its Chart.yaml says, and where it is.
+/// The entry of `chart` in an index, as JSON: all of its Chart.yaml, and its URL.
 ///
 /// # Errors
-/// When the archive is not there, cannot be read, or says more than an index should hold.
+/// If the archive is missing or invalid, or its Chart.yaml is too large for an index.
 pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String, String> {
     let limits = Limits::default();
     if chart.archive.size > limits.archive_bytes {
@@ -67,13 +66,14 @@ pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String,
     }
     let mut entry: Map<String, Value> =
         yaml::from_slice(&text).map_err(|error| format!("its Chart.yaml: {error}"))?;
-    // clients ask by these, and the lock has checked them
+    // clients search by name and version, so the verified ones of the lock replace those of the
+    // archive
     entry.insert("name".into(), json!(chart.chart));
     entry.insert("version".into(), json!(chart.version));
     entry.insert("urls".into(), json!([chart.file()]));
     entry.insert("digest".into(), json!(chart.archive.digest.hex()));
     let entry = Value::from(entry).to_string();
-    // aliases may repeat what is in it
+    // YAML aliases may repeat large values, so the result is bounded, too
     if entry.len() > most {
         Err(large())
     } else {
@@ -81,13 +81,13 @@ pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String,
     }
 }
 
-/// The `index.yaml` of charts with these entries. Equal charts give equal text.
+/// The `index.yaml` with these entries. Equal entries give equal text.
 pub fn index<'e>(entries: impl IntoIterator<Item = (&'e ChartArchive, String)>) -> String {
     let mut charts = std::collections::BTreeMap::<&str, Vec<String>>::new();
     entries
         .into_iter()
         .for_each(|(chart, entry)| charts.entry(&chart.chart).or_default().push(entry));
-    // YAML reads JSON, and one entry a line is read by people and by line
+    // JSON is valid YAML; one entry on each line stays readable and works with line tools
     let mut text = String::from("apiVersion: v1\nentries:");
     if charts.is_empty() {
         text += " {}";
@@ -102,7 +102,7 @@ pub fn index<'e>(entries: impl IntoIterator<Item = (&'e ChartArchive, String)>) 
     text
 }
 
-/// The first two charts that would have one file name and are not the same.
+/// The first two charts that would have the same file name and different content.
 pub fn clash<'c>(charts: &'c [ChartArchive], of: &ChartArchive) -> Option<&'c ChartArchive> {
     let digest = |chart: &ChartArchive| -> Digest { chart.archive.digest.clone() };
     charts

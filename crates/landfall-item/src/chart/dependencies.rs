@@ -1,4 +1,4 @@
-//! The exact charts that a chart's dependencies mean now.
+//! Resolves the dependencies of a chart to exact charts.
 
 use super::metadata::ChartDependency;
 use super::name::ChartName;
@@ -6,8 +6,8 @@ use super::repository;
 use crate::resolver::{ResolveError, Resolver};
 use landfall_model::{ChartVersion, ChartVersionRange, ImageRef};
 
-/// The charts that `lacking` mean, sorted. The chart that needs them is at the URL `source`. A
-/// repository that the manifest does not name is asked without an account.
+/// Resolves the dependencies `lacking`, sorted. `source` is the URL of the chart that needs them. A
+/// repository that the manifest does not name is asked without credentials.
 pub(super) async fn resolve(
     resolver: &Resolver,
     lacking: &[ChartDependency],
@@ -32,7 +32,7 @@ pub(super) async fn resolve(
                 .await
                 .map_err(|cause| {
                     let cause = cause.of(&format!("{what} of '{repository}'"));
-                    // the chart itself is there
+                    // a dependency on another chart in the same repository
                     ResolveError {
                         is_gone: false,
                         ..cause
@@ -45,7 +45,7 @@ pub(super) async fn resolve(
     Ok(found)
 }
 
-/// The newest chart in the range of a dependency.
+/// The newest version in the range of a dependency.
 async fn newest(
     resolver: &Resolver,
     dependency: &ChartDependency,
@@ -82,7 +82,7 @@ async fn newest(
             tags.iter().map(|tag| tag.replace('_', "+")).collect()
         }
         None if url.starts_with("http://") || url.starts_with("https://") => {
-            // any version has the same repository and host
+            // only repository and host matter here, so any version will do
             let like =
                 ChartName::in_repository(url, name, "0.0.0").map_err(|error| error.to_string())?;
             let resolver = resolver.for_charts_at(&like.place(), &like.reference.registry);

@@ -3,19 +3,20 @@
 use landfall_model::Digest;
 use std::fmt;
 
-/// How the images of a chart are found.
+/// How the images of a chart are discovered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Discovery {
-    /// Values over those of the chart, as YAML; the last one wins.
+    /// Values that override those of the chart, as YAML documents. Later ones win.
     pub values: Vec<String>,
     /// The version of Kubernetes to render for.
     pub kubernetes: Option<String>,
-    /// The version of helm that renders it; without one it is read as it is.
+    /// The version of helm that renders the chart. If it is not set, the chart is searched without
+    /// rendering.
     pub helm: Option<String>,
 }
 
 impl Discovery {
-    /// What the lock says of it, so that a change is seen.
+    /// The text for the lock. If it changes, the chart is searched again.
     pub(super) fn said(&self) -> String {
         let values = (!self.values.is_empty()).then(|| {
             format!(

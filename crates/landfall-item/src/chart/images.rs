@@ -1,14 +1,14 @@
-//! What finds the images of a chart. It stands above the items, so it is handed to whoever locks
-//! them.
+//! The interface of the code that finds images in charts. Its implementation is in a crate above
+//! this one, so the caller of `lock` passes it in.
 
 use super::discovery::Discovery;
 use super::locked::{ChartImage, OpenReference};
 use landfall_model::Digest;
 
-/// The images of a chart.
+/// The images that were found in a chart.
 #[derive(Debug, Default)]
 pub struct FoundImages {
-    /// Its images, each once, sorted.
+    /// The images, sorted, without duplicates.
     pub images: Vec<ChartImage>,
     /// Texts that may be an image reference; a person has to decide.
     pub open: Vec<OpenReference>,

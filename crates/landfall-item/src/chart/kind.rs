@@ -1,4 +1,4 @@
-//! A chart as an item: what everybody else asks of it, and how it is locked.
+//! A locked chart as an item.
 
 use super::archive::ChartArchive;
 use super::locked::{self, LockedChart};
@@ -59,7 +59,7 @@ impl AuditedItem for LockedChart {
 }
 
 impl ServedItem for LockedChart {
-    /// With the source host in front; a port as `host_5001`.
+    /// The repository with the source host in front; a port is written as `host_5001`.
     fn own_repository(&self) -> String {
         let ImageRef {
             registry,
@@ -69,7 +69,7 @@ impl ServedItem for LockedChart {
         format!("{}/{repository}", host_component(registry))
     }
 
-    /// An archive and its provenance stand at URLs.
+    /// Only charts of HTTP repositories have URLs; charts of registries are pulled as artifacts.
     fn files(&self) -> Vec<UrlFile<'_>> {
         let Some(url) = self.url.as_deref().filter(|_| self.media_type.is_none()) else {
             return Vec::new();
@@ -88,8 +88,8 @@ impl LockedItem for LockedChart {
         locked::write(self, out)
     }
 
-    /// It is an artifact with an archive among its blobs, or has the URL of an archive; and its
-    /// sizes fit.
+    /// A chart must be an artifact with an archive among its blobs, or have the URL of an archive;
+    /// its sizes must add up without overflow.
     fn implausibility(&self) -> Option<String> {
         let sizes = self.blobs.iter().map(|blob| blob.size).chain([self.size]);
         let beside = self.provenance.iter().map(|beside| beside.size);
@@ -128,7 +128,7 @@ impl LockedItem for LockedChart {
             .collect()
     }
 
-    /// The manifest of an artifact must name the blobs of the lock, and no others.
+    /// The manifest of an artifact must name exactly the blobs of the lock.
     fn contradictions(&self, blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
         if self.media_type.is_none() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! A chart as the lock has it, and its text there.
+//! A chart in the lock, and its text there.
 
 use super::name::ChartName;
 use crate::file::LockedSidecar;
@@ -7,19 +7,19 @@ use landfall_model::{Descriptor, Digest, ImageRef, MediaType};
 use serde::Deserialize;
 use std::fmt::{self, Write};
 
-/// A locked chart. It is an artifact of a registry, with `mediaType` and `blobs`; or an archive at
-/// a `url`.
+/// A chart in the lock: an artifact of a registry, with `mediaType` and `blobs`, or an archive at a
+/// `url`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LockedChart {
-    /// Its name with the version.
+    /// The name, with repository and version.
     pub name: ChartName,
-    /// The digest that landfall's manifest requires.
+    /// The digest that the landfall manifest requires.
     #[serde(default)]
     pub pin: Option<Digest>,
     /// Digest of the artifact's manifest, or of the archive.
     pub digest: Digest,
-    /// The media type of the manifest.
+    /// The media type of the artifact's manifest; `None` for an archive.
     #[serde(default)]
     pub media_type: Option<MediaType>,
     /// Size of the manifest or of the archive, in bytes.
@@ -27,14 +27,14 @@ pub struct LockedChart {
     /// Config and layers of the artifact, in the manifest's order.
     #[serde(default, deserialize_with = "crate::image::read_blobs")]
     pub blobs: Vec<Descriptor>,
-    /// The URL of the archive; or the reference of the artifact, where an HTTP repository names
-    /// one.
+    /// The URL of the archive; or the reference of the artifact, if the index of an HTTP repository
+    /// points to a registry.
     #[serde(default)]
     pub url: Option<String>,
-    /// The provenance beside an archive.
+    /// The provenance file next to an archive.
     #[serde(default)]
     pub provenance: Option<LockedSidecar>,
-    /// The fingerprint of the key that signed the provenance, where one was demanded.
+    /// The fingerprint of the key that signed the provenance, if the manifest requires one.
     #[serde(default)]
     pub signed_by: Option<String>,
     /// The `apiVersion` in Chart.yaml: `v1` or `v2`.
@@ -42,16 +42,16 @@ pub struct LockedChart {
     /// The `appVersion` in Chart.yaml, the version of the packaged software.
     #[serde(default)]
     pub app_version: Option<String>,
-    /// The charts that it depends on and does not contain.
+    /// The charts that it depends on and does not bundle.
     #[serde(default)]
     pub dependencies: Vec<ChartName>,
-    /// How its images were found; absent where they were not looked for.
+    /// How its images were discovered; `None` if they were not.
     #[serde(default)]
     pub discovered: Option<String>,
-    /// The images that were found.
+    /// The images that were discovered.
     #[serde(default)]
     pub images: Vec<ChartImage>,
-    /// What may be an image, and is not decided.
+    /// Texts that may be an image reference; a person has to decide.
     #[serde(default)]
     pub open: Vec<OpenReference>,
 }
@@ -66,20 +66,20 @@ pub struct ChartImage {
     pub at: String,
 }
 
-/// What may be an image of a chart.
+/// A text in a chart that may be an image reference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenReference {
-    /// It as it is written.
+    /// The text as the chart writes it.
     pub reference: String,
     /// Where in the chart it was found.
     pub at: String,
-    /// Why it is not decided.
+    /// Why it is unclear.
     pub why: String,
 }
 
 impl LockedChart {
-    /// The registry and repository that it comes from, where that is a registry.
+    /// The registry and repository that it comes from; `None` for an archive of an HTTP server.
     pub(super) fn source(&self) -> Option<ImageRef> {
         self.media_type.as_ref()?;
         let named = self
@@ -90,7 +90,7 @@ impl LockedChart {
     }
 }
 
-/// Writes `chart`, one fact a line.
+/// Writes `chart` as YAML, one value on each line so that diffs are small.
 pub(super) fn write(chart: &LockedChart, out: &mut dyn Write) -> fmt::Result {
     writeln!(out, "- name: {}", quoted(chart.name.as_str()))?;
     if let Some(pin) = &chart.pin {

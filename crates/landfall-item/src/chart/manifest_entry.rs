@@ -1,4 +1,4 @@
-//! A chart as people write it in a manifest, and what it asks for.
+//! A chart in a manifest, and how it expands to requests.
 
 use super::discovery::Discovery;
 use super::name::ChartName;
@@ -28,11 +28,11 @@ use std::path::Path;
 pub enum ChartEntry {
     /// A reference alone: `oci://registry/path/name:version`.
     Short(String),
-    /// With more said about it.
+    /// A mapping with more fields.
     Full(Box<FullChart>),
 }
 
-/// A chart with more said about it: `ref`; or `repo`, `name` and `version`.
+/// A chart with more fields: `ref`; or `repo`, `name` and `version`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FullChart {
@@ -48,34 +48,34 @@ pub struct FullChart {
     /// The version of the chart in the HTTP repository.
     #[serde(default)]
     pub version: Option<String>,
-    /// The digest that it must have: of the manifest in a registry, of the archive in an HTTP
-    /// repository.
+    /// The digest that the chart must have: of the manifest in a registry, of the archive in an
+    /// HTTP repository.
     #[serde(default)]
     pub digest: Option<String>,
-    /// What `landfall update` may move its version to: `patch`, `minor`, a range as in `~1.9`, a
+    /// What `landfall update` may move the version to: `patch`, `minor`, a range as in `~1.9`, a
     /// pattern, `digest`, or `never`.
     #[serde(default)]
     pub update: Option<String>,
-    /// A file with the public keys of OpenPGP of which one must have signed its provenance.
+    /// A file with OpenPGP public keys, one of which must have signed the provenance.
     #[serde(default)]
     pub key: Option<String>,
-    /// `discover` locks the images that are found in it.
+    /// `discover` also locks the images that are found in the chart.
     #[serde(default)]
     pub images: Option<Discover>,
-    /// Values for the discovery, over those of the chart: files, or values in place. The last one
-    /// wins.
+    /// Values for the discovery, which override those of the chart: files, or inline values. Later
+    /// ones win.
     #[serde(default)]
     pub values: Vec<ValuesEntry>,
     /// The version of Kubernetes that helm renders for.
     #[serde(default)]
     pub kubernetes: Option<String>,
-    /// The version of the helm on PATH that renders it for the discovery, as in `v3.18.4`.
+    /// The version of helm on PATH that renders the chart for the discovery, as in `v3.18.4`.
     #[serde(default)]
     pub helm: Option<String>,
-    /// Platforms of the images that are found, in place of the file's.
+    /// Platforms of the images that are found. Overrides those of the manifest.
     #[serde(default)]
     pub platforms: Option<Vec<String>>,
-    /// Whether referrers of these images are carried, in place of the file's.
+    /// Whether referrers of these images are carried. Overrides the manifest's setting.
     #[serde(default)]
     pub referrers: Option<bool>,
 }
@@ -84,7 +84,7 @@ pub struct FullChart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Discover {
-    /// From what stands in the chart.
+    /// The chart is searched for images.
     Discover,
 }
 
@@ -136,7 +136,7 @@ impl UpdatableEntry for ChartEntry {
     }
 }
 
-/// The charts that `entry` asks for, one for each combination of its variables.
+/// Expands `entry` to one request for each combination of its variables.
 pub(super) fn read(
     entry: &ChartEntry,
     node: &YamlNode<'_>,
@@ -258,7 +258,7 @@ pub(super) fn read(
     Ok(charts)
 }
 
-/// The version of `entry` that its policy may move.
+/// The version of `entry` that its update policy may change.
 pub(super) fn moving(entry: &ChartEntry) -> Option<MovableVersion<'_>> {
     let ChartEntry::Full(full) = entry else {
         return None;
@@ -295,14 +295,14 @@ pub(super) fn moving(entry: &ChartEntry) -> Option<MovableVersion<'_>> {
     })
 }
 
-/// `text` as the name of a chart.
+/// Parses the name of a chart.
 pub(super) fn name_of(text: &str, span: &SourceSpan) -> ManifestResult<ChartName> {
     text.to_owned()
         .try_into()
         .map_err(|error: ChartNameError| span.fault(error.to_string(), None))
 }
 
-/// How the images of the chart are found; `None` where they are not.
+/// How the images of the chart are discovered; `None` if they are not.
 fn discovery(
     full: &FullChart,
     node: &YamlNode<'_>,
@@ -345,7 +345,7 @@ fn keys(path: &str, at: &SourceSpan, reader: &EntryContext<'_>) -> ManifestResul
         .map_err(|error| at.fault(format!("{path}: {error}"), None))
 }
 
-/// The content of a small file whose path starts from the folder of the manifest.
+/// Reads a small file whose path is relative to the manifest.
 fn beside(path: &str, at: &SourceSpan, reader: &EntryContext<'_>) -> ManifestResult<Vec<u8>> {
     let path = Path::new(&reader.text.file)
         .parent()

@@ -1,5 +1,5 @@
-//! Chart.yaml of an archive: what a chart says of itself, and what it depends on and does not
-//! contain.
+//! Reads Chart.yaml in the archive of a chart, and finds the dependencies that the archive does not
+//! bundle.
 
 use landfall_model::Limits;
 use landfall_model::document::{self, ArchiveBudget, UnpackedFiles};
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_yaml::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Chart.yaml, as far as it matters here.
+/// The fields of Chart.yaml that landfall uses.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ChartYaml {
@@ -22,7 +22,7 @@ pub(super) struct ChartYaml {
     pub dependencies: Vec<ChartDependency>,
 }
 
-/// A dependency as Chart.yaml has it, or requirements.yaml of charts for Helm 2.
+/// A dependency in Chart.yaml, or in the requirements.yaml of charts for Helm 2.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct ChartDependency {
     pub name: String,
@@ -38,7 +38,7 @@ struct RequirementsYaml {
     dependencies: Vec<ChartDependency>,
 }
 
-/// A chart's files by their path below its one folder.
+/// Unpacks the files of a chart, by their path below its top-level folder.
 pub(super) fn files_of(
     archive: &[u8],
     budget: &mut ArchiveBudget,
@@ -50,7 +50,7 @@ pub(super) fn files_of(
     Ok(files.into_iter().filter_map(below).collect())
 }
 
-/// The text of a scalar.
+/// The text of a YAML scalar. Helm accepts numbers as versions.
 pub(super) fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
@@ -59,7 +59,7 @@ pub(super) fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// What the chart says of itself.
+/// Parses the Chart.yaml.
 pub(super) fn chart_yaml(files: &UnpackedFiles) -> Result<ChartYaml, String> {
     let content = files
         .get("Chart.yaml")
@@ -74,8 +74,8 @@ fn read<T: serde::de::DeserializeOwned>(name: &str, content: &[u8]) -> Result<T,
         .map_err(|error| format!("its {name} cannot be read: {}", error.message))
 }
 
-/// What the chart and the charts in it depend on and do not contain, each with the version that the
-/// chart's own lock (Chart.lock) gives it.
+/// The dependencies of the chart and of its bundled charts that are not bundled, each with the
+/// version that the chart's Chart.lock gives it.
 pub(super) fn lacking(
     files: UnpackedFiles,
     budget: &mut ArchiveBudget,
@@ -91,7 +91,7 @@ pub(super) fn lacking(
     Ok(search.found)
 }
 
-/// The search for the dependencies of a chart and of the charts in it.
+/// A search for unbundled dependencies, through a chart and the charts bundled in it.
 struct DependencySearch<'s> {
     budget: &'s mut ArchiveBudget,
     limits: &'s Limits,
@@ -100,7 +100,7 @@ struct DependencySearch<'s> {
 }
 
 impl DependencySearch<'_> {
-    /// Collects what the chart of these files lacks. Returns its name.
+    /// Collects the unbundled dependencies of the chart with these files. Returns the chart's name.
     fn collect(&mut self, files: UnpackedFiles, depth: usize) -> Result<String, String> {
         let Limits {
             chart_depth,
@@ -156,7 +156,7 @@ impl DependencySearch<'_> {
     }
 }
 
-/// A chart in another one.
+/// A chart that is bundled in another one: an archive or a folder.
 enum Subchart {
     Folder(UnpackedFiles),
     Archive(Vec<u8>),
@@ -184,7 +184,7 @@ fn subcharts(files: UnpackedFiles) -> Vec<Subchart> {
             None => {}
         }
     }
-    // a folder without a Chart.yaml is no chart, and Helm passes over it
+    // Helm ignores a folder without a Chart.yaml
     let folders = folders
         .into_values()
         .filter(|folder| folder.contains_key("Chart.yaml"));

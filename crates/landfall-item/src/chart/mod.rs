@@ -1,6 +1,6 @@
-//! A Helm chart: an artifact of a registry, carried as it is; or an archive of an HTTP repository,
-//! which becomes such an artifact, with its provenance. Its dependencies, and the images that are
-//! found in it, are locked with it.
+//! A Helm chart: an artifact of a registry, carried unchanged; or an archive of an HTTP repository,
+//! wrapped into such an artifact together with its provenance. Its dependencies and the images
+//! found in it are locked with it.
 
 mod archive;
 mod dependencies;
@@ -27,10 +27,10 @@ pub use name::ChartName;
 pub use repository::versions as chart_versions;
 pub use request::ChartRequest;
 
-/// Reads `archive` as a chart: what it says of itself, and what it lacks.
+/// Reads `archive` as a chart: its Chart.yaml and its unbundled dependencies.
 ///
 /// # Errors
-/// When it is no chart, or a hostile one.
+/// If it is not a chart, or exceeds a limit.
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub fn fuzz(archive: &[u8], limits: &landfall_model::Limits) -> Result<(), String> {
     let mut budget = landfall_model::document::ArchiveBudget::new(limits);

@@ -1,5 +1,5 @@
-//! What a chart is called: `oci://registry/path/app:1.2.3`, or `helm+https://host/path/app:1.2.3`
-//! in an HTTP repository.
+//! Names of charts: `oci://registry/path/app:1.2.3`, or `helm+https://host/path/app:1.2.3` for an
+//! HTTP repository.
 
 use landfall_model::{ChartVersion, ImageRef, has_userinfo, is_repository_component};
 use serde::{Deserialize, Serialize};
@@ -10,22 +10,22 @@ use url::Url;
 const OCI: &str = "oci://";
 const HELM: &str = "helm+";
 
-/// A chart with its version, and where it comes from.
+/// The name of a chart: its repository, name and version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ChartName {
     text: String,
-    /// It as registries have it: `+` in the version is `_` in the tag.
+    /// The name as an image reference: `+` in the version becomes `_` in the tag.
     pub reference: ImageRef,
     /// The name of the chart, without repository and version.
     pub chart: String,
     /// The version as Chart.yaml writes it: with `+`, which tags replace by `_`.
     pub version: String,
-    /// The URL of its HTTP repository, without a slash at its end; `None` in a registry.
+    /// The URL of the HTTP repository without a trailing slash; `None` for a chart of a registry.
     pub repository: Option<String>,
 }
 
-/// Why a text is no name of a chart.
+/// Why a text is not a valid chart name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is no chart: {why}")]
 pub struct ChartNameError {
@@ -34,15 +34,15 @@ pub struct ChartNameError {
 }
 
 impl ChartName {
-    /// Whether `text` means to be one.
+    /// Whether `text` starts like a chart name.
     pub(super) fn is_named(text: &str) -> bool {
         text.starts_with(OCI) || text.starts_with(HELM)
     }
 
-    /// The chart `chart` of the HTTP repository at `repository`.
+    /// The name of `chart` in the HTTP repository at `repository`.
     ///
     /// # Errors
-    /// When there can be none.
+    /// If a part of the name is invalid.
     pub fn in_repository(
         repository: &str,
         chart: &str,
@@ -84,7 +84,7 @@ impl ChartName {
             .port()
             .map(|port| format!(":{port}"))
             .unwrap_or_default();
-        // what a registry cannot have in a path is left out of it
+        // characters that are not allowed in a repository path are dropped
         let path = url
             .path_segments()
             .into_iter()
@@ -143,8 +143,8 @@ impl ChartName {
         })
     }
 
-    /// The repository that it is in: the URL of an HTTP repository, or `oci://registry/path`
-    /// without the last component.
+    /// The repository of the chart: the URL of an HTTP repository, or `oci://registry/path` without
+    /// the last component.
     pub fn place(&self) -> String {
         match (&self.repository, self.reference.repository.rsplit_once('/')) {
             (Some(url), _) => url.clone(),
@@ -153,23 +153,23 @@ impl ChartName {
         }
     }
 
-    /// It as people and the lock write it.
+    /// The name as manifests and the lock write it.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The name of its archive: `app-1.2.3.tgz`.
+    /// The file name of the archive, as in `app-1.2.3.tgz`.
     pub fn archive(&self) -> String {
         format!("{}-{}.tgz", self.chart, self.version)
     }
 }
 
-/// A version without the `v` that some write before it.
+/// The version without a leading `v`, which some repositories add.
 pub(super) fn bare(version: &str) -> &str {
     version.trim_start_matches('v')
 }
 
-/// Both become parts of paths.
+/// Chart name and version become part of file paths, so they must not contain separators.
 fn check(chart: &str, version: &str) -> Result<(), &'static str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if chart.is_empty() || chart.starts_with(['.', '-']) || !chart.chars().all(is_word) {

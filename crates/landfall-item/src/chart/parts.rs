@@ -1,5 +1,5 @@
-//! A chart taken apart: the artifact of a registry, or one that is made of an archive and its
-//! provenance.
+//! The manifest and blobs of a locked chart, as parts to transfer: the artifact of a registry, or
+//! one that is built from an archive and its provenance.
 
 use super::locked::LockedChart;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
@@ -8,7 +8,8 @@ use landfall_model::{Descriptor, Digest, media_type};
 use serde_json::{Map, json};
 use std::sync::Arc;
 
-/// Takes a locked chart apart. The artifact of an archive follows from the lock alone.
+/// Lists the parts of a chart. The artifact of an archive is computed from the lock alone, so every
+/// command gets the same bytes.
 pub(super) fn entry(chart: &LockedChart) -> LockEntry {
     let parts = match chart.source() {
         Some(source) => {
@@ -51,7 +52,7 @@ pub(super) fn entry(chart: &LockedChart) -> LockEntry {
     }
 }
 
-/// The manifest of an artifact.
+/// The descriptor of the artifact's manifest.
 pub(super) fn manifest(chart: &LockedChart) -> Descriptor {
     let media_type = chart
         .media_type
@@ -64,7 +65,7 @@ pub(super) fn manifest(chart: &LockedChart) -> Descriptor {
     }
 }
 
-/// The archive and the provenance, where there is one.
+/// The layers with the archive and the provenance, if there are any.
 pub(super) fn layers(chart: &LockedChart) -> (Option<Descriptor>, Option<Descriptor>) {
     if chart.media_type.is_some() {
         let of = |kinds: &[&str]| {
@@ -93,7 +94,7 @@ pub(super) fn layers(chart: &LockedChart) -> (Option<Descriptor>, Option<Descrip
     )
 }
 
-/// The parts of the artifact that `helm push` would make of the archive, but for a time in it.
+/// The parts of the artifact that `helm push` would build from the archive, without its timestamp.
 fn wrapped(chart: &LockedChart) -> Vec<EntryPart> {
     let mut config = Map::new();
     config.insert("name".into(), json!(chart.name.chart));

@@ -1,5 +1,5 @@
-//! Provenance: the signed text that says which archive a chart is (helm.sh, "Helm Provenance and
-//! Integrity").
+//! Verifies provenance files, the signed description of a chart's archive (helm.sh, "Helm
+//! Provenance and Integrity").
 
 use super::metadata::{ChartYaml, plain};
 use super::name::{ChartName, bare};
@@ -15,9 +15,9 @@ struct ProvenanceSums {
     files: BTreeMap<String, String>,
 }
 
-/// The fingerprint of the key that signed `provenance`, which must be about the chart `name` and
-/// its archive with `digest`. Whoever signs charts signs many, so the signed text must name this
-/// one: in its Chart.yaml, and as the archive's file.
+/// Verifies `provenance` and returns the fingerprint of the key that signed it. A key signs many
+/// charts, so the signed text must name this chart in its Chart.yaml, and this archive by `digest`.
+/// Otherwise a valid provenance of another chart would be accepted.
 pub(super) fn check(
     provenance: &[u8],
     digest: &Digest,
@@ -32,9 +32,9 @@ pub(super) fn check(
     Ok(key)
 }
 
-/// Whether the signed text is about the chart `name` and its archive with `digest`.
+/// Checks that the signed text is about the chart `name` and its archive with `digest`.
 fn is_about(signed: &str, digest: &Digest, name: &ChartName) -> Result<(), String> {
-    // Chart.yaml, and behind the end of that document the sums
+    // the text is Chart.yaml, followed by a second YAML document with the checksums
     let (chart, sums) = signed
         .rsplit_once("\n...\n")
         .ok_or("its provenance holds no list of files")?;

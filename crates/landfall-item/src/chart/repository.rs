@@ -1,9 +1,8 @@
-//! HTTP repositories of charts: which archive a version stands for, by the repository's
-//! `index.yaml`.
+//! HTTP repositories of charts: finds the archive of a version in the repository's `index.yaml`.
 //!
-//! An index comes from outside and may be hostile. It is read up to a bound; of a large one only
-//! the lines of the chart that is asked for are parsed; URLs of other schemes are refused; and its
-//! digest is compared with what comes.
+//! The index is untrusted. Its size is limited; of a large one only the lines about the requested
+//! chart are parsed; URLs with other schemes are refused; and the archive is compared with its
+//! digest.
 
 use super::metadata::plain;
 use super::name::ChartName;
@@ -35,16 +34,16 @@ struct ChartIndex {
 /// Where an HTTP repository stores the archive of a chart version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ArchiveLocation {
-    /// Its URL: `http`, `https` or `oci`.
+    /// The URL of the archive: `http`, `https` or `oci`.
     pub(super) url: Url,
-    /// Its digest, where the index names one.
+    /// The digest of the archive, if the index has one.
     pub(super) digest: Option<Digest>,
 }
 
 /// The versions of `chart` that the repository at `url` lists.
 ///
 /// # Errors
-/// When the index cannot be had or read, or has no such chart.
+/// If the index cannot be downloaded or parsed, or does not contain the chart.
 pub async fn versions(
     resolver: &Resolver,
     url: &str,
@@ -59,7 +58,7 @@ pub async fn versions(
         .collect())
 }
 
-/// The archive of `name` in its repository at `url`.
+/// Finds the archive of `name` in its repository at `url`.
 pub(super) async fn archive(
     resolver: &Resolver,
     url: &str,
@@ -91,8 +90,8 @@ async fn listed(
         .ok_or_else(ResolveError::gone)
 }
 
-/// The versions of `chart` in an index; `None` where it has no such chart. More than `most` bytes
-/// are not parsed.
+/// The versions of `chart` in an index; `None` if it does not contain the chart. More than `most`
+/// bytes are not parsed.
 fn read(text: &str, chart: &str, most: usize) -> Result<Option<Vec<IndexedChart>>, String> {
     let fault = |why: &str| format!("this is no index of charts: {why}");
     let parsed =
@@ -114,8 +113,8 @@ fn read(text: &str, chart: &str, most: usize) -> Result<Option<Vec<IndexedChart>
     }
 }
 
-/// The lines about `chart` in an index that is written as Helm writes it, a key a line: none where
-/// it lacks the chart. `None` for an index in another form.
+/// The lines about `chart` in an index with one key on each line, as Helm writes it; empty if it
+/// does not contain the chart. `None` for an index in another layout.
 fn section<'t>(text: &'t str, chart: &str) -> Option<&'t str> {
     let mut at = if text.starts_with("entries:\n") {
         9

@@ -1,4 +1,4 @@
-//! A chart as a manifest asks for it.
+//! A request for a chart.
 
 use super::discovery::Discovery;
 use super::name::ChartName;
@@ -9,16 +9,16 @@ use landfall_model::{Digest, Platform};
 /// A request for one version of a chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChartRequest {
-    /// Its name with the version.
+    /// The name, with repository and version.
     pub name: ChartName,
-    /// The digest that it must have: that of the manifest in a registry, of the archive in an HTTP
-    /// repository.
+    /// The digest that the chart must have: of the manifest in a registry, of the archive in an
+    /// HTTP repository.
     pub pin: Option<Digest>,
     /// What `landfall update` may move the version to.
     pub update: Option<String>,
-    /// Who must have signed its provenance.
+    /// The keys, one of which must have signed the provenance.
     pub keys: Option<OpenPgpKeys>,
-    /// How its images are found, where they are.
+    /// How its images are discovered, if they are.
     pub discover: Option<Discovery>,
     /// The platforms of the images that are found in it.
     pub platforms: Vec<Platform>,
@@ -26,15 +26,16 @@ pub struct ChartRequest {
     pub referrers: bool,
     /// The position of the entry in the manifest.
     pub at: SourceLocation,
-    /// Which charts name it; `None` if the manifest does.
+    /// The charts that depend on it; `None` if the manifest lists it.
     pub named_by: Option<Box<DependencyOrigin>>,
 }
 
-/// The charts that name a chart which the manifest does not name.
+/// How a chart that the manifest does not list is reached through its dependents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DependencyOrigin {
-    /// How long the chain of charts is from one of the manifest to this one.
+    /// The number of charts in the chain from a chart of the manifest to this one.
     pub depth: usize,
-    /// The chart of the manifest whose signature was verified, where it was.
+    /// The chart of the manifest, if its signature was verified. The signature does not cover its
+    /// dependencies, which is worth a note.
     pub signed: Option<ChartName>,
 }

@@ -83,7 +83,7 @@ impl ResolvableRequest for ChartRequest {
             matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && self.pin.is_none()
         });
         match (found, locked) {
-            // a version that is another archive now is not taken silently
+            // a version that was published again with other content is never accepted silently
             (Ok(chart), Some(old)) if chart.digest != old.digest => ResolveOutcome::Failed(
                 old_if(old, how.as_ref(), is_signed(old)),
                 format!(
@@ -169,7 +169,8 @@ impl UpdatableRequest for ChartRequest {
         let asked = async {
             if let Some(url) = &self.name.repository {
                 let archive = repository::archive(resolver, url, &self.name).await?;
-                // of a chart that stands in a registry it may be either of two digests
+                // an index that points to a registry may name the digest of the archive or of the
+                // artifact
                 return Ok(archive.digest.filter(|_| archive.url.scheme() != "oci"));
             }
             let session = resolver.sessions().upstream(registry).await?;
@@ -187,8 +188,8 @@ impl UpdatableRequest for ChartRequest {
     }
 }
 
-/// The resolver for `wish`. A chart that only charts name is one of a limited number, and has no
-/// account.
+/// The resolver for `request`. A chart that the manifest does not list counts against a limit, and
+/// is fetched without credentials.
 fn check_dependency<'r>(
     resolver: &'r Resolver,
     wish: &ChartRequest,
@@ -215,7 +216,7 @@ fn check_dependency<'r>(
     Ok(resolver.for_charts_at(&wish.name.place(), &wish.name.reference.registry))
 }
 
-/// The old pin, where it still is what is asked for.
+/// The old pin, if it still satisfies the request.
 fn old_if(old: &LockedChart, how: Option<&String>, is_signed: bool) -> Option<LockedChart> {
     (old.discovered.as_ref() == how && is_signed).then(|| old.clone())
 }

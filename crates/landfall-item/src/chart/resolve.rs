@@ -1,5 +1,4 @@
-//! Resolves a chart: its artifact or archive, what it says of itself, its provenance, dependencies
-//! and images.
+//! Resolves a chart: its artifact or archive, Chart.yaml, provenance, dependencies and images.
 
 use super::locked::LockedChart;
 use super::metadata::{self, chart_yaml, files_of, plain};
@@ -13,14 +12,14 @@ use landfall_model::document::ArchiveBudget;
 use landfall_model::{Algorithm, Descriptor, Digest, ImageRef, Manifest, media_type};
 use std::sync::Arc;
 
-/// A chart as it came.
+/// A downloaded chart.
 struct FetchedChart {
     chart: LockedChart,
     archive: Vec<u8>,
     provenance: Option<Vec<u8>>,
 }
 
-/// Resolves `wanted`, which is fetched by the resolver `at`.
+/// Resolves `wanted`, which the resolver `at` fetches.
 pub(super) async fn resolve(
     resolver: &Resolver,
     at: &Resolver,
@@ -52,7 +51,7 @@ pub(super) async fn resolve(
         yaml.name == wanted.name.chart,
         bare(&version) == bare(&wanted.name.version),
     );
-    // whoever copies artifacts may give them another name, but not another version
+    // artifacts are copied to other names, but the version must stay the same
     if !(same_version && (same_name || wanted.name.repository.is_none())) {
         return Err(format!("its Chart.yaml says that it is {} {version}", yaml.name).into());
     }
@@ -81,7 +80,7 @@ pub(super) async fn resolve(
     Ok(chart)
 }
 
-/// The URL of the chart's repository, or of its registry.
+/// The URL of the chart's repository or registry.
 fn source_of(name: &ChartName) -> String {
     name.repository
         .clone()
@@ -103,7 +102,7 @@ async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<FetchedChart, Re
     })?;
     let mut fetched = artifact(resolver, name, &elsewhere.reference).await?;
     let found = Digest::sha256(&fetched.archive);
-    // repositories that send to a registry name the digest of the artifact, or that of the archive
+    // repositories that point to a registry name the digest of the artifact, or that of the archive
     if let Some(digest) =
         digest.filter(|digest| *digest != found && *digest != fetched.chart.digest)
     {
@@ -115,7 +114,7 @@ async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<FetchedChart, Re
     Ok(fetched)
 }
 
-/// The chart at `reference` of a registry.
+/// Fetches the chart at `reference` of a registry.
 async fn artifact(
     resolver: &Resolver,
     name: &ChartName,
@@ -170,7 +169,7 @@ async fn artifact(
     })
 }
 
-/// The chart in the archive at `url`.
+/// Downloads the chart in the archive at `url`.
 async fn download(
     resolver: &Resolver,
     name: &ChartName,
@@ -219,7 +218,7 @@ async fn download(
             });
             Some(bytes.to_vec())
         }
-        // some object stores refuse what they do not have, and some sites have a page for it
+        // some object stores answer 403 for missing files, and some sites answer with an HTML page
         Err(error)
             if matches!(
                 error.kind,
@@ -265,7 +264,7 @@ fn new(name: &ChartName, digest: Digest, size: u64) -> LockedChart {
     }
 }
 
-/// The digest that upstream gives the chart now; `None` where it does not say without a download.
+/// The digest that upstream names for the chart now; `None` if that takes a download.
 pub(super) async fn head(
     resolver: &Resolver,
     old: &LockedChart,

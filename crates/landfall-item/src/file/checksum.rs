@@ -1,12 +1,12 @@
-//! Reads checksum files: a bare digest, `<digest>  <name>` lines as `sha256sum` writes them, and
+//! Parses checksum files: a bare digest, `<digest>  <name>` lines as `sha256sum` writes them, or
 //! BSD lines `SHA256 (<name>) = <digest>`.
 
 use landfall_model::Digest;
 
-/// The digest for the file at `url` in the text of a checksum file.
+/// Finds the digest of the file at `url` in a checksum file.
 ///
-/// A digest alone is that of the file, whatever the file is called. Of several lines, the one with
-/// the file's name counts.
+/// A bare digest applies whatever the file is called. Of several lines, the one with the file's
+/// name applies.
 pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
     let name = url
         .split(['?', '#'])

@@ -1,4 +1,4 @@
-//! A file as an item: what everybody else asks of it, and how it is locked.
+//! A locked file as an item.
 
 use super::locked::{self, LockedFile};
 use super::manifest_entry::FileEntry;
@@ -82,7 +82,8 @@ impl LockedItem for LockedFile {
         locked::write(self, out)
     }
 
-    /// The sum of all sizes must fit, and the host of each URL must fit as the name of a folder.
+    /// The sizes must add up without overflow, and the host of each URL must be a valid folder
+    /// name, since an export writes to `<host>/<path>`.
     fn implausibility(&self) -> Option<String> {
         let url = || {
             let files = self.files();
@@ -139,8 +140,8 @@ impl ItemKind for LockedFile {
     }
 }
 
-/// The URLs of a sidecar. One that stands beside the file, as `<url>.sha256` does, stands beside
-/// its other URLs too: who asks there for the file looks for the checksum there.
+/// The URLs of a sidecar. If its URL is that of the file plus an ending, as in `<url>.sha256`, it
+/// is also served next to the file's other URLs, where clients expect it.
 fn sidecar_urls<'a>(url: &'a str, file: &'a LockedFile) -> impl Iterator<Item = Cow<'a, str>> {
     let is_ending = |ending: &&str| !ending.is_empty() && !ending.contains(['/', '?']);
     let ending = url.strip_prefix(&*file.name).filter(is_ending);
@@ -154,9 +155,9 @@ fn sidecar_urls<'a>(url: &'a str, file: &'a LockedFile) -> impl Iterator<Item = 
     std::iter::once(Cow::from(url)).chain(beside)
 }
 
-/// Whether it is an http or https URL with a host that can be the name of a folder.
+/// Whether `text` is an http or https URL whose host is a valid folder name.
 pub(crate) fn is_file_url(text: &str) -> bool {
-    // a parser of URLs leaves out line feeds
+    // the URL parser drops line feeds, so they must be refused before
     let is_plain = !text.contains(char::is_control);
     is_plain
         && url::Url::parse(text).is_ok_and(|url| {

@@ -1,4 +1,4 @@
-//! A file as the lock has it, and its text there.
+//! A file in the lock, and its text there.
 
 use crate::text::quoted;
 use landfall_model::Digest;
@@ -15,7 +15,7 @@ pub struct LockedFile {
     pub digest: Digest,
     /// Size of the file in bytes.
     pub size: u64,
-    /// Its checksum in the manifest: a digest, or the URL of a sidecar.
+    /// The `checksum` of the manifest: a digest, or the URL of a sidecar.
     #[serde(default)]
     pub checksum: Option<String>,
     /// Checksum files, signatures and certificates, carried byte for byte.
@@ -24,13 +24,13 @@ pub struct LockedFile {
     /// Other URLs at which clients request the file.
     #[serde(default)]
     pub also: Vec<String>,
-    /// Permission bits for exports, octal text such as `0755`.
+    /// The permission bits that an export sets, in octal, as in `0755`.
     #[serde(default)]
     pub mode: Option<String>,
-    /// The key that signed it, or its checksum file, where one was demanded.
+    /// The key that signed the file or its checksum file, if the manifest requires one.
     #[serde(default, rename = "signedBy")]
     pub signed_by: Option<String>,
-    /// Members of the archive that an export writes.
+    /// Members of the archive that an export extracts.
     #[serde(default)]
     pub unpack: Vec<String>,
 }
@@ -53,7 +53,7 @@ impl LockedFile {
     }
 }
 
-/// A checksum file, signature or certificate that travels with a [`LockedFile`].
+/// A checksum file, signature or certificate that is carried with a [`LockedFile`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedSidecar {
@@ -65,7 +65,7 @@ pub struct LockedSidecar {
     pub size: u64,
 }
 
-/// Writes `file`, one fact a line.
+/// Writes `file` as YAML, one value on each line so that diffs are small.
 pub(super) fn write(file: &LockedFile, out: &mut dyn Write) -> fmt::Result {
     writeln!(
         out,

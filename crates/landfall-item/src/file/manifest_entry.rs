@@ -1,4 +1,4 @@
-//! A file as people write it in a manifest, and what it asks for.
+//! A file in a manifest, and how it expands to requests.
 
 use super::request::{Checksum, FileRequest};
 use crate::ManifestEntry;
@@ -17,25 +17,25 @@ use url::Url;
 pub struct FileEntry {
     /// An http or https URL.
     pub url: String,
-    /// `sha256:<hex>`, `sha512:<hex>`, or the URL of a checksum file, in which `${url}` stands for
+    /// `sha256:<hex>`, `sha512:<hex>`, or the URL of a checksum file. `${url}` is replaced by
     /// `url`.
     #[serde(default)]
     pub checksum: Option<String>,
-    /// Other URLs that the file answers to.
+    /// Other URLs at which clients request the file.
     #[serde(default)]
     pub also: Vec<String>,
-    /// Permission bits for exports, octal, as in "0755".
+    /// The permission bits that an export sets, in octal, as in "0755".
     #[serde(default)]
     pub mode: Option<String>,
-    /// URLs of what signs the file, or its checksum file, and travels with it: signatures,
-    /// certificates. `${url}` stands for `url`.
+    /// URLs of signatures and certificates of the file or its checksum file, which are carried with
+    /// it. `${url}` is replaced by `url`.
     #[serde(default)]
     pub signatures: Vec<String>,
-    /// A file with the public key that one of the signatures must be made with: of minisign,
-    /// OpenSSH or OpenPGP.
+    /// A file with the public key that must have made one of the signatures: minisign, OpenSSH or
+    /// OpenPGP.
     #[serde(default)]
     pub key: Option<String>,
-    /// Members of the archive that an export writes beside it.
+    /// Members of the archive that an export extracts next to it.
     #[serde(default)]
     pub unpack: Vec<String>,
 }
@@ -52,7 +52,7 @@ impl ManifestEntry for FileEntry {
     }
 }
 
-/// The files that `entry` asks for, one for each combination of its variables.
+/// Expands `entry` to one request for each combination of its variables.
 pub(super) fn read(
     entry: &FileEntry,
     node: &YamlNode<'_>,
@@ -148,7 +148,7 @@ pub(super) fn read(
     Ok(files)
 }
 
-/// `text` as a URL in its normal form.
+/// Parses a URL and returns its normal form.
 pub(super) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     let refuse = |message: String, help: &str| Err(span.fault(message, Some(help.into())));
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
@@ -209,7 +209,7 @@ fn checksum_of(text: &str, span: &SourceSpan) -> ManifestResult<Checksum> {
     }
 }
 
-/// The key in the file at `path`, which starts from the folder of the manifest.
+/// Reads the key in the file at `path`, which is relative to the manifest.
 fn key_of(path: &str, at: &SourceSpan, reader: &EntryContext<'_>) -> ManifestResult<FileKey> {
     let file = Path::new(&reader.text.file)
         .parent()
@@ -225,7 +225,7 @@ fn key_of(path: &str, at: &SourceSpan, reader: &EntryContext<'_>) -> ManifestRes
     FileKey::parse(&bytes).map_err(|error| at.fault(format!("{path}: {error}"), None))
 }
 
-/// The path of a member of an archive.
+/// Checks the path of a member of an archive.
 fn member_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     let is_name = |part: &str| {
         !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0'])
@@ -239,7 +239,7 @@ fn member_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     Ok(text.to_owned())
 }
 
-/// The mode as four octal digits.
+/// The mode, as four octal digits.
 fn mode_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     let is_octal =
         (3..=4).contains(&text.len()) && text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));

@@ -1,4 +1,5 @@
-//! A plain file: an OCI artifact of one layer; its checksum files are further layers.
+//! A plain file, carried as an OCI artifact with one layer. Its checksum files and signatures are
+//! further layers.
 
 mod checksum;
 mod kind;

@@ -1,4 +1,4 @@
-//! A file taken apart: an artifact of one layer, its checksum files further layers.
+//! The manifest and blobs of a locked file, as parts to transfer.
 
 use super::locked::LockedFile;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
@@ -6,13 +6,14 @@ use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
 use serde_json::json;
 
-/// Annotation that carries the URL of a file's layer.
+/// The annotation with the URL of a layer's file.
 const URL: &str = "dev.landfall.url";
-/// Annotation that carries the name of a file's layer (image-spec annotations.md).
+/// The annotation with the name of a layer's file (image-spec, annotations.md).
 const TITLE: &str = "org.opencontainers.image.title";
 const EMPTY: &[u8] = b"{}";
 
-/// Takes a locked file apart. The artifact's manifest follows from the lock alone.
+/// Lists the parts of a file. The artifact's manifest is computed from the lock alone, so every
+/// command gets the same bytes.
 pub(super) fn entry(file: &LockedFile) -> LockEntry {
     let layers = std::iter::once((&file.name, &file.digest, file.size)).chain(
         file.sidecars
@@ -89,7 +90,7 @@ fn manifest(file: &LockedFile, config: &Descriptor, layers: &[(&String, Descript
     manifest.to_string().into_bytes()
 }
 
-/// The last component of the URL's path, or the host where the path is empty.
+/// The last component of the URL's path, or the host if the path is empty.
 fn title(url: &str) -> String {
     let parsed = url::Url::parse(url).ok();
     let last = parsed
@@ -105,7 +106,8 @@ fn title(url: &str) -> String {
         .unwrap_or_else(|| url.into())
 }
 
-/// `files/<host>/<first 16 hex of the URL's SHA-256>`: the repository of a file's artifact.
+/// The repository of a file's artifact: `files/<host>/<first 16 hex of the URL's SHA-256>`. The
+/// hash keeps URLs apart whose characters are not allowed in a repository path.
 pub fn file_repository(url: &str) -> String {
     let host = url::Url::parse(url).ok().and_then(|url| {
         let port = url

@@ -1,4 +1,4 @@
-//! A file as a manifest asks for it.
+//! A request for a file.
 
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
@@ -8,25 +8,25 @@ use std::fmt;
 /// A request for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRequest {
-    /// Where it comes from: http or https, no userinfo, in its normal form.
+    /// The URL of the file: http or https, without userinfo, in its normal form.
     pub url: String,
     /// The checksum that the file must have.
     pub checksum: Option<Checksum>,
-    /// Other URLs of it, sorted.
+    /// Other URLs at which clients request the file, sorted.
     pub also: Vec<String>,
-    /// Permission bits for exports, octal text such as `0755`.
+    /// The permission bits that an export sets, in octal, as in `0755`.
     pub mode: Option<String>,
-    /// URLs of what signs it, or its checksum file.
+    /// The URLs of signatures of the file or its checksum file.
     pub signatures: Vec<String>,
-    /// The key that one of the signatures must be made with.
+    /// The key that must have made one of the signatures.
     pub key: Option<FileKey>,
-    /// Members of the archive that an export writes.
+    /// Members of the archive that an export extracts.
     pub unpack: Vec<String>,
     /// The position of the entry in the manifest.
     pub at: SourceLocation,
 }
 
-/// The checksum of a file, shown as in a lock.
+/// The checksum of a file. It displays as the lock writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checksum {
     /// The digest of the file, written in the manifest.

@@ -73,7 +73,7 @@ impl ResolvableRequest for FileRequest {
         let same =
             |old: &&LockedFile| old.checksum == checksum && resolve::is_signed_as_asked(old, self);
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old.filter(same), pins) {
-            // these are not asked for upstream: they follow the manifest
+            // these fields come from the manifest, so a change needs no request
             let (also, mode, unpack) = (self.also.clone(), self.mode.clone(), self.unpack.clone());
             let signed_by = old.signed_by.clone().filter(|_| self.key.is_some());
             return ResolveOutcome::Kept(LockedFile {

@@ -1,4 +1,4 @@
-//! Resolves a file: its digest and size, checked against its checksum.
+//! Resolves a file: finds its digest and size, and verifies checksum and signature.
 
 use super::checksum;
 use super::locked::{LockedFile, LockedSidecar};
@@ -13,7 +13,7 @@ use landfall_model::sign::FileKey;
 use landfall_model::{Algorithm, Descriptor, Digest, Hasher, media_type};
 use std::io::Write;
 
-/// Resolves `wanted`. If its SHA-256 is known already, it is not downloaded here; `pull` checks it.
+/// Resolves `wanted`. If its SHA-256 is known, the file is not downloaded here: `pull` verifies it.
 pub(super) async fn resolve(
     resolver: &Resolver,
     wanted: &FileRequest,
@@ -72,7 +72,7 @@ pub(super) async fn resolve(
     Ok(file)
 }
 
-/// Whether `old` has the signatures that `wanted` asks for, and was checked with its key.
+/// Whether `old` has the signatures that `wanted` names, verified with its key.
 pub(super) fn is_signed_as_asked(old: &LockedFile, wanted: &FileRequest) -> bool {
     let has = |url: &String| old.sidecars.iter().any(|sidecar| sidecar.url == *url);
     let is_checksum = |url: &String| old.checksum.as_ref() == Some(url);
@@ -85,8 +85,9 @@ pub(super) fn is_signed_as_asked(old: &LockedFile, wanted: &FileRequest) -> bool
         && wanted.key.as_ref().is_none_or(is_by)
 }
 
-/// Who made one of the signatures, by `key`. A signature whose URL begins with that of the checksum
-/// file is of that; any other is of the file, which must be there as a whole for it.
+/// Verifies the signatures with `key` and returns who made one. A signature whose URL begins with
+/// that of the checksum file signs the checksum file; any other signs the file, which must then be
+/// downloaded.
 async fn signer(
     resolver: &Resolver,
     wanted: &FileRequest,
@@ -138,7 +139,8 @@ async fn signer(
     Err(format!("its signature does not count: {}", why.join("; ")).into())
 }
 
-/// A small file beside the file, which is called `what`; kept for `pull`.
+/// Downloads a small file that belongs to the file, and stores it for `pull`. `what` is its name in
+/// messages.
 async fn beside(resolver: &Resolver, url: &str, what: &str) -> Result<Bytes, ResolveError> {
     let most = resolver.limits().document_bytes;
     let bytes = resolver.small_file(url, most, None).await;
@@ -152,8 +154,8 @@ async fn beside(resolver: &Resolver, url: &str, what: &str) -> Result<Bytes, Res
     Ok(bytes)
 }
 
-/// The size that the server reports: by HEAD, or by GET where that gives none (signed URLs of
-/// object stores allow GET only, and some servers hang up on HEAD). `None` if it reports none, or
+/// The size that the server reports: by HEAD, or by GET if that fails (signed URLs of object stores
+/// allow GET only, and some servers close the connection on HEAD). `None` if it reports none, or
 /// compresses the body.
 pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, ResolveError> {
     let sessions = resolver.sessions();
@@ -204,8 +206,8 @@ async fn download_once(
 ) -> Result<(Digest, u64), BodyFailure<ResolveError>> {
     let local = |error: String| BodyFailure::Final(ResolveError::local(error));
     let response = expect_file(get_file(resolver.sessions(), url, None).await?, url).await?;
-    // a checksum knows whether these are the file's bytes: servers that call a .tgz's own form an
-    // encoding send it is
+    // With a checksum, the bytes are verified anyway: some servers declare a .tgz as a compressed
+    // encoding of its content, and send it unchanged.
     let compressed = response.compression_error("the file");
     if let Some(error) = compressed.clone().filter(|_| expected.is_none()) {
         return Err(error
@@ -256,7 +258,7 @@ async fn download_once(
     }
     let digest = hasher.finish();
     let (disk, adopted) = (resolver.disk().clone(), digest.clone());
-    // a large file takes its time to be on disk
+    // writing a large file to disk may block for long
     let adopting = tokio::task::spawn_blocking(move || disk.adopt(temporary, &adopted)).await;
     adopting
         .map_err(|error| local(error.to_string()))?

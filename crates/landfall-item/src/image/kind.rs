@@ -1,4 +1,4 @@
-//! An image as an item: what everybody else asks of it, and how it is locked.
+//! A locked image as an item.
 
 use super::locked::LockedImage;
 use super::manifest_entry::ImageEntry;
@@ -60,7 +60,7 @@ impl AuditedItem for LockedImage {
         Some(&self.name)
     }
 
-    /// Those of the index, its children and the trimmed index.
+    /// The digests of the index, its children and the trimmed index.
     fn digests(&self) -> Vec<&Digest> {
         let children = self.manifests.iter().map(|child| &child.digest);
         children
@@ -89,7 +89,7 @@ impl AuditedItem for LockedImage {
 }
 
 impl ServedItem for LockedImage {
-    /// With the source host in front; a port as `host_5001`.
+    /// The repository with the source host in front; a port is written as `host_5001`.
     fn own_repository(&self) -> String {
         format!(
             "{}/{}",
@@ -108,8 +108,8 @@ impl LockedItem for LockedImage {
         text::write(self, out)
     }
 
-    /// The sum of all sizes must fit, and the tags of referrers must fit into a path and be no tag
-    /// of an image.
+    /// The sizes must add up without overflow, and the tags of referrers must have the form that
+    /// cosign uses, so that they fit into a path and are not the tag of an image.
     fn implausibility(&self) -> Option<String> {
         let manifests = self.manifests.iter().map(|child| child.size);
         let blobs = self
@@ -171,7 +171,7 @@ impl ItemKind for LockedImage {
     }
 }
 
-/// Whether it has the form `sha256-<hex>.<ending>`; the length of the hex does not matter.
+/// Whether `text` has the form `sha256-<hex>.<ending>`. The length of the hex part does not matter.
 fn is_referrer_tag(text: &str) -> bool {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     let rest = text

@@ -1,4 +1,4 @@
-//! An image as people write it in a manifest, and what it asks for.
+//! An image in a manifest, and how it expands to requests.
 
 use super::request::ImageRequest;
 use crate::entry_reader::{EntryContext, ManifestResult, digest_of};
@@ -18,28 +18,28 @@ use std::fmt;
 pub enum ImageEntry {
     /// A reference with a tag, a digest or both.
     Short(String),
-    /// With more said about it.
+    /// A mapping with more fields.
     Full(FullImage),
 }
 
-/// An image with more said about it.
+/// An image with more fields.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FullImage {
     /// A reference with a tag, a digest or both.
     pub r#ref: String,
-    /// The digest that it must have: `lock` fails if upstream answers otherwise.
+    /// The digest that the image must have. `lock` fails if upstream has another one.
     #[serde(default)]
     pub digest: Option<String>,
-    /// Platforms, in place of the file's.
+    /// The platforms. Overrides those of the manifest.
     #[serde(default)]
     pub platforms: Option<Vec<String>>,
     /// What `landfall update` may move to: `patch`, `minor`, a range as in `~1.9`, a pattern,
     /// `digest`, or `never`.
     #[serde(default)]
     pub update: Option<String>,
-    /// Whether its signatures, attestations, SBOMs and other referrers are carried, in place of the
-    /// file's.
+    /// Whether its signatures, attestations, SBOMs and other referrers are carried. Overrides the
+    /// manifest's setting.
     #[serde(default)]
     pub referrers: Option<bool>,
 }
@@ -91,14 +91,14 @@ impl UpdatableEntry for ImageEntry {
     }
 }
 
-/// The tag of `entry`, where a policy may move it.
+/// The tag of `entry`, if it has an update policy.
 fn moving(entry: &ImageEntry) -> Option<MovableVersion<'_>> {
     let ImageEntry::Full(image) = entry else {
         return None;
     };
     let (policy, text) = (image.update.as_deref()?, image.r#ref.as_str());
     let version = tag_of(text)?;
-    // a slice of `text`
+    // `version` is a slice of `text`, so the difference of the pointers is its offset
     let start = version.as_ptr() as usize - text.as_ptr() as usize;
     let version = start..start + version.len();
     let name = text[..start - 1].to_owned();
@@ -112,7 +112,7 @@ fn moving(entry: &ImageEntry) -> Option<MovableVersion<'_>> {
     })
 }
 
-/// The images that `entry` asks for, one for each combination of its variables.
+/// Expands `entry` to one request for each combination of its variables.
 pub(super) fn read(
     entry: &ImageEntry,
     node: &YamlNode<'_>,
@@ -187,17 +187,17 @@ pub(super) fn read(
     Ok(images)
 }
 
-/// The tag in a reference as it is written, which may have variables in it.
+/// The tag in a reference that may contain variables.
 pub fn tag_of(written: &str) -> Option<&str> {
     let path = written.split('@').next().unwrap_or(written);
     let (_, tag) = path.rsplit('/').next().unwrap_or(path).rsplit_once(':')?;
     Some(tag)
 }
 
-/// The image that another tool's list names with a reference alone.
+/// A request for an image in another tool's list.
 ///
 /// # Errors
-/// When it is no reference.
+/// If it is not a valid reference.
 pub fn listed(
     reference: &str,
     span: &SourceSpan,
@@ -215,7 +215,7 @@ pub fn listed(
     })
 }
 
-/// Name and pin of a reference that stands alone.
+/// Name and pin of a reference without a `digest` key.
 pub(super) fn reference_of(
     text: &str,
     span: &SourceSpan,
@@ -223,7 +223,7 @@ pub(super) fn reference_of(
     pinned(text, None, span, span)
 }
 
-/// Name and pin of a reference with the `digest` key beside it.
+/// Name and pin of a reference with the value of the `digest` key, if there is one.
 fn pinned(
     text: &str,
     digest: Option<Digest>,
@@ -260,10 +260,10 @@ fn pinned(
     }
 }
 
-/// The platforms, sorted. `span` gives the place of the nth.
+/// Parses and sorts platforms. `span` returns the position of the nth.
 ///
 /// # Errors
-/// When one of them is no platform.
+/// If one of them is not a valid platform.
 pub fn platforms(
     texts: &[String],
     span: impl Fn(usize) -> SourceSpan,

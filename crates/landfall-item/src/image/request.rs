@@ -1,4 +1,4 @@
-//! An image as a manifest asks for it.
+//! A request for an image.
 
 use landfall_model::document::SourceLocation;
 use landfall_model::{Digest, ImageRef, Platform};
@@ -6,13 +6,13 @@ use landfall_model::{Digest, ImageRef, Platform};
 /// A request for one image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageRequest {
-    /// With a tag and no digest, or, where no tag was written, with a digest alone.
+    /// The reference: with a tag and no digest, or with a digest alone if no tag was written.
     pub name: ImageRef,
-    /// The digest that a tag must have. `None` for an image that is named by digest.
+    /// The digest that the tag must have. `None` for an image that is named by digest.
     pub pin: Option<Digest>,
     /// The platforms, sorted; empty means all.
     pub platforms: Vec<Platform>,
-    /// What `landfall update` may move to.
+    /// The update policy: what `landfall update` may move the tag to.
     pub update: Option<String>,
     /// Whether its referrers are looked up and carried.
     pub referrers: bool,

@@ -58,8 +58,8 @@ impl ResolvableRequest for ImageRequest {
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedImage> {
         let archived = resolver.archives().has(&self.name);
-        // an archive says nothing of what refers to its images: it is looked up when upstream is
-        // asked again
+        // An archive does not contain the referrers of its images. They are looked up when upstream
+        // is asked again.
         let unasked = ImageRequest {
             referrers: false,
             ..self.clone()
@@ -75,8 +75,8 @@ impl ResolvableRequest for ImageRequest {
                 PinPolicy::Keep | PinPolicy::Referrers => {
                     return find_referrers(resolver, request, old).await;
                 }
-                // nobody has read what a store remembers: it counts as far as its manifests say the
-                // same
+                // The lock in a store was not reviewed by anyone, so it counts only if the stored
+                // manifests agree with it.
                 PinPolicy::Recall if !verify::contradictions(old, resolver.disk()).is_empty() => {}
                 PinPolicy::Refresh | PinPolicy::Recall => {
                     match resolve::upstream_digest(resolver, &request.name).await {
@@ -91,14 +91,15 @@ impl ResolvableRequest for ImageRequest {
                 }
             }
         }
-        // other platforms of the same name stay at the digest that is locked: a moved tag is not
-        // taken
+        // If only the platforms changed, the digest stays the same: a moved tag is not accepted
+        // silently.
         let locked = old
             .filter(|_| {
                 matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && request.pin.is_none()
             })
             .map(|old| old.digest.to_string());
-        // a tag is asked for although a digest is demanded: upstream must answer with that digest
+        // The tag is requested even if the manifest demands a digest: upstream must answer with
+        // that digest.
         let own = || {
             request
                 .name
@@ -168,7 +169,7 @@ impl UpdatableRequest for ImageRequest {
     }
 }
 
-/// The image of which only the referrers are asked for.
+/// Looks up the referrers of an image again, and nothing else.
 async fn find_referrers(
     resolver: &Resolver,
     wish: &ImageRequest,

@@ -316,7 +316,7 @@ mod tests {
             ("not its index without", |image| {
                 image.trimmed.as_mut().unwrap().size += 1
             }),
-            ("is not there", |image| {
+            ("is missing", |image| {
                 image.digest = Digest::sha256(b"elsewhere")
             }),
             ("larger than any manifest", |image| image.size = 1 << 40),

@@ -1,11 +1,11 @@
-//! Finds two locked items that would get one name at the destination.
+//! Finds two locked items that would have the same name at the destination.
 
 use super::document::Lock;
 use crate::LockedItem;
 use landfall_model::{DestinationMap, Digest};
 use std::collections::BTreeMap;
 
-/// Two digests that would get one name.
+/// Two items with different digests that would have the same name at the destination.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{place} would be two things: {first} ({first_digest}) and {second} ({second_digest}); give \
@@ -27,7 +27,7 @@ pub struct Collision {
     pub fix: String,
 }
 
-/// The first two items of `lock` that would get one name but have different digests.
+/// The first two items of `lock` that would have the same name but have different digests.
 pub fn collision(mapping: &DestinationMap, lock: &Lock) -> Option<Collision> {
     let mut taken: BTreeMap<String, (&dyn LockedItem, &Digest)> = BTreeMap::new();
     for item in lock.items() {
@@ -36,7 +36,7 @@ pub fn collision(mapping: &DestinationMap, lock: &Lock) -> Option<Collision> {
             let referrers = item.referrer_tags();
             for (tag, digest) in referrers.into_iter().chain([(&*own, item.digest())]) {
                 let place = format!("{place}:{tag}");
-                // an image with two tags has its signatures once
+                // two tags of one image share its signatures, whose tags contain the digest
                 let is_same = |first: &&(&dyn LockedItem, &Digest)| {
                     first.1 == digest || (tag != own && first.0.source() == item.source())
                 };
@@ -57,7 +57,7 @@ impl Collision {
         second: (&dyn LockedItem, &Digest),
     ) -> Collision {
         let source = second.0.source();
-        // a signature has no name of its own
+        // a signature has no name in the lock, so it is shown with its image
         let name = |(item, digest): (&dyn LockedItem, &Digest)| {
             if item.digest() == digest {
                 item.name().into_owned()

@@ -1,6 +1,6 @@
-//! The locks of what was delivered to a registry, as an artifact there: one layer a lock, the
-//! oldest first. A registry lists no contents that everybody may ask for; by this list, `serve
-//! --from` finds what is there.
+//! The list of locks that were delivered to a registry, stored there as an artifact with one layer
+//! for each lock, the oldest first. Registries have no API to list their content that every account
+//! may use, so `serve --from` finds out by this list what the registry has.
 
 use super::Lock;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
@@ -9,7 +9,7 @@ use landfall_model::{Descriptor, Digest, media_type};
 use serde::Deserialize;
 use serde_json::json;
 
-/// Where the list stands, below the prefix of deliveries.
+/// The repository of the list, below the prefix of the destination.
 pub const REPOSITORY: &str = "landfall/locks";
 /// The tag under which the list of delivered locks is pushed.
 pub const TAG: &str = "latest";
@@ -19,20 +19,20 @@ const LIST: &str = "application/vnd.landfall.locks.v1";
 const LOCK: &str = "application/vnd.landfall.lock.v1+yaml";
 const TITLE: &str = "org.opencontainers.image.title";
 const EMPTY: &[u8] = b"{}";
-/// How many locks a list has: its manifest stays far below what registries take. The oldest make
-/// room.
+/// How many locks the list keeps; the oldest are dropped. This keeps its manifest far below the
+/// size limits of registries.
 const MOST: usize = 1000;
 
-/// The list of locks that were delivered, the oldest first.
+/// The locks that were delivered, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeliveredLocks(Vec<DeliveredLock>);
 
-/// A lock in the list.
+/// A lock that was delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveredLock {
-    /// Digest and size of its text.
+    /// The descriptor of the lock's text.
     pub descriptor: Descriptor,
-    /// Its name for people, where it has one: that of the manifests.
+    /// The lock's `name`, if it has one.
     pub name: String,
 }
 
@@ -54,10 +54,10 @@ struct DeliveredLayer {
 }
 
 impl DeliveredLocks {
-    /// Reads the list's manifest.
+    /// Parses the manifest of the list.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If the manifest is not a list of locks.
     pub fn parse(bytes: &[u8]) -> Result<DeliveredLocks, String> {
         let raw: DeliveredManifest =
             serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
@@ -93,14 +93,14 @@ impl DeliveredLocks {
         &self.0
     }
 
-    /// Whether `lock` is the newest.
+    /// Whether `lock` was delivered last.
     pub fn is_newest(&self, lock: &Lock) -> bool {
         self.0
             .last()
             .is_some_and(|last| last.descriptor.digest.matches(lock.to_text().as_bytes()))
     }
 
-    /// What brings the list with `lock` as its newest.
+    /// The list with `lock` as the newest, as an entry to push.
     pub fn with(mut self, lock: &Lock) -> LockEntry {
         let text = lock.to_text().into_bytes();
         let (digest, size) = (Digest::sha256(&text), text.len() as u64);

@@ -1,4 +1,4 @@
-//! The content of a lock: a section of items for each kind, and what it lacks. See
+//! The content of a lock: a section of items for each kind, and the items that are missing. See
 //! docs/reference/lock.md.
 
 use super::endpoint::{self, Endpoint};
@@ -287,22 +287,23 @@ impl Lock {
         self.each_entry().collect()
     }
 
-    /// As [`entries`](Lock::entries), one at a time: together they take more memory than the lock.
+    /// Like [`entries`](Lock::entries), one at a time: all entries together take more memory than
+    /// the lock.
     pub fn each_entry(&self) -> impl Iterator<Item = LockEntry> {
         self.items().map(LockedItem::entry)
     }
 
-    /// The digests of everything that the lock names, some of them more than once.
+    /// The digests of all blobs and manifests of the lock. Shared ones are repeated.
     pub fn digests(&self) -> impl Iterator<Item = Digest> {
         self.each_entry()
             .flat_map(|entry| entry.parts)
             .map(|part| part.descriptor.digest)
     }
 
-    /// The entry of one item, by its position in [`items`](Lock::items).
+    /// The entry of the item at position `at` of [`items`](Lock::items).
     ///
     /// # Panics
-    /// When the lock has no such item.
+    /// If the lock has no such item.
     pub fn entry(&self, at: usize) -> LockEntry {
         self.item(at)
             .map_or_else(|| panic!("the lock has no item {at}"), LockedItem::entry)

@@ -8,25 +8,24 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
-    /// Host name or address; `*.` at the front stands for every name below.
+    /// Host name or IP address; a leading `*.` matches every subdomain.
     pub host: String,
     /// The TCP port that must be reachable.
     pub port: u16,
-    /// What it is needed for; several reasons are joined by `; `.
+    /// What the endpoint is needed for. Several reasons are joined by `; `.
     pub why: String,
-    /// The roles of the machines that need it, sorted; empty where all may.
+    /// The roles of the machines that need it, sorted; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub from: Vec<String>,
 }
 
 impl Endpoint {
-    /// Whether machines of this role need it.
+    /// Whether machines of this role need the endpoint.
     pub fn is_for(&self, role: &str) -> bool {
         self.from.is_empty() || self.from.iter().any(|one| one == role)
     }
 
-    /// Joins `other`, an endpoint of the same host and port: the reasons of both, and the roles of
-    /// both.
+    /// Merges `other`, an endpoint with the same host and port: the reasons and the roles of both.
     pub fn join(&mut self, other: &Endpoint) {
         let mut reasons: Vec<&str> = self.why.split("; ").chain(other.why.split("; ")).collect();
         reasons.sort_unstable();
@@ -53,7 +52,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// A host and port that two of the endpoints have.
+/// A host and port that two endpoints share.
 pub(super) fn twice(endpoints: &[Endpoint]) -> Option<String> {
     let mut seen = BTreeSet::new();
     let same = endpoints

@@ -17,10 +17,10 @@ pub enum LockError {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// It is not a lock.
+    /// The text is not a valid lock.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
-    /// Its end is missing.
+    /// The last line is missing, so the file was probably cut off when it was copied.
     #[error(
         "{path} is cut off: a lock ends with a line `...`; copy it again, or write it anew with \
          `landfall lock`"
@@ -29,7 +29,7 @@ pub enum LockError {
         /// The path of the lock.
         path: String,
     },
-    /// It has content that no lock of landfall has.
+    /// The lock contains a value that landfall would never write.
     #[error("{path}: {why}; write the lock anew with `landfall lock`")]
     Content {
         /// The path of the lock.
@@ -37,7 +37,7 @@ pub enum LockError {
         /// What is wrong with the content.
         why: String,
     },
-    /// Its version is not 1.
+    /// The lock was written by a newer landfall.
     #[error(
         "{path}: lock version {found} is not known to this landfall (it reads version 1); {}",
         if *found > 1 { "use a newer landfall" } else { "write it anew with `landfall lock`" }

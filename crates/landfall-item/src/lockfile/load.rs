@@ -10,15 +10,15 @@ use landfall_model::{Algorithm, Digest, Hasher};
 use std::path::Path;
 
 impl Lock {
-    /// Reads a lock from text. `file` is its name for messages.
+    /// Parses a lock. `file` is its name in messages.
     ///
     /// # Errors
-    /// When the text is no lock, or one of a newer version.
+    /// If the text is not a valid lock, or has a newer version.
     pub fn parse(file: &str, text: &str) -> Result<Lock, LockError> {
         let lock: Lock = match text::read(text) {
             Some(lock) => lock,
             None if text::is_cut(text) => return Err(LockError::Cut { path: file.into() }),
-            // not as it was written: every word counts, and its place
+            // edited by hand or damaged: read the whole document, for messages with a position
             None => document::read(file, text)?,
         };
         if lock.version != 1 {
@@ -41,15 +41,15 @@ impl Lock {
     /// Reads the lock at `path`.
     ///
     /// # Errors
-    /// As [`Lock::parse`], and when the file cannot be read.
+    /// As for [`Lock::parse`], and if the file cannot be read.
     pub fn load(path: &Path) -> Result<Lock, LockError> {
         Lock::load_with_text(path).map(|(lock, _)| lock)
     }
 
-    /// The same, and the text as it stands in the file.
+    /// Like [`Lock::load`], with the text of the file.
     ///
     /// # Errors
-    /// As [`Lock::load`].
+    /// As for [`Lock::load`].
     pub fn load_with_text(path: &Path) -> Result<(Lock, String), LockError> {
         let text = read_text_input(path).map_err(|source| LockError::Open {
             path: path.into(),
@@ -62,12 +62,12 @@ impl Lock {
     /// The lock as text. Equal locks give equal text.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        // a String takes everything
+        // writing to a String does not fail
         let _ = text::write(self, &mut text);
         text
     }
 
-    /// SHA-256 of the lock's text: what a change board approves.
+    /// SHA-256 of the lock's text. Approvals of a change refer to it.
     pub fn fingerprint(&self) -> Digest {
         let mut hasher = Hasher::new(Algorithm::Sha256);
         let _ = text::write(self, &mut hasher);

@@ -1,11 +1,11 @@
-//! The losses that a lock carries, as items of a report.
+//! The missing items of a lock, as items of a report.
 
 use super::{AcceptedLoss, Lock};
 use landfall_model::report::{ItemStatus, ReportItem};
 use landfall_model::today;
 
-/// The losses that a lock carries: what could not be resolved, and what the manifest accepts to be
-/// lost until a day.
+/// The missing items of a lock: those that could not be resolved, and those whose loss the manifest
+/// accepts until a date.
 pub fn losses(lock: &Lock) -> Vec<ReportItem> {
     let today = today().to_string();
     let item = |kind, name: &str, status, reason: String| ReportItem {

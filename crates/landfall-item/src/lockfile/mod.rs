@@ -1,5 +1,4 @@
-//! WHAT IT IS EXACTLY. The lock as a document: it has the digest of every item. All later steps
-//! need only the lock.
+//! The lock as a document. It names every item by digest, and all later stages need only the lock.
 
 mod collision;
 pub mod delivered;
@@ -13,7 +12,7 @@ mod losses;
 mod tests;
 mod text;
 
-/// The name of the lock where none is given, and inside a bundle.
+/// The default file name of the lock, and its name inside a bundle.
 pub const FILE_NAME: &str = "landfall.lock";
 
 pub use collision::{Collision, collision};

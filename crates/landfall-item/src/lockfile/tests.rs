@@ -226,14 +226,14 @@ fn two_items_of_one_name_are_refused() {
     });
     let told = Lock::parse("l", &lock.to_text()).unwrap_err().to_string();
     assert!(
-        told.contains("the endpoint *.corp.test:443 stands in it twice"),
+        told.contains("the endpoint *.corp.test:443 is listed twice"),
         "{told}"
     );
     let mut lock = sample();
     lock.images.push(lock.images[0].clone());
     let told = Lock::parse("l", &lock.to_text()).unwrap_err().to_string();
     assert!(
-        told.contains("quay.io/prometheus/node-exporter:v1.9.0 stands in it twice"),
+        told.contains("quay.io/prometheus/node-exporter:v1.9.0 is listed twice"),
         "{told}"
     );
     let mut lock = sample();
@@ -248,7 +248,7 @@ fn two_items_of_one_name_are_refused() {
         Lock::parse("l", &lock.to_text())
             .unwrap_err()
             .to_string()
-            .contains("stands in it twice")
+            .contains("is listed twice")
     );
 }
 

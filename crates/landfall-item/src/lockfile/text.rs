@@ -1,4 +1,4 @@
-//! Writes and reads the lock's text: sorted, one fact a line, so that diffs are small.
+//! Writes and parses the text of the lock: sorted, one value on each line, so that diffs are small.
 
 use super::document::Lock;
 use crate::quoted;
@@ -9,11 +9,10 @@ use std::fmt::{self, Write};
 /// The first lines of every lock.
 const HEAD: &str = "# landfall.lock, written by `landfall lock`\nversion: 1\n";
 
-/// The last line of every lock, YAML's own end of a document: a lock that was cut off is no whole
-/// one.
+/// The last line of every lock: YAML's end-of-document marker. A lock without it was cut off.
 const END: &str = "...\n";
 
-/// How much text is read at once, in bytes. A YAML parser takes ten times as much memory.
+/// How much text is parsed at once, in bytes. The YAML parser needs ten times as much memory.
 const PIECE: usize = 16 << 10;
 
 /// Writes the lock. Equal locks give equal text.
@@ -66,14 +65,14 @@ pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
     out.write_str(END)
 }
 
-/// Whether `text` begins as landfall writes a lock, but does not end so.
+/// Whether `text` begins like a lock but lacks the last line.
 pub(super) fn is_cut(text: &str) -> bool {
     let first = HEAD.lines().next().unwrap_or_default();
     text.starts_with(first) && text.trim_end().lines().next_back() != Some(END.trim_end())
 }
 
-/// Reads a lock that [`write()`] wrote, a few items at a time. `None` for every other text, good or
-/// bad.
+/// Parses a lock exactly as [`write()`] writes it, a few items at a time to save memory. Returns
+/// `None` for any other text, valid or not.
 pub(super) fn read(text: &str) -> Option<Lock> {
     let mut lock = Lock {
         version: 1,
@@ -94,7 +93,7 @@ pub(super) fn read(text: &str) -> Option<Lock> {
     (write(&lock, &mut same).is_ok() && same.0.is_empty()).then_some(lock)
 }
 
-/// The length of the first items of a section.
+/// The length of the first few items of a section, about `PIECE` bytes.
 fn few_items(text: &str) -> usize {
     let mut end = 0;
     for line in text.split_inclusive('\n') {
@@ -107,7 +106,7 @@ fn few_items(text: &str) -> usize {
     end
 }
 
-/// Accepts exactly the expected text.
+/// A writer that fails unless exactly the expected text is written.
 struct ExpectedText<'a>(&'a str);
 
 impl Write for ExpectedText<'_> {

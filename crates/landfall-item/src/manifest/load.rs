@@ -77,7 +77,7 @@ const OTHER_KINDS: [&str; 1] = ["Site"];
 /// `paths` changes nothing but places.
 ///
 /// # Errors
-/// When a file or folder cannot be read, a folder has no manifest, or a file has an error.
+/// If a file or folder cannot be read, a folder has no manifest, or a file has an error.
 pub fn load(paths: &[PathBuf]) -> Result<MergedManifest, LoadManifestError> {
     load_for(paths, &[])
 }

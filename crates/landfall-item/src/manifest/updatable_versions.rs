@@ -97,7 +97,7 @@ pub struct PackageVersions {
 /// The lists of the manifests at `paths` that have a source.
 ///
 /// # Errors
-/// When a manifest has a fault.
+/// If a manifest has a fault.
 pub fn list_sources(
     paths: &[PathBuf],
     edited: &FileOverrides,
@@ -112,7 +112,7 @@ pub fn list_sources(
 /// before entries. What shares an anchor is one version, and the first policy for it counts.
 ///
 /// # Errors
-/// When a manifest has a fault.
+/// If a manifest has a fault.
 pub fn updatable_versions(
     paths: &[PathBuf],
     edited: &FileOverrides,
@@ -534,7 +534,7 @@ fn without_mark(text: &str) -> (&str, &str) {
 /// The text of the manifest at `path`, edited or not.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn text_of(path: &Path, edited: &FileOverrides) -> Result<String, LoadManifestError> {
     match edited.get(path) {
         Some(text) => Ok(text.clone()),

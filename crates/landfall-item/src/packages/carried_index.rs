@@ -33,7 +33,7 @@ impl PackageIndex {
     /// What `blobs` have of it.
     ///
     /// # Errors
-    /// When it is missing or damaged.
+    /// If it is missing or damaged.
     pub fn read(&self, blobs: &dyn BlobRead) -> Result<Vec<u8>, PackageIndexError> {
         let descriptor = Descriptor {
             digest: self.digest.clone(),
@@ -50,7 +50,7 @@ impl PackageIndex {
     /// `bytes`, which are of this index, as text.
     ///
     /// # Errors
-    /// When they are none.
+    /// If they are none.
     pub fn text_of(&self, bytes: Vec<u8>) -> Result<String, PackageIndexError> {
         String::from_utf8(bytes).map_err(|_| PackageIndexError::NoText(self.path.clone()))
     }
@@ -61,7 +61,7 @@ impl PackageSource {
     /// none.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn release(
         &self,
         blobs: &dyn BlobRead,

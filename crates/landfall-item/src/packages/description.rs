@@ -46,7 +46,7 @@ impl LockedPackageSet {
     /// Describes the packages of all sources by the metadata in `blobs`.
     ///
     /// # Errors
-    /// When carried metadata is missing or damaged.
+    /// If carried metadata is missing or damaged.
     pub fn describe(
         &self,
         blobs: &dyn BlobRead,

@@ -26,7 +26,7 @@ pub type PinnedPackage = (String, String);
 /// checked as for a lock.
 ///
 /// # Errors
-/// When the metadata of a source cannot be had or is refused.
+/// If the metadata of a source cannot be had or is refused.
 pub async fn newer_packages(
     resolver: &Resolver,
     wish: &PackageSetRequest,

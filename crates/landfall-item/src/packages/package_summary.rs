@@ -33,7 +33,7 @@ impl PackageSummary<'_> {
     /// changelog.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn changelog(&self, content: &dyn BlobRead) -> io::Result<Vec<String>> {
         match content.stat(self.digest).map_err(io::Error::other)? {
             None => Ok(Vec::new()),

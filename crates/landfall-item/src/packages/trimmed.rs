@@ -88,7 +88,7 @@ struct TrimmedSource<'s> {
 /// by `signer`.
 ///
 /// # Errors
-/// When carried metadata is missing or damaged, or one repository is asked for in both ways.
+/// If carried metadata is missing or damaged, or one repository is asked for in both ways.
 pub fn trimmed_metadata<'s>(
     sets: impl Iterator<Item = (&'s LockedPackageSet, &'s dyn BlobRead)>,
     signer: &OpenPgpSigner,

@@ -1,19 +1,20 @@
-//! What a form is, and what all of them ask of a lock.
+//! What a list format is, and helpers that all formats share.
 
 use crate::LockedImage;
 use crate::lockfile::Lock;
 use landfall_model::{DestinationMap, ImageRef};
 use std::collections::BTreeMap;
 
-/// What a list is made of.
+/// The input of a list format.
 pub struct ExportInput<'a> {
     /// The lock whose items are listed.
     pub lock: &'a Lock,
-    /// Where the images go, for forms that name a destination.
+    /// Where the images are pushed, for formats that name destinations.
     pub mapping: Option<&'a DestinationMap>,
-    /// Whether each image is named with its digest; else only those that the manifest pins.
+    /// Whether each image is listed with its digest. Otherwise only those are that the manifest
+    /// pins.
     pub digests: bool,
-    /// Licences by the names of items, as far as they are known.
+    /// The known licences, by the name of the item.
     pub licences: BTreeMap<String, String>,
 }
 
@@ -22,21 +23,21 @@ pub struct ExportInput<'a> {
 pub struct ExportedList {
     /// The content of the list.
     pub text: String,
-    /// What the form cannot hold, one line each.
+    /// The items that the format cannot contain, one line each.
     pub left: Vec<String>,
 }
 
 /// A list format that `landfall export list` writes.
 #[derive(Debug)]
 pub struct ExportFormat {
-    /// Its name on the command line.
+    /// The name of the format on the command line.
     pub name: &'static str,
     /// Writes the items of the lock in this format.
     pub write: fn(&ExportInput<'_>) -> ExportedList,
 }
 
 impl ExportInput<'_> {
-    /// The reference of an image: with its digest where that is asked for or the manifest has it.
+    /// The reference of an image, with its digest if that is requested or the manifest pins it.
     pub(super) fn reference(&self, image: &LockedImage) -> ImageRef {
         if self.digests || image.pin.is_some() {
             ImageRef {
@@ -48,8 +49,8 @@ impl ExportInput<'_> {
         }
     }
 
-    /// The items that are no images and no files, what is missing, and the files too where the form
-    /// `has_files` not.
+    /// The items that the format cannot contain: all but images and, if `has_files`, files; and the
+    /// items that are not locked.
     pub(super) fn left(&self, has_files: bool) -> Vec<String> {
         let images: Vec<String> = self
             .lock
@@ -75,12 +76,12 @@ impl ExportInput<'_> {
     }
 }
 
-/// A YAML text in quotes.
+/// `text` as a YAML string in double quotes.
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The only platform of all images, where they have one each and the same.
+/// The platform of the images, if each has exactly one and all have the same.
 pub(super) fn one_platform(lock: &Lock) -> Option<String> {
     let mut all = lock.images.iter().map(|image| match &image.platforms[..] {
         [one] => Some(one.to_string()),

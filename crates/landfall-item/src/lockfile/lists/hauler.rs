@@ -1,4 +1,4 @@
-//! `hauler`: documents Images and Files. Hauler takes one platform of an image, or all.
+//! `hauler`: the documents Images and Files. Hauler stores one platform of an image, or all.
 
 use super::export_format::{ExportInput, ExportedList, quoted};
 use std::fmt::Write as _;

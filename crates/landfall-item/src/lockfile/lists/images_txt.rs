@@ -1,4 +1,4 @@
-//! `images-txt`: one reference a line.
+//! `images-txt`: one image reference on each line.
 
 use super::export_format::{ExportInput, ExportedList};
 

@@ -1,4 +1,5 @@
-//! What a lock names, as the lists of other tools. Each form is a file here and a row of `table`.
+//! Writes the items of a lock as lists of other tools. Each format is a file here and a row of
+//! `table`.
 
 mod export_format;
 mod hauler;

@@ -8,7 +8,7 @@ pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
     let mut hosts: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     for image in &asked.lock.images {
         let reference = asked.reference(image);
-        // by a digest or by a tag, never by both
+        // skopeo accepts a digest or a tag, not both
         let what = reference
             .digest
             .map(|digest| digest.to_string())

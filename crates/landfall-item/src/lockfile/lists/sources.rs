@@ -1,5 +1,5 @@
-//! `sources`: a table for those who sign off: kind, name, digest, bytes, origin, licence where it
-//! is known. One item a line, tabs between.
+//! `sources`: a table for reviewers, with one item on each line and tabs between kind, name,
+//! digest, bytes, origin and licence (if known).
 
 use super::export_format::{ExportInput, ExportedList};
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ pub(super) fn write(asked: &ExportInput<'_>) -> ExportedList {
             .split_once("://")
             .map_or(name.as_str(), |(_, rest)| rest);
         let origin = place.split('/').next().unwrap_or_default();
-        // a licence is text from outside, and must not make cells of its own
+        // a licence is untrusted text: a tab or line break in it must not create another cell
         let licence = asked
             .licences
             .get(&name)

@@ -1,5 +1,5 @@
-//! The table of forms. A new form is a file beside this one, its `mod` line, a row here, and its
-//! word in `landfall export`.
+//! The table of list formats. To add one, write a file next to this one, its `mod` line, a row
+//! here, and its name in `landfall export`.
 
 use super::export_format::ExportFormat;
 use super::{hauler, images_txt, imgpkg_lock, regsync, skopeo_sync, sources, zarf};

@@ -1,4 +1,4 @@
-//! `zarf`: a package with one component. Zarf carries one architecture in a package.
+//! `zarf`: a package with one component. A Zarf package has one architecture.
 
 use super::export_format::{ExportInput, ExportedList, one_platform, quoted};
 use std::fmt::Write as _;

@@ -112,7 +112,7 @@ fn faults_of_files() {
     assert!(brief("files: [{url: 'https://e.org/x/'}]").contains("names a folder"));
     assert!(brief("files: [{url: 'https://e.org/x#y'}]").contains("no `#` part"));
     assert!(brief("files: [{url: 'https://e.org/x y'}]").contains("white space"));
-    assert!(file(", checksum: 'md5:00'").contains("algorithm that is not supported"));
+    assert!(file(", checksum: 'md5:00'").contains("unsupported algorithm"));
     assert!(
         file(&format!(", checksum: '{}'", digest("x").hex()))
             .contains(&format!("write {}", digest("x")))
@@ -188,7 +188,7 @@ fn faults_of_the_other_sections() {
     assert_eq!(
         brief("images: [quay.io/example/app:1]\nexclude: [quay.io/example/ap]"),
         "m.yaml:4:11: error: nothing here is named quay.io/example/ap, so this leaves nothing out \
-         | did you mean quay.io/example/app? Else take it out"
+         | did you mean quay.io/example/app? Otherwise remove it"
     );
     assert!(
         brief("images: [quay.io/example/app:1]\nexclude: [quay.io/example]")
