@@ -150,7 +150,7 @@ fn what_fails_is_listed_with_the_day_since_when_and_the_rest_is_done() {
         .unwrap();
     let said = String::from_utf8_lossy(&failing.stdout).into_owned();
     assert!(
-        failing.status.code() == Some(3) && said.ends_with("nothing is written\n"),
+        failing.status.code() == Some(3) && said.ends_with("nothing was written\n"),
         "{said}"
     );
     // an upstream that fails keeps the pins, and what the store has is packed
