@@ -25,7 +25,8 @@ pub async fn mirror(manifest: PathBuf, to: &str) -> Result<Vec<String>, Box<dyn 
     let pushed = client
         .mirror(
             &locked.lock,
-            (&store, CachePolicy::ReadOnly),
+            &store,
+            CachePolicy::ReadOnly,
             &mapping,
             PushOptions::default(),
         )

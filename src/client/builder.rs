@@ -1,4 +1,4 @@
-//! How a client is set up: site, plain hosts, limits, environment and progress.
+//! Sets up a client from a site, options and the environment.
 
 use super::{Client, ClientError};
 use landfall_content::archives::SourceArchive;
@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where the values of environment variables come from.
+/// Returns the value of an environment variable.
 type Environment = fn(&str) -> Option<String>;
 
-/// Sets up a [`Client`].
+/// Sets up a [`Client`]. Without any call, it uses the environment and default limits.
 pub struct ClientBuilder {
     site: Option<Site>,
     plain_http: Vec<String>,
@@ -42,13 +42,13 @@ impl Default for ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// The site: its registry, proxy, upstreams and credentials.
+    /// Uses the registry, proxy, upstreams and credentials of a site.
     #[must_use]
     pub fn site(self, site: Option<Site>) -> ClientBuilder {
         ClientBuilder { site, ..self }
     }
 
-    /// Hosts, `host` or `host:port`, that are spoken to over plain http.
+    /// Uses plain HTTP for these hosts, given as `host` or `host:port`.
     #[must_use]
     pub fn plain_http(self, hosts: impl IntoIterator<Item = impl Into<String>>) -> ClientBuilder {
         ClientBuilder {
@@ -57,13 +57,13 @@ impl ClientBuilder {
         }
     }
 
-    /// Bounds: transfers in flight, attempts, waits.
+    /// Limits concurrent transfers, attempts and waits.
     #[must_use]
     pub fn limits(self, limits: Limits) -> ClientBuilder {
         ClientBuilder { limits, ..self }
     }
 
-    /// No variable of the environment counts: no proxy, no auth file, no folder of certificates.
+    /// Ignores the environment: its proxy, auth files and certificate folders.
     #[must_use]
     pub fn without_environment(self) -> ClientBuilder {
         ClientBuilder {
@@ -72,30 +72,29 @@ impl ClientBuilder {
         }
     }
 
-    /// Hears how the work proceeds.
+    /// Reports progress to `progress`.
     #[must_use]
     pub fn progress(self, progress: Arc<dyn Progress>) -> ClientBuilder {
         ClientBuilder { progress, ..self }
     }
 
-    /// Archives and layouts of other tools. What they have is taken from them, before the network
-    /// is asked.
+    /// Uses the content of these archives and OCI layouts of other tools before the network.
     #[must_use]
     pub fn archives(self, archives: Vec<PathBuf>) -> ClientBuilder {
         ClientBuilder { archives, ..self }
     }
 
-    /// It is one of several that do a lock together: it pulls and delivers its part, and takes its
-    /// share of what may be asked of an upstream host at once.
+    /// Processes only one part of each lock. The limits per upstream host are divided by the number
+    /// of shards.
     #[must_use]
     pub fn shard(self, shard: Shard) -> ClientBuilder {
         ClientBuilder { shard, ..self }
     }
 
-    /// Reads what site and environment name. No request is sent.
+    /// Reads the files that site and environment name. Sends no request.
     ///
     /// # Errors
-    /// A setting, an auth file, a certificate, a proxy or an archive that cannot be used.
+    /// Returns an error if a setting, auth file, certificate, proxy or archive cannot be used.
     pub fn build(self) -> Result<Client, ClientError> {
         let archives: Result<Vec<_>, _> = self
             .archives
@@ -136,7 +135,7 @@ impl ClientBuilder {
         ))
     }
 
-    /// Every host that is spoken to over plain http, by flags and by the site.
+    /// The plain HTTP hosts of options and site.
     fn plain_hosts(&self) -> Vec<String> {
         let site = self.site.as_ref();
         let registry = site
@@ -161,7 +160,8 @@ impl ClientBuilder {
         Some(site.resolve(site.proxy.as_ref()?.ca.as_ref()?))
     }
 
-    /// Reads the certificates and keys that the site names, before anything is asked for with them.
+    /// Reads all certificates and keys of the site: a wrong path is reported before the first
+    /// request.
     fn check_trust(&self, keychain: &Keychain) -> Result<(), ClientError> {
         let rules = host_rules(self.site.as_ref(), &[], keychain, BTreeMap::new());
         let proxy = TlsProfile {

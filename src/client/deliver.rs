@@ -1,4 +1,5 @@
-//! Delivering: what a lock names goes to a registry, from a store, a bundle or straight from upstream.
+//! Delivering: what a lock names goes to a registry, from a store, a bundle or straight from
+//! upstream.
 
 use super::Client;
 use crate::push::{Omitted, PushContent, PushError, PushOptions, Pushed, push};
@@ -10,11 +11,11 @@ use landfall_model::DestinationMap;
 use std::sync::Arc;
 
 impl Client {
-    /// Delivers what `lock` names from a store or bundle to the destinations of `mapping`. What is
-    /// `omitted` there, as a delta omits what its bases have, must stand at the registry.
+    /// Pushes what `lock` names from a store or bundle to the destinations of `mapping`. The
+    /// registry must already have what is `omitted` from `blobs`, as from a delta.
     ///
     /// # Errors
-    /// What stops it before the first byte. What fails later is an item that says so.
+    /// Returns an error if nothing could be uploaded. What fails later is a failed item.
     pub async fn push(
         &self,
         lock: &Lock,
@@ -33,27 +34,29 @@ impl Client {
         .await
     }
 
-    /// Delivers what `lock` names from upstream to the destinations of `mapping`. `store` is asked
-    /// first, and keeps of what passes what `keep` says.
+    /// Copies what `lock` names from upstream to the destinations of `mapping`. `store` is read
+    /// before upstream; `keep` says what it keeps of the downloaded content.
     ///
     /// # Errors
-    /// As [`Client::push`].
+    /// Returns the errors of [`Client::push`].
     pub async fn mirror(
         &self,
         lock: &Lock,
-        (store, keep): (&DiskStore, CachePolicy),
+        store: &DiskStore,
+        keep: CachePolicy,
         mapping: &DestinationMap,
         options: PushOptions,
     ) -> Result<Pushed, PushError> {
-        self.mirror_by(lock, (Arc::new(store.clone()), keep), mapping, options)
+        self.mirror_with_store(lock, Arc::new(store.clone()), keep, mapping, options)
             .await
     }
 
-    /// As [`Client::mirror`] with any store.
-    pub(crate) async fn mirror_by(
+    /// Like [`Client::mirror`], with any kind of store.
+    pub(crate) async fn mirror_with_store(
         &self,
         lock: &Lock,
-        (store, keep): (Arc<dyn BlobStore>, CachePolicy),
+        store: Arc<dyn BlobStore>,
+        keep: CachePolicy,
         mapping: &DestinationMap,
         options: PushOptions,
     ) -> Result<Pushed, PushError> {

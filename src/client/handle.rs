@@ -8,16 +8,16 @@ use landfall_model::{Limits, Shard};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Connections to registries and web servers, and the verbs that use them. What the verbs of one
-/// client ask of a host counts together: its limits, its sign-in, the ledger of hosts.
+/// Connections to registries and web servers, and the operations that use them. All operations of
+/// one client share its limits per host, logins, and the record of contacted hosts.
 pub struct Client {
     pub(super) sessions: Arc<RegistrySessions>,
     pub(super) limits: Limits,
     pub(super) progress: Arc<dyn Progress>,
     pub(super) archives: Arc<[SourceArchive]>,
-    /// Which part of a lock is pulled and delivered.
+    /// The part of a lock that is pulled and pushed.
     pub(super) shard: Shard,
-    /// What came of the archives.
+    /// What was copied from archives.
     pub(super) taken: Mutex<Vec<ImportedBlobs>>,
 }
 
@@ -39,12 +39,12 @@ impl Client {
         }
     }
 
-    /// The longest wait that others may ask for.
+    /// The longest wait that a server may request.
     pub(crate) fn max_wait(&self) -> Duration {
         Duration::from_secs(self.limits.max_wait_secs)
     }
 
-    /// What has come of the archives so far.
+    /// What was copied from archives so far.
     pub(crate) fn taken(&self) -> Vec<ImportedBlobs> {
         self.taken
             .lock()
@@ -52,7 +52,7 @@ impl Client {
             .clone()
     }
 
-    /// Which part of a lock it pulls and delivers.
+    /// The part of a lock that is pulled and pushed.
     pub(crate) fn shard(&self) -> Shard {
         self.shard
     }
@@ -65,20 +65,20 @@ impl Client {
         &self.sessions
     }
 
-    /// Keeps in `store` which hosts this client has sent requests to, for `landfall egress`.
+    /// Records in `store` the hosts that this client contacted, for `landfall egress`.
     #[cfg(feature = "cli")]
     pub(crate) fn remember_hosts(&self, store: &DiskStore, command: &str) {
         let hosts = self.sessions.transport().ledger().hosts();
         let remembered = crate::egress::remember(store, &hosts, command);
-        // a full disk is told by what needed more of it
+        // A full disk was already reported by the writes of the verb itself.
         if let Some(error) = remembered.err().filter(|error| !error.is_full_disk()) {
             self.progress.note(&format!(
-                "`landfall egress` will not know this run: {error}"
+                "the hosts of this run are not recorded for `landfall egress`: {error}"
             ));
         }
     }
 
-    /// A report of `items` with everything that this client has sent and received so far.
+    /// Returns a report of `items`, with the traffic of this client so far.
     pub fn report(&self, items: Vec<ReportItem>) -> RunReport {
         let hosts = self.sessions.transport().ledger().hosts();
         RunReport {

@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Client {
-    /// Resolves what manifests want to digests. The pins of `old` stay where `pins` says so;
-    /// manifests that come are kept in `store`. What cannot be resolved is recorded in the lock.
+    /// Resolves what manifests name to digests. `pins` says which pins of `old` are kept. `store`
+    /// keeps downloaded manifests. The lock records what cannot be resolved.
     pub async fn lock(
         &self,
         wanted: &MergedManifest,
@@ -25,7 +25,7 @@ impl Client {
     ) -> Locked {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
             .finding_images(Arc::new(ChartImages(self.limits)))
-            .with_archives(self.named(store).await)
+            .with_archives(self.archive_images(store).await)
             .with_accounts_for(
                 wanted
                     .requests
@@ -38,8 +38,8 @@ impl Client {
         locked
     }
 
-    /// Finds out to what the versions in manifests may move by their policies, and what upstream
-    /// says of everything else. Nothing is written but what comes along for `store`.
+    /// Finds newer versions that the policies in manifests allow, and changes upstream of all other
+    /// items. Writes nothing except downloaded manifests to `store`.
     pub(crate) async fn update(
         &self,
         asked: &UpdateRequest<'_>,
@@ -51,9 +51,9 @@ impl Client {
         updated
     }
 
-    /// Locks what an update wants. Pins stay, but those whose new digest it takes; a pin that
-    /// cannot be replaced stays too. With `referrers` signatures and other referrers are looked up
-    /// again.
+    /// Locks the manifests after an update. Pins are kept, except those that the update replaces;
+    /// if the new digest cannot be resolved, the old pin is kept too. With `referrers`, signatures
+    /// and other referrers are looked up again.
     pub(crate) async fn lock_updated(
         &self,
         updated: &UpdateOutcome,
@@ -109,11 +109,11 @@ impl Client {
         locked
     }
 
-    /// As [`Client::lock`] without an old lock, for a lock that nobody keeps: `store` remembers
-    /// what was resolved, and an image whose tag still stands there is asked for no manifest.
+    /// Like [`Client::lock`] without an old lock, for a lock that is not kept. `store` remembers
+    /// what was resolved: no manifest is requested for an image whose tag did not change.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// Returns an error if the store cannot be written.
     pub async fn resolve(
         &self,
         wanted: &MergedManifest,
@@ -127,8 +127,8 @@ impl Client {
         Ok(locked)
     }
 
-    /// What the images of the archives are called, and their manifests.
-    async fn named(&self, store: &DiskStore) -> Arc<ArchiveImages> {
+    /// The names of the images in the archives, and their manifests.
+    async fn archive_images(&self, store: &DiskStore) -> Arc<ArchiveImages> {
         if self.archives.is_empty() {
             return Arc::default();
         }

@@ -19,35 +19,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-/// How a bundle is pulled.
+/// Options of [`Client::pull_bundle`].
 #[derive(Default)]
 pub struct BundleOptions {
-    /// What this store has is not fetched.
+    /// A store whose content is copied instead of downloaded.
     pub store: Option<DiskStore>,
-    /// How it is packed.
+    /// How the bundle is compressed.
     pub pack: PackOptions,
-    /// Signs the bundle.
+    /// The key that signs the bundle.
     pub signer: Option<Arc<Signer>>,
-    /// Hash what the store has, whatever its journal says.
+    /// Hash the content of the store again, even if its journal has it as verified.
     pub rehash: bool,
 }
 
-/// What came of a bundle that was pulled.
+/// The result of [`Client::pull_bundle`].
 pub struct PulledBundle {
-    /// One item for each entry of the lock, and its losses.
+    /// One for each entry of the lock, and for each item that the lock could not resolve.
     pub items: Vec<ReportItem>,
-    /// The bundle, unless something is missing: then another run resumes.
+    /// The bundle; `None` if something is missing. Another run resumes.
     pub packed: Option<PackedBundle>,
-    /// The keys that signed it.
+    /// The keys that signed the bundle.
     pub keys: Vec<PublicKey>,
 }
 
 impl Client {
-    /// Brings everything that `lock` names into `store`, or this client's shard of it. What is
-    /// there is not asked for; with `rehash` it is hashed again, whatever the store's journal says.
+    /// Downloads what `lock` names, or this client's shard of it, into `store`. Content that the
+    /// store has is not downloaded; with `rehash` it is hashed again, even if the journal has it as
+    /// verified.
     ///
     /// # Errors
-    /// When the store cannot be used. What fails at its source is an item that says so.
+    /// Returns an error if the store cannot be used. What upstream refuses is a failed item.
     pub async fn pull(
         &self,
         lock: &Lock,
@@ -55,11 +56,14 @@ impl Client {
         rehash: bool,
     ) -> Result<Vec<ReportItem>, PullError> {
         let into: Arc<dyn LocalStore> = Arc::new(store.clone());
-        let came = self.take(&ShardShare::new(lock, self.shard), &into).await?;
+        let came = self
+            .copy_from_archives(&ShardShare::new(lock, self.shard), &into)
+            .await?;
         self.pull_to(lock, into, rehash, &came).await
     }
 
-    /// As [`Client::pull`] into any store; `came` is there already, and is new.
+    /// Like [`Client::pull`], into any kind of store. `came` was copied from archives: it is in the
+    /// store already, but counts as new.
     pub(crate) async fn pull_to(
         &self,
         lock: &Lock,
@@ -120,8 +124,8 @@ impl Client {
         Ok(items)
     }
 
-    /// Brings what the archives have of `share` to `into`; returns what came.
-    async fn take(
+    /// Copies the content of `share` that the archives have to `into`. Returns the digests.
+    async fn copy_from_archives(
         &self,
         share: &ShardShare<'_>,
         into: &Arc<dyn LocalStore>,
@@ -166,12 +170,12 @@ impl Client {
         Ok(came)
     }
 
-    /// Brings everything that `plan` of `lock` needs straight into the bundle `out`. Where
-    /// something is missing, there is no bundle yet, and what came stays beside it for the next
+    /// Downloads what `plan` of `lock` needs straight into the bundle `out`. If something is
+    /// missing, no bundle is written, and the downloaded content is kept next to it for another
     /// run.
     ///
     /// # Errors
-    /// When the bundle cannot be made.
+    /// Returns an error if the bundle cannot be written.
     pub async fn pull_bundle(
         &self,
         lock: &Lock,
@@ -208,7 +212,7 @@ impl Client {
         }
     }
 
-    /// Brings everything into the bundle, and closes it if nothing is missing.
+    /// Downloads everything into the bundle, and publishes it if nothing is missing.
     async fn fill(
         &self,
         lock: &Lock,
@@ -223,9 +227,9 @@ impl Client {
         let compressing = blocking(move || compressor.compress());
         let pulling = async {
             let into: Arc<dyn LocalStore> = near;
-            // a bundle is one runner's
+            // Several runners cannot write one bundle, so there are no shards here.
             let share = ShardShare::new(lock, Shard::default());
-            let pulled = match self.take(&share, &into).await {
+            let pulled = match self.copy_from_archives(&share, &into).await {
                 Ok(came) => {
                     self.pull_into(&share, source, &(into as Arc<dyn BlobStore>), rehash, &came)
                         .await
@@ -247,11 +251,11 @@ impl Client {
         if !lock.packages.is_empty() {
             check_packages(lock, Arc::new(whole.open()?), &mut items).await;
         }
-        let packed = match items.iter().any(is_lost) {
-            true => None,
-            false => Some(blocking(move || whole.publish()).await?),
-        };
-        Ok((items, packed))
+        if items.iter().any(is_lost) {
+            return Ok((items, None));
+        }
+        let packed = blocking(move || whole.publish()).await?;
+        Ok((items, Some(packed)))
     }
 }
 

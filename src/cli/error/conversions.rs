@@ -116,8 +116,8 @@ impl From<bundle::BundleError> for CliError {
     }
 }
 
-// Errors of a key or a file of allowed signers that was named. `bundle::BundleError` wraps those of a
-// signature in a bundle.
+// Errors of a key or a file of allowed signers that was named. `bundle::BundleError` wraps those of
+// a signature in a bundle.
 impl From<sign::SignatureError> for CliError {
     fn from(error: sign::SignatureError) -> CliError {
         let message = error.to_string();

@@ -70,7 +70,8 @@ const EXIT_CODES: [(&str, &str); 6] = [
 pub(super) fn complete(command: Command) -> Command {
     let command = examples::add_examples(command);
     let template = format!(
-        "{{about-with-newline}}\n{DATA_FLOW}\n\n{{usage-heading}} {{usage}}\n{}\n{{options}}{{after-help}}",
+        "{{about-with-newline}}\n{DATA_FLOW}\n\n{{usage-heading}} \
+         {{usage}}\n{}\n{{options}}{{after-help}}",
         overview(&command)
     );
     let mut closing = format!(

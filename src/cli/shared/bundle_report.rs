@@ -74,15 +74,14 @@ pub(crate) fn dry_run(
     more: &str,
 ) -> Result<VerbOutcome, CliError> {
     let needed = plan.needed_bytes();
-    let room = match is_remote(out) {
-        true => format!(
-            "  needs at most     {} ({needed} bytes)\n",
-            human_size(needed)
-        ),
-        false => report_disk_space(&mut report, &disk_space_for(parent_folder(out), needed)?),
+    let space = if is_remote(out) {
+        let size = human_size(needed);
+        format!("  needs at most     {size} ({needed} bytes)\n")
+    } else {
+        report_disk_space(&mut report, &disk_space_for(parent_folder(out), needed)?)
     };
     let text = format!(
-        "{}would pack {} into {}\n  lock fingerprint  {}\n{room}{more}",
+        "{}would pack {} into {}\n  lock fingerprint  {}\n{space}{more}",
         table(&plan.items),
         count(&plan.items),
         out.display(),

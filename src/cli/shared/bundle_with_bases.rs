@@ -68,7 +68,8 @@ impl BundleWithBases {
         Err(missing_content(&self.bundle, &lacking, &self.bases))
     }
 
-    /// The blobs of a delta that the registry must have, each with the repositories that may have it.
+    /// The blobs of a delta that the registry must have, each with the repositories that may have
+    /// it.
     pub(crate) fn omitted(&self, entries: &[LockEntry]) -> Result<Omitted, CliError> {
         if self.bundle.omitted().is_empty() {
             return Ok(Omitted::default());

@@ -64,8 +64,8 @@ impl ComparedSide {
         })
     }
 
-    /// Adds changelogs of packages to `changes`, as far as the bundle, or for a lock the store on disk,
-    /// has the packages.
+    /// Adds changelogs of packages to `changes`, as far as the bundle, or for a lock the store on
+    /// disk, has the packages.
     fn add_changelogs(
         &self,
         context: &Context,

@@ -141,7 +141,8 @@ impl Context {
     }
 
     /// A client in addition to the one of the verb, for object stores that are opened before it or
-    /// without it. [`Context::add_hosts`] adds the hosts that it contacts to the report of the verb.
+    /// without it. [`Context::add_hosts`] adds the hosts that it contacts to the report of the
+    /// verb.
     pub(crate) fn additional_client(&self, limits: Limits) -> Result<Client, CliError> {
         let client = self.client_with_limits(limits)?;
         self.additional_sessions

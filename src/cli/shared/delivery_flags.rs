@@ -50,7 +50,8 @@ pub(crate) struct DeliveryFlags {
 }
 
 impl DeliveryFlags {
-    /// Uploads to the registry that `find` finds among the other arguments, unless `--to` names one.
+    /// Uploads to the registry that `find` finds among the other arguments, unless `--to` names
+    /// one.
     pub(crate) fn set_default_registry(&mut self, find: impl FnOnce() -> Option<TargetRegistry>) {
         if self.to.is_none() {
             self.to = find();
@@ -99,8 +100,8 @@ impl DeliveryFlags {
         }
     }
 
-    /// Awaits the push, and makes the outcome of the verb and the receipts. `fingerprint` is that of
-    /// the approved lock, if there is one.
+    /// Awaits the push, and makes the outcome of the verb and the receipts. `fingerprint` is that
+    /// of the approved lock, if there is one.
     pub(crate) async fn run(
         &self,
         context: &Context,
@@ -122,8 +123,8 @@ impl DeliveryFlags {
                 .insert("delivered".into(), serde_json::json!(pushed.receipt.items));
         }
         if let Some(fingerprint) = fingerprint {
-            // The lock of a partial bundle is pushed without what it lacks, but it was approved as a
-            // whole.
+            // The lock of a partial bundle is pushed without what it lacks, but it was approved as
+            // a whole.
             pushed.receipt.lock = fingerprint.clone();
             report
                 .extra
@@ -272,8 +273,9 @@ pub(crate) fn planned(item: &ReportItem) -> bool {
     item.status == ItemStatus::Skipped && item.digest.is_some()
 }
 
-/// The error that lists all problems. As everywhere, items that are already there make the exit code
-/// 3 instead of 1. A refusal by `index: exact` of the site, or a delta without its bases, is 4.
+/// The error that lists all problems. As everywhere, items that are already there make the exit
+/// code 3 instead of 1. A refusal by `index: exact` of the site, or a delta without its bases, is
+/// 4.
 fn refused(report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> CliError {
     let exit = match &pushed.problems[..] {
         [problem] if matches!(problem.kind, ProblemKind::Index | ProblemKind::Content) => {

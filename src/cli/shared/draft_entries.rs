@@ -24,7 +24,8 @@ fn draft_entry(file_finding: &FileFinding) -> Option<DraftEntry> {
         LockCoverage::Missing { why, .. } | LockCoverage::Undecided { why }
             if finding.manager.is_some() =>
         {
-            let help = "add it to `install` of an entry of `packages`: an install command names no repository";
+            let help = "add it to `install` of an entry of `packages`: an install command names \
+                no repository";
             DraftItem::Unclear(written(), format!("{why}; {help}"))
         }
         LockCoverage::Missing { why, .. } => {

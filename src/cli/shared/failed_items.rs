@@ -1,5 +1,5 @@
-//! The lines about failed and missing items, grouped by cause: a host that refuses everything is one
-//! cause of many failures.
+//! The lines about failed and missing items, grouped by cause: a host that refuses everything is
+//! one cause of many failures.
 
 use crate::cli::shared::listing::count_kinds;
 use landfall_model::ImageRef;
@@ -234,7 +234,8 @@ mod tests {
             item(EntryKind::File, "d", ItemStatus::Present, None),
             item(EntryKind::Package, "e", ItemStatus::Failed, full),
         ];
-        let lines = "failed   1 image, 1 set of packages: the disk is full\n           b\n           e\nfailed   image c: 404\n";
+        let lines = "failed   1 image, 1 set of packages: the disk is full\n           b\n       \
+                e\nfailed   image c: 404\n";
         assert_eq!(loss_lines(&items), lines);
     }
 

@@ -129,8 +129,8 @@ fn wrong_kind(wanted: FileKind, path: &Path, error: impl Into<CliError>) -> CliE
     }
 }
 
-/// The format of the list of images at `path`; `None` for anything that `landfall discover` reads. A
-/// manifest or what is made from one is an error: `init` is not needed.
+/// The format of the list of images at `path`; `None` for anything that `landfall discover` reads.
+/// A manifest or what is made from one is an error: `init` is not needed.
 pub(crate) fn list_format(path: &Path) -> Result<Option<&'static str>, CliError> {
     match FileKind::recognize(path) {
         None => Ok(None),

@@ -20,8 +20,8 @@ impl LockedCharts {
     }
 }
 
-/// Replaces each of `paths` that is not a file but the name of a locked chart (`app`, `app:1.2.3`, or
-/// its name in the lock) by an archive of the chart. `arguments` may include a bundle.
+/// Replaces each of `paths` that is not a file but the name of a locked chart (`app`, `app:1.2.3`,
+/// or its name in the lock) by an archive of the chart. `arguments` may include a bundle.
 pub(crate) fn locked_charts(
     paths: Vec<PathBuf>,
     lock: &Lock,

@@ -171,7 +171,8 @@ fn check_approved(
         .filter(|_| !demands.lock.contains(fingerprint))
     {
         Some(wanted) => Err(CliError::refused(format!(
-            "{path} was packed from another lock\n  --lock            {wanted}\n  lock fingerprint  {fingerprint}"
+            "{path} was packed from another lock\n  --lock            {wanted}\n  lock \
+             fingerprint  {fingerprint}"
         ))),
         None => Ok(()),
     }
@@ -221,8 +222,8 @@ impl AcceptedBundle {
     }
 }
 
-/// The member `bundle` of the report. It has `signer` and `signers` only if signatures were checked;
-/// `signer` is the first of them.
+/// The member `bundle` of the report. It has `signer` and `signers` only if signatures were
+/// checked; `signer` is the first of them.
 pub(crate) fn report_member(
     path: &Path,
     bundle: &Bundle,

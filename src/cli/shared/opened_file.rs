@@ -55,7 +55,8 @@ impl OpenedFile {
                 "{path} is a lock, which has no content; name the bundle that was packed from it"
             ))),
             OpenedFile::Receipt(_) => Err(CliError::usage(format!(
-                "{path} is a push receipt, which only a push can use; name the bundle that was pushed"
+                "{path} is a push receipt, which only a push can use; name the bundle that was \
+                 pushed"
             ))),
         }
     }
@@ -71,8 +72,8 @@ impl OpenedFile {
         }
     }
 
-    /// The fingerprint of the lock whose content the owner of this file has completely; `None` for a
-    /// partial bundle.
+    /// The fingerprint of the lock whose content the owner of this file has completely; `None` for
+    /// a partial bundle.
     pub(crate) fn complete_lock(&self) -> Option<Digest> {
         match self {
             OpenedFile::Bundle(bundle) if !bundle.partial().is_empty() => None,

@@ -21,8 +21,8 @@ pub(crate) struct PackagesKey {
 }
 
 impl PackagesKey {
-    /// The signed metadata of the `sets` that have `index: trimmed`. Returns `None` if there are such
-    /// sets and no key is named.
+    /// The signed metadata of the `sets` that have `index: trimmed`. Returns `None` if there are
+    /// such sets and no key is named.
     pub(crate) fn sign_metadata<'s>(
         &self,
         sets: impl Iterator<Item = (&'s LockedPackageSet, &'s dyn BlobRead)>,

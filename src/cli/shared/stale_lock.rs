@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// How many files of the folder are read at most.
 const MOST_FILES: usize = 100;
 
-/// Prints a note for each manifest in the folder of the lock that names items which the lock lacks. A
-/// manifest belongs to the lock if both have the same `metadata.name`, or if neither has one and the
-/// manifest was written after the lock.
+/// Prints a note for each manifest in the folder of the lock that names items which the lock lacks.
+/// A manifest belongs to the lock if both have the same `metadata.name`, or if neither has one and
+/// the manifest was written after the lock.
 pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
     for manifest in manifests_beside(path) {
         let Ok(wanted) = manifest::load(std::slice::from_ref(&manifest)) else {
@@ -43,7 +43,8 @@ pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
         };
         let (lock, manifest) = (path.display(), manifest.display().to_string());
         progress.note(&format!(
-            "note: {lock} is older than {manifest}: it lacks {first}{more}; `landfall lock -f {} --lock {}` adds what is new",
+            "note: {lock} is older than {manifest}: it lacks {first}{more}; `landfall lock -f {} \
+             --lock {}` adds what is new",
             shell_word(&manifest),
             shell_word(&lock.to_string()),
         ));

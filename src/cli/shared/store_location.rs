@@ -77,8 +77,8 @@ impl Context {
         }
     }
 
-    /// The folder for facts that verbs remember between runs: that of the store, or the user's cache
-    /// folder if the store is in an object store.
+    /// The folder for facts that verbs remember between runs: that of the store, or the user's
+    /// cache folder if the store is in an object store.
     pub(crate) fn memory_dir(&self) -> Result<PathBuf, CliError> {
         match self.store_location()? {
             StoreLocation::Folder(dir) => Ok(dir),

@@ -1,5 +1,5 @@
-//! A unified diff of a text and its edits. The positions of the edits are known, so only their lines
-//! are compared.
+//! A unified diff of a text and its edits. The positions of the edits are known, so only their
+//! lines are compared.
 
 use crate::cli::shared::{Context, OutputMode};
 use landfall_model::report::escape_lines;
@@ -138,7 +138,8 @@ fn changed_until(old: &str, range: &Range<usize>, bytes: &str) -> usize {
         .map_or(old.len(), |len| range.end + len + 1)
 }
 
-/// Removes common lines at both ends: returns the range that is left of `old`, and the rest of `new`.
+/// Removes common lines at both ends: returns the range that is left of `old`, and the rest of
+/// `new`.
 fn shortened<'n>(old: &str, new: &'n str) -> (usize, usize, &'n str) {
     let pairs = || old.split_inclusive('\n').zip(new.split_inclusive('\n'));
     let from: usize = pairs()
@@ -158,8 +159,8 @@ fn lines(text: &str) -> usize {
     memchr::memchr_iter(b'\n', text.as_bytes()).count()
 }
 
-/// The old text with masked Secret values, and its edits. A changed value gets another mask, so that
-/// the diff shows that it changes.
+/// The old text with masked Secret values, and its edits. A changed value gets another mask, so
+/// that the diff shows that it changes.
 fn masked(member: &RewrittenText) -> (Cow<'_, str>, Vec<TextEdit>) {
     let scan = &member.new.scan;
     let mut secrets = scan.secrets.clone();
@@ -254,8 +255,8 @@ impl DiffWriter {
             .for_each(|line| self.line(colour, &format!("{sign}{line}")));
     }
 
-    /// Writes a hunk of neighbouring changes. `more` is by how many lines the new text is longer than
-    /// the old one before this hunk.
+    /// Writes a hunk of neighbouring changes. `more` is by how many lines the new text is longer
+    /// than the old one before this hunk.
     fn hunk(&mut self, old: &str, changes: &[ChangedLines], more: &mut isize) {
         let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
             return;
@@ -396,7 +397,8 @@ mod tests {
         let two = unified("x", old, edits, DiffReader::Program);
         assert_eq!(
             two,
-            "--- a/x\n+++ b/x\n@@ -1,4 +1,5 @@\n-1\n+a\n+b\n 2\n 3\n 4\n@@ -6,7 +7,7 @@\n 6\n 7\n 8\n-9\n+i\n 10\n 11\n 12\n"
+            "--- a/x\n+++ b/x\n@@ -1,4 +1,5 @@\n-1\n+a\n+b\n 2\n 3\n 4\n@@ -6,7 +7,7 @@\n 6\n \
+             7\n 8\n-9\n+i\n 10\n 11\n 12\n"
         );
         assert_eq!(
             unified("x", old, vec![(0..1, "1".into())], DiffReader::Program),

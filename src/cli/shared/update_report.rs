@@ -209,15 +209,12 @@ pub(crate) fn add_to_report(report: &mut RunReport, updated: &UpdateOutcome) {
 
 /// The notices of the report: tags that changed or are gone upstream, and held back versions.
 fn notices(updated: &UpdateOutcome) -> Vec<Notice> {
-    let noticed = updated.noticed.iter().map(|one| match one.notice.taken {
-        true => one.notice.clone(),
-        false => {
-            let message = format!("{}{}", one.notice.message, advice(one));
-            Notice {
-                message,
-                ..one.notice.clone()
-            }
+    let noticed = updated.noticed.iter().map(|one| {
+        let mut notice = one.notice.clone();
+        if !notice.taken {
+            notice.message += advice(one);
         }
+        notice
     });
     let held = updated.moves.iter().flat_map(|one| {
         one.held.iter().map(|held| {
@@ -295,8 +292,8 @@ pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &RunRepor
     document
 }
 
-/// The tags that upstream no longer has, as Markdown lines. They are not in a folded table, because a
-/// reviewer must see them.
+/// The tags that upstream no longer has, as Markdown lines. They are not in a folded table, because
+/// a reviewer must see them.
 pub(crate) fn gone(updated: &UpdateOutcome, changes: &[LockChange]) -> String {
     const MOST: usize = 20;
     let noticed = updated

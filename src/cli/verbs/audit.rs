@@ -72,19 +72,19 @@ impl AuditCommand {
         }
         match (&self.registry, mapping) {
             (Some(_), Some(mapping)) => {
-                context.run(self.ask(context, &lock, &mapping, (&audited, &inventory)))
+                context.run(self.ask(context, &lock, &mapping, &audited, &inventory))
             }
             _ => self.outcome(&audited, None, &inventory, RunReport::default()),
         }
     }
 
-    /// The mapping by whose destinations names are known; `None` where there is no site.
+    /// The mapping whose destinations are matched too; `None` without a registry.
     fn mapping(&self, context: &Context) -> Result<Option<DestinationMap>, CliError> {
         let to = self.registry.as_ref().or(self.to.as_ref());
-        match to.is_some() || context.site_target()?.is_some() {
-            true => context.mapping(to).map(Some),
-            false => Ok(None),
+        if to.is_none() && context.site_target()?.is_none() {
+            return Ok(None);
         }
+        context.mapping(to).map(Some)
     }
 
     fn read(&self, context: &Context, inventory: &Inventory<'_>) -> Result<AuditResult, CliError> {
@@ -118,7 +118,8 @@ impl AuditCommand {
         context: &Context,
         lock: &Lock,
         mapping: &DestinationMap,
-        (audited, inventory): (&AuditResult, &Inventory<'_>),
+        audited: &AuditResult,
+        inventory: &Inventory<'_>,
     ) -> Result<VerbOutcome, CliError> {
         let client = context.client()?;
         let asked = missing(lock, mapping, client.sessions(), self.blobs).await;
@@ -168,7 +169,8 @@ impl AuditCommand {
                 _ => ("missing references", "are names of locked images"),
             };
             format!(
-                "{count} {references} {is} at {target}; if the images were pushed there, add --to {target}"
+                "{count} {references} {is} at {target}; if the images were pushed there, add \
+                 --to {target}"
             )
         }));
         if let Some(lacking) = lacking {
@@ -215,8 +217,8 @@ impl AuditCommand {
     }
 }
 
-/// The registries whose names of locked images are missing because they were not named with --to,
-/// each with the number of places.
+/// Registries at which missing references are names of locked images, each with the number of
+/// references: probably `--to` was forgotten.
 fn other_registries(found: &[&FileFinding], inventory: &Inventory<'_>) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for target in found
@@ -232,14 +234,15 @@ fn write_missing(path: &Path, audited: &AuditResult) -> Result<(), CliError> {
     let missing = audited.found.iter();
     let missing =
         missing.filter(|placed| matches!(placed.finding.coverage, LockCoverage::Missing { .. }));
-    let title = "What `landfall audit` found that the lock lacks. Carry it, or merge it into your manifest.";
+    let title = "References that the lock lacks, found by `landfall audit`. Lock this manifest \
+        too, or merge it into yours.";
     write_to(
         path,
         &manifest::draft("missing", title, "", &draft_entries(missing)).text,
     )
 }
 
-/// What is held, missing and undecided.
+/// The findings that the lock has, lacks, and cannot decide.
 fn sorted(audited: &AuditResult) -> [Vec<&FileFinding>; 3] {
     let mut sorted: [Vec<&FileFinding>; 3] = Default::default();
     for placed in &audited.found {
@@ -253,8 +256,7 @@ fn sorted(audited: &AuditResult) -> [Vec<&FileFinding>; 3] {
     sorted
 }
 
-/// One line for each reference that is told about, with its first place: a cluster runs many pods
-/// of one image.
+/// One line per reference, with its first location: a cluster runs many pods with the same image.
 fn grouped(word: &str, found: &[&FileFinding]) -> Vec<String> {
     let mut groups: BTreeMap<(&str, &LockCoverage), Vec<&FileFinding>> = BTreeMap::new();
     let mut order = Vec::new();
@@ -277,7 +279,7 @@ fn grouped(word: &str, found: &[&FileFinding]) -> Vec<String> {
     order.iter().map(line).collect()
 }
 
-/// One item for each locked item that is named, and for each name that is missing.
+/// One report item for each locked item that is referenced, and for each missing name.
 fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<ReportItem> {
     let mut items: BTreeMap<(EntryKind, String, bool), ReportItem> = BTreeMap::new();
     for placed in held.iter().chain(missing) {

@@ -46,7 +46,8 @@ impl DiscoverCommand {
         if helm.is_none() && !self.values.is_empty() {
             return Err(CliError::usage("--values needs helm, which is not on PATH"));
         }
-        let title = "Drafted by `landfall discover`. Review it, pin what is commented out, and keep it in git.";
+        let title = "Drafted by `landfall discover`. Review it, pin what is commented out, and \
+            keep it in git.";
         let request = DraftRequest {
             paths: &self.paths,
             helm: helm.as_ref(),

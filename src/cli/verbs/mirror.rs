@@ -91,9 +91,10 @@ impl MirrorCommand {
                 }
             };
             context.page.set_content(&lock, None);
-            let mirroring = client.mirror_by(
+            let mirroring = client.mirror_with_store(
                 &lock,
-                (store, keep),
+                store,
+                keep,
                 &mapping,
                 self.delivery.options(context),
             );

@@ -124,12 +124,21 @@ impl PullCommand {
         context.run(async {
             let client = context.client_with_archives(&self.from.from)?;
             let pack = PackOptions { level: self.level };
-            let options = BundleOptions { store: store.clone(), pack, signer, rehash: self.rehash };
+            let options = BundleOptions {
+                store: store.clone(),
+                pack,
+                signer,
+                rehash: self.rehash,
+            };
             let pulled = client.pull_bundle(lock, plan.clone(), out, options).await;
             if let Some(store) = &store {
                 client.remember_hosts(store, "pull");
             }
-            let PulledBundle { items, packed, keys } = pulled?;
+            let PulledBundle {
+                items,
+                packed,
+                keys,
+            } = pulled?;
             let is_made = packed.is_some();
             context.page.set_content(lock, None);
             let mut report = client.report(items);
@@ -138,20 +147,31 @@ impl PullCommand {
             match packed {
                 Some(written) => {
                     text += &bundle_report::bundle_lines(&plan, &written);
-                    text.extend(keys.iter().map(|key| format!("  signed by         {key}\n")));
-                    report.extra.insert("bundle".into(), bundle_report::bundle_member(&plan, out, &written, &keys));
+                    text.extend(
+                        keys.iter()
+                            .map(|key| format!("  signed by         {key}\n")),
+                    );
+                    report.extra.insert(
+                        "bundle".into(),
+                        bundle_report::bundle_member(&plan, out, &written, &keys),
+                    );
                 }
                 None => {
                     let out = out.display();
                     let _ = writeln!(
                         text,
-                        "no bundle was written; {out}.partial has what was downloaded, and another run resumes"
+                        "no bundle was written; {out}.partial has what was downloaded, and \
+                         another run resumes"
                     );
                 }
             }
             // CI systems show the start of the summary: begin with what matters most.
-            let markdown = (!is_made).then(|| format!("**No bundle was written**\n\n{}", markdown_block(&text)));
-            Ok(VerbOutcome { markdown, ..VerbOutcome::of(report, text) })
+            let markdown = (!is_made)
+                .then(|| format!("**No bundle was written**\n\n{}", markdown_block(&text)));
+            Ok(VerbOutcome {
+                markdown,
+                ..VerbOutcome::of(report, text)
+            })
         })
     }
 

@@ -19,8 +19,8 @@ pub(crate) struct SignCommand {
     /// The bundle, instead of the argument
     #[arg(long = "bundle", value_name = "BUNDLE", conflicts_with = "bundle")]
     named: Option<PathBuf>,
-    /// An OpenSSH private key file without a passphrase, or a public key (file) whose private key is
-    /// in the SSH agent
+    /// An OpenSSH private key file without a passphrase, or a public key (file) whose private key
+    /// is in the SSH agent
     #[arg(long, value_name = "KEY")]
     key: String,
 }
@@ -43,7 +43,8 @@ impl SignCommand {
             open_bundle::report_member(&path, &signed, None),
         );
         let text = format!(
-            "signed {} with {}\n  bundle digest     {}\n  lock fingerprint  {}\n  signatures        {}\n",
+            "signed {} with {}\n  bundle digest     {}\n  lock fingerprint  {}\n  signatures     \
+                {}\n",
             path.display(),
             signer.key(),
             signed.digest(),

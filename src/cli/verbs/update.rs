@@ -65,15 +65,13 @@ impl UpdateCommand {
             let mut files = updated.files();
             files.extend(is_new.then_some(&self.update.lock));
             let totals = report.totals();
-            let closing = match files.is_empty() {
-                true => format!("nothing is written: {}", good_of_all(&report.items)),
-                false => format!(
-                    "wrote {}: {}",
-                    update_report::names(&files),
-                    good_of_all(&report.items)
-                ),
+            let closing = if files.is_empty() {
+                "nothing is written".to_owned()
+            } else {
+                format!("wrote {}", update_report::names(&files))
             };
-            text += &format!("{closing}{}\n", lost_count(&totals));
+            let counted = good_of_all(&report.items);
+            text += &format!("{closing}: {counted}{}\n", lost_count(&totals));
             let summary = format!("**{}**", summary(&updated));
             let markdown = update_report::markdown(&summary, &updated, &report).finish();
             Ok(VerbOutcome {

@@ -124,7 +124,8 @@ impl VerifyCommand {
             format!("  series            {series}, number {number}\n")
         });
         let text = format!(
-            "{runner}{}: {}consistent, {origin}{partial}\n  bundle digest     {}\n  lock fingerprint  {}\n{}{}  {its_part}{}, {}\n{}",
+            "{runner}{}: {}consistent, {origin}{partial}\n  bundle digest     {}\n  lock \
+             fingerprint  {}\n{}{}  {its_part}{}, {}\n{}",
             carried.path().display(),
             if shard.is_only() { "" } else { "its part is " },
             bundle.digest(),

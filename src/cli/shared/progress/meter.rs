@@ -117,7 +117,8 @@ impl PhaseMeter {
         [vec![done], self.pace(now)].concat().join(and)
     }
 
-    /// The longest form of the bar that fits `columns`: the full form has at most 57, the shortest 11.
+    /// The longest form of the bar that fits `columns`: the full form has at most 57, the shortest
+    /// 11.
     pub(super) fn bar(&self, columns: usize, now: Instant) -> String {
         let (what, (done, all), pace) = (&self.what, self.bytes, self.pace(now));
         let of = |most: f64| (done.min(all) as f64 / all.max(1) as f64 * most) as usize;

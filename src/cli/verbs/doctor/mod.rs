@@ -48,8 +48,8 @@ pub(crate) struct DoctorCommand {
     /// Write nothing to the private registry
     #[arg(long)]
     read_only: bool,
-    /// List the ports that machines of this role need, and probe those with a known address, without
-    /// a proxy: kkp-user, master-cluster-node, seed-cluster-node, user-cluster-node,
+    /// List the ports that machines of this role need, and probe those with a known address,
+    /// without a proxy: kkp-user, master-cluster-node, seed-cluster-node, user-cluster-node,
     /// provisioning-host, or a role of the lock's endpoints. `all` lists the ports of every role
     /// and probes none
     #[arg(long, value_name = "ROLE")]
@@ -256,8 +256,8 @@ fn lint(context: &Context) -> Result<Vec<LintMessage>, CliError> {
     )
 }
 
-/// DoctorSubcommand no program does as it is meant, of the lists that `landfall render` composes, as far as
-/// `told` lacks it.
+/// DoctorSubcommand no program does as it is meant, of the lists that `landfall render` composes,
+/// as far as `told` lacks it.
 fn rendered(context: &Context, told: &[LintMessage]) -> Result<Vec<LintMessage>, CliError> {
     let Some(target) = context.site_target()? else {
         return Ok(Vec::new());

@@ -27,8 +27,8 @@ pub(crate) struct DoctorPackages {
         conflicts_with = "rpms"
     )]
     status: Option<PathBuf>,
-    /// The output of `rpm -qa` on the node, preferably in the format that `landfall help packages` gives for
-    /// `base`
+    /// The output of `rpm -qa` on the node, preferably in the format that `landfall help packages`
+    /// gives for `base`
     #[arg(long, value_name = "FILE")]
     rpms: Option<PathBuf>,
     #[command(flatten)]

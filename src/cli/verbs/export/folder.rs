@@ -56,7 +56,8 @@ impl FolderExport {
         self.carried.open(context, |entry| wanted(entry.kind))
     }
 
-    /// Runs `export`, which writes the content of `lock` to a folder, or reports what it would write.
+    /// Runs `export`, which writes the content of `lock` to a folder, or reports what it would
+    /// write.
     pub(crate) fn write(
         self,
         context: &Context,

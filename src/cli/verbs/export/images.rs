@@ -37,8 +37,8 @@ pub(crate) struct ExportImages {
     /// The format of the archive
     #[arg(long, value_enum, default_value_t = ArchiveFormat::Oci)]
     format: ArchiveFormat,
-    /// Export only this platform of each image, as in linux/amd64 (may be repeated for oci) [default:
-    /// all]
+    /// Export only this platform of each image, as in linux/amd64 (may be repeated for oci)
+    /// [default: all]
     #[arg(long, value_name = "PLATFORM")]
     platform: Vec<Platform>,
     /// Also add the names of the images at this registry [default: registry.address of the site]
@@ -71,7 +71,8 @@ impl ExportImages {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         if self.format == ArchiveFormat::Docker && self.platform.len() > 1 {
             return Err(CliError::usage(
-                "a docker archive has one platform per image: give one --platform, or use --format oci",
+                "a docker archive has one platform per image: give one --platform, or use \
+                 --format oci",
             ));
         }
         let path = self.path()?;
@@ -96,7 +97,7 @@ impl ExportImages {
             let is_stdout = matches!(place, ArchiveOutput::Stdout(_));
             let notes = Arc::clone(&progress);
             let work = tokio::task::spawn_blocking(move || {
-                self.export(&lock, &*blobs, mapping.as_ref(), (&to, out), &*progress)
+                self.export(&lock, &*blobs, mapping.as_ref(), &to, out, &*progress)
             });
             let stopped =
                 |error| CliError::new(Exit::Failed, format!("exporting stopped: {error}"));
@@ -129,19 +130,20 @@ impl ExportImages {
     }
 
     fn place(&self, context: &Context, path: &Path) -> Result<ArchiveOutput, CliError> {
-        match path == Path::new("-") {
-            _ if self.dry_run => Ok(ArchiveOutput::Nowhere),
-            true => Ok(ArchiveOutput::Stdout(result_stdout(
-                context,
-                "the archive",
-            )?)),
-            false => AtomicFile::begin(path)
-                .map(ArchiveOutput::File)
-                .map_err(|error| unwritten(path, &error)),
+        if self.dry_run {
+            return Ok(ArchiveOutput::Nowhere);
         }
+        if path == Path::new("-") {
+            let stdout = result_stdout(context, "the archive")?;
+            return Ok(ArchiveOutput::Stdout(stdout));
+        }
+        AtomicFile::begin(path)
+            .map(ArchiveOutput::File)
+            .map_err(|error| unwritten(path, &error))
     }
 
-    /// The mapping whose destinations are added as names: to `--to`, or to the registry of the site.
+    /// The mapping whose destinations are added as names: to `--to`, or to the registry of the
+    /// site.
     fn mapping(&self, context: &Context) -> Result<Option<DestinationMap>, CliError> {
         let is_known = self.to.is_some() || context.site_target()?.is_some();
         is_known
@@ -154,7 +156,8 @@ impl ExportImages {
         lock: &Lock,
         blobs: &dyn BlobRead,
         mapping: Option<&DestinationMap>,
-        (path, out): (&Path, Option<File>),
+        path: &Path,
+        out: Option<File>,
         progress: &dyn Progress,
     ) -> Result<VerbOutcome, CliError> {
         let format = match self.format {
@@ -192,7 +195,8 @@ impl ExportImages {
             let report = images_report::report(&archive, &lost, false);
             return Err(CliError::new(Exit::Failed, message)
                 .with_help(
-                    "`landfall pull` downloads them into the store; --allow-partial exports the others",
+                    "`landfall pull` downloads them into the store; --allow-partial exports the \
+                     others",
                 )
                 .with_report(report)
                 .on(TransferSide::Source));
@@ -225,7 +229,8 @@ impl ExportImages {
             images_report::text(
                 &archive,
                 &lost,
-                (path, self.dry_run),
+                path,
+                self.dry_run,
                 lock,
                 self.format == ArchiveFormat::Oci,
             ),

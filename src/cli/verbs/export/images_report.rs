@@ -50,7 +50,8 @@ pub(crate) fn member(archive: &ImageArchive, path: &Path, format: Option<&str>) 
 pub(crate) fn text(
     archive: &ImageArchive,
     lost: &[ReportItem],
-    (path, is_dry): (&Path, bool),
+    path: &Path,
+    is_dry: bool,
     lock: &Lock,
     is_oci: bool,
 ) -> String {

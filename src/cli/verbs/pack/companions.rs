@@ -75,7 +75,8 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
     if packaging.volume_size.is_some() {
         let _ = writeln!(
             text,
-            "The bundle is split into volumes {bundle}.0001, {bundle}.0002, … All of them are needed."
+            "The bundle is split into volumes {bundle}.0001, {bundle}.0002, … All of them are \
+             needed."
         );
     }
     if !plan.bases.is_empty() {

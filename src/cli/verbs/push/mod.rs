@@ -24,8 +24,8 @@ pub(crate) struct PushCommand {
     /// The bundle; without it, the content of --lock in the store. If its volumes are in several
     /// folders, name one volume of each, or each folder
     bundle: Option<PathBuf>,
-    /// The registry, instead of --to; or bases of a delta: bundles and push receipts, as far as they
-    /// are available
+    /// The registry, instead of --to; or bases of a delta: bundles and push receipts, as far as
+    /// they are available
     #[arg(value_name = "REGISTRY|BASE")]
     bases: Vec<PathBuf>,
     /// The bundle, instead of the first argument
@@ -185,14 +185,14 @@ impl PushCommand {
             ..BundleRequirements::default()
         };
         let carried = open_bundle::open(context, places, &demands)?;
-        let (lock, bundle) = (carried.bundle.held()?, Some(carried.report_member()));
-        let (fingerprint, serial) = (
-            carried.bundle.fingerprint().clone(),
-            carried.bundle.serial(),
-        );
-        let whole = match self.pruning.is_enabled() && !carried.bundle.partial().is_empty() {
-            true => Some(carried.bundle.lock()?),
-            false => None,
+        let lock = carried.bundle.held()?;
+        let bundle = Some(carried.report_member());
+        let fingerprint = carried.bundle.fingerprint().clone();
+        let serial = carried.bundle.serial();
+        let whole = if self.pruning.is_enabled() && !carried.bundle.partial().is_empty() {
+            Some(carried.bundle.lock()?)
+        } else {
+            None
         };
         let volumes =
             Some(carried.bundle.clone()).filter(|bundle| bundle.is_split() && !allow_partial);
@@ -227,7 +227,8 @@ impl PushCommand {
             .filter(|expect| **expect != fingerprint)
         {
             return Err(CliError::refused(format!(
-                "{} does not match --expect\n  expected          {expect}\n  lock fingerprint  {fingerprint}",
+                "{} does not match --expect\n  expected          {expect}\n  lock fingerprint  \
+                 {fingerprint}",
                 path.display()
             )));
         }

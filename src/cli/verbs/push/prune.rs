@@ -30,8 +30,8 @@ pub(crate) struct PruneFlags {
     /// be repeated)
     #[arg(long = "repository", value_name = "NAME|@FILE", requires = "prune")]
     repositories: Vec<String>,
-    /// Keep what this lock, bundle, receipt or output of `kubectl get pods -A -o json` names (may be
-    /// repeated)
+    /// Keep what this lock, bundle, receipt or output of `kubectl get pods -A -o json` names (may
+    /// be repeated)
     #[arg(long, value_name = "FILE", requires = "prune")]
     keep: Vec<PathBuf>,
     /// Also keep the N newest tags of each repository, by the version numbers in them

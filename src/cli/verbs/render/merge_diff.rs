@@ -64,9 +64,12 @@ fn diff_texts(
     }
     starts.push(text.len());
     let edit = |(before, after): (Range<usize>, Range<usize>)| -> TextEdit {
-        let lines = after.map(|at| match is_masked(&new_masks, at) {
-            true => masked(new_lines[at], "*** (changed)"),
-            false => new_lines[at].to_owned(),
+        let lines = after.map(|at| {
+            if is_masked(&new_masks, at) {
+                masked(new_lines[at], "*** (changed)")
+            } else {
+                new_lines[at].to_owned()
+            }
         });
         (starts[before.start]..starts[before.end], lines.collect())
     };
@@ -220,7 +223,8 @@ mod tests {
         );
         assert_eq!(
             diff,
-            "--- a/x.yaml\n+++ b/x.yaml\n@@ -1,4 +1,5 @@\n a: 1\n b: 2\n+new: 1\n c: 3\n-d: 4\n+d: 5\n"
+            "--- a/x.yaml\n+++ b/x.yaml\n@@ -1,4 +1,5 @@\n a: 1\n b: 2\n+new: 1\n c: 3\n-d: \
+             4\n+d: 5\n"
         );
         assert_eq!(merge_diff("x", old, &merged(old), DiffReader::Program), "");
     }

@@ -54,7 +54,8 @@ struct RenderFlags {
     set: Vec<String>,
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Merge into this YAML file instead of writing -o: sets or adds keys, and changes no other byte
+    /// Merge into this YAML file instead of writing -o: sets or adds keys, and changes no other
+    /// byte
     #[arg(long, value_name = "FILE", conflicts_with = "out")]
     into: Option<PathBuf>,
     #[command(flatten)]

@@ -38,7 +38,8 @@ pub(super) fn component<'m>(
     }
     for name in refused.iter().filter(|name| images.contains_key(*name)) {
         notes.push(format!(
-            "{name} is left out: kustomize would also change references to it that are not in the lock"
+            "{name} is left out: kustomize would also change references to it that are not in \
+             the lock"
         ));
     }
     images.retain(|name, _| !refused.contains(name));

@@ -178,7 +178,8 @@ impl RewriteCommand {
         };
         if done.is_empty() {
             return Err(CliError::usage(
-                "no file that can be rewritten was found; `landfall help --page rewrite` lists the formats",
+                "no file that can be rewritten was found; `landfall help --page rewrite` lists \
+                 the formats",
             ));
         }
         let not_locked =

@@ -37,27 +37,28 @@ use tokio::signal::unix::{SignalKind, signal};
 /// the lock that `landfall publish` selected in the store (--store).
 #[derive(Args)]
 pub(crate) struct ServeCommand {
-    /// The bundles to serve. If two contain the same name, the later one wins; a delta wins over its
-    /// bases. If the volumes of a bundle are in several folders, name one volume of each, or each
-    /// folder
+    /// The bundles to serve. If two contain the same name, the later one wins; a delta wins over
+    /// its bases. If the volumes of a bundle are in several folders, name one volume of each, or
+    /// each folder
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// A bundle, instead of an argument (may be repeated)
     #[arg(long = "bundle", value_name = "BUNDLE")]
     named: Vec<PathBuf>,
-    /// The address to listen on; port 0 chooses a free port. A prefix http:// or https:// accepts only
-    /// that protocol (may be repeated)
+    /// The address to listen on; port 0 chooses a free port. A prefix http:// or https:// accepts
+    /// only that protocol (may be repeated)
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5000")]
     listen: Vec<String>,
     /// Serve the files and charts that `landfall push` uploaded to this registry. SIGHUP reads its
     /// content again
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     from: Option<TargetRegistry>,
-    /// The registry in rewritten references [default: registry.address of the site, else this server]
+    /// The registry in rewritten references [default: registry.address of the site, else this
+    /// server]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<TargetRegistry>,
-    /// Redirect requests for large blobs to the object store, so that their bytes do not pass through
-    /// this server
+    /// Redirect requests for large blobs to the object store, so that their bytes do not pass
+    /// through this server
     #[arg(long)]
     redirect: bool,
     /// Also accept pushes, and store them in this folder
@@ -96,8 +97,8 @@ pub(crate) struct ServeCommand {
     /// Accept a bundle that is older than the last one of its series in the receipt of the site
     #[arg(long)]
     allow_older: bool,
-    /// A certificate chain in PEM format: use HTTPS. If repeated, each is used for the names that it
-    /// covers, and the first one for all others
+    /// A certificate chain in PEM format: use HTTPS. If repeated, each is used for the names that
+    /// it covers, and the first one for all others
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Vec<PathBuf>,
     /// The private key of a certificate in PEM format; one for each --tls-cert, in the same order
@@ -468,8 +469,8 @@ fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
     bundles
 }
 
-/// Prints one line that scripts can wait for. With `--output json` or `markdown`, stdout is reserved
-/// for the document, so the line goes to stderr.
+/// Prints one line that scripts can wait for. With `--output json` or `markdown`, stdout is
+/// reserved for the document, so the line goes to stderr.
 fn announce(serving: &ServerInfo, output: OutputMode) {
     let mut holds = serving
         .items

@@ -307,7 +307,8 @@ impl Rig {
         let client = self.client();
         self.runtime.block_on(client.mirror(
             &self.lock,
-            (store, keep),
+            store,
+            keep,
             &self.far_side(),
             self.delivery,
         ))
