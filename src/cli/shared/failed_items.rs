@@ -234,8 +234,11 @@ mod tests {
             item(EntryKind::File, "d", ItemStatus::Present, None),
             item(EntryKind::Package, "e", ItemStatus::Failed, full),
         ];
-        let lines = "failed   1 image, 1 set of packages: the disk is full\n           b\n       \
-                e\nfailed   image c: 404\n";
+        let lines = concat!(
+            "failed   1 image, 1 set of packages: the disk is full\n",
+            "           b\n           e\n",
+            "failed   image c: 404\n",
+        );
         assert_eq!(loss_lines(&items), lines);
     }
 

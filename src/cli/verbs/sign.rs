@@ -43,8 +43,8 @@ impl SignCommand {
             open_bundle::report_member(&path, &signed, None),
         );
         let text = format!(
-            "signed {} with {}\n  bundle digest     {}\n  lock fingerprint  {}\n  signatures     \
-                {}\n",
+            "signed {} with {}\n  bundle digest     {}\n  lock fingerprint  {}\n  \
+             signatures        {}\n",
             path.display(),
             signer.key(),
             signed.digest(),
