@@ -106,13 +106,13 @@ pub(crate) async fn pull(
             ScheduleStep::Done((digest, result)) => {
                 if result.as_ref().is_err_and(TransferError::is_full) {
                     // what follows would fail as well
-                    schedule.begin_no_more();
+                    schedule.cancel_waiting();
                 }
                 outcome.settle(digest, result, &*progress);
             }
         }
     }
-    outcome.stuck = schedule.stuck();
+    outcome.stuck = schedule.stuck_message();
     let owns = std::mem::take(&mut outcome.owns);
     owns.iter()
         .for_each(|own| outcome.compute_trimmed(&own.entry, &**into));

@@ -146,7 +146,7 @@ pub(crate) async fn push(
     let mut watchdog = Watchdog::new(sessions.transport().activity().clone(), limits.stuck);
     let stuck = tokio::select! {
         _ = delivering => None,
-        message = watchdog.stuck() => Some(message),
+        message = watchdog.wait_until_stuck() => Some(message),
     };
     let finished = finished
         .into_inner()

@@ -23,9 +23,7 @@ impl BlobRead for BlobChain {
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let Some(size) = self.stat(digest)? else {
-            return Err(ContentError::Missing {
-                digest: digest.clone(),
-            });
+            return Err(ContentError::missing(digest));
         };
         let mut copies: VecDeque<_> = self.0.iter().cloned().collect();
         copies.retain(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)));
@@ -84,9 +82,7 @@ impl ChainReader {
                 Err(error) => first_error = first_error.or(Some(error)),
             }
         }
-        Err(first_error.unwrap_or_else(|| ContentError::Missing {
-            digest: self.digest.clone(),
-        }))
+        Err(first_error.unwrap_or_else(|| ContentError::missing(&self.digest)))
     }
 
     /// Reads from the current copy. A copy that ends early is a damaged one.
@@ -124,9 +120,7 @@ impl Read for ChainReader {
             && let Some(hasher) = self.hasher.take()
             && hasher.finish() != self.digest
         {
-            let damaged = ContentError::Damaged {
-                digest: self.digest.clone(),
-            };
+            let damaged = ContentError::damaged(&self.digest);
             return Err(io::Error::new(io::ErrorKind::InvalidData, damaged));
         }
         Ok(count)
@@ -136,7 +130,7 @@ impl Read for ChainReader {
 /// A blob that is missing, and the entries that need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingBlob {
-    /// The missing blob.
+    /// Digest, size and media type of the blob.
     pub blob: Descriptor,
     /// The names of the entries that need it.
     pub items: Vec<String>,

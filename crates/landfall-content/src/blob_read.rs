@@ -38,14 +38,9 @@ pub trait BlobRead: Send + Sync {
         self.open(digest, 0)?
             .take(descriptor.size + 1)
             .read_to_end(&mut bytes)
-            .map_err(|source| ContentError::Read {
-                digest: digest.clone(),
-                source,
-            })?;
+            .map_err(|source| ContentError::read(digest, source))?;
         if bytes.len() as u64 != descriptor.size || !digest.matches(&bytes) {
-            return Err(ContentError::Damaged {
-                digest: digest.clone(),
-            });
+            return Err(ContentError::damaged(digest));
         }
         Ok(bytes)
     }
@@ -66,7 +61,7 @@ pub enum ContentError {
         /// The digest that was requested.
         digest: Digest,
     },
-    /// Reading the storage failed.
+    /// The blob exists, but reading it failed.
     #[error("cannot read {digest}: {source}")]
     Read {
         /// The digest that was requested.
@@ -74,4 +69,28 @@ pub enum ContentError {
         /// The error of the operating system or the object store.
         source: io::Error,
     },
+}
+
+impl ContentError {
+    /// Returns the error for a missing blob.
+    pub fn missing(digest: &Digest) -> ContentError {
+        ContentError::Missing {
+            digest: digest.clone(),
+        }
+    }
+
+    /// Returns the error for a blob whose bytes are wrong.
+    pub fn damaged(digest: &Digest) -> ContentError {
+        ContentError::Damaged {
+            digest: digest.clone(),
+        }
+    }
+
+    /// Returns the error for a blob that cannot be read.
+    pub fn read(digest: &Digest, source: impl Into<io::Error>) -> ContentError {
+        ContentError::Read {
+            digest: digest.clone(),
+            source: source.into(),
+        }
+    }
 }

@@ -10,7 +10,7 @@ use std::io;
 pub enum CopyError {
     /// The blob cannot be read, or has other bytes.
     Content(ContentError),
-    /// The receiver failed.
+    /// The receiver of the chunks failed.
     Write(io::Error),
 }
 
@@ -50,17 +50,12 @@ pub fn copy_checked(
     match copied {
         Ok(()) => {}
         Err(ChunkError::Read(source)) => {
-            return Err(CopyError::Content(ContentError::Read {
-                digest: digest.clone(),
-                source,
-            }));
+            return Err(CopyError::Content(ContentError::read(digest, source)));
         }
         Err(ChunkError::Write(error)) => return Err(CopyError::Write(error)),
     }
     if remaining > 0 || hasher.finish() != *digest {
-        return Err(CopyError::Content(ContentError::Damaged {
-            digest: digest.clone(),
-        }));
+        return Err(CopyError::Content(ContentError::damaged(digest)));
     }
     Ok(())
 }

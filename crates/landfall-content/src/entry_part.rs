@@ -19,14 +19,14 @@ pub enum PartOrigin {
     Manifest {
         /// The host of the registry, as in the lock.
         registry: Arc<str>,
-        /// The repository there.
+        /// The repository, without the host.
         repository: Arc<str>,
     },
     /// A blob of a registry.
     Blob {
         /// The host of the registry, as in the lock.
         registry: Arc<str>,
-        /// The repository there.
+        /// The repository, without the host.
         repository: Arc<str>,
     },
     /// A foreign layer: the registry need not have it, and the manifests of its image list URLs for
@@ -34,7 +34,7 @@ pub enum PartOrigin {
     Foreign {
         /// The host of the registry, as in the lock.
         registry: Arc<str>,
-        /// The repository there.
+        /// The repository, without the host.
         repository: Arc<str>,
         /// The manifests of the image, which list the URLs.
         manifests: Vec<Descriptor>,

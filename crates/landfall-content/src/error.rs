@@ -15,7 +15,7 @@ pub enum WriteError {
         sink: &'static str,
         /// The operation that failed, as a verb.
         action: &'static str,
-        /// The file or folder.
+        /// The file or folder of the operation.
         path: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,
@@ -25,7 +25,7 @@ pub enum WriteError {
     /// The received bytes have another digest.
     #[error("received wrong bytes: expected {wanted}, got {found}")]
     Digest {
-        /// The expected digest.
+        /// The digest of the blob.
         wanted: Digest,
         /// The digest of what was received.
         found: Digest,
@@ -33,9 +33,9 @@ pub enum WriteError {
     /// The number of received bytes differs from the size of the blob.
     #[error("received {found} bytes of {wanted}, expected {size}")]
     Size {
-        /// The blob.
+        /// The digest of the blob.
         wanted: Digest,
-        /// Its size in bytes.
+        /// The size of the blob in bytes.
         size: u64,
         /// How many bytes were received.
         found: u64,
@@ -80,9 +80,9 @@ fn is_full(error: &std::io::Error) -> bool {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{why}")]
 pub struct TransferError {
-    /// The side that failed.
+    /// Whether the source or the destination failed.
     pub side: TransferSide,
-    /// What failed there.
+    /// The error of that side.
     pub why: Box<HttpError>,
 }
 

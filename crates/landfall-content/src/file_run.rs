@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// A contiguous range of a file that holds bytes of a blob.
 #[derive(Debug, Clone)]
 pub struct FileRun {
-    /// The open file.
+    /// The file, opened for reading.
     pub file: Arc<File>,
     /// The offset of the range in the file.
     pub at: u64,

@@ -7,11 +7,11 @@ use std::os::unix::fs::MetadataExt;
 /// size stay the same, the hash holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileStamp {
-    /// The inode number.
+    /// The inode number of the file.
     pub inode: u64,
     /// The time of the last modification, in seconds and nanoseconds.
     pub mtime: (i64, i64),
-    /// The size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
 }
 

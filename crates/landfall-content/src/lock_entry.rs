@@ -71,17 +71,16 @@ impl LockEntry {
 
     /// Returns how many different packages a set of packages has; 0 for other kinds.
     pub fn package_count(&self) -> usize {
-        let is_package = |part: &&EntryPart| {
-            let media_type = &*part.descriptor.media_type;
-            self.kind == EntryKind::Package
-                && matches!(media_type, media_type::DEB | media_type::RPM)
-        };
-        let packages = self
-            .parts
+        if self.kind != EntryKind::Package {
+            return 0;
+        }
+        self.parts
             .iter()
-            .filter(is_package)
-            .map(|part| &part.descriptor.digest);
-        packages.collect::<std::collections::BTreeSet<_>>().len()
+            .map(|part| &part.descriptor)
+            .filter(|blob| matches!(&*blob.media_type, media_type::DEB | media_type::RPM))
+            .map(|blob| &blob.digest)
+            .collect::<std::collections::BTreeSet<_>>()
+            .len()
     }
 
     /// Returns the size of all parts in bytes, counting each digest once.

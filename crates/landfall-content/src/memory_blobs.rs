@@ -16,10 +16,10 @@ impl BlobRead for MemoryBlobs {
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let missing = || ContentError::Missing {
-            digest: digest.clone(),
+        let Some(bytes) = self.0.get(digest) else {
+            return Err(ContentError::missing(digest));
         };
-        let mut bytes = self.0.get(digest).ok_or_else(missing)?.clone();
+        let mut bytes = bytes.clone();
         bytes.advance(bytes.len().min(offset as usize));
         Ok(Box::new(bytes.reader()))
     }

@@ -1,15 +1,14 @@
-//! Parallel fetch: one big blob over several connections, near the end of a run, when slots are
-//! idle.
+//! Fetches a big blob over several connections, when slots are idle near the end of a run.
 //!
-//! The first connection reads in order, and hashes. A helper takes the second half of the largest
-//! range that another connection still has to read, so that all end at about the same time. It asks
-//! for the rest of the blob, and closes its connection at the end of its range. What helpers bring
-//! is written at its offset, recorded in a journal, and hashed when the first connection reaches
-//! it.
+//! The first connection reads in order and hashes. A helper takes the second half of the largest
+//! range that another connection still has to read, so that all end at about the same time. It
+//! requests the rest of the blob and closes its connection at the end of its range, which may
+//! become shorter meanwhile. Its bytes are written at their offset, recorded in a journal, and
+//! hashed when the first connection reaches them.
 
 use super::blocking::blocking;
 use super::error::truncated;
-use super::range_plan::{Next, RangePlan};
+use super::range_plan::{FirstConnectionStep, RangePlan};
 use super::{
     ByteRange, FailedAttempt, FailureCause, PartOpener, PartialBlob, TransferError, VerifiedWriter,
 };
@@ -23,21 +22,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
-/// How many helpers may fail before no more are sent.
-const FAILURES: u32 = 4;
+/// How many helpers may fail before no more are started.
+const MAX_FAILURES: u32 = 4;
 
-/// Slots for transfers that stand idle near the end of a run.
+/// Transfer slots that are idle near the end of a run.
 #[derive(Debug, Clone)]
 pub struct IdleSlots {
     free: Arc<Semaphore>,
     all_begun: watch::Receiver<bool>,
-    /// Whether a host honours `Range`, as far as it was seen in this run.
+    /// Whether each host supports `Range`, as far as it is known in this run.
     ranges: Arc<Mutex<HashMap<String, bool>>>,
 }
 
 impl IdleSlots {
-    /// `free` has one permit for each transfer that may be under way; `all_begun` turns true when
-    /// each of the run has begun.
+    /// `free` has a permit for each transfer that may run, and `all_begun` becomes true when all
+    /// transfers of the run have begun.
     pub fn new(free: Arc<Semaphore>, all_begun: watch::Receiver<bool>) -> IdleSlots {
         IdleSlots {
             free,
@@ -46,8 +45,8 @@ impl IdleSlots {
         }
     }
 
-    /// The next idle slot.
-    async fn next(&self) -> OwnedSemaphorePermit {
+    /// Waits until all transfers have begun and a slot is free.
+    async fn acquire(&self) -> OwnedSemaphorePermit {
         let mut all_begun = self.all_begun.clone();
         if all_begun.wait_for(|begun| *begun).await.is_ok()
             && let Ok(permit) = self.free.clone().acquire_owned().await
@@ -58,8 +57,8 @@ impl IdleSlots {
     }
 }
 
-/// Writes the rest of a big part to `writer`, with helpers on idle `slots`. Of what lies behind its
-/// offset the `ranges` are there.
+/// Writes the rest of a big part to `writer`, with helpers on idle `slots`. The `ranges` behind its
+/// offset are written already.
 pub(super) async fn fetch_parallel(
     opener: &Arc<PartOpener>,
     writer: VerifiedWriter,
@@ -70,7 +69,7 @@ pub(super) async fn fetch_parallel(
     let size = opener.part().descriptor.size;
     let fetch = Arc::new(ParallelFetch {
         opener: opener.clone(),
-        step: limits.journal_step,
+        journal_step: limits.journal_step,
         partial: writer.partial(),
         plan: Mutex::new(RangePlan::new(
             size,
@@ -78,35 +77,32 @@ pub(super) async fn fetch_parallel(
             ranges,
             limits.parallel_share,
         )),
-        moved: Notify::new(),
-        news: Notify::new(),
+        helper_ended: Notify::new(),
+        may_need_helper: Notify::new(),
         failures: AtomicU32::new(0),
     });
-    // wrong bytes, or no ranges: the next attempt goes in order
-    fetch
-        .run(writer, slots)
-        .await
-        .map_err(|failed| match failed.cause {
-            FailureCause::Wrong => FailedAttempt {
-                cause: FailureCause::WrongOnce,
-                ..failed
-            },
-            _ => failed,
-        })
+    let mut result = fetch.run(writer, slots).await;
+    // wrong bytes may be the fault of ranges, and the next attempt uses none, so they do not count
+    if let Err(failed) = &mut result
+        && failed.cause == FailureCause::Wrong
+    {
+        failed.cause = FailureCause::WrongOnce;
+    }
+    result
 }
 
-/// One blob that several connections fetch.
+/// The fetch of one blob over several connections.
 struct ParallelFetch {
     opener: Arc<PartOpener>,
-    /// How much is written between two lines of the journal, in bytes.
-    step: u64,
+    /// How many bytes are written between two lines of the journal.
+    journal_step: u64,
     partial: Arc<dyn PartialBlob>,
     plan: Mutex<RangePlan>,
-    /// A helper came to its end.
-    moved: Notify,
-    /// The first connection has work that can be shared, or it was learned whether ranges are
-    /// honoured.
-    news: Notify,
+    /// Notified when a helper has ended.
+    helper_ended: Notify,
+    /// Notified when the first connection has work to share, or it is known whether the host
+    /// supports ranges.
+    may_need_helper: Notify,
     failures: AtomicU32,
 }
 
@@ -127,54 +123,57 @@ impl ParallelFetch {
     ) -> Result<(), FailedAttempt> {
         let host = self.opener.part().host().to_owned();
         let mut helpers = JoinSet::new();
-        let mut first = std::pin::pin!(self.in_order(writer));
+        let mut first = std::pin::pin!(self.write_in_order(writer));
         let result = loop {
             let known = slots
                 .ranges
                 .lock()
                 .ok()
                 .and_then(|ranges| ranges.get(&host).copied());
-            // the first helper finds out whether ranges are honoured
-            let useful = known.unwrap_or(helpers.is_empty())
-                && self.failures.load(Ordering::Relaxed) < FAILURES;
-            let wanted = useful && self.plan().share().is_some();
+            // as long as this is unknown, a single helper finds out whether ranges are supported
+            let is_useful = known.unwrap_or(helpers.is_empty())
+                && self.failures.load(Ordering::Relaxed) < MAX_FAILURES;
+            let wanted = is_useful && self.plan().largest_share().is_some();
             tokio::select! {
                 result = &mut first => break result,
-                slot = slots.next(), if wanted => {
+                slot = slots.acquire(), if wanted => {
                     let (fetch, ranges, host) = (self.clone(), slots.ranges.clone(), host.clone());
                     helpers.spawn(inherit_upload_mark(async move {
                         let learn = |honoured| {
                             if let Ok(mut ranges) = ranges.lock() {
                                 ranges.insert(host.clone(), honoured);
                             }
-                            fetch.news.notify_one();
+                            fetch.may_need_helper.notify_one();
                         };
-                        fetch.help(learn).await;
+                        fetch.run_helper(learn).await;
                         drop(slot);
                     }));
                 }
                 Some(_) = helpers.join_next(), if !helpers.is_empty() => {}
-                () = self.news.notified() => {}
+                () = self.may_need_helper.notified() => {}
             }
         };
-        // they hold the file, and so its lock
+        // helpers hold the file and thereby its lock, which a next attempt needs
         helpers.shutdown().await;
         let writer = result?;
         Ok(blocking(move || writer.commit()).await?)
     }
 
-    /// The first connection: everything in order, what helpers brought included.
-    async fn in_order(&self, mut writer: VerifiedWriter) -> Result<VerifiedWriter, FailedAttempt> {
+    /// Runs the first connection, which also hashes what helpers have written.
+    async fn write_in_order(
+        &self,
+        mut writer: VerifiedWriter,
+    ) -> Result<VerifiedWriter, FailedAttempt> {
         while writer.offset() < self.opener.part().descriptor.size {
-            let next = self.plan().next(writer.offset());
+            let next = self.plan().next_step(writer.offset());
             match next {
-                Next::Wait => self.moved.notified().await,
-                Next::Absorb(end) => {
+                FirstConnectionStep::Wait => self.helper_ended.notified().await,
+                FirstConnectionStep::Absorb(end) => {
                     writer = blocking(move || writer.absorb(end).map(|()| writer)).await?;
                     self.record(0, writer.offset());
                 }
-                Next::Fetch => {
-                    self.news.notify_one();
+                FirstConnectionStep::Fetch => {
+                    self.may_need_helper.notify_one();
                     self.pump(&mut writer).await?;
                 }
             }
@@ -186,7 +185,7 @@ impl ParallelFetch {
         let descriptor = &self.opener.part().descriptor;
         let opened = self.opener.open(writer.offset()).await?;
         if opened.start != writer.offset() {
-            let message = format!("{}: its host honours no ranges", descriptor.digest);
+            let message = format!("{}: its host does not support ranges", descriptor.digest);
             return Err(
                 TransferError::new(TransferSide::Source, ErrorKind::Invalid, message).into(),
             );
@@ -211,28 +210,28 @@ impl ParallelFetch {
                 .min(usize::try_from(end.saturating_sub(writer.offset())).unwrap_or(usize::MAX))];
             writer.write(piece)?;
             self.opener.count_received(piece.len());
-            self.plan().first_at(writer.offset());
-            if writer.offset() - recorded >= self.step {
+            self.plan().advance_first(writer.offset());
+            if writer.offset() - recorded >= self.journal_step {
                 recorded = writer.offset();
                 self.record(0, recorded);
             }
         }
     }
 
-    /// A helper: takes a range, and writes it at its offset.
-    async fn help(&self, learn: impl Fn(bool)) {
-        let Some((helper, from)) = self.plan().take() else {
+    /// Runs a helper, which takes a range and writes it. Calls `learn` with whether the host
+    /// supports ranges.
+    async fn run_helper(&self, learn: impl Fn(bool)) {
+        let Some((helper, from)) = self.plan().add_helper() else {
             return;
         };
-        let brought = self.bring(helper, from, learn).await;
-        if brought.is_err() {
+        if self.write_range(helper, from, learn).await.is_err() {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
-        self.plan().end(helper);
-        self.moved.notify_one();
+        self.plan().end_helper(helper);
+        self.helper_ended.notify_one();
     }
 
-    async fn bring(
+    async fn write_range(
         &self,
         helper: u64,
         from: u64,
@@ -256,11 +255,11 @@ impl ParallelFetch {
             self.partial.write(piece, at)?;
             self.opener.count_received(piece.len());
             at += piece.len() as u64;
-            if at - recorded >= self.step || at >= end {
+            if at - recorded >= self.journal_step || at >= end {
                 self.record(recorded, at);
                 recorded = at;
             }
-            self.plan().helper_at(helper, at);
+            self.plan().advance_helper(helper, at);
             if at >= end {
                 return Ok(());
             }

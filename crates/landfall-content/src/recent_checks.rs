@@ -20,7 +20,6 @@ pub struct RecentChecks<K> {
 }
 
 impl<K: Eq + Hash> Default for RecentChecks<K> {
-    /// Returns an empty record.
     fn default() -> RecentChecks<K> {
         RecentChecks {
             start: Instant::now(),

@@ -1,4 +1,4 @@
-//! In which order transfers begin, and how many are under way at once.
+//! Decides in which order transfers begin, and how many run at the same time.
 
 use super::IdleSlots;
 use super::transfer_slot::{HostLoad, TransferSlot};
@@ -10,41 +10,41 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tracing::debug;
 
-/// Something that a [`TransferSchedule`] begins.
+/// A task that a [`TransferSchedule`] begins.
 pub trait ScheduledTask {
-    /// The host that it waits for, empty if it waits for none.
+    /// Returns the host that the task reads from, or an empty string if it reads locally.
     fn host(&self) -> &Arc<str>;
 }
 
-/// Tasks in queues, each queue in its order and with slots of its own. If a later queue has begun
-/// everything, its free slots serve those before it.
+/// Begins tasks from queues, each with an order and slots of its own. When a later queue is empty,
+/// its free slots serve the queues before it.
 ///
-/// Tasks of a host that others already wait for begin after those of other hosts, and no more of
-/// one host are under way than the limit allows: a host in trouble keeps nobody from what other
-/// hosts have.
+/// Tasks of a host that other tasks already wait for begin after those of other hosts, and the
+/// number of running tasks per host is limited. So a host in trouble does not delay transfers from
+/// others.
 pub struct TransferSchedule<T, R> {
     queues: Vec<Queue<T>>,
     hosts: Arc<HostLoad>,
-    /// The most tasks of one host that are under way.
+    /// The largest number of running tasks per host.
     per_host: usize,
     all_begun: watch::Sender<bool>,
     running: JoinSet<R>,
     watchdog: Watchdog,
-    /// When the schedule was made; its tasks have waited for a slot since.
+    /// When the schedule was created, from when its tasks wait for a slot.
     began: Instant,
 }
 
-/// What happens next.
+/// What the owner of a schedule does next.
 pub enum ScheduleStep<T, R> {
-    /// This task has a slot: [`TransferSchedule::spawn`] begins it.
+    /// The task has a slot and is to be started with [`TransferSchedule::spawn`].
     Begin(T, Arc<TransferSlot>),
-    /// A task came to this result.
+    /// A task has ended with this result.
     Done(R),
 }
 
 impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
-    /// Queues of tasks, and how many of each may be under way at once; of one host there are
-    /// `per_host` at the most.
+    /// Returns a schedule for these queues, each with its number of slots. At most `per_host` tasks
+    /// of one host run at the same time.
     pub fn new(
         queues: impl IntoIterator<Item = (Vec<T>, usize)>,
         per_host: usize,
@@ -64,41 +64,40 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
         }
     }
 
-    /// The slots of a queue, for use by others when every task has begun.
+    /// Returns the slots of a queue, for helpers to use when every task has begun.
     pub fn idle_slots(&self, queue: usize) -> IdleSlots {
         IdleSlots::new(self.queues[queue].slots.clone(), self.all_begun.subscribe())
     }
 
-    /// Begins a task.
+    /// Starts a task, which holds its slot until it ends.
     pub fn spawn(
         &mut self,
         slot: Arc<TransferSlot>,
         task: impl Future<Output = R> + Send + 'static,
     ) {
         self.running.spawn(async move {
-            let _until_it_ends = slot;
+            let _held_until_the_end = slot;
             task.await
         });
     }
 
     /// Drops the tasks that have not begun yet.
-    pub fn begin_no_more(&mut self) {
+    pub fn cancel_waiting(&mut self) {
         self.queues.iter_mut().for_each(Queue::clear);
     }
 
-    /// Whether transfers from `host` wait for it.
+    /// Whether running tasks wait for this host.
     pub fn is_waited_for(&self, host: &str) -> bool {
         self.hosts.is_waited_for(host)
     }
 
-    /// Why the tasks without a result have none, if the schedule ended them because they waited for
-    /// each other.
-    pub fn stuck(&self) -> Option<String> {
+    /// Returns an error message if the schedule has aborted tasks because they waited for each
+    /// other.
+    pub fn stuck_message(&self) -> Option<String> {
         self.watchdog.has_barked.then(|| self.watchdog.message())
     }
 
-    /// A slot for the next task of a queue: its own, or one of a later queue that needs none any
-    /// more.
+    /// Takes a slot for the next task of a queue: its own, or one of a later queue that is empty.
     fn slot(&self, at: usize) -> Option<(Arc<Semaphore>, OwnedSemaphorePermit)> {
         let (queue, later) = self.queues[at..].split_first()?;
         let lent = later.iter().filter(|queue| queue.is_empty());
@@ -106,7 +105,7 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
         slots.find_map(|slots| Some((slots.clone(), slots.clone().try_acquire_owned().ok()?)))
     }
 
-    /// The next task that may begin, with its slot.
+    /// Returns the next task that may begin, with its slot.
     fn begin(&mut self) -> Option<ScheduleStep<T, R>> {
         for at in 0..self.queues.len() {
             let Some(host) = self.queues[at].next_host(&self.hosts, self.per_host) else {
@@ -127,7 +126,7 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
         None
     }
 
-    /// What happens next; `None` when every task has ended. A task that panicked comes to no
+    /// Waits for the next step; `None` when every task has ended. A task that panics yields no
     /// result.
     pub async fn step(&mut self) -> Option<ScheduleStep<T, R>> {
         loop {
@@ -144,8 +143,8 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
                     }
                 }
                 () = self.hosts.changed() => {}
-                _ = self.watchdog.stuck() => {
-                    self.begin_no_more();
+                _ = self.watchdog.wait_until_stuck() => {
+                    self.cancel_waiting();
                     self.running.abort_all();
                 }
             }
@@ -153,7 +152,7 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
     }
 }
 
-/// The tasks of one queue that have not begun, by host, each with its place in the order.
+/// The tasks of a queue that have not begun, by host, each with its position in the order.
 struct Queue<T> {
     waiting: BTreeMap<Arc<str>, VecDeque<(usize, T)>>,
     slots: Arc<Semaphore>,
@@ -162,11 +161,11 @@ struct Queue<T> {
 impl<T: ScheduledTask> Queue<T> {
     fn new(tasks: Vec<T>, slots: usize) -> Queue<T> {
         let mut waiting: BTreeMap<Arc<str>, VecDeque<(usize, T)>> = BTreeMap::new();
-        for (place, task) in tasks.into_iter().enumerate() {
+        for (position, task) in tasks.into_iter().enumerate() {
             waiting
                 .entry(task.host().clone())
                 .or_default()
-                .push_back((place, task));
+                .push_back((position, task));
         }
         Queue {
             waiting,
@@ -184,7 +183,8 @@ impl<T> Queue<T> {
         self.waiting.clear();
     }
 
-    /// The host whose task is next: in the order of the queue, those that nobody waits for first.
+    /// Returns the host whose task is next: in the order of the queue, but hosts that no running
+    /// task waits for come first.
     fn next_host(&self, hosts: &HostLoad, per_host: usize) -> Option<Arc<str>> {
         let open = self
             .waiting
@@ -193,7 +193,7 @@ impl<T> Queue<T> {
         let next = open.min_by_key(|(host, tasks)| {
             (
                 hosts.is_waited_for(host),
-                tasks.front().map(|(place, _)| *place),
+                tasks.front().map(|(position, _)| *position),
             )
         });
         next.map(|(host, _)| host.clone())
@@ -209,19 +209,19 @@ impl<T> Queue<T> {
     }
 }
 
-/// Notices that tasks wait for each other: no request is in flight, none is waiting to be sent
-/// again, and none has ended for a long time.
+/// Detects that tasks wait for each other: for a long time, no request is in flight, waits to be
+/// retried, or has ended.
 pub struct Watchdog {
     activity: Activity,
     patience: Duration,
     has_barked: bool,
 }
 
-/// How often a watchdog looks while its patience lasts.
-const LOOKS: u32 = 8;
+/// How often the activity is checked within `patience`.
+const CHECKS: u32 = 8;
 
 impl Watchdog {
-    /// Watches `activity`; the run is stuck if nothing is under way for `patience`.
+    /// Returns a watchdog for `activity`. The run is stuck if nothing happens for `patience`.
     pub fn new(activity: Activity, patience: Duration) -> Watchdog {
         Watchdog {
             activity,
@@ -230,21 +230,22 @@ impl Watchdog {
         }
     }
 
-    /// Waits until the run is stuck, which it reports once. Returns the message for people.
-    pub async fn stuck(&mut self) -> String {
+    /// Waits until the run is stuck and returns the error message. It reports this only once.
+    pub async fn wait_until_stuck(&mut self) -> String {
         if self.has_barked {
             return std::future::pending().await;
         }
-        let (mut last, mut quiet): (Option<ActivitySnapshot>, u32) = (None, 0);
-        while quiet < LOOKS {
-            tokio::time::sleep(self.patience / LOOKS).await;
-            let look = self.activity.snapshot();
-            quiet = if look.busy == 0 && last == Some(look) {
-                quiet + 1
+        let mut last: Option<ActivitySnapshot> = None;
+        let mut idle_checks = 0;
+        while idle_checks < CHECKS {
+            tokio::time::sleep(self.patience / CHECKS).await;
+            let snapshot = self.activity.snapshot();
+            if snapshot.busy == 0 && last == Some(snapshot) {
+                idle_checks += 1;
             } else {
-                0
-            };
-            last = Some(look);
+                idle_checks = 0;
+            }
+            last = Some(snapshot);
         }
         self.has_barked = true;
         self.message()
@@ -252,8 +253,8 @@ impl Watchdog {
 
     fn message(&self) -> String {
         format!(
-            "no request is in flight and none can start, for {} s: the transfers wait for each \
-             other; this is a fault of landfall; run it again, it resumes, with `--jobs 1` if it \
+            "no request was in flight for {} s and none can start, as the transfers wait for each \
+             other; this is a bug of landfall; run it again to resume, with `--jobs 1` if it \
              happens again",
             self.patience.as_secs()
         )
@@ -380,11 +381,8 @@ mod tests {
             }
         }
         assert_eq!(begun, ["a", "b"]);
-        let told = schedule.stuck().unwrap();
-        assert!(
-            told.starts_with("no request is in flight and none can start"),
-            "{told}"
-        );
+        let told = schedule.stuck_message().unwrap();
+        assert!(told.starts_with("no request was in flight for"), "{told}");
     }
 
     #[tokio::test]
@@ -406,6 +404,6 @@ mod tests {
             schedule.step().await,
             Some(ScheduleStep::Done(()))
         ));
-        assert_eq!(schedule.stuck(), None);
+        assert_eq!(schedule.stuck_message(), None);
     }
 }

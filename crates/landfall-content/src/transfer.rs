@@ -16,11 +16,11 @@ pub struct Transfer {
     pub sink: Arc<dyn BlobSink>,
     /// The number of attempts and the pauses between them.
     pub limits: Limits,
-    /// Counts the transferred bytes.
+    /// Receives the number of transferred bytes.
     pub progress: Arc<dyn Progress>,
 }
 
-/// How a transfer ended.
+/// The outcome of a successful transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransferOutcome {
     /// The sink had the blob already, or mounted it from another repository.

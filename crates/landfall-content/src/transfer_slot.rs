@@ -1,23 +1,24 @@
-//! The slots of the transfers under way, and which hosts those transfers wait for.
+//! The slots of running transfers, and the hosts that those transfers wait for.
 
 use landfall_http::LendableSlot;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// The right to one transfer; returned when dropped, and lent while the transfer waits for its
-/// source.
+/// The right to run one transfer. It is returned when dropped, and lent to others while the
+/// transfer waits for its source.
 #[derive(Debug)]
 pub struct TransferSlot {
     from: Arc<Semaphore>,
-    /// `None` while it is lent, and afterwards if no other was free.
+    /// `None` while it is lent, and afterwards if none was free: the transfer then continues
+    /// without a slot.
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     hosts: Arc<HostLoad>,
     host: Arc<str>,
 }
 
 impl TransferSlot {
-    /// The slot `permit` of `from`, for a transfer from `host`.
+    /// Returns the slot `permit` of `from` for a transfer from `host`.
     pub(super) fn new(
         from: Arc<Semaphore>,
         permit: OwnedSemaphorePermit,
@@ -57,7 +58,7 @@ impl Drop for TransferSlot {
     }
 }
 
-/// How many transfers from each host are under way, and how many of them wait for it.
+/// The number of running transfers per host, and how many of them wait for their host.
 #[derive(Debug, Default)]
 pub struct HostLoad {
     loads: Mutex<HashMap<Arc<str>, Load>>,
@@ -80,32 +81,32 @@ impl HostLoad {
         self.changed.notify_one();
     }
 
-    /// A transfer from `host` begins.
+    /// Counts a transfer from `host` that begins.
     pub fn begin(&self, host: &Arc<str>) {
         self.change(host, |load| load.begun += 1);
     }
 
-    /// A transfer from `host` waits for it.
+    /// Counts a transfer that waits for `host`.
     pub fn wait(&self, host: &Arc<str>) {
         self.change(host, |load| load.waiting += 1);
     }
 
-    /// A transfer from `host` that waited continues.
+    /// Counts a transfer that no longer waits for `host`.
     pub fn resume(&self, host: &Arc<str>) {
         self.change(host, |load| load.waiting -= 1);
     }
 
-    /// A transfer from `host` ends.
+    /// Counts a transfer from `host` that ends.
     pub fn end(&self, host: &Arc<str>) {
         self.change(host, |load| load.begun -= 1);
     }
 
-    /// Whether transfers from `host` wait for it.
+    /// Whether running transfers wait for this host.
     pub fn is_waited_for(&self, host: &str) -> bool {
         self.loads().get(host).is_some_and(|load| load.waiting > 0)
     }
 
-    /// How many transfers from this host are under way.
+    /// Returns the number of running transfers from this host.
     pub fn begun(&self, host: &str) -> usize {
         self.loads().get(host).map_or(0, |load| load.begun)
     }

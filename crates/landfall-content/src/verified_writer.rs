@@ -14,7 +14,7 @@ pub struct VerifiedWriter {
     descriptor: Descriptor,
     hasher: Hasher,
     offset: u64,
-    /// What followers see.
+    /// Tells followers how much is written.
     progress: watch::Sender<WriteProgress>,
 }
 

@@ -1,4 +1,4 @@
-//! Errors of archives.
+//! Errors of opening archives of other tools.
 
 use std::io;
 use std::path::PathBuf;

@@ -111,17 +111,15 @@ pub fn read_image_names(
         if name == "index.json" {
             index_count += 1;
             index_bytes += member.size;
-            return match index_bytes <= limits.manifest_bytes as u64 {
-                true => named.index(&whole(member.reader)?, &at),
-                false => {
-                    let most = limits.manifest_bytes;
-                    named.skip(format!(
-                        "{at}: {}: the archive has more than {most} bytes of index.json",
-                        member.path
-                    ));
-                    Ok(())
-                }
-            };
+            if index_bytes > limits.manifest_bytes as u64 {
+                let most = limits.manifest_bytes;
+                named.skip(format!(
+                    "{at}: {}: the archive has more than {most} bytes of index.json",
+                    member.path
+                ));
+                return Ok(());
+            }
+            return named.index(&whole(member.reader)?, &at);
         }
         let Some(digest) = digest_of_name(&member.path) else {
             return Ok(());
@@ -197,8 +195,8 @@ impl ArchiveImages {
                 ..
             } = *limits;
             self.skip(format!(
-                "the archives have more than {archive_documents} manifests and configs, or {archive_document_bytes} \
-                 bytes of them; lock by fewer archives at one time"
+                "the archives have more than {archive_documents} manifests and configs, or \
+                 {archive_document_bytes} bytes of them; lock with fewer archives at a time"
             ));
             return Ok(());
         }

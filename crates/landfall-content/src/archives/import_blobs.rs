@@ -78,7 +78,8 @@ pub fn import_blobs(
             &format!("{uncompressed_layers} layers are")
         };
         taken.skipped.push(format!(
-            "{layers_are} unpacked, as docker archives have them: no layer of the lock has these bytes"
+            "{layers_are} unpacked, as docker archives have them: no layer of the lock \
+             has these bytes"
         ));
     }
     Ok(taken)

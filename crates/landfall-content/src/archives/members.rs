@@ -19,9 +19,7 @@ const MAX_DEPTH: usize = 6;
 pub(super) struct ArchiveMember<'a> {
     /// The path, with `/` between components.
     pub(super) path: String,
-    /// The size in bytes.
     pub(super) size: u64,
-    /// The content.
     pub(super) reader: &'a mut dyn Read,
 }
 

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub struct SourceArchive {
     path: PathBuf,
-    format: ArchiveFormat,
+    format: SourceArchiveFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ArchiveFormat {
+enum SourceArchiveFormat {
     Folder,
     Tar,
     Gzip,
@@ -36,7 +36,7 @@ impl SourceArchive {
             source,
         };
         let format = if std::fs::metadata(path).map_err(failed)?.is_dir() {
-            Some(ArchiveFormat::Folder)
+            Some(SourceArchiveFormat::Folder)
         } else {
             let mut first = Vec::new();
             open_input(path)
@@ -64,16 +64,16 @@ impl SourceArchive {
         &self,
         each: &mut dyn FnMut(&mut ArchiveMember<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        if self.format == ArchiveFormat::Folder {
+        if self.format == SourceArchiveFormat::Folder {
             return for_each_in_folder(&self.path, each);
         }
         let mut file = open_input(&self.path)?;
         match self.format {
-            ArchiveFormat::Gzip => for_each_in_tar(
+            SourceArchiveFormat::Gzip => for_each_in_tar(
                 tar::Archive::new(MultiGzDecoder::new(BufReader::new(file))).entries()?,
                 each,
             ),
-            ArchiveFormat::Zstd => for_each_in_tar(
+            SourceArchiveFormat::Zstd => for_each_in_tar(
                 tar::Archive::new(zstd::Decoder::new(file)?).entries()?,
                 each,
             ),
@@ -86,21 +86,21 @@ impl SourceArchive {
     }
 }
 
-fn detect_format(first: &[u8]) -> Option<ArchiveFormat> {
+fn detect_format(first: &[u8]) -> Option<SourceArchiveFormat> {
     // a zstd stream may begin with a skippable frame (RFC 8878, 3.1.2)
     let is_skippable = |number: u32| number & 0xffff_fff0 == 0x184d_2a50;
     match first {
-        [0x1f, 0x8b, ..] => Some(ArchiveFormat::Gzip),
+        [0x1f, 0x8b, ..] => Some(SourceArchiveFormat::Gzip),
         [a, b, c, d, ..]
             if u32::from_le_bytes([*a, *b, *c, *d]) == zstd::zstd_safe::MAGICNUMBER
                 || is_skippable(u32::from_le_bytes([*a, *b, *c, *d])) =>
         {
-            Some(ArchiveFormat::Zstd)
+            Some(SourceArchiveFormat::Zstd)
         }
         _ => first
             .get(TAR_MAGIC_OFFSET..)?
             .starts_with(b"ustar")
-            .then_some(ArchiveFormat::Tar),
+            .then_some(SourceArchiveFormat::Tar),
     }
 }
 
@@ -112,15 +112,18 @@ mod tests {
     fn the_format_is_detected_by_the_first_bytes() {
         let mut tar = vec![0; 512];
         tar[TAR_MAGIC_OFFSET..TAR_MAGIC_OFFSET + 5].copy_from_slice(b"ustar");
-        assert_eq!(detect_format(&tar), Some(ArchiveFormat::Tar));
-        assert_eq!(detect_format(&[0x1f, 0x8b, 8]), Some(ArchiveFormat::Gzip));
+        assert_eq!(detect_format(&tar), Some(SourceArchiveFormat::Tar));
+        assert_eq!(
+            detect_format(&[0x1f, 0x8b, 8]),
+            Some(SourceArchiveFormat::Gzip)
+        );
         assert_eq!(
             detect_format(&[0x28, 0xb5, 0x2f, 0xfd]),
-            Some(ArchiveFormat::Zstd)
+            Some(SourceArchiveFormat::Zstd)
         );
         assert_eq!(
             detect_format(&[0x5e, 0x2a, 0x4d, 0x18]),
-            Some(ArchiveFormat::Zstd)
+            Some(SourceArchiveFormat::Zstd)
         );
         for other in [&b"\xfd7zXZ\0"[..], b"BZh9", b"PK\x03\x04", b"", b"{}"] {
             assert_eq!(detect_format(other), None);
@@ -145,7 +148,7 @@ mod tests {
         );
         assert_eq!(
             SourceArchive::open(dir.path()).unwrap().format,
-            ArchiveFormat::Folder
+            SourceArchiveFormat::Folder
         );
         let pipe = dir.path().join("pipe");
         let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);

@@ -393,13 +393,18 @@ impl EmulatorState {
     }
 
     fn list(&self, prefix: &str) -> EmulatorResponse {
-        let entries = self.objects.iter().filter(|(key, _)| key.starts_with(prefix)).map(|(key, one)| {
-            let modified = jiff::Timestamp::try_from(one.modified).unwrap();
-            let (key, etag) = (quick_xml::escape::escape(key), quick_xml::escape::escape(&one.etag));
-            let size = one.bytes.len();
+        let listed = self
+            .objects
+            .iter()
+            .filter(|(key, _)| key.starts_with(prefix));
+        let entries = listed.map(|(key, object)| {
+            let modified = jiff::Timestamp::try_from(object.modified).unwrap();
+            let key = quick_xml::escape::escape(key);
+            let etag = quick_xml::escape::escape(&object.etag);
+            let size = object.bytes.len();
             format!(
-                "<Contents><Key>{key}</Key><LastModified>{modified:.3}</LastModified><ETag>{etag}</ETag>\
-                 <Size>{size}</Size></Contents>"
+                "<Contents><Key>{key}</Key><LastModified>{modified:.3}</LastModified>\
+                 <ETag>{etag}</ETag><Size>{size}</Size></Contents>"
             )
         });
         let entries: String = entries.collect();

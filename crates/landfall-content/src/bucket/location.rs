@@ -8,9 +8,9 @@ use std::str::FromStr;
 pub enum BucketProtocol {
     /// Amazon S3 and compatible stores.
     S3,
-    /// Google Cloud Storage.
+    /// Google Cloud Storage, `gs://`.
     Google,
-    /// Azure Blob Storage.
+    /// Azure Blob Storage, `az://`.
     Azure,
 }
 

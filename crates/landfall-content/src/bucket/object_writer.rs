@@ -32,7 +32,7 @@ pub struct ObjectWriter {
     sending: Option<JoinHandle<Result<Vec<String>, HttpError>>>,
 }
 
-/// An upload in progress.
+/// The upload of an object that is being written.
 struct ObjectUpload {
     bucket: Bucket,
     key: String,

@@ -46,7 +46,7 @@ struct BucketInner {
 pub struct BucketObject {
     /// The key, relative to the folder.
     pub key: String,
-    /// The size in bytes.
+    /// The size of the object in bytes.
     pub size: u64,
     /// The etag, which changes with the content.
     pub etag: Option<String>,
@@ -99,7 +99,7 @@ pub enum PutOutcome {
 pub enum ConditionalGet {
     /// The object still has the etag.
     No,
-    /// The object has changed.
+    /// The object has another etag; this is its present content.
     Yes(Bytes, BucketObject),
     /// The object does not exist.
     Gone,

@@ -228,7 +228,11 @@ impl Auth {
     pub(super) async fn denied(&self, scope: &TokenScope, status: StatusCode) -> HttpError {
         let who = match self.account(scope).await {
             Ok(Some(account)) => format!("{account} may not do this"),
-            Ok(None) => "there is no account for it; sign in with docker or podman login, or name credentials in the site".into(),
+            Ok(None) => concat!(
+                "there is no account for it; sign in with docker or podman login, or name ",
+                "credentials in the site"
+            )
+            .into(),
             Err(fault) => format!("there is no account for it: {fault}"),
         };
         let what = match (scope.push, scope.delete) {
@@ -273,8 +277,9 @@ impl Auth {
             }
             (_, true) => "; sign in with docker or podman login, or name credentials in the site",
             (_, false) => {
-                "; name credentials in the site or sign in with docker or podman login, and say --plain-http, or \
-                 plainHTTP: true in the site: over http that was found by probing none is ever sent"
+                "; name credentials in the site or sign in with docker or podman login, and use \
+                 --plain-http, or plainHTTP: true in the site: over http that was found by probing, \
+                 no credentials are sent"
             }
         };
         HttpError::new(ErrorKind::Denied, words + advice).about(&*self.host)

@@ -33,8 +33,11 @@ impl RegistrySession {
         let (start, response) =
             send_from_offset(&self.transport, &url, offset, blob.size, send).await?;
         let what = || format!("blob {} of {}/{repository}", blob.digest, self.host());
-        let good = |status| matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT);
-        let response = self.expect_status(response, &scope, what, good).await?;
+        let response = self
+            .expect_status(response, &scope, what, |status| {
+                matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT)
+            })
+            .await?;
         Ok((
             start,
             response.content_stream(blob.size - start, &what()).await?,
@@ -86,8 +89,11 @@ impl RegistrySession {
                 &scope,
             )
             .await?;
-        let good = |status| matches!(status, StatusCode::OK | StatusCode::NOT_FOUND);
-        let response = self.expect_status(response, &scope, what, good).await?;
+        let response = self
+            .expect_status(response, &scope, what, |status| {
+                matches!(status, StatusCode::OK | StatusCode::NOT_FOUND)
+            })
+            .await?;
         let length = response
             .header(CONTENT_LENGTH.as_str())
             .and_then(|length| length.parse().ok());

@@ -13,7 +13,7 @@ use reqwest::{Method, StatusCode};
 /// Whether a registry accepts an index with missing children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SparseIndexSupport {
-    /// The index was refused.
+    /// The registry refused the index.
     Refused,
     /// The index was accepted, and deleted again.
     Accepted,
@@ -28,7 +28,6 @@ impl RegistrySession {
     /// If the registry or its token service denies the account.
     pub async fn sign_in(&self, repository: &str) -> Result<(), HttpError> {
         let scope = self.scope(repository, false);
-        let what = || format!("the sign-in to {}", self.host());
         let url = self
             .base
             .join("/v2/")
@@ -38,10 +37,15 @@ impl RegistrySession {
             ..HttpRequest::new(Method::GET, url, RequestPurpose::Registry)
         };
         let response = self.send(request, &scope).await?;
-        self.expect(response, &scope, what, |status| status.is_success())
-            .await?
-            .discard()
-            .await;
+        self.expect(
+            response,
+            &scope,
+            || format!("the sign-in to {}", self.host()),
+            |status| status.is_success(),
+        )
+        .await?
+        .discard()
+        .await;
         Ok(())
     }
 
@@ -57,7 +61,6 @@ impl RegistrySession {
     /// # Errors
     /// If the registry refuses for another reason than the size.
     pub async fn accepts_body(&self, repository: &str, bytes: usize) -> Result<bool, HttpError> {
-        let what = || format!("a body of {bytes} bytes to {}/{repository}", self.host());
         let Some(opened) = self.open_upload(repository, None, None).await? else {
             return Ok(true);
         };
@@ -90,7 +93,12 @@ impl RegistrySession {
                 Ok(false)
             }
             _ => self
-                .expect(response, &scope, what, |status| status.is_success())
+                .expect(
+                    response,
+                    &scope,
+                    || format!("a body of {bytes} bytes to {}/{repository}", self.host()),
+                    |status| status.is_success(),
+                )
                 .await
                 .map(|_| true),
         };

@@ -22,7 +22,7 @@ pub struct Credential {
 /// The secret of a credential.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum RegistrySecret {
-    /// User name and password.
+    /// User name and password, in this order.
     Basic(String, String),
     /// An OAuth2 refresh token (`identitytoken` of auth files).
     Identity(String),
@@ -66,7 +66,7 @@ pub enum CredentialError {
     /// An auth file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -76,7 +76,7 @@ pub enum CredentialError {
     ReadNamed {
         /// The variable or site key.
         setting: String,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -89,7 +89,7 @@ pub enum CredentialError {
     NoPair {
         /// The key in the site.
         setting: String,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
     /// A `credentials` entry of the site names no source.
@@ -103,7 +103,7 @@ pub enum CredentialError {
     NoVariable {
         /// The key in the site.
         setting: String,
-        /// The variable.
+        /// The name of the variable.
         variable: String,
     },
     /// The credentials are an identity token, but nodes need user name and password.
@@ -115,27 +115,27 @@ pub enum CredentialError {
     /// A file or variable is not a valid auth file.
     #[error("{name} is not a valid auth file: {source}")]
     NoAuthFile {
-        /// The file or variable.
+        /// The file or variable that has the auth file.
         name: String,
-        /// What is wrong.
+        /// The error of the JSON parser.
         source: serde_json::Error,
     },
     /// An entry of an auth file is invalid.
     #[error("{name}: {key}: auth is {fault}")]
     Entry {
-        /// The file or variable.
+        /// The file or variable that has the auth file.
         name: String,
         /// The key of the entry.
         key: String,
-        /// What is wrong.
+        /// What is wrong with its `auth`.
         fault: &'static str,
     },
     /// An auth file has an invalid name of a credential helper.
     #[error("{name}: '{helper}' is not a valid name of a credential helper")]
     NoHelper {
-        /// The file or variable.
+        /// The file or variable that has the auth file.
         name: String,
-        /// The invalid name.
+        /// The invalid name of the helper.
         helper: String,
     },
     /// A credential helper cannot be run.
@@ -148,14 +148,14 @@ pub enum CredentialError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// A credential helper failed.
+    /// A credential helper ended with an error.
     #[error("{program} failed for {key}: {words}")]
     HelperFailed {
         /// The executable of the helper.
         program: String,
         /// The key that was requested.
         key: String,
-        /// Its output.
+        /// The output of the helper.
         words: String,
     },
     /// The output of a credential helper is invalid.

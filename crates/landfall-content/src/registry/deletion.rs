@@ -23,9 +23,14 @@ impl RegistrySession {
             ..self.scope(repository, false)
         };
         let response = self.send(request, &scope).await?;
-        let what = || format!("deletion of {}/{repository}@{digest}", self.host());
-        let is_answer = |status: StatusCode| status.is_success() || status == StatusCode::NOT_FOUND;
-        let response = self.expect(response, &scope, what, is_answer).await?;
+        let response = self
+            .expect(
+                response,
+                &scope,
+                || format!("deletion of {}/{repository}@{digest}", self.host()),
+                |status: StatusCode| status.is_success() || status == StatusCode::NOT_FOUND,
+            )
+            .await?;
         let was_there = response.status.is_success();
         response.discard().await;
         Ok(was_there)

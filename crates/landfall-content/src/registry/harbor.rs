@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct ProjectQuota {
     /// The limit; `None` for no limit.
     pub hard: Option<u64>,
-    /// How much is used.
+    /// How much of it is used.
     pub used: u64,
 }
 
@@ -74,12 +74,15 @@ impl RegistrySession {
         request.body = RequestBody::Bytes(document.to_string().into());
         let response = self.signed(request, project).await?;
         let scope = self.scope(project, true);
-        let what = || format!("project {project} of {}", self.host());
-        let good = |status| matches!(status, StatusCode::CREATED | StatusCode::CONFLICT);
-        self.expect(response, &scope, what, good)
-            .await?
-            .discard()
-            .await;
+        self.expect(
+            response,
+            &scope,
+            || format!("project {project} of {}", self.host()),
+            |status| matches!(status, StatusCode::CREATED | StatusCode::CONFLICT),
+        )
+        .await?
+        .discard()
+        .await;
         Ok(())
     }
 

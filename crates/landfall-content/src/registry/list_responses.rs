@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// The response to a request for the tags of a repository.
 #[derive(Debug, Clone)]
 pub enum TagList {
-    /// All tags.
+    /// All tags of the repository.
     Whole(BTreeSet<String>),
     /// The list has more than this many pages.
     LongerThan(usize),

@@ -26,7 +26,7 @@ struct TagsPage {
 }
 
 /// A response to a request for a list.
-enum ListPage {
+enum ListResponse {
     /// The bytes of a page, and the URL of the next one.
     Page(Bytes, Option<Url>),
     /// The response is not a list.
@@ -63,8 +63,8 @@ impl RegistrySession {
         for _ in 0..pages {
             let request = HttpRequest::new(Method::GET, url.clone(), RequestPurpose::Registry);
             let (bytes, next) = match self.page(&request, &scope, left).await {
-                Ok(ListPage::Page(bytes, next)) => (bytes, next),
-                Ok(ListPage::Other(response)) => {
+                Ok(ListResponse::Page(bytes, next)) => (bytes, next),
+                Ok(ListResponse::Other(response)) => {
                     response.discard().await;
                     return Ok(TagList::Refused);
                 }
@@ -157,11 +157,11 @@ impl RegistrySession {
                 .await
                 .map_err(|error| error.about(what()))?
             {
-                ListPage::Page(bytes, next) => (bytes, next),
-                ListPage::Other(response) if page == 0 && may_lack_api(response.status) => {
+                ListResponse::Page(bytes, next) => (bytes, next),
+                ListResponse::Other(response) if page == 0 && may_lack_api(response.status) => {
                     return Ok(no_list(*response).await);
                 }
-                ListPage::Other(response) => {
+                ListResponse::Other(response) => {
                     self.expect(*response, &scope, what, |status| status == StatusCode::OK)
                         .await?
                         .discard()
@@ -190,16 +190,16 @@ impl RegistrySession {
         request: &HttpRequest,
         scope: &TokenScope,
         most: usize,
-    ) -> Result<ListPage, HttpError> {
+    ) -> Result<ListResponse, HttpError> {
         let mut attempts = self.transport.retry_policy().body_attempts();
         loop {
             let response = self.send(request.clone(), scope).await?;
             if response.status != StatusCode::OK || response.is_page() {
-                return Ok(ListPage::Other(Box::new(response)));
+                return Ok(ListResponse::Other(Box::new(response)));
             }
             let next = next_page(&request.url, &response);
             match response.bytes(most).await {
-                Ok(bytes) => return Ok(ListPage::Page(bytes, next)),
+                Ok(bytes) => return Ok(ListResponse::Page(bytes, next)),
                 Err(error) => {
                     attempts
                         .after(BodyFailure::<HttpError>::reading(error))

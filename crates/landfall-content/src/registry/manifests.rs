@@ -106,7 +106,8 @@ impl RegistrySession {
         found: &str,
     ) -> HttpError {
         let words = format!(
-            "the response names the digest {named}, but its bytes have {found}, which the registry lacks"
+            "the response names the digest {named}, but its bytes have {found}, which the \
+             registry lacks"
         );
         HttpError::new(ErrorKind::Invalid, words).about(self.manifest_name(repository, reference))
     }

@@ -5,9 +5,7 @@
 pub(super) struct TokenScope {
     /// The repository; empty for a sign-in without one.
     pub(super) repository: String,
-    /// Whether the request writes.
     pub(super) push: bool,
-    /// Whether the request deletes.
     pub(super) delete: bool,
     /// The repository that a blob is mounted from.
     pub(super) from: Option<String>,

@@ -1,4 +1,4 @@
-//! Errors of connection settings.
+//! Errors in the settings of mirrors, proxies and credentials.
 
 use super::credential::CredentialError;
 use landfall_http::{PrivateTargetError, ProxySettingError};
@@ -14,7 +14,7 @@ pub enum SetupError {
         /// What is wrong with the mirror.
         fault: MirrorFault,
     },
-    /// The proxy.
+    /// The URL or a rule of the proxy.
     #[error(transparent)]
     Proxy(#[from] ProxySettingError),
     /// An entry of `privateTargets` in the site.
@@ -31,7 +31,7 @@ pub enum MirrorFault {
     /// The value is not a URL.
     #[error("not a valid URL: {0}")]
     Url(#[from] url::ParseError),
-    /// The URL contains credentials.
+    /// The URL contains a user name or password.
     #[error("a URL with a user name is refused; use `credentials` next to it")]
     UserName,
     /// The scheme is not http or https.

@@ -219,16 +219,16 @@ impl Auth {
             let error = HttpError::new(ErrorKind::Status(status.as_u16()), words);
             return Err(error.at(realm).about(&*self.host).into());
         }
-        let none = || match is_html(&body) {
-            true => page_error(realm, None, &format!("a token for {}", self.host), &body),
-            false => {
-                let words = format!("its token service {shown} gave no token");
-                HttpError::new(ErrorKind::Invalid, words)
-                    .at(realm)
-                    .about(&*self.host)
-            }
-        };
-        BearerToken::parse(&body).ok_or_else(|| none().into())
+        if let Some(token) = BearerToken::parse(&body) {
+            return Ok(token);
+        }
+        if is_html(&body) {
+            let what = format!("a token for {}", self.host);
+            return Err(page_error(realm, None, &what, &body).into());
+        }
+        let words = format!("its token service {shown} gave no token");
+        let error = HttpError::new(ErrorKind::Invalid, words);
+        Err(error.at(realm).about(&*self.host).into())
     }
 
     /// Fetches an anonymous token for the host of `url`, which answered a redirected request of

@@ -46,8 +46,11 @@ impl RegistrySession {
                 &scope,
             )
             .await?;
-        let good = |status| matches!(status, StatusCode::ACCEPTED | StatusCode::CREATED);
-        let response = self.expect(response, &scope, what, good).await?;
+        let response = self
+            .expect(response, &scope, what, |status| {
+                matches!(status, StatusCode::ACCEPTED | StatusCode::CREATED)
+            })
+            .await?;
         if response.status == StatusCode::CREATED && mount.is_some() {
             response.discard().await;
             return Ok(None);

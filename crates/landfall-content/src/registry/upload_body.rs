@@ -26,7 +26,6 @@ struct BodyPart {
     method: Method,
     /// The offset of the first byte in the blob.
     offset: u64,
-    /// The number of bytes.
     length: u64,
 }
 
@@ -106,7 +105,6 @@ impl RegistrySession {
             offset,
             length,
         } = part;
-        let what = || format!("blob {} to {}/{repository}", blob.digest, self.host());
         let sent = Arc::new(AtomicU64::new(0));
         let mut request = HttpRequest::new(method.clone(), target, RequestPurpose::Registry)
             .header(CONTENT_TYPE, "application/octet-stream");
@@ -149,7 +147,14 @@ impl RegistrySession {
                 )
         };
         let large = response.status == StatusCode::PAYLOAD_TOO_LARGE;
-        let answered = self.expect(response, &scope, what, good).await;
+        let answered = self
+            .expect(
+                response,
+                &scope,
+                || format!("blob {} to {}/{repository}", blob.digest, self.host()),
+                good,
+            )
+            .await;
         answered.map_err(|error| {
             let hint = format!(
                 "; the server accepts no body of {}: raise its limit (nginx: client_max_body_size)",

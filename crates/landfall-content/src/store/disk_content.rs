@@ -46,44 +46,34 @@ impl BlobRead for DiskStore {
         match std::fs::metadata(self.path(digest)) {
             Ok(metadata) => Ok(Some(metadata.len())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(ContentError::Read {
-                digest: digest.clone(),
-                source,
-            }),
+            Err(source) => Err(ContentError::read(digest, source)),
         }
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let failed = |source| ContentError::Read {
-            digest: digest.clone(),
-            source,
+        let Some(size) = self.stat(digest)? else {
+            return Err(ContentError::missing(digest));
         };
-        let size = self.stat(digest)?.ok_or_else(|| ContentError::Missing {
-            digest: digest.clone(),
-        })?;
-        let good = self
+        let is_intact = self
             .has(digest, size)
-            .map_err(|error| failed(std::io::Error::other(error)))?;
-        if !good {
-            return Err(ContentError::Damaged {
-                digest: digest.clone(),
-            });
+            .map_err(|error| ContentError::read(digest, std::io::Error::other(error)))?;
+        if !is_intact {
+            return Err(ContentError::damaged(digest));
         }
-        let mut file = File::open(self.path(digest)).map_err(failed)?;
-        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        let mut file =
+            File::open(self.path(digest)).map_err(|source| ContentError::read(digest, source))?;
+        file.seek(SeekFrom::Start(offset))
+            .map_err(|source| ContentError::read(digest, source))?;
         Ok(Box::new(file))
     }
 }
 
 impl VerifiedRead for DiskStore {
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
-        let failed = |source| ContentError::Read {
-            digest: digest.clone(),
-            source,
-        };
-        Ok(vec![FileStamp::of(
-            &std::fs::metadata(self.path(digest)).map_err(failed)?,
-        )])
+        match std::fs::metadata(self.path(digest)) {
+            Ok(metadata) => Ok(vec![FileStamp::of(&metadata)]),
+            Err(source) => Err(ContentError::read(digest, source)),
+        }
     }
 }
 

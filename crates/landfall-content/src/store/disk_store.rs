@@ -32,7 +32,6 @@ pub(super) struct DiskStoreInner {
 /// The journal of verified blobs.
 const VERIFIED: &str = ".landfall/verified";
 
-/// The folder of [`DiskStore::temporary_file`]s.
 const TEMPORARY: &str = ".landfall/temporary";
 
 /// Removes the temporary files of processes that have ended. Those that cannot be removed do no

@@ -18,7 +18,7 @@ pub enum StoreError {
     /// `index.json` of the store is not valid JSON.
     #[error("store: {path} is not valid JSON: {why}; move it away, the blobs are kept")]
     Index {
-        /// The path of `index.json`.
+        /// The path of the damaged `index.json`.
         path: PathBuf,
         /// The error of the parser.
         why: String,

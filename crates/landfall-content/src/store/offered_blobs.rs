@@ -8,7 +8,7 @@ use crate::{
     BlobRead, ContentError, FileStamp, LockEntry, PresignedUrls, RangeRead, RangeReader,
     VerifiedRead,
 };
-use landfall_http::{ErrorKind, HttpError};
+use landfall_http::ErrorKind;
 use landfall_model::{Digest, Hasher};
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -49,9 +49,7 @@ impl OfferedBlobs {
         self.sizes
             .get(digest)
             .copied()
-            .ok_or_else(|| ContentError::Missing {
-                digest: digest.clone(),
-            })
+            .ok_or_else(|| ContentError::missing(digest))
     }
 
     /// Returns the object that holds the blob, as it was when it was first examined.
@@ -62,26 +60,28 @@ impl OfferedBlobs {
         digest: &Digest,
     ) -> Result<OpenObject, ContentError> {
         let size = self.size(digest)?;
-        let known = || known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(object) = known().get(digest) {
-            return Ok(object.clone());
+        let object = known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(digest)
+            .cloned();
+        if let Some(object) = object {
+            return Ok(object);
         }
-        let failed = |error: HttpError| match error.kind {
-            ErrorKind::NotFound => ContentError::Missing {
-                digest: digest.clone(),
-            },
-            _ => ContentError::Read {
-                digest: digest.clone(),
-                source: io::Error::other(error),
-            },
+        let object = match OpenObject::open(bucket, &digest.layout_path()) {
+            Ok(object) => object,
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                return Err(ContentError::missing(digest));
+            }
+            Err(error) => return Err(ContentError::read(digest, io::Error::other(error))),
         };
-        let object = OpenObject::open(bucket, &digest.layout_path()).map_err(failed)?;
         if object.size() != size {
-            return Err(ContentError::Damaged {
-                digest: digest.clone(),
-            });
+            return Err(ContentError::damaged(digest));
         }
-        known().insert(digest.clone(), object.clone());
+        known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(digest.clone(), object.clone());
         Ok(object)
     }
 
@@ -94,18 +94,16 @@ impl OfferedBlobs {
         };
         let object = self.object(bucket, known, digest)?;
         let range = offset.min(object.size())..object.size();
-        let opened = RangeReader::begin(Arc::new(object), range);
-        let failed = |source| {
-            known
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(digest);
-            ContentError::Read {
-                digest: digest.clone(),
-                source,
+        match RangeReader::begin(Arc::new(object), range) {
+            Ok(reader) => Ok(Box::new(reader)),
+            Err(source) => {
+                known
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .remove(digest);
+                Err(ContentError::read(digest, source))
             }
-        };
-        Ok(Box::new(opened.map_err(failed)?))
+        }
     }
 }
 
@@ -163,14 +161,14 @@ impl PresignedUrls for OfferedBlobs {
         let OfferedStorage::Bucket(bucket, _) = &self.storage else {
             return Ok(None);
         };
-        let (bucket, key) = (bucket.clone(), digest.layout_path());
+        let bucket = bucket.clone();
+        let key = digest.layout_path();
         let url =
             crate::bucket::block_on(async move { bucket.presigned(&key, URL_LIFETIME).await });
-        let failed = |error| ContentError::Read {
-            digest: digest.clone(),
-            source: io::Error::other(error),
-        };
-        Ok(Some(url.map_err(failed)?.into()))
+        match url {
+            Ok(url) => Ok(Some(url.into())),
+            Err(error) => Err(ContentError::read(digest, io::Error::other(error))),
+        }
     }
 }
 
@@ -178,7 +176,7 @@ impl PresignedUrls for OfferedBlobs {
 /// wrong.
 struct HashingReader {
     reader: Box<dyn Read + Send>,
-    /// `None` after the end.
+    /// `None` after the digest was compared.
     hasher: Option<Hasher>,
     remaining: u64,
     digest: Digest,

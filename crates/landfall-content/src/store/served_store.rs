@@ -42,7 +42,7 @@ pub struct ReadPointer {
 /// A store with a pointer to the lock that its servers serve.
 #[derive(Clone)]
 pub enum ServedStore {
-    /// A store on disk.
+    /// A store in a folder on disk.
     Disk(DiskStore),
     /// A store in a folder of an object store.
     Bucket(Bucket),
@@ -54,7 +54,7 @@ pub enum ServedStoreError {
     /// No lock was ever published.
     #[error("no lock was published in the store {place}; publish one with `landfall publish`")]
     Nothing {
-        /// The store.
+        /// The path or URL of the store.
         place: String,
     },
     /// A request to the object store failed.
@@ -63,9 +63,9 @@ pub enum ServedStoreError {
     /// A file of the store cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file of the store cannot be written.
@@ -74,7 +74,7 @@ pub enum ServedStoreError {
     /// The pointer or a lock is damaged.
     #[error("{place} is damaged: {why}; run `landfall publish` again")]
     Damaged {
-        /// The file or object.
+        /// The path or URL of the file or object.
         place: String,
         /// What is wrong with it.
         why: String,
@@ -82,7 +82,7 @@ pub enum ServedStoreError {
     /// Others published at the same time in every attempt.
     #[error("{ATTEMPTS} attempts to publish in {place} failed, as others published; run it again")]
     Busy {
-        /// The store.
+        /// The path or URL of the store.
         place: String,
     },
 }
@@ -206,11 +206,12 @@ impl ServedStore {
         match self {
             ServedStore::Disk(disk) => {
                 let folder = disk.dir().join(OWN).join(LOCKS);
-                let failed = |source| ServedStoreError::Read {
-                    path: folder.display().to_string(),
-                    source,
-                };
-                std::fs::create_dir_all(&folder).map_err(failed)?;
+                if let Err(source) = std::fs::create_dir_all(&folder) {
+                    return Err(ServedStoreError::Read {
+                        path: folder.display().to_string(),
+                        source,
+                    });
+                }
                 disk.write(&format!("{OWN}/{key}"), text.as_bytes())?;
                 let before = self.current().await?.map(|current| current.pointer);
                 let pointer = next_pointer(&fingerprint, before.as_ref());

@@ -26,7 +26,7 @@ const DELETION_TIMEOUT: Duration = Duration::from_mins(5);
 const MARKER_LIFETIME: Duration = Duration::from_mins(30);
 /// The first pause before markers are read again. Each pause is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest pause.
+/// The longest pause between two reads of the markers.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// A lock that is claimed: its fingerprint and text.

@@ -55,13 +55,13 @@ struct VerifyingReader {
     store: BucketStore,
     reader: BlockingReader,
     digest: Digest,
-    /// `None` after the end.
+    /// `None` after the digest was compared.
     hasher: Option<Hasher>,
     /// The piece that is being returned.
     piece: Vec<u8>,
     /// How much of `piece` was returned.
     position: usize,
-    /// The piece after it.
+    /// The piece after `piece`, already hashed.
     next: Vec<u8>,
 }
 

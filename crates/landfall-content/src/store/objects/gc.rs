@@ -48,7 +48,7 @@ pub struct BucketGcReport {
 pub struct SweptBlob {
     /// The digest of the blob.
     pub digest: Digest,
-    /// The size in bytes.
+    /// The size of the blob in bytes.
     pub bytes: u64,
 }
 
@@ -246,7 +246,7 @@ impl BucketGc<'_> {
         Ok(old.len())
     }
 
-    /// Deletes expired markers.
+    /// Deletes markers that have expired, left by a `gc` that was killed.
     async fn delete_old_markers(&self) -> Result<(), HttpError> {
         let markers = blob_list::list_all(self.bucket, keys::DELETING).await?;
         let old = markers

@@ -31,7 +31,7 @@ pub(super) struct UploadRecord {
     /// A random identifier of the run that continues the upload.
     #[serde(default)]
     owner: String,
-    /// The number of heartbeats.
+    /// The number of heartbeats, so that each one changes the record.
     #[serde(default)]
     beats: u64,
     /// The identifier of the upload in the object store.
