@@ -348,8 +348,7 @@ fn a_lock_is_made_of_an_archive_where_nobody_else_has_the_image() {
     let ran = netns::within(unshare, &landfall).output().unwrap();
     let told = String::from_utf8_lossy(&ran.stderr);
     assert!(
-        ran.status.code() == Some(1)
-            && told.contains("a docker archive has no manifests"),
+        ran.status.code() == Some(1) && told.contains("a docker archive has no manifests"),
         "{told}"
     );
 }
