@@ -32,7 +32,7 @@ pub(crate) async fn diagnose(
         CheckTarget::Registry(host, repository) => {
             check.registry(host, repository).await;
             if !check.steps.has_failed() {
-                real.look(sessions, host, &mut check.steps).await;
+                real.check(sessions, host, &mut check.steps).await;
             }
         }
     }

@@ -1,12 +1,12 @@
-//! A lint of KKP's Seed: keys of old releases, which the present one ignores without a word.
+//! A lint of KKP Seeds: keys of old releases, which present releases ignore silently.
 
 use super::CheckStatus;
 use super::steps::{Diagnosis, DiagnosisSteps};
 use landfall_model::document::yaml;
 use serde_yaml::Value;
 
-/// Keys that nobody reads any more, and what is read in their place.
-const DEAD: [(&str, Option<&str>); 8] = [
+/// Keys that KKP no longer reads, and the keys that replace them.
+const REMOVED_KEYS: [(&str, Option<&str>); 8] = [
     ("http_proxy", Some("httpProxy")),
     ("no_proxy", Some("noProxy")),
     ("insecure_registries", Some("insecureRegistries")),
@@ -20,10 +20,7 @@ const DEAD: [(&str, Option<&str>); 8] = [
     ("proxy_settings", Some("proxySettings")),
 ];
 
-/// Looks for dead keys in the Seeds of a YAML text. `None` where it has no Seed.
-///
-/// # Errors
-/// A text that is no YAML.
+/// Lists removed keys in the Seeds of a YAML text. Returns `None` if it has no Seed.
 pub(crate) fn lint_seeds(file: &str, text: &str) -> Result<Option<Diagnosis>, serde_yaml::Error> {
     let mut steps = DiagnosisSteps::default();
     let mut seeds = 0;
@@ -31,7 +28,7 @@ pub(crate) fn lint_seeds(file: &str, text: &str) -> Result<Option<Diagnosis>, se
         let document = document?;
         if document.get("kind").and_then(Value::as_str) == Some("Seed") {
             seeds += 1;
-            dead_keys(&document["spec"], "spec", &mut steps);
+            report_removed_keys(&document["spec"], "spec", &mut steps);
         }
     }
     if seeds == 0 {
@@ -50,13 +47,13 @@ pub(crate) fn lint_seeds(file: &str, text: &str) -> Result<Option<Diagnosis>, se
     }))
 }
 
-fn dead_keys(value: &Value, path: &str, steps: &mut DiagnosisSteps) {
+fn report_removed_keys(value: &Value, path: &str, steps: &mut DiagnosisSteps) {
     match value {
         Value::Mapping(members) => {
             for (key, value) in members {
                 let Some(key) = key.as_str() else { continue };
                 let place = format!("{path}.{key}");
-                if let Some((_, now)) = DEAD.iter().find(|(dead, _)| *dead == key) {
+                if let Some((_, now)) = REMOVED_KEYS.iter().find(|(dead, _)| *dead == key) {
                     steps.say(
                         "key",
                         CheckStatus::No,
@@ -67,14 +64,14 @@ fn dead_keys(value: &Value, path: &str, steps: &mut DiagnosisSteps) {
                         None => "take it out: there is none in its place".to_owned(),
                     });
                 }
-                dead_keys(value, &place, steps);
+                report_removed_keys(value, &place, steps);
             }
         }
         Value::Sequence(items) => {
             items
                 .iter()
                 .enumerate()
-                .for_each(|(at, item)| dead_keys(item, &format!("{path}[{at}]"), steps));
+                .for_each(|(at, item)| report_removed_keys(item, &format!("{path}[{at}]"), steps));
         }
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! What the lint of proxy settings says.
+//! The messages of the lint of proxy settings.
 
 use super::CheckStatus;
 use serde::Serialize;
@@ -6,17 +6,17 @@ use serde::Serialize;
 /// A message about one entry of NO_PROXY or one variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct LintMessage {
-    /// The entry as it is written, or the variable's name. Never a value that may hold a password.
+    /// The text of the entry, or the name of the variable. Never a value, which may contain a password.
     pub about: String,
-    /// The setting that has the entry.
+    /// The setting that contains the entry.
     pub source: String,
-    /// How bad it is.
+    /// The severity of the message.
     pub verdict: CheckStatus,
     /// The programs that differ from landfall, or do not do what is meant.
     pub clients: Vec<&'static str>,
-    /// What they do.
+    /// What these programs do.
     pub says: String,
-    /// What to write instead, where something is better.
+    /// What to write instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
 }

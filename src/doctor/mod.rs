@@ -20,7 +20,7 @@ mod variables;
 pub(crate) use diagnose::diagnose;
 pub(crate) use kkp_keys::lint_seeds;
 pub(crate) use lint::LintMessage;
-pub(crate) use names::look_up;
+pub(crate) use names::check_names;
 pub(crate) use no_proxy::lint_entries;
 pub(crate) use packages::{NodeList, rehearse};
 pub(crate) use ports::{PORTS_FORMATS, PortQuery, Strategy, knock_at, port_table};

@@ -1,5 +1,5 @@
-//! The names of a site: each resolves, wildcards by a made-up label, and the certificate that is
-//! shown covers it.
+//! Checks the names of a site: each must resolve, wildcards by a made-up label, and be covered by the
+//! certificate that is presented there.
 
 use super::CheckStatus;
 use super::steps::{Diagnosis, DiagnosisSteps};
@@ -8,12 +8,15 @@ use landfall_http::{RequestPurpose, Transport};
 use serde_json::json;
 use url::Url;
 
-/// The label that stands for any in a wildcard: nobody has it, so only a wildcard answers.
+/// The label that replaces `*`. No record has it, so only a wildcard record answers.
 const LABEL: &str = "landfall-doctor";
 
-/// Looks up names of the site, and looks at certificates. Each entry is names that must resolve,
-/// and those that the certificate shown there must have; where these are none, the same.
-pub(crate) async fn look_up(transport: &Transport, names: &[(&[String], &[String])]) -> Diagnosis {
+/// Resolves names of the site and checks certificates. Each entry has the names that must resolve,
+/// and the names that the certificate there must cover, which default to the former.
+pub(crate) async fn check_names(
+    transport: &Transport,
+    names: &[(&[String], &[String])],
+) -> Diagnosis {
     let mut steps = DiagnosisSteps::default();
     for (dns, certified) in names {
         let mut known = Vec::new();
@@ -25,9 +28,9 @@ pub(crate) async fn look_up(transport: &Transport, names: &[(&[String], &[String
         let wanted = if certified.is_empty() { dns } else { certified };
         for name in *wanted {
             match (known.contains(&name), known.first()) {
-                (true, _) => certificate(transport, name, name, &mut steps).await,
+                (true, _) => check_certificate(transport, name, name, &mut steps).await,
                 (false, Some(at)) if !dns.contains(name) => {
-                    certificate(transport, at, name, &mut steps).await;
+                    check_certificate(transport, at, name, &mut steps).await;
                 }
                 (false, _) => {
                     let says = format!(
@@ -87,9 +90,15 @@ async fn resolve(transport: &Transport, name: &str, steps: &mut DiagnosisSteps) 
     }
 }
 
-/// Whether the certificate that `at` shows covers `name`.
-async fn certificate(transport: &Transport, at: &str, name: &str, steps: &mut DiagnosisSteps) {
-    let (host, wanted) = (made_up(at), made_up(name));
+/// Checks that the certificate at the host `at` covers `name`.
+async fn check_certificate(
+    transport: &Transport,
+    at: &str,
+    name: &str,
+    steps: &mut DiagnosisSteps,
+) {
+    let host = made_up(at);
+    let wanted = made_up(name);
     let Ok(url) = Url::parse(&format!("https://{host}/")) else {
         return;
     };

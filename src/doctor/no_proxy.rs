@@ -83,14 +83,14 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
     messages
 }
 
-/// The form of an entry.
+/// The form of an entry of NO_PROXY.
 enum EntryForm {
-    /// By Go's rules it matches nothing: why, and what to write.
+    /// By the rules of Go it matches nothing: the reason, and what to write.
     Dead(String, Option<String>),
     All,
     Address(IpAddr),
     Range(IpAddr, u8),
-    /// Address or name with a port.
+    /// A host with a port; `true` for an address.
     Port(bool),
     Name,
     /// `.name`

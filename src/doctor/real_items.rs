@@ -1,8 +1,8 @@
-//! Real items of a lock, asked for where they come from and where they go: that a host answers is
-//! not that it gives.
+//! Looks up real items of a lock at their source and at their destination: a host that answers may
+//! still refuse the items.
 
 use super::CheckStatus;
-use super::rights::{PrivateRegistry, rights};
+use super::rights::{PrivateRegistry, check_rights};
 use super::steps::DiagnosisSteps;
 use landfall_content::PartOrigin;
 use landfall_content::registry::RegistrySessions;
@@ -10,7 +10,7 @@ use landfall_item::lockfile::Lock;
 use landfall_model::{DestinationMap, Digest};
 use std::collections::BTreeMap;
 
-/// Real items of a lock, by the host that has them.
+/// An item of a lock for each registry.
 #[derive(Debug, Default)]
 pub(crate) struct RealItems {
     /// A repository and a manifest in it, by registry.
@@ -20,7 +20,7 @@ pub(crate) struct RealItems {
 
 impl RealItems {
     /// One item of `lock` for each registry.
-    pub(crate) fn of(lock: &Lock) -> RealItems {
+    pub(crate) fn from_lock(lock: &Lock) -> RealItems {
         let mut manifests = BTreeMap::new();
         for entry in lock.each_entry() {
             let Some(PartOrigin::Manifest {
@@ -39,10 +39,10 @@ impl RealItems {
         }
     }
 
-    /// The same with the private registry of `mapping`, where `lock`'s items go. Without a lock no
-    /// repository is known there.
+    /// The same with the private registry of `mapping`, the destination of the items of `lock`.
+    /// Without a lock, no repository is known there.
     #[must_use]
-    pub(crate) fn delivered(
+    pub(crate) fn with_private_registry(
         self,
         lock: Option<&Lock>,
         mapping: &DestinationMap,
@@ -60,7 +60,7 @@ impl RealItems {
     }
 
     /// Adds the steps about the items at the registry `host`.
-    pub(super) async fn look(
+    pub(super) async fn check(
         &self,
         sessions: &RegistrySessions,
         host: &str,
@@ -68,7 +68,7 @@ impl RealItems {
     ) {
         if let Some(private) = self.private.as_ref().filter(|private| private.is_at(host)) {
             return match sessions.destination(host).await {
-                Ok(session) => rights(&session, private, steps).await,
+                Ok(session) => check_rights(&session, private, steps).await,
                 Err(error) => steps.say("push", CheckStatus::No, error.to_string()),
             };
         }
@@ -96,7 +96,7 @@ impl RealItems {
                     CheckStatus::No,
                     format!("{name} of the lock is not there"),
                 );
-                steps.fix("lock it anew, or take it out of the manifest");
+                steps.fix("lock it again, or remove it from the manifest");
             }
             Err(error) => {
                 steps.say(
@@ -104,7 +104,7 @@ impl RealItems {
                     CheckStatus::No,
                     format!("{name} of the lock is not given: {error}"),
                 );
-                steps.fix("mend the account for it, or allow what refuses it");
+                steps.fix("correct the account for it, or allow access where it is refused");
             }
         }
     }

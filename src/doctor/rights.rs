@@ -1,6 +1,5 @@
-//! What the private registry lets this account do: an upload is begun and cancelled, an index with
-//! missing children is put and removed, and bodies of growing size are sent into uploads that are
-//! cancelled.
+//! Checks what the private registry allows this account: begins and cancels an upload, puts and removes
+//! an index with missing children, and sends bodies of growing size into uploads that are cancelled.
 
 use super::CheckStatus;
 use super::steps::DiagnosisSteps;
@@ -10,16 +9,16 @@ use landfall_model::{DestinationMap, Digest};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// The private registry, and what of a lock goes there.
+/// The private registry, and the items of a lock that are delivered there.
 #[derive(Debug)]
 pub(super) struct PrivateRegistry {
     host: String,
-    /// One item for each first component of the repositories: rights are given by it.
+    /// One item for each first component of the repositories, since registries grant rights by it.
     places: Vec<ItemDestination>,
     is_read_only: bool,
 }
 
-/// Where one item goes.
+/// The destination of one item.
 #[derive(Debug)]
 struct ItemDestination {
     repository: String,
@@ -59,8 +58,8 @@ impl PrivateRegistry {
     }
 }
 
-/// Adds the steps about what may be done at the private registry.
-pub(super) async fn rights(
+/// Adds the steps about the rights at the private registry.
+pub(super) async fn check_rights(
     session: &RegistrySession,
     private: &PrivateRegistry,
     steps: &mut DiagnosisSteps,
@@ -70,16 +69,16 @@ pub(super) async fn rights(
         steps.say("push", CheckStatus::Note, says);
         return steps.fix("name a lock with --lock FILE");
     };
-    item(session, first, steps).await;
-    referrers(session, first, steps).await;
+    check_item(session, first, steps).await;
+    check_referrers(session, first, steps).await;
     if private.is_read_only {
         let says = "the right to push, indexes with missing children and sizes of bodies are not tried (--read-only)";
         return steps.say("push", CheckStatus::Note, says);
     }
     let before = steps.0.len();
     for place in &private.places {
-        push(session, place, steps).await;
-        // who asks for no sign-in makes no difference between repositories
+        check_push(session, place, steps).await;
+        // a registry that asks for no sign-in treats all repositories alike
         if session.is_anonymous() {
             break;
         }
@@ -88,12 +87,16 @@ pub(super) async fn rights(
         .iter()
         .all(|step| step.verdict == CheckStatus::Ok)
     {
-        sparse(session, first, steps).await;
-        bodies(session, first, steps).await;
+        check_sparse_index(session, first, steps).await;
+        check_body_sizes(session, first, steps).await;
     }
 }
 
-async fn item(session: &RegistrySession, place: &ItemDestination, steps: &mut DiagnosisSteps) {
+async fn check_item(
+    session: &RegistrySession,
+    place: &ItemDestination,
+    steps: &mut DiagnosisSteps,
+) {
     let name = format!("{}/{}:{}", session.host(), place.repository, place.tag);
     match session
         .head_manifest(&place.repository, &place.tag, false)
@@ -124,12 +127,16 @@ async fn item(session: &RegistrySession, place: &ItemDestination, steps: &mut Di
                 CheckStatus::No,
                 format!("{name} cannot be asked for: {error}"),
             );
-            steps.fix("mend the account, or its right to read there");
+            steps.fix("correct the account, or its right to read there");
         }
     }
 }
 
-async fn referrers(session: &RegistrySession, place: &ItemDestination, steps: &mut DiagnosisSteps) {
+async fn check_referrers(
+    session: &RegistrySession,
+    place: &ItemDestination,
+    steps: &mut DiagnosisSteps,
+) {
     let repository = &place.repository;
     match session.referrers(repository, &place.digest, false).await {
         Ok(Some(_)) => steps.say(
@@ -149,7 +156,11 @@ async fn referrers(session: &RegistrySession, place: &ItemDestination, steps: &m
     }
 }
 
-async fn push(session: &RegistrySession, place: &ItemDestination, steps: &mut DiagnosisSteps) {
+async fn check_push(
+    session: &RegistrySession,
+    place: &ItemDestination,
+    steps: &mut DiagnosisSteps,
+) {
     let repository = format!("{}/{}", session.host(), place.repository);
     match session.check_push(&place.repository).await {
         Ok(()) => {
@@ -173,7 +184,11 @@ async fn push(session: &RegistrySession, place: &ItemDestination, steps: &mut Di
     }
 }
 
-async fn sparse(session: &RegistrySession, place: &ItemDestination, steps: &mut DiagnosisSteps) {
+async fn check_sparse_index(
+    session: &RegistrySession,
+    place: &ItemDestination,
+    steps: &mut DiagnosisSteps,
+) {
     match session.accepts_sparse_index(&place.repository).await {
         Ok(SparseIndexSupport::Accepted) => {
             steps.say(
@@ -203,8 +218,12 @@ async fn sparse(session: &RegistrySession, place: &ItemDestination, steps: &mut 
     }
 }
 
-/// Sends bodies of the sizes in which a push cuts layers that a host refuses.
-async fn bodies(session: &RegistrySession, place: &ItemDestination, steps: &mut DiagnosisSteps) {
+/// Sends bodies of the chunk sizes that a push uses after a host refused a layer.
+async fn check_body_sizes(
+    session: &RegistrySession,
+    place: &ItemDestination,
+    steps: &mut DiagnosisSteps,
+) {
     let [large, small] = session.chunk_sizes();
     let mib = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
     let limit =

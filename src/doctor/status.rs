@@ -3,15 +3,15 @@
 use serde::Serialize;
 use std::fmt;
 
-/// The result of a check, better ones first.
+/// The result of a check, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CheckStatus {
-    /// As it should be.
+    /// The check passed.
     Ok,
-    /// Worth knowing; landfall works.
+    /// A hint: landfall works, but something may be unintended.
     Note,
-    /// landfall, or any program that follows Go's rules, does not do what is meant.
+    /// The check failed: landfall, or a program that follows Go's rules, does not do what is meant.
     No,
 }
 

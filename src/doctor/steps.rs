@@ -1,44 +1,43 @@
-//! The steps of a diagnosis: each with its result in words, facts for programs, and the fix where
-//! one is needed.
+//! The steps of a diagnosis: each with its result for people, facts for programs, and the fix if one
+//! is needed.
 
 use super::CheckStatus;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The steps to one target.
+/// The diagnosis of one target.
 #[derive(Debug, Serialize)]
 pub(crate) struct Diagnosis {
     /// The target as the user named it.
     pub target: String,
-    /// Its steps, up to the first that fails.
+    /// The steps, up to the first that fails.
     pub checks: Vec<DiagnosisStep>,
 }
 
-/// One step.
+/// One step of a diagnosis.
 #[derive(Debug, Serialize)]
 pub(crate) struct DiagnosisStep {
-    /// What is checked, in a word or two: `name`, `proxy`, `connection`, `tls`, `answer`,
-    /// `sign-in`, …
+    /// The check: `name`, `proxy`, `connection`, `tls`, `answer`, `sign-in`, …
     pub check: &'static str,
-    /// The result.
+    /// The result of the check.
     pub verdict: CheckStatus,
-    /// The result in words: of what is wrong, the cause.
+    /// The result for people. If the check failed, the cause.
     pub says: String,
-    /// What to do, where something is wrong.
+    /// The fix, if something is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
-    /// Facts for programs.
+    /// Further data, for programs.
     #[serde(flatten)]
     pub facts: Map<String, Value>,
 }
 
-/// The steps so far.
+/// The steps of a diagnosis so far.
 #[derive(Debug, Default)]
 pub(super) struct DiagnosisSteps(pub(super) Vec<DiagnosisStep>);
 
 impl DiagnosisSteps {
-    /// Adds a step. One that fails gets the fix that its check usually needs; [`DiagnosisSteps::fix`] gives
-    /// a better one.
+    /// Adds a step. A failed one gets the [`usual_fix`] of its check; [`DiagnosisSteps::fix`] replaces
+    /// it.
     pub(super) fn add(
         &mut self,
         check: &'static str,
@@ -70,7 +69,7 @@ impl DiagnosisSteps {
         self.add(check, verdict, says, Value::Null);
     }
 
-    /// Says how the last step is mended.
+    /// Sets the fix of the last step.
     pub(super) fn fix(&mut self, fix: impl Into<String>) {
         if let Some(step) = self.0.last_mut() {
             step.fix = Some(fix.into());
@@ -83,14 +82,14 @@ impl DiagnosisSteps {
     }
 }
 
-/// What usually mends a failed check.
+/// The usual fix of a failed check.
 pub(super) fn usual_fix(check: &str) -> &'static str {
     match check {
-        "name" => "give the name to the DNS that this machine asks, or mend the name",
-        "proxy" => "start the proxy, or mend the variable or key that names it",
-        "connection" => "let it out at the firewall or the proxy, or start the server",
+        "name" => "add the name to the DNS that this machine uses, or correct the name",
+        "proxy" => "start the proxy, or correct the variable or key that names it",
+        "connection" => "allow it at the firewall or the proxy, or start the server",
         "tls" => "name its authority as `ca` in the site, or give the server another certificate",
-        "sign-in" => "mend the account: docker login, or `credentials` of the site",
+        "sign-in" => "correct the account: docker login, or `credentials` of the site",
         "push" => "give the account the right to push there",
         _ => "ask whoever runs the host",
     }

@@ -8,18 +8,18 @@ use std::fmt;
 use std::str::FromStr;
 use url::Url;
 
-/// What to diagnose.
+/// A target to diagnose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CheckTarget {
-    /// A URL.
+    /// An http or https URL.
     Url(Url),
-    /// A registry as references name it, and a repository, which may be empty.
+    /// A registry, written as in references, and a repository, which may be empty.
     Registry(String, String),
     /// The proxies of the site or the environment.
     Proxies,
 }
 
-/// Why a text is no target.
+/// A text that is not a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CheckTargetError {
     /// Neither a URL nor a registry.
@@ -29,7 +29,7 @@ pub(crate) enum CheckTargetError {
     #[error("a URL with a user name is refused; accounts come from auth files or the site")]
     UserName,
     /// A URL that is neither http nor https.
-    #[error("that is no http or https URL")]
+    #[error("that is not an http or https URL")]
     Scheme,
 }
 
@@ -69,8 +69,8 @@ impl fmt::Display for CheckTarget {
     }
 }
 
-/// The targets in a site: its proxies, registry, file server and upstreams. A file of the lock is
-/// asked for at the file server, where the lock has one.
+/// The targets of a site: its proxies, registry, file server and upstreams. If the lock has a file,
+/// the file server is asked for it.
 pub(crate) fn targets_of(site: &Site, lock: Option<&Lock>) -> Vec<CheckTarget> {
     let registry = site.registry.as_ref().and_then(|registry| {
         let target = registry

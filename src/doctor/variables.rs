@@ -1,9 +1,9 @@
-//! A lint of the proxy variables: which programs read which, and what they make of their values.
+//! A lint of the proxy variables: which programs read which variable, and how they read its value.
 
 use super::lint::GO;
 use super::{CheckStatus, LintMessage, lint_entries};
 
-/// Messages about the proxy variables and, where NO_PROXY is set, its entries.
+/// Messages about the proxy variables, and about the entries of NO_PROXY if it is set.
 pub(crate) fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<LintMessage> {
     let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
     let mut messages = Vec::new();

@@ -1,23 +1,23 @@
-//! Why there is no list of hosts.
+//! The errors of `landfall egress`.
 
-use super::pattern::NoHost;
+use super::pattern::InvalidHost;
 use std::path::PathBuf;
 
-/// Why there is no list of hosts.
+/// The list of hosts cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EgressError {
-    /// What the store observed cannot be read.
+    /// The record of contacted hosts cannot be read.
     #[error("cannot read {path}: {why}; remove it, and the next lock and pull write it anew")]
     Record {
-        /// The file.
+        /// The file of the record.
         path: PathBuf,
-        /// Why not.
+        /// The error of reading or parsing it.
         why: String,
     },
-    /// A host of the lock, or an endpoint, that no rule can name.
+    /// A host of the lock, or an endpoint, that cannot be written into a rule.
     #[error("the lock names a host that no firewall rule can name: {0}")]
-    Host(#[from] NoHost),
-    /// A name of the lock that no request can be sent for.
+    Host(#[from] InvalidHost),
+    /// A name of the lock that cannot be part of a URL.
     #[error(transparent)]
     Name(#[from] landfall_http::HttpError),
 }

@@ -8,26 +8,26 @@ use std::net::SocketAddr;
 /// A host that the connected side must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EgressHost {
-    /// Name or address; of an endpoint, `*.` at the front stands for every name below.
+    /// A name or address. In an endpoint, `*.` at the start stands for every name below.
     pub host: EgressPattern,
     /// TCP port.
     pub port: u16,
-    /// `https`, `http`, or `tcp` where only the port is known.
+    /// `https`, `http`, or `tcp` if only the port is known.
     pub scheme: String,
-    /// How it is known.
+    /// Why the host is in the list.
     pub known: HostEvidence,
     /// What it is needed for, sorted.
     pub why: Vec<String>,
-    /// The roles of the machines that need it, where it is an endpoint of some alone.
+    /// The roles of the machines that need it, if it is an endpoint of only some roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub from: Vec<String>,
     /// The proxy that it is reached through, without credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
-    /// What a probe found, where it was asked.
+    /// The result of a probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reachability>,
-    /// The probe's reason, where it was not reached.
+    /// Why the probe failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// `added` or `removed`, in a comparison.
@@ -35,37 +35,37 @@ pub(crate) struct EgressHost {
     pub change: Option<HostChange>,
 }
 
-/// How a host is known; the surest first.
+/// Why a host is in the list, the most certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum HostEvidence {
     /// An earlier run contacted it.
     Observed,
-    /// The lock names it; nobody has asked it yet.
+    /// The lock names it; no run has contacted it yet.
     Predicted,
     /// The manifests name it as an endpoint.
     Declared,
 }
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Reachability {
-    /// It gave what it was asked for.
+    /// It returned what was requested.
     Reached,
-    /// It answered, and did not give it.
+    /// It answered, but not with what was requested.
     Fails,
-    /// It was not reached, or refused.
+    /// It was not reached, or access was refused on the way.
     Refused,
 }
 
-/// How a newer list differs.
+/// How a newer list of hosts differs from an older one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum HostChange {
-    /// Only the newer one has it.
+    /// Only the newer list has the host.
     Added,
-    /// Only the older one has it.
+    /// Only the older list has the host.
     Removed,
 }
 

@@ -1,4 +1,4 @@
-//! What must the firewall let through? The hosts that a lock needs on the connected side: observed
+//! The hosts that a lock needs on the connected side: observed
 //! by earlier runs, predicted from the lock, or declared as endpoints; and as rules for those who
 //! enforce them.
 

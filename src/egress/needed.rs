@@ -1,9 +1,9 @@
-//! The hosts that a lock needs: those that it names, those that their answers named before, and its
-//! endpoints.
+//! The hosts that a lock needs: those that it names, those that their responses named in earlier runs,
+//! and its endpoints.
 
 use super::EgressError;
 use super::host::{EgressHost, HostEvidence};
-use super::pattern::{EgressPattern, NoHost};
+use super::pattern::{EgressPattern, InvalidHost};
 use super::record::{ContactRecord, Contacted};
 use landfall_content::registry::RegistrySessions;
 use landfall_content::{EntryPart, PartOrigin};
@@ -19,32 +19,32 @@ use url::Url;
 pub(crate) struct Egress {
     /// The hosts, sorted.
     pub hosts: Vec<EgressHost>,
-    /// What is not known yet, and how it becomes known.
+    /// Hosts that are not known yet, and how they become known.
     pub notes: Vec<String>,
 }
 
-/// A host that the lock itself names, by the URL that is asked for it.
+/// A host that the lock itself names.
 pub(super) struct SourceHost {
-    /// The URL of the first item there; of a registry, its base.
+    /// The URL of the first item there, or the base URL of a registry.
     pub(super) url: Url,
-    /// What people call it: the registry or file host of the lock.
+    /// The registry or file host, as the lock names it.
     pub(super) name: String,
-    /// A part that shows whether manifests come through, and one for content.
+    /// A manifest and a blob or file that a probe requests.
     pub(super) samples: [Option<EntryPart>; 2],
-    is: SourceKind,
+    kind: SourceKind,
 }
 
-/// What stands at a host that the lock names.
+/// What a host of the lock serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SourceKind {
     Registry,
     Files,
-    /// Only `lock` asks it: it says where charts are.
+    /// The index of a chart repository, which only `lock` requests.
     ChartIndex,
 }
 
 impl SourceKind {
-    fn why(self, name: &str) -> String {
+    fn reason(self, name: &str) -> String {
         match self {
             SourceKind::Registry => format!("images of {name}"),
             SourceKind::Files => format!("files of {name}"),
@@ -53,10 +53,7 @@ impl SourceKind {
     }
 }
 
-/// The hosts that `lock` names, by the address that is asked, which may be a mirror's.
-///
-/// # Errors
-/// A name of the lock that no request can be sent for.
+/// The hosts that `lock` names, by the address that is contacted, which may be that of a mirror.
 pub(super) fn sources(
     lock: &Lock,
     sessions: &RegistrySessions,
@@ -70,8 +67,8 @@ pub(super) fn sources(
         .items()
         .flat_map(|item| item.lookup_urls())
         .map(|url| (index_part(url), SourceKind::ChartIndex));
-    for (part, of_url) in parts.chain(indexes) {
-        let (url, name, is) = match &part.origin {
+    for (part, url_kind) in parts.chain(indexes) {
+        let (url, name, kind) = match &part.origin {
             PartOrigin::Manifest { registry, .. }
             | PartOrigin::Blob { registry, .. }
             | PartOrigin::Foreign { registry, .. } => (
@@ -85,22 +82,21 @@ pub(super) fn sources(
                 };
                 let (url, origin) = sessions.file_url(written)?;
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
-                (url, name, of_url)
+                (url, name, url_kind)
             }
             PartOrigin::Computed(_) | PartOrigin::Trimmed { .. } => continue,
         };
-        // one address may be a registry and a file server
-        let key = format!("{} {name} {is:?}", host_port(&url));
-        let fresh = || SourceHost {
+        // one address may serve both a registry and files
+        let key = format!("{} {name} {kind:?}", host_port(&url));
+        let source = sources.entry(key).or_insert_with(|| SourceHost {
             url,
             name,
             samples: [None, None],
-            is,
-        };
-        let source = sources.entry(key).or_insert_with(fresh);
+            kind,
+        });
         let is_foreign = matches!(part.origin, PartOrigin::Foreign { .. });
         let sample = &mut source.samples[usize::from(!part.is_manifest())];
-        // the smallest: a proxy may read a file to its end before its first byte leaves
+        // The smallest part: a proxy may read a whole file before it sends the first byte.
         if !is_foreign
             && sample
                 .as_ref()
@@ -112,7 +108,7 @@ pub(super) fn sources(
     Ok(sources)
 }
 
-/// An index, as a part that a probe asks for. Nobody carries it.
+/// An index, as a part that a probe requests. No bundle contains it.
 fn index_part(url: String) -> EntryPart {
     let descriptor = Descriptor {
         digest: Digest::sha256(b""),
@@ -125,10 +121,7 @@ fn index_part(url: String) -> EntryPart {
     }
 }
 
-/// The hosts that `lock` needs, by what earlier runs contacted and by the settings of this one.
-///
-/// # Errors
-/// A name of the lock that no request can be sent for.
+/// The hosts that `lock` needs, by the hosts that earlier runs contacted and the settings of this run.
 pub(crate) fn needed(
     lock: &Lock,
     record: &ContactRecord,
@@ -140,12 +133,12 @@ pub(crate) fn needed(
     };
     let mut notes = BTreeSet::new();
     for source in sources(lock, sessions)?.into_values() {
-        let SourceHost { url, name, is, .. } = source;
+        let SourceHost {
+            url, name, kind, ..
+        } = source;
         let address = host_port(&url);
-        let (host, port) = (
-            url.host_str().unwrap_or_default(),
-            url.port_or_known_default().unwrap_or_default(),
-        );
+        let host = url.host_str().unwrap_or_default();
+        let port = url.port_or_known_default().unwrap_or_default();
         let known = record.get(host, port);
         let scheme = known.map_or(url.scheme(), |known| &known.scheme);
         let basis = if known.is_some() {
@@ -153,26 +146,27 @@ pub(crate) fn needed(
         } else {
             HostEvidence::Predicted
         };
-        list.add(host, port, scheme, basis, is.why(&name))?;
+        list.add(host, port, scheme, basis, kind.reason(&name))?;
         for named in record.named_by(&address) {
             list.add(
                 &named.host,
                 named.port,
                 &named.scheme,
                 HostEvidence::Observed,
-                reason(named, &name),
+                contact_reason(named, &name),
             )?;
         }
         let lacks = match known {
             None => "no run with this store has asked it",
-            Some(_) if is == SourceKind::ChartIndex => continue,
+            Some(_) if kind == SourceKind::ChartIndex => continue,
             Some(known) if known.by.iter().all(|command| command == "lock") => {
                 "only `lock` has asked it"
             }
             Some(_) => continue,
         };
         notes.insert(format!(
-            "{name}: {lacks}: the hosts that its tokens and content come from show at the first pull, or with --probe"
+            "{name}: {lacks}: the hosts that its tokens and content come from show at the first pull, \
+             or with --probe"
         ));
     }
     lock.endpoints
@@ -184,10 +178,9 @@ pub(crate) fn needed(
     })
 }
 
-/// What a host was contacted for, whose name came from an answer.
-fn reason(named: &Contacted, source: &str) -> String {
-    let is = |why: &str| named.why.contains(why);
-    match (is("token"), is("redirect")) {
+/// Why a host that a response named was contacted.
+fn contact_reason(named: &Contacted, source: &str) -> String {
+    match (named.why.contains("token"), named.why.contains("redirect")) {
         (true, true) => format!("tokens and redirects of {source}"),
         (true, false) => format!("tokens of {source}"),
         (false, true) => format!("redirects of {source}"),
@@ -195,8 +188,8 @@ fn reason(named: &Contacted, source: &str) -> String {
     }
 }
 
-/// The role of the machine that runs landfall: a host of the lock that is an endpoint of some
-/// machines too is needed from both.
+/// The role of the machine that runs landfall. A host of the lock that is also an endpoint of other
+/// machines is needed by both.
 const OWN_ROLE: &str = "landfall";
 
 struct HostList<'a> {
@@ -212,7 +205,7 @@ impl HostList<'_> {
         scheme: &str,
         known: HostEvidence,
         why: String,
-    ) -> Result<(), NoHost> {
+    ) -> Result<(), InvalidHost> {
         let url = Url::parse(&format!("{scheme}://{host}:{port}/")).ok();
         let proxies = self.sessions.transport().proxies();
         let via = url.and_then(|url| Some(proxies.proxy_for(&url)?.address()));
@@ -222,7 +215,7 @@ impl HostList<'_> {
         Ok(())
     }
 
-    fn declare(&mut self, endpoint: &Endpoint) -> Result<(), NoHost> {
+    fn declare(&mut self, endpoint: &Endpoint) -> Result<(), InvalidHost> {
         let scheme = match endpoint.port {
             443 => "https",
             80 => "http",
@@ -251,7 +244,7 @@ impl HostList<'_> {
         known: HostEvidence,
     ) -> &mut EgressHost {
         let key = (host.to_string(), port);
-        let fresh = || EgressHost {
+        let new_row = || EgressHost {
             host,
             port,
             scheme: scheme.into(),
@@ -263,7 +256,7 @@ impl HostList<'_> {
             reason: None,
             change: None,
         };
-        let row = self.hosts.entry(key).or_insert_with(fresh);
+        let row = self.hosts.entry(key).or_insert_with(new_row);
         row.known = row.known.min(known);
         row
     }

@@ -1,35 +1,32 @@
-//! What a rule lets through: one name, every name below one, or one address. Nothing else can be
-//! written into a rule.
+//! The hosts that a firewall rule allows: one name, every name below one, or one address. Nothing else
+//! can be written into a rule.
 
 use landfall_model::is_dns_name;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
 
-/// The hosts that a rule lets through.
+/// The hosts that a rule allows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) enum EgressPattern {
     /// A DNS name in lower case, without a dot at its end.
     Name(String),
-    /// Every name below this one. Only an endpoint is written so.
+    /// Every name below this one. Only endpoints have this form.
     Below(String),
-    /// An address.
+    /// An IPv4 or IPv6 address.
     Address(IpAddr),
 }
 
-/// A text that is no host.
+/// A text that is neither a DNS name nor an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no DNS name and no address")]
-pub(crate) struct NoHost(String);
+#[error("`{0}` is neither a DNS name nor an address")]
+pub(crate) struct InvalidHost(String);
 
 impl EgressPattern {
-    /// The one host that a URL or a registry's name has, an IPv6 address in brackets or without. A
-    /// wildcard is no host.
-    ///
-    /// # Errors
-    /// When it is neither a DNS name nor an address.
-    pub(crate) fn exact(host: &str) -> Result<EgressPattern, NoHost> {
+    /// Parses the host of a URL or registry, an IPv6 address with or without brackets. A wildcard is
+    /// refused.
+    pub(crate) fn exact(host: &str) -> Result<EgressPattern, InvalidHost> {
         let bare = host
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'))
@@ -38,29 +35,26 @@ impl EgressPattern {
             return Ok(EgressPattern::Address(address));
         }
         let name = host.strip_suffix('.').unwrap_or(host);
-        match is_dns_name(name) {
-            true => Ok(EgressPattern::Name(name.to_ascii_lowercase())),
-            false => Err(NoHost(host.escape_debug().to_string())),
+        if is_dns_name(name) {
+            return Ok(EgressPattern::Name(name.to_ascii_lowercase()));
         }
+        Err(InvalidHost(host.escape_debug().to_string()))
     }
 
-    /// The host of an endpoint: `*.` at its front stands for every name below.
-    ///
-    /// # Errors
-    /// As [`EgressPattern::exact`].
-    pub(crate) fn declared(host: &str) -> Result<EgressPattern, NoHost> {
+    /// Parses the host of an endpoint: `*.` at its start stands for every name below.
+    pub(crate) fn declared(host: &str) -> Result<EgressPattern, InvalidHost> {
         match host.strip_prefix("*.").map(EgressPattern::exact) {
             None => EgressPattern::exact(host),
             Some(Ok(EgressPattern::Name(below))) => Ok(EgressPattern::Below(below)),
-            Some(_) => Err(NoHost(host.escape_debug().to_string())),
+            Some(_) => Err(InvalidHost(host.escape_debug().to_string())),
         }
     }
 }
 
 impl TryFrom<String> for EgressPattern {
-    type Error = NoHost;
+    type Error = InvalidHost;
 
-    fn try_from(host: String) -> Result<EgressPattern, NoHost> {
+    fn try_from(host: String) -> Result<EgressPattern, InvalidHost> {
         EgressPattern::declared(&host)
     }
 }

@@ -1,5 +1,5 @@
-//! Asks each host that a lock names for one token, one manifest and the first byte of one blob or
-//! file, through all redirects. A refusal ends one host, not the probe.
+//! Requests one token, one manifest and the first byte of one blob or file of each host that a lock
+//! names, and follows all redirects. A refusal ends the requests to that host, not the probe.
 
 use super::EgressError;
 use super::host::{EgressHost, Reachability};
@@ -16,32 +16,28 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use url::Url;
 
-/// What a probe found of the hosts that did not give what they were asked for, by host and port.
+/// The failures that a probe found, by host and port.
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
     failures: BTreeMap<(EgressPattern, u16), (Reachability, String)>,
-    /// What is not known behind a refusal.
+    /// Refusals behind which further hosts are not known yet.
     pub notes: Vec<String>,
 }
 
-/// Asks each host that `lock` names.
-///
-/// # Errors
-/// A name of the lock that no request can be sent for. What hosts answer is no error.
+/// Probes each host that `lock` names. Failures of hosts are part of the result.
 pub(crate) async fn probe(
     lock: &Lock,
     sessions: &Arc<RegistrySessions>,
 ) -> Result<Probed, EgressError> {
     let sources: Vec<SourceHost> = sources(lock, sessions)?.into_values().collect();
     let jobs = sessions.transport().limits().jobs;
-    let found = run_concurrently(sources.len(), jobs, |at| ask(&sources[at], sessions)).await;
+    let found =
+        run_concurrently(sources.len(), jobs, |at| probe_host(&sources[at], sessions)).await;
     let mut probed = Probed::default();
     for (source, errors) in sources.iter().zip(found) {
         for error in errors {
-            let (url, reach) = (
-                failing_url(&error).unwrap_or(source.url.clone()),
-                reach_of(&error),
-            );
+            let url = failing_url(&error).unwrap_or_else(|| source.url.clone());
+            let reach = reachability(&error);
             let host = url.host_str().unwrap_or_default().to_owned();
             if reach == Reachability::Refused {
                 probed.notes.push(format!(
@@ -49,7 +45,7 @@ pub(crate) async fn probe(
                     source.name
                 ));
             }
-            // a host that is none was not asked, and stands in no list
+            // such a host was not contacted, and is in no list
             let Ok(host) = EgressPattern::exact(&host) else {
                 continue;
             };
@@ -59,7 +55,8 @@ pub(crate) async fn probe(
                 .entry(key)
                 .or_insert((reach, error.to_string()));
             if reach > *known {
-                (*known, *reason) = (reach, error.to_string());
+                *known = reach;
+                *reason = error.to_string();
             }
         }
     }
@@ -67,11 +64,12 @@ pub(crate) async fn probe(
 }
 
 impl Probed {
-    /// Writes to each host of the list what the probe found; `hosts` are those that it contacted.
+    /// Sets the result of each host of the list. `hosts` are the hosts that the probe contacted.
     pub(crate) fn apply(&self, list: &mut [EgressHost], hosts: &[HostUse]) {
         for row in list {
             if let Some((reach, reason)) = self.failures.get(&(row.host.clone(), row.port)) {
-                (row.reach, row.reason) = (Some(*reach), Some(reason.clone()));
+                row.reach = Some(*reach);
+                row.reason = Some(reason.clone());
                 continue;
             }
             let is_row = |used: &&HostUse| {
@@ -83,20 +81,20 @@ impl Probed {
         }
     }
 
-    /// Whether every host gave what it was asked for.
+    /// Whether every host returned what was requested.
     pub(crate) fn is_good(&self) -> bool {
         self.failures.is_empty()
     }
 }
 
-/// Asks one host. What it does not give is an error of the list.
-async fn ask(source: &SourceHost, sessions: &Arc<RegistrySessions>) -> Vec<HttpError> {
+/// Probes one host. Returns the failures.
+async fn probe_host(source: &SourceHost, sessions: &Arc<RegistrySessions>) -> Vec<HttpError> {
     let mut errors = Vec::new();
     for part in source.samples.iter().flatten() {
         if let Err(error) = first_byte(part, sessions).await {
-            let ends = reach_of(&error) == Reachability::Refused;
+            let is_end = reachability(&error) == Reachability::Refused;
             errors.push(error);
-            if ends {
+            if is_end {
                 break;
             }
         }
@@ -104,7 +102,7 @@ async fn ask(source: &SourceHost, sessions: &Arc<RegistrySessions>) -> Vec<HttpE
     errors
 }
 
-/// The first byte of a part, as a pull would ask for it.
+/// Reads the first byte of a part, requested as a pull would.
 async fn first_byte(part: &EntryPart, sessions: &Arc<RegistrySessions>) -> Result<(), HttpError> {
     if let Some(url) = part.origin.url() {
         let response = get_file(sessions, url, Some("bytes=0-0".into())).await?;
@@ -114,7 +112,7 @@ async fn first_byte(part: &EntryPart, sessions: &Arc<RegistrySessions>) -> Resul
     opened.stream.next().await.transpose().map(drop)
 }
 
-/// The URL that failed: of what caused the error, where that knows it better.
+/// The URL that failed: that of the innermost cause that has one, since it may be a redirect.
 fn failing_url(error: &HttpError) -> Option<Url> {
     let mut url = error.url().and_then(|url| Url::parse(url).ok());
     let mut cause = std::error::Error::source(error);
@@ -126,8 +124,8 @@ fn failing_url(error: &HttpError) -> Option<Url> {
     url
 }
 
-/// Whether a host, or somebody before it, refused, or it answered and lacks what it was asked for.
-fn reach_of(error: &HttpError) -> Reachability {
+/// Whether access was refused on the way, or the host answered otherwise than expected.
+fn reachability(error: &HttpError) -> Reachability {
     match (error.kind, error.status) {
         (ErrorKind::Proxy(_) | ErrorKind::Network | ErrorKind::GivenUp | ErrorKind::Local, _)
         | (ErrorKind::Denied, Some(403)) => Reachability::Refused,

@@ -1,5 +1,5 @@
-//! What lock, pull, mirror and probes contacted, as the store remembers it: merged run by run,
-//! written whole.
+//! The hosts that `lock`, `pull`, `mirror` and probes contacted. The store remembers them: each run is
+//! merged into the file, which is replaced as a whole.
 
 use super::EgressError;
 use super::pattern::EgressPattern;
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The file in the store's folder.
+/// The path of the file in the store.
 const FILE: &str = ".landfall/egress";
 
-/// What earlier runs contacted.
+/// The hosts that earlier runs contacted, by host and port.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ContactRecord(BTreeMap<(String, u16), Contacted>);
 
-/// One host that earlier runs contacted.
+/// A host that earlier runs contacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Contacted {
     pub(super) host: String,
@@ -25,14 +25,14 @@ pub(super) struct Contacted {
     pub(super) scheme: String,
     /// `registry`, `file`, `token`, `redirect`, `object-store`.
     pub(super) why: BTreeSet<String>,
-    /// `host:port` of those whose answers named it.
+    /// `host:port` of the hosts whose responses named it.
     #[serde(rename = "namedBy")]
     pub(super) named_by: BTreeSet<String>,
     /// The commands that contacted it.
     pub(super) by: BTreeSet<String>,
 }
 
-/// The form of the file.
+/// The JSON document in the file.
 #[derive(Serialize, Deserialize)]
 struct ContactFile {
     version: u32,
@@ -40,10 +40,7 @@ struct ContactFile {
 }
 
 impl ContactRecord {
-    /// What the store in `dir` remembers; nothing, where there is none.
-    ///
-    /// # Errors
-    /// A file that is there and cannot be read.
+    /// Reads the record of the store in `dir`, which is empty if there is no file.
     pub(crate) fn load(dir: &Path) -> Result<ContactRecord, EgressError> {
         let path = dir.join(FILE);
         let bad = |why: String| EgressError::Record {
@@ -65,7 +62,7 @@ impl ContactRecord {
         if version != 1 {
             return Err(format!("version {version} is not known to this landfall"));
         }
-        // earlier releases recorded whatever a URL parser takes for a host
+        // earlier releases recorded any text that a URL parser accepts as a host
         let hosts = hosts
             .into_iter()
             .filter(|one| EgressPattern::exact(&one.host).is_ok());
@@ -89,24 +86,21 @@ impl ContactRecord {
     /// Adds the hosts that a run of `command` sent requests to. Only DNS names and addresses are
     /// recorded.
     pub(crate) fn add(&mut self, hosts: &[HostUse], command: &str) {
-        let is_host = |used: &&HostUse| EgressPattern::exact(&used.host).is_ok();
-        for used in hosts
-            .iter()
-            .filter(|used| used.requests > 0)
-            .filter(is_host)
-        {
-            let fresh = || Contacted {
-                host: used.host.clone(),
-                port: used.port,
-                scheme: used.scheme.clone(),
-                why: BTreeSet::new(),
-                named_by: BTreeSet::new(),
-                by: BTreeSet::new(),
-            };
+        for used in hosts {
+            if used.requests == 0 || EgressPattern::exact(&used.host).is_err() {
+                continue;
+            }
             let known = self
                 .0
                 .entry((used.host.clone(), used.port))
-                .or_insert_with(fresh);
+                .or_insert_with(|| Contacted {
+                    host: used.host.clone(),
+                    port: used.port,
+                    scheme: used.scheme.clone(),
+                    why: BTreeSet::new(),
+                    named_by: BTreeSet::new(),
+                    by: BTreeSet::new(),
+                });
             known.scheme.clone_from(&used.scheme);
             known.why.extend(used.why.split(',').map(str::to_owned));
             known.named_by.extend(used.named_by.iter().cloned());
@@ -114,12 +108,12 @@ impl ContactRecord {
         }
     }
 
-    /// The host at this address.
+    /// The record of one host and port.
     pub(super) fn get(&self, host: &str, port: u16) -> Option<&Contacted> {
         self.0.get(&(host.to_owned(), port))
     }
 
-    /// The hosts that answers of `source`, `host:port`, named.
+    /// The hosts that responses of `source` (`host:port`) named.
     pub(super) fn named_by<'a>(&'a self, source: &'a str) -> impl Iterator<Item = &'a Contacted> {
         self.0
             .values()
@@ -127,7 +121,7 @@ impl ContactRecord {
     }
 }
 
-/// Reads `bytes` as what a store remembers: it can be read again as it is written.
+/// Checks that a record which can be read can be read again after it was written.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzz(bytes: &[u8]) {
     if let Ok(record) = ContactRecord::parse(bytes) {
@@ -135,11 +129,8 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     }
 }
 
-/// Adds the hosts that a run of `command` sent requests to, to what the store remembers. What
-/// cannot be read there is begun anew: it is only memory.
-///
-/// # Errors
-/// When the store cannot be written.
+/// Adds the hosts that a run of `command` contacted to the record of a store. A record that cannot
+/// be read is replaced, since it only serves `landfall egress`.
 pub(crate) fn remember(
     disk: &DiskStore,
     hosts: &[HostUse],
@@ -172,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_add_to_what_the_store_remembers_and_equal_runs_change_nothing() {
+    fn runs_add_to_the_record_and_equal_runs_leave_it() {
         let dir = tempfile::tempdir().unwrap();
         let disk = DiskStore::open(dir.path()).unwrap();
         assert_eq!(

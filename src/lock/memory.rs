@@ -23,9 +23,6 @@ pub(crate) fn recall(disk: &DiskStore, progress: &dyn Progress) -> Lock {
 }
 
 /// Keeps what `lock` resolved beside what `recalled` holds of other names.
-///
-/// # Errors
-/// When the store cannot be written.
 pub(crate) fn remember(
     disk: &DiskStore,
     mut recalled: Lock,

@@ -28,9 +28,6 @@ const ORIGINS: usize = 4;
 
 /// Brings the share of a lock to `into`. What is there is not asked for again. With `rehash` all of
 /// it is hashed, whatever was recorded.
-///
-/// # Errors
-/// When `into` cannot be used. What fails at the source is an item of the report.
 pub(crate) async fn pull(
     share: &ShardShare<'_>,
     source: Arc<dyn PartSource>,

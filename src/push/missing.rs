@@ -37,9 +37,6 @@ pub(crate) struct MissingItem {
 /// Asks the registry of `mapping` for every manifest of `lock` at its destinations, signatures and
 /// other referrers included, and for the tags. `blobs` are asked for where that is wanted:
 /// registries take no manifest without them, but may lose them later.
-///
-/// # Errors
-/// When the registry cannot be reached, or cannot say.
 pub(crate) async fn missing(
     lock: &Lock,
     mapping: &DestinationMap,

@@ -148,9 +148,6 @@ impl Uploader {
 
 /// Whether all that refers to the entry stands in `repository`: one HEAD for each of cosign's tags,
 /// one list for each subject. `writes` says that the account writes there later in the run.
-///
-/// # Errors
-/// When the registry cannot say.
 pub(super) async fn has_all_referrers(
     session: &RegistrySession,
     entry: &LockEntry,

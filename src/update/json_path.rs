@@ -2,27 +2,29 @@
 
 use serde_json::Value;
 
-/// A text that is no path.
+/// A text that is not a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no path: write keys with dots between them, `[]` for every element of a list, `[0]` for one, `{{}}` for the keys of an object"
+    "`{0}` is not a path: write keys with dots between them, `[]` for every element of a list, \
+     `[0]` for one, `{{}}` for the keys of an object"
 )]
-pub(super) struct NoPath(String);
+pub(super) struct InvalidJsonPath(String);
 
 enum JsonPathStep<'a> {
+    /// The value of a key.
     Key(&'a str),
+    /// All elements of a list.
     Each,
+    /// One element of a list, from 0.
     At(usize),
+    /// The keys of an object.
     Keys,
 }
 
-/// The texts and numbers at `path` in `document`, in its order.
-///
-/// # Errors
-/// When `path` is none.
-pub(super) fn texts_at(document: &Value, path: &str) -> Result<Vec<String>, NoPath> {
+/// The texts and numbers at `path` in `document`, in the order of the document.
+pub(super) fn texts_at(document: &Value, path: &str) -> Result<Vec<String>, InvalidJsonPath> {
     let mut found = vec![document.clone()];
-    for step in steps(path).ok_or_else(|| NoPath(path.to_owned()))? {
+    for step in steps(path).ok_or_else(|| InvalidJsonPath(path.to_owned()))? {
         found = found
             .into_iter()
             .flat_map(|value| follow(value, &step))
@@ -54,7 +56,8 @@ fn follow(value: Value, step: &JsonPathStep<'_>) -> Vec<Value> {
 }
 
 fn steps(path: &str) -> Option<Vec<JsonPathStep<'_>>> {
-    let (mut steps, mut rest) = (Vec::new(), path);
+    let mut steps = Vec::new();
+    let mut rest = path;
     while !rest.is_empty() {
         if let Some(behind) = rest.strip_prefix("[]") {
             steps.push(JsonPathStep::Each);

@@ -1,7 +1,7 @@
 //! Lists of other tools: they move by being replaced.
 
 use super::outcome::VersionMove;
-use super::state::{RejectedVersion, UpdateRun, failed, first_line, fresh};
+use super::state::{RejectedVersion, UpdateRun, added_wishes, failed, first_line};
 use landfall_item::ResolveError;
 use landfall_item::manifest::{FileOverrides, LoadManifestError, list_sources, text_of};
 use landfall_model::Digest;
@@ -16,7 +16,7 @@ impl UpdateRun<'_> {
         }
         for source in list_sources(self.asked.paths, &self.updated.edited)? {
             let name = source.path.display().to_string();
-            if !self.is_asked(&[&name, &source.url]) {
+            if !self.is_selected(&[&name, &source.url]) {
                 continue;
             }
             let text = match self.list(&source.url).await {
@@ -45,7 +45,7 @@ impl UpdateRun<'_> {
                         .push(failed(EntryKind::File, source.url, &cause));
                 }
                 Ok(wanted) => {
-                    let items = fresh(&self.updated.wanted, &wanted)
+                    let items = added_wishes(&self.updated.wanted, &wanted)
                         .into_iter()
                         .map(|wish| wish.name);
                     let digest = |text: &str| Digest::sha256(text.as_bytes()).to_string();

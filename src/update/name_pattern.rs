@@ -1,4 +1,4 @@
-//! Names as people give them to `--only`: `*` stands for any text.
+//! The patterns of `--only`, in which `*` stands for any text.
 
 use std::convert::Infallible;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ impl FromStr for NamePattern {
 }
 
 impl NamePattern {
-    /// Whether it means `name`.
+    /// Whether the pattern matches `name`.
     pub(crate) fn matches(&self, name: &str) -> bool {
         let mut pieces = self.0.split('*');
         let first = pieces.next().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! What upstream says of everything that did not move.
+//! Looks up the items whose versions did not move: tags that moved, images that are gone.
 
 use super::asker::{Wish, wishes};
 use super::outcome::UpstreamNotice;
-use super::state::{RejectedVersion, UpdateRun, demand, failed};
+use super::state::{RejectedVersion, UpdateRun, failed, update_checksum};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::LoadManifestError;
 use landfall_item::{LockedItem, ResolveError, UpstreamStatus};
@@ -11,8 +11,8 @@ use landfall_model::{Digest, ImageRef};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl UpdateRun<'_> {
-    /// Asks about everything that did not move.
-    pub(super) async fn look_at_the_rest(&mut self) -> Result<(), LoadManifestError> {
+    /// Looks up every item that did not move.
+    pub(super) async fn look_up_unmoved_items(&mut self) -> Result<(), LoadManifestError> {
         let wanted = self.updated.wanted.clone();
         let accepted: BTreeSet<(EntryKind, &str)> = wanted
             .missing
@@ -27,7 +27,7 @@ impl UpdateRun<'_> {
                 .map_or_else(|| wish.name.clone(), ImageRef::name);
             !accepted.contains(&(wish.kind, wish.name.as_str()))
                 && self.asker.answer(wish).is_none()
-                && self.is_asked(&[&wish.name, &without_tag])
+                && self.is_selected(&[&wish.name, &without_tag])
         });
         let names = rest.iter().filter(|wish| self.listed(wish).is_none());
         let names = names.map(|wish| (wish.kind, wish.name.clone())).collect();
@@ -59,23 +59,23 @@ impl UpdateRun<'_> {
         Ok(())
     }
 
-    /// What the list of tags says of an image, where that is enough.
+    /// The status of an image by the list of its tags, if the list is enough.
     fn listed(&self, wish: &Wish) -> Option<UpstreamStatus> {
         if self.asked.every_digest || wish.policy.as_deref() == Some("digest") {
             return None;
         }
         let image = wish.tagged.as_ref()?;
         let tags = self.asker.resolver.listed_tags(image)?;
-        Some(match tags.contains(image.tag.as_deref()?) {
-            true => UpstreamStatus::Present {
-                digest: None,
-                size: None,
-            },
-            false => UpstreamStatus::Gone,
+        if !tags.contains(image.tag.as_deref()?) {
+            return Some(UpstreamStatus::Gone);
+        }
+        Some(UpstreamStatus::Present {
+            digest: None,
+            size: None,
         })
     }
 
-    /// Compares what stands upstream with what is demanded or locked.
+    /// Compares an item upstream with its checksum in the manifest, or with the lock.
     fn notice(
         &mut self,
         wish: &Wish,
@@ -102,7 +102,8 @@ impl UpdateRun<'_> {
                 let takes = wish.policy.as_deref() == Some("digest");
                 let taken = match demanded {
                     Some(_) if takes => {
-                        let demanded = demand(&mut self.updated.edited, wish, Some(digest));
+                        let demanded =
+                            update_checksum(&mut self.updated.edited, wish, Some(digest));
                         if let Err(RejectedVersion::Held(why)) = &demanded {
                             self.updated.failed.push(failed(
                                 *kind,

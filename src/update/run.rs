@@ -1,4 +1,4 @@
-//! An update: lists are replaced, versions move, and upstream is asked about the rest.
+//! The run of an update: lists are replaced, versions move, and everything else is looked up.
 
 use super::asker::{Asker, wishes};
 use super::outcome::UpdateOutcome;
@@ -11,10 +11,7 @@ use landfall_model::Digest;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Finds out what the manifests may move to. Nothing is written.
-///
-/// # Errors
-/// When the manifests have a fault.
+/// Computes the updates of the manifests. Writes no file. Fails if a manifest is invalid.
 pub(crate) async fn update(
     asked: &UpdateRequest<'_>,
     resolver: &Resolver,
@@ -43,12 +40,12 @@ pub(crate) async fn update(
         .begin("update", wishes(&run.updated.wanted).len() as u64, 0);
     run.replace_lists().await?;
     run.move_versions().await?;
-    run.look_at_the_rest().await?;
+    run.look_up_unmoved_items().await?;
     resolver.progress().end();
     Ok(run.updated)
 }
 
-/// The digest of a file as it stands there.
+/// The digest of a file on disk. A file that cannot be read counts as empty.
 fn digest_of(path: &Path) -> Digest {
     Digest::sha256(&std::fs::read(path).unwrap_or_default())
 }

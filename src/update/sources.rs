@@ -1,14 +1,14 @@
-//! Where versions come from: the tags of a repository, a text, a JSON document, the index of a
-//! chart repository.
+//! The sources of versions: the tags of a repository, a text, a JSON document, the index of a chart
+//! repository.
 
 use super::json_path::texts_at;
 use landfall_item::{ResolveError, Resolver, VersionSource, chart_versions};
 use landfall_model::document::VersionsFrom;
 
-/// Longest text that is taken for a version, in bytes: as long as a tag may be.
+/// The longest version in bytes, which is the longest tag of the distribution specification.
 const LONGEST: usize = 128;
 
-/// The versions that a source has, in no order.
+/// The versions that a source has, unsorted.
 pub(super) async fn versions(
     resolver: &Resolver,
     from: &VersionSource,
@@ -26,7 +26,7 @@ pub(super) async fn versions(
             tags.iter().filter_map(version).collect()
         }
         VersionSource::Chart(from) => chart_versions(resolver, &from.repo, &from.chart).await?,
-        VersionSource::Document(from) => in_document(resolver, from).await?,
+        VersionSource::Document(from) => document_versions(resolver, from).await?,
         // see `packages`
         VersionSource::Packages(_) => Vec::new(),
     };
@@ -36,13 +36,14 @@ pub(super) async fn versions(
         .collect())
 }
 
-/// Whether a text can be a version that is written into a manifest as it is.
+/// Whether a text can be written into a manifest without quotes: it must not change what the YAML
+/// means.
 fn is_version(text: &str) -> bool {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'+');
     !text.is_empty() && text.len() <= LONGEST && text.bytes().all(good)
 }
 
-async fn in_document(
+async fn document_versions(
     resolver: &Resolver,
     from: &VersionsFrom,
 ) -> Result<Vec<String>, ResolveError> {
@@ -59,20 +60,21 @@ async fn in_document(
             let bytes = resolver
                 .small_file(&json.url, limits.archive_bytes as usize, None)
                 .await?;
-            let document = serde_json::from_slice(&bytes)
-                .map_err(|error| ResolveError::from(format!("{} is no JSON: {error}", json.url)))?;
+            let document = serde_json::from_slice(&bytes).map_err(|error| {
+                ResolveError::from(format!("{} is not JSON: {error}", json.url))
+            })?;
             let found = texts_at(&document, &json.path)
                 .map_err(|error| ResolveError::from(error.to_string()))?;
-            match found.is_empty() {
-                true => Err(format!("{} has nothing at `{}`", json.url, json.path).into()),
-                false => Ok(found),
+            if found.is_empty() {
+                return Err(format!("{} has nothing at `{}`", json.url, json.path).into());
             }
+            Ok(found)
         }
         VersionsFrom::Chart(from) => chart_versions(resolver, &from.repo, &from.chart).await,
     }
 }
 
-/// `version` with or without a `v` at its start, as `current` has it.
+/// `version` with a `v` at its start if `current` has one, else without.
 pub(super) fn written_like(current: &str, version: &str) -> String {
     let digits = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
     match (
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_mean_something_in_yaml_is_no_version() {
+    fn text_with_a_meaning_in_yaml_is_not_a_version() {
         assert!(is_version("v1.30.0-rke2r1") && is_version("1.2.3+k3s1"));
         for bad in ["", "1.0 # x", "a: b", "\"1\"", "1\n2"] {
             assert!(!is_version(bad), "{bad}");

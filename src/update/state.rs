@@ -1,4 +1,4 @@
-//! An update under way: what is asked, what was found so far, and why something is not taken.
+//! The state of an update: its request, what it found so far, and why versions are rejected.
 
 use super::NamePattern;
 use super::asker::{Asker, Wish, wishes};
@@ -13,39 +13,39 @@ use landfall_model::{Digest, Platform};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What is to be updated.
+/// The request of an update.
 pub(crate) struct UpdateRequest<'a> {
     /// Manifests, folders of manifests, and plain lists.
     pub(crate) paths: &'a [PathBuf],
     /// The platforms of plain lists.
     pub(crate) platforms: &'a [Platform],
-    /// What is locked.
+    /// The present lock.
     pub(crate) old: Option<&'a Lock>,
-    /// What alone may move; everything where empty.
+    /// Only items and versions with these names may move. Empty for all.
     pub(crate) only: &'a [NamePattern],
-    /// Ask for the digest of an image too whose tags are listed already.
+    /// Also look up the digests of images whose tags were listed, to detect tags that moved.
     pub(crate) every_digest: bool,
 }
 
-/// An update under way.
+/// The state of an update.
 pub(super) struct UpdateRun<'a> {
-    /// What is asked for.
+    /// The request.
     pub(super) asked: &'a UpdateRequest<'a>,
-    /// Who asks upstream.
+    /// Looks up items upstream, each once.
     pub(super) asker: Asker<'a>,
     /// The lists that were fetched, by URL.
     pub(super) lists: BTreeMap<String, Result<String, ResolveError>>,
     /// Whether there are lists with a source.
     pub(super) has_lists: bool,
-    /// What came of it so far.
+    /// The outcome so far.
     pub(super) updated: UpdateOutcome,
 }
 
-/// Why a version is not taken.
+/// Why a version is rejected.
 pub(super) enum RejectedVersion {
-    /// Something holds it back: the next lower one may do.
+    /// It cannot be used, for this reason. The next lower one is tried.
     Held(String),
-    /// It could not be found out.
+    /// A look-up failed.
     Unasked(ReportItem),
 }
 
@@ -55,23 +55,22 @@ impl From<String> for RejectedVersion {
     }
 }
 
-/// An item that could not be asked for.
+/// The report of an item whose look-up failed.
 pub(super) fn failed(kind: EntryKind, name: impl Into<String>, cause: &ResolveError) -> ReportItem {
-    let (name, reason) = (name.into(), Some(cause.told.clone()));
     ReportItem {
         kind,
-        name,
+        name: name.into(),
         digest: None,
         bytes: None,
         packages: 0,
         status: ItemStatus::Failed,
-        reason,
+        reason: Some(cause.told.clone()),
     }
 }
 
 impl UpdateRun<'_> {
-    /// Whether something with one of these names is asked for.
-    pub(super) fn is_asked(&self, names: &[&str]) -> bool {
+    /// Whether the request selects something with one of these names.
+    pub(super) fn is_selected(&self, names: &[&str]) -> bool {
         let only = self.asked.only;
         only.is_empty()
             || only
@@ -79,15 +78,15 @@ impl UpdateRun<'_> {
                 .any(|pattern| names.iter().any(|name| pattern.matches(name)))
     }
 
-    /// What the manifests want with these texts.
+    /// Loads the manifests with these texts in place of their files.
     pub(super) fn load(&self, edited: &FileOverrides) -> Result<MergedManifest, LoadManifestError> {
         load_edited(self.asked.paths, self.asked.platforms, edited)
     }
 }
 
-/// Writes the digest that upstream has into the manifest, where that demands another one. Returns
+/// Writes the digest that upstream has into the manifest, if the manifest has another one. Returns
 /// whether it did.
-pub(super) fn demand(
+pub(super) fn update_checksum(
     edited: &mut FileOverrides,
     wish: &Wish,
     digest: Option<&Digest>,
@@ -101,29 +100,31 @@ pub(super) fn demand(
             let file = Path::new(&at.file);
             let text =
                 text_of(file, edited).map_err(|error| RejectedVersion::Held(first_line(&error)))?;
-            let told = |why: String| RejectedVersion::Held(format!("{}: {why}", wish.name));
-            edited.insert(file.into(), set_digest(&text, at, old, new).map_err(told)?);
+            let new_text = set_digest(&text, at, old, new)
+                .map_err(|why| RejectedVersion::Held(format!("{}: {why}", wish.name)))?;
+            edited.insert(file.into(), new_text);
             Ok(true)
         }
         None => Err(RejectedVersion::Held(format!(
-            "the manifest has the checksum of {}; name a checksum file in its place, as in `checksum: ${{url}}.sha256`",
+            "the manifest has the checksum of {}; name a checksum file in its place, as in \
+             `checksum: ${{url}}.sha256`",
             wish.name
         ))),
     }
 }
 
-/// What `new` wants that `old` does not.
-pub(super) fn fresh(old: &MergedManifest, new: &MergedManifest) -> Vec<Wish> {
+/// The items that `new` requests and `old` does not.
+pub(super) fn added_wishes(old: &MergedManifest, new: &MergedManifest) -> Vec<Wish> {
     let had: BTreeSet<(EntryKind, String)> = wishes(old)
         .into_iter()
         .map(|wish| (wish.kind, wish.name))
         .collect();
-    let mut fresh = wishes(new);
-    fresh.retain(|wish| !had.contains(&(wish.kind, wish.name.clone())));
-    fresh
+    let mut added = wishes(new);
+    added.retain(|wish| !had.contains(&(wish.kind, wish.name.clone())));
+    added
 }
 
-/// The first line of an error: its place and what is wrong.
+/// The first line of an error, which has the position and the message.
 pub(super) fn first_line(error: &LoadManifestError) -> String {
     error
         .to_string()

@@ -3,7 +3,7 @@
 use super::asker::to_be_chosen;
 use super::outcome::{HeldVersion, VersionMove};
 use super::sources::{versions, written_like};
-use super::state::{RejectedVersion, UpdateRun, demand, failed, first_line, fresh};
+use super::state::{RejectedVersion, UpdateRun, added_wishes, failed, first_line, update_checksum};
 use landfall_content::run_concurrently_by_host;
 use landfall_item::manifest::{
     LoadManifestError, UpdatableVersion, set_version, text_of, updatable_versions,
@@ -33,7 +33,7 @@ impl UpdateRun<'_> {
                 Ok(VersionSource::Packages(of)) => of.machine.name.clone(),
                 _ => slot.name.clone(),
             };
-            self.is_asked(&[&slot.name, &other])
+            self.is_selected(&[&slot.name, &other])
         });
         let found = self.find_candidates(&updatable_versions).await;
         let mut rest: Vec<(&UpdatableVersion, Vec<VersionCandidate>)> = Vec::new();
@@ -222,7 +222,7 @@ impl UpdateRun<'_> {
         }
         self.follow_lists(&mut edited).await?;
         let mut wanted = self.load(&edited).map_err(told)?;
-        let fresh = fresh(&self.updated.wanted, &wanted);
+        let fresh = added_wishes(&self.updated.wanted, &wanted);
         let names = fresh
             .iter()
             .map(|wish| (wish.kind, wish.name.clone()))
@@ -247,7 +247,7 @@ impl UpdateRun<'_> {
                     )));
                 }
                 Some(Ok(UpstreamStatus::Present { digest, .. })) => {
-                    has_digests |= demand(&mut edited, wish, digest.as_ref())?;
+                    has_digests |= update_checksum(&mut edited, wish, digest.as_ref())?;
                 }
                 Some(Ok(UpstreamStatus::Gone)) | None => {}
             }

@@ -1,10 +1,10 @@
-//! What a node says that it has: dpkg's status file, or a list of RPM packages.
+//! The packages that a node has: dpkg's status file, or a list of RPM packages.
 
 use landfall_item::LockedPackageSet;
 use landfall_packages::yum::{Pool, read_base};
 use std::fmt;
 
-/// What a node has.
+/// The packages that a node has.
 #[derive(Debug)]
 pub(crate) enum NodeList {
     /// A copy of its `/var/lib/dpkg/status`.
@@ -14,7 +14,7 @@ pub(crate) enum NodeList {
 }
 
 impl NodeList {
-    /// Whether `set` is of such a node's kind.
+    /// Whether `set` is for the package manager of the node.
     pub(crate) fn is_for(&self, set: &LockedPackageSet) -> bool {
         match self {
             NodeList::Status(_) => set.is_apt(),
@@ -22,7 +22,7 @@ impl NodeList {
         }
     }
 
-    /// Why this is no such list; a sentence without its name.
+    /// Why the text is not such a list: a sentence without its subject.
     pub(crate) fn fault(&self) -> Option<String> {
         let is_status = |text: &str| text.contains("Status: ");
         let is_rpms =
@@ -49,7 +49,7 @@ impl NodeList {
     }
 }
 
-/// What it is called.
+/// The kind of the list, for messages.
 impl fmt::Display for NodeList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,4 +1,4 @@
-//! What would happen on a node, and the carried indexes that it is found by.
+//! The result of a simulated installation, and the indexes that it is computed from.
 
 use landfall_content::BlobRead;
 use landfall_item::{LockedPackageSet, PackageIndexError};
@@ -7,21 +7,21 @@ use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_packages::PackagesError;
 use landfall_packages::yum::{MetadataError, YumError};
 
-/// What would happen on a node.
+/// The result of a simulated installation on a node.
 #[derive(Debug, Default)]
 pub(crate) struct Rehearsal {
-    /// The packages that would be installed: present where they are carried, else missing; and a
-    /// set that cannot be.
+    /// The packages that would be installed: present if they are carried, else missing. A set that
+    /// cannot be installed is a failed item.
     pub items: Vec<ReportItem>,
-    /// What is installed and would be replaced or removed, a line each.
+    /// Installed packages that would be replaced or removed, one line each.
     pub replaced: Vec<String>,
 }
 
-/// A package that the node would ask for.
+/// A package that the node would install.
 pub(super) struct WantedPackage {
-    /// Its name and version.
+    /// The name and version.
     pub(super) name: String,
-    /// Whether it is carried.
+    /// Whether the bundle has it.
     pub(super) is_carried: bool,
 }
 
@@ -30,13 +30,12 @@ impl Rehearsal {
         wanted: impl Iterator<Item = WantedPackage>,
         replaced: Vec<String>,
     ) -> Rehearsal {
-        let items = wanted.map(|WantedPackage { name, is_carried }| match is_carried {
-            true => item(name, ItemStatus::Present, None),
-            false => item(
-                name,
-                ItemStatus::Missing,
-                Some("the node would ask for it, and it is not carried".into()),
-            ),
+        let items = wanted.map(|WantedPackage { name, is_carried }| {
+            if is_carried {
+                return item(name, ItemStatus::Present, None);
+            }
+            let reason = "the node would ask for it, and it is not carried";
+            item(name, ItemStatus::Missing, Some(reason.into()))
         });
         Rehearsal {
             items: items.collect(),
@@ -44,7 +43,7 @@ impl Rehearsal {
         }
     }
 
-    /// `set` cannot be installed.
+    /// The result for a set that cannot be installed.
     pub(super) fn refused(set: &LockedPackageSet, why: String) -> Rehearsal {
         Rehearsal {
             items: vec![item(set.name.clone(), ItemStatus::Failed, Some(why))],
@@ -93,7 +92,7 @@ pub(crate) enum RehearsalError {
     Rpms(YumError),
 }
 
-/// What is carried.
+/// Where the carried indexes are read from.
 pub(super) struct CarriedIndexes<'a> {
     pub(super) blobs: &'a dyn BlobRead,
     pub(super) limits: &'a Limits,

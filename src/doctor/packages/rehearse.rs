@@ -1,4 +1,4 @@
-//! Installs a set in thought: by apt's rules or by dnf's.
+//! Simulates the installation of a set of packages, by the rules of apt or dnf.
 
 use super::node_list::NodeList;
 use super::rehearsal::{CarriedIndexes, Rehearsal, RehearsalError};
@@ -7,11 +7,8 @@ use landfall_content::BlobRead;
 use landfall_item::LockedPackageSet;
 use landfall_model::Limits;
 
-/// Installs `set` in thought on a node that has what `list` says, which is [for](NodeList::is_for)
-/// such a set.
-///
-/// # Errors
-/// When `blobs` lack an index of it, or it cannot be read.
+/// Simulates the installation of `set` on a node with the packages of `list`, which must be
+/// [for](NodeList::is_for) such a set. Fails if an index of the set is missing or cannot be read.
 pub(crate) fn rehearse(
     set: &LockedPackageSet,
     blobs: &dyn BlobRead,

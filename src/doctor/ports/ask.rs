@@ -97,9 +97,6 @@ pub(crate) enum PortQueryError {
 impl PortQuery {
     /// The ports that machines of `role` need with `strategy`: KKP's by the addresses of `set`, and
     /// the endpoints that name the role.
-    ///
-    /// # Errors
-    /// A role or a word of `set` that is not known; an address that is none.
     pub(crate) fn new(
         role: &str,
         strategy: Option<Strategy>,

@@ -1,4 +1,4 @@
-//! The hosts of a list by port, as policies write them, and the comment on top of a policy.
+//! The hosts of a list by port, as policies need them, and the comment at the top of a policy.
 
 use crate::egress::Egress;
 use crate::egress::host::EgressHost;
@@ -10,11 +10,11 @@ use std::net::IpAddr;
 /// The hosts of one port.
 #[derive(Default)]
 pub(super) struct HostGroup<'a> {
-    /// Names.
+    /// Single DNS names.
     pub(super) names: Vec<&'a str>,
-    /// What stands for every name below: `corp.test` for `*.corp.test`.
+    /// Wildcards, without their `*.`.
     pub(super) below: Vec<&'a str>,
-    /// Addresses.
+    /// IPv4 and IPv6 addresses.
     pub(super) addresses: Vec<IpAddr>,
 }
 
@@ -35,8 +35,7 @@ pub(super) fn by_port(
     groups
 }
 
-/// The first lines of a policy: what made it, each host with its reasons, and what is not known
-/// yet.
+/// The first lines of a policy: its author, each host with its reasons, and the notes.
 pub(super) fn comment(egress: &Egress) -> String {
     let mut text = "# written by `landfall egress`\n".to_owned();
     for row in &egress.hosts {

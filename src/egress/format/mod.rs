@@ -1,4 +1,4 @@
-//! The forms in which a list of hosts is written: one file a form, one row in the table.
+//! The formats of a list of hosts: one file and one row of the table for each.
 
 mod cilium;
 mod csv;
@@ -15,19 +15,19 @@ mod text;
 
 use super::Egress;
 
-/// A form in which a list of hosts is written.
+/// A format of a list of hosts.
 pub(crate) struct EgressFormat {
-    /// Its word on the command line.
+    /// The name on the command line.
     pub(crate) name: &'static str,
-    /// What it is, in a line.
+    /// One line for the help.
     pub(crate) about: &'static str,
-    /// It enforces a list, and so has no place for what a comparison or a probe found.
+    /// Whether it enforces a list, so that it cannot express the result of a comparison or a probe.
     pub(crate) is_policy: bool,
-    /// Writes it.
+    /// Formats the list.
     pub(crate) write: fn(&Egress) -> String,
 }
 
-/// Every form.
+/// All formats, in the order of the help.
 pub(crate) const FORMATS: [EgressFormat; 7] = [
     EgressFormat {
         name: "text",

@@ -54,9 +54,6 @@ pub(crate) enum PruneError {
 
 /// Finds what of `repositories` is not `needed`, less the `keep_last` newest tags of each; and with
 /// `delete` removes it. A repository that does not tell all about itself is left alone.
-///
-/// # Errors
-/// When the registry cannot be reached, or removes nothing at all.
 pub(crate) async fn prune(
     registry: &str,
     repositories: &[String],

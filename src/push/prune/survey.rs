@@ -22,9 +22,6 @@ pub(super) struct RepositoryContent {
 }
 
 /// Looks into `repository`. Nothing is removed.
-///
-/// # Errors
-/// When the registry does not tell all that must be known.
 pub(super) async fn survey(
     session: &RegistrySession,
     repository: &str,

@@ -92,7 +92,7 @@ fn a_registry_with_a_sign_in_and_one_found_by_probing() {
     assert!(
         report["targets"][0]["checks"]
             .to_string()
-            .contains("mend the account"),
+            .contains("correct the account"),
         "{report:#}"
     );
     assert!(!report.to_string().contains("hush"), "{report:#}");

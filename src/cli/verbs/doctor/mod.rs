@@ -5,8 +5,8 @@ mod packages;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::doctor::{
     CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, PortQuery, RealItems,
-    Strategy, diagnose, knock_at, lint_entries, lint_environment, lint_seeds, look_up, port_table,
-    targets_of,
+    Strategy, check_names, diagnose, knock_at, lint_entries, lint_environment, lint_seeds,
+    port_table, targets_of,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -131,7 +131,7 @@ impl DoctorCommand {
                 diagnoses.push(knock_at(transport, ask.as_ref(), endpoints).await);
             }
             if everything && !names.is_empty() {
-                diagnoses.push(look_up(transport, &names).await);
+                diagnoses.push(check_names(transport, &names).await);
             }
             let worst = diagnoses
                 .iter()
@@ -173,9 +173,9 @@ impl DoctorCommand {
 
     /// The items of the lock, and where they go.
     fn real_items(&self, context: &Context, lock: Option<&Lock>) -> Result<RealItems, CliError> {
-        let items = lock.map(RealItems::of).unwrap_or_default();
+        let items = lock.map(RealItems::from_lock).unwrap_or_default();
         Ok(match context.site_target()? {
-            Some(_) => items.delivered(lock, &context.mapping(None)?, self.read_only),
+            Some(_) => items.with_private_registry(lock, &context.mapping(None)?, self.read_only),
             None => items,
         })
     }
