@@ -1,17 +1,17 @@
-//! The manifests that landfall ships, with their sites: the folder `manifests/`, as a table.
+//! The catalogue: manifests and sites that landfall ships, from the folder `manifests/`.
 
-/// Manifests for one system, with the site that they go to.
+/// The manifests for one system, with an example site.
 #[derive(Debug)]
 pub struct CatalogueManifest {
-    /// What people call it on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A description in one line.
     pub about: &'static str,
     /// The files below `manifests/`, each with its text. The last is the site.
     pub files: &'static [(&'static str, &'static str)],
     /// What must be edited before it is used, one line each.
     pub edit: &'static [&'static str],
-    /// The word of `landfall render` for which the site is made, with the settings that it takes.
+    /// The platform of `landfall render` that the site is for, with its settings.
     pub platform: &'static str,
 }
 
@@ -19,14 +19,14 @@ macro_rules! files {
     ($($file:literal),* $(,)?) => { &[$(($file, include_str!(concat!("../../../../manifests/", $file)))),*] };
 }
 
-/// What most sites want to be told.
+/// What must be edited in most sites.
 const REGISTRY: &str = "site.yaml: the address of your registry, its CA and credentials";
 const PACKAGES: &str =
     "site.yaml: the address of your registry, and the server that has the packages";
 const PROVIDERS: &str =
     "the images and endpoints of cloud providers: take out what you do not use, and put your hosts";
 
-/// All of them, in the order of `landfall init --list`. docs/how-to/catalogue.md has a row for each
+/// All systems, in the order of `landfall init --list`. docs/how-to/catalogue.md has a row for each
 /// manifest.
 pub const CATALOGUE: &[CatalogueManifest] = &[
     CatalogueManifest {
@@ -181,12 +181,12 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
 ];
 
 impl CatalogueManifest {
-    /// The one of this name.
+    /// The system with this name.
     pub fn of(name: &str) -> Option<&'static CatalogueManifest> {
         CATALOGUE.iter().find(|shipped| shipped.name == name)
     }
 
-    /// Its files as they stand in a folder of their own: each name with its text.
+    /// The files as they are written into a folder of their own: name and content of each.
     pub fn alone(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.files.iter().map(|(path, text)| {
             let (folder, name) = path.split_once('/').unwrap_or(("", path));

@@ -1,4 +1,4 @@
-//! Checks one manifest, value by value, and expands its variables and lists into items.
+//! Validates one manifest, and expands its variables and lists into requests.
 
 use super::expanded_manifest::{ExpandedManifest, ListSource, Located};
 use super::faults::ManifestFaults;
@@ -18,8 +18,9 @@ use landfall_model::{Platform, is_dns_name};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Checks `document`, read from `text`, with the lists that it names. What is wrong goes to
-/// `faults`.
+/// Validates and expands `document`, which was parsed from `text`, with the lists that it names.
+/// Errors are added to `faults`; an error in the variables is returned, since every other value may
+/// use them.
 pub(super) fn check(
     document: &ManifestDocument,
     text: &Rc<SourceText>,
@@ -83,7 +84,7 @@ pub(super) fn check(
     Ok(items)
 }
 
-/// Where a list comes from.
+/// Reads the `from` of a list.
 fn list_source(
     from: &str,
     at: &SourceSpan,
@@ -112,7 +113,7 @@ fn list_source(
     }
 }
 
-/// Checks a list that is given in place of a manifest.
+/// Expands a list that is given instead of a manifest.
 pub(super) fn plain_list(
     format: &ImageListFormat,
     list: &Rc<SourceText>,
@@ -164,12 +165,12 @@ fn expand_entries<K: ItemKind>(
     }
 }
 
-/// The words of a text that may have been written in several lines, in one.
+/// `text` on one line: it may be written on several lines in YAML.
 fn paragraph(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// An IPv6 address that is written as in a URL, without its brackets; any other text as it is.
+/// An IPv6 address without the brackets that URLs need; any other text unchanged.
 fn without_brackets(host: &str) -> &str {
     let inner = host
         .strip_prefix('[')
@@ -179,7 +180,7 @@ fn without_brackets(host: &str) -> &str {
         .unwrap_or(host)
 }
 
-/// The entries of one file that are no items.
+/// Validates the entries of one manifest that are not items.
 struct EntryChecker<'a>(EntryContext<'a>);
 
 impl EntryChecker<'_> {
@@ -283,7 +284,7 @@ impl EntryChecker<'_> {
         Ok(())
     }
 
-    /// The roles that need an endpoint, sorted, each once.
+    /// Validates and sorts the roles that need an endpoint.
     fn roles(&self, written: &[String], node: &YamlNode<'_>) -> ManifestResult<Vec<String>> {
         for (index, role) in written.iter().enumerate() {
             let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

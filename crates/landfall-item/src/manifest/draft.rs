@@ -1,11 +1,11 @@
-//! Drafts a manifest for people: pinned images as entries, others as comments.
+//! Drafts a manifest: pinned images become entries, others become comments.
 
 use landfall_model::report::one_line;
 use landfall_model::{Digest, ImageRef, Platform};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// A candidate for a draft, with the place where it was found.
+/// An item for a draft, with the position where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftEntry {
     /// The item that the draft lists.
@@ -21,20 +21,20 @@ pub enum DraftItem {
     Image(ImageRef),
     /// The URL of a plain file.
     Url(String),
-    /// A text that may be an item, and why that is not clear.
+    /// A text that may be an item, and why that is unclear.
     Unclear(String, String),
 }
 
-/// A manifest that was drafted.
+/// A drafted manifest.
 #[derive(Debug)]
 pub struct DraftManifest {
     /// The YAML text of the manifest.
     pub text: String,
     /// The number of items that became entries.
     pub entries: usize,
-    /// The number of items that are only comments.
+    /// The number of items that became comments.
     pub comments: usize,
-    /// The images among the comments, each with its place and the reason.
+    /// The images that became comments, each with its position and the reason.
     pub unpinned: Vec<String>,
 }
 
@@ -42,8 +42,8 @@ pub struct DraftManifest {
 const FLOATING: &str = "a tag that moves: write a version or a digest";
 const UNTAGGED: &str = "no tag: write a version or a digest";
 
-/// The line of a draft about platforms, and `why` these. Without any, a comment that says what that
-/// means.
+/// The line with `platforms:`, and a comment `why`. Without platforms, a comment that explains the
+/// default.
 pub fn platforms_line(platforms: &[Platform], why: &str) -> String {
     let names: Vec<String> = platforms.iter().map(ToString::to_string).collect();
     if names.is_empty() {
@@ -58,7 +58,7 @@ pub fn platforms_line(platforms: &[Platform], why: &str) -> String {
     }
 }
 
-/// The first lines of a manifest called `name`. `title` is its first comment.
+/// The first lines of a manifest called `name`, with `title` as the first comment.
 pub(super) fn head(name: &str, title: &str) -> String {
     format!(
         "# {}\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: {name}}}\n",
@@ -66,9 +66,9 @@ pub(super) fn head(name: &str, title: &str) -> String {
     )
 }
 
-/// A manifest called `name` with the items that were `found`, sorted. `title` is its first comment,
-/// `platforms` its line about these. An item that cannot be pinned becomes a comment with the
-/// reason.
+/// Drafts a manifest called `name` with the items `found`, sorted. `title` is the first comment,
+/// and `platforms` the line from [`platforms_line`]. An item that cannot be pinned becomes a
+/// comment with the reason.
 pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> DraftManifest {
     let mut images: BTreeMap<String, DraftLine> = BTreeMap::new();
     let mut urls: BTreeMap<String, DraftLine> = BTreeMap::new();
@@ -150,18 +150,18 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
     }
 }
 
-/// What was found about one name.
+/// The occurrences of one image name.
 #[derive(Debug, Default)]
 struct DraftLine {
     digests: BTreeSet<Digest>,
-    /// Whether it was also named without a digest.
+    /// Whether the name also occurred without a digest.
     bare: bool,
     places: BTreeSet<String>,
     why: Option<String>,
 }
 
 impl DraftLine {
-    /// The references to write for `name`, each with the reason if it is only a comment.
+    /// The references to write for `name`, each with a reason if it becomes a comment.
     fn lines(&self, name: &str) -> Vec<(String, Option<&'static str>)> {
         let Ok(reference) = name.parse::<ImageRef>() else {
             return Vec::new();
@@ -192,7 +192,7 @@ impl DraftLine {
         format!("  # {}", line(&self.places_and(why)))
     }
 
-    /// The first place, the number of others, and `why`.
+    /// A comment: the first position, the number of others, and `why`.
     fn places_and(&self, why: Option<&str>) -> String {
         let first = self.places.first().map(String::as_str).unwrap_or_default();
         let more = match self.places.len() {
@@ -204,18 +204,18 @@ impl DraftLine {
     }
 }
 
-/// One line of a comment.
+/// `text` on one line, for a comment.
 fn line(text: &str) -> String {
     one_line(text)
 }
 
-/// Whether a tag names no version: it has no digit.
+/// Whether a tag is not a version: it contains no digit.
 fn is_floating(tag: &str) -> bool {
     !tag.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 fn quoted(reference: &str) -> String {
-    // an IPv6 host would begin a list
+    // an IPv6 host starts with `[`, which would start a YAML list
     if reference.starts_with('[') {
         format!("\"{reference}\"")
     } else {

@@ -1,13 +1,13 @@
-//! What is wrong with manifests, all of it at once.
+//! Collects the errors in manifests, so that all are reported together.
 
 use landfall_model::document::Diagnostic;
 use std::fmt;
 use std::path::Path;
 
-/// How many faults are told. Each holds its file's text.
+/// How many errors are kept. Each contains the text of its file.
 const MOST: usize = 20;
 
-/// The faults of manifests, in the order of the files.
+/// The errors in manifests, in the order of the files.
 #[derive(Debug, Default)]
 pub struct ManifestFaults {
     told: Vec<Diagnostic>,
@@ -23,7 +23,7 @@ impl ManifestFaults {
         }
     }
 
-    /// The value, or `None` where it is a fault, which is kept.
+    /// The value, or `None` after recording the error.
     pub(super) fn take<T>(&mut self, value: Result<T, Box<Diagnostic>>) -> Option<T> {
         value.map_err(|fault| self.push(*fault)).ok()
     }
@@ -32,7 +32,7 @@ impl ManifestFaults {
         self.told.is_empty()
     }
 
-    /// The file of the first fault.
+    /// The file of the first error.
     pub fn first_file(&self) -> Option<&Path> {
         self.told.first().map(|fault| Path::new(&fault.file))
     }

@@ -1,8 +1,8 @@
-//! The first manifest of somebody who has none.
+//! Templates for a first manifest.
 
 use super::draft::head;
 
-/// What else a manifest may say, as comments at its end.
+/// The other sections of a manifest, as comments at its end.
 pub const MORE: &str = r#"
 # More that a manifest may contain. `landfall help manifest` explains every key; `landfall schema`
 # prints a JSON schema for editors.
@@ -15,8 +15,8 @@ pub const MORE: &str = r#"
 #   - {host: ec2.eu-central-1.amazonaws.com, port: 443, why: "cannot be mirrored, and must stay reachable"}
 "#;
 
-/// A manifest with an example, for somebody who begins with nothing. `platforms` is its line about
-/// these.
+/// A manifest with one example image. `platforms` is the line from
+/// [`platforms_line`](super::platforms_line).
 pub fn of_nothing(name: &str, title: &str, platforms: &str) -> String {
     let images = "\n# Each image with its version; a tag that moves, such as latest, is pinned \
                   when it is locked.\n\
@@ -24,7 +24,7 @@ pub fn of_nothing(name: &str, title: &str, platforms: &str) -> String {
     head(name, title) + platforms + images + MORE
 }
 
-/// A manifest of a list in this `format` at `file`, which is relative to its folder.
+/// A manifest that uses the list at `file`, a path relative to the manifest, in this `format`.
 pub fn from_list(name: &str, title: &str, platforms: &str, format: &str, file: &str) -> String {
     let list = serde_json::Value::from(file);
     let lists = format!(

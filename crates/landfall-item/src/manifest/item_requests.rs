@@ -19,9 +19,9 @@ pub struct ItemRequests {
     pub files: Vec<FileRequest>,
     /// Requests for Helm charts.
     pub charts: Vec<ChartRequest>,
-    /// The sets of OS packages.
+    /// Requests for sets of OS packages.
     pub packages: Vec<PackageSetRequest>,
-    /// The notes, a kind that only tests have.
+    /// Requests for notes, a kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
     pub notes: Vec<NoteRequest>,
 }
@@ -46,7 +46,7 @@ impl ItemRequests {
         visitor.visit(notes).await;
     }
 
-    /// What every request says regardless of its kind, in the order of the lock.
+    /// The fields that all requests have, in the order of the lock.
     pub fn summaries(&self) -> impl Iterator<Item = RequestSummary<'_>> {
         let summaries = self.images.iter().map(RequestSummary::new);
         let summaries = summaries
@@ -68,7 +68,7 @@ pub trait RequestVisitor {
         R::Item: LockedKind;
 }
 
-/// What a request says regardless of its kind.
+/// The fields that requests of all kinds have.
 #[derive(Debug, Clone)]
 pub struct RequestSummary<'a> {
     /// The kind of the item.

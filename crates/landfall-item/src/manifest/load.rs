@@ -1,4 +1,4 @@
-//! Reads the files and folders that the command line names into [`MergedManifest`].
+//! Reads manifests from files and folders into a [`MergedManifest`].
 
 use super::expanded_manifest::ExpandedManifest;
 use super::faults::ManifestFaults;
@@ -26,13 +26,13 @@ pub enum LoadManifestError {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A folder has no manifest.
+    /// A folder contains no manifest.
     #[error(
         "there is no manifest in {0}: it is searched for *.yaml and *.yml with `kind: Manifest`, \
          folders below it are not"
     )]
     NoManifest(PathBuf),
-    /// Platforms are given where every image comes from a manifest.
+    /// Platforms were given on the command line, but no plain list.
     #[error(
         "--platform is for plain lists, and none is given here: a manifest names its own with \
          `platforms:`"
@@ -44,7 +44,7 @@ pub enum LoadManifestError {
 }
 
 impl LoadManifestError {
-    /// The file or folder that it is about first.
+    /// The first file or folder with an error.
     pub fn path(&self) -> &Path {
         match self {
             LoadManifestError::Open { path, .. } | LoadManifestError::NoManifest(path) => path,
@@ -54,7 +54,7 @@ impl LoadManifestError {
     }
 }
 
-/// The keys that say what a document is.
+/// The keys that identify a document.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct DocumentHead {
@@ -66,26 +66,26 @@ struct DocumentHead {
 
 const API_VERSION: &str = "landfall/v1";
 const KIND: &str = "Manifest";
-/// Keys whose texts are for people, and may have several lines.
+/// Keys whose text is for people and may contain line breaks.
 const PROSE: [&str; 2] = ["why", "reason"];
-/// Other documents of landfall that a folder may have beside manifests.
+/// Other kinds of landfall documents that a folder of manifests may contain.
 const OTHER_KINDS: [&str; 1] = ["Site"];
 
-/// Reads and merges the manifests at `paths`. A file without `apiVersion` may be a list of images
-/// of another tool, in one of the formats of `lists:`. In a folder it reads every `*.yaml` and
-/// `*.yml`, but not those in folders below it, and skips other documents of landfall. The order of
-/// `paths` changes nothing but places.
+/// Reads and merges the manifests at `paths`. A file without `apiVersion` may be an image list of
+/// another tool, in one of the formats of `lists:`. In a folder, every `*.yaml` and `*.yml` is
+/// read, without subfolders, and other landfall documents are skipped. The order of `paths` only
+/// affects positions in messages.
 ///
 /// # Errors
-/// If a file or folder cannot be read, a folder has no manifest, or a file has an error.
+/// If a file or folder cannot be read, a folder contains no manifest, or a file contains an error.
 pub fn load(paths: &[PathBuf]) -> Result<MergedManifest, LoadManifestError> {
     load_for(paths, &[])
 }
 
-/// As [`load`], with the platforms for the images of plain lists, which cannot name any themselves.
+/// Like [`load`], with the platforms for the images of plain lists, which cannot name any.
 ///
 /// # Errors
-/// As [`load`], and when platforms are given, and no plain list.
+/// As for [`load`], and if platforms are given without a plain list.
 pub fn load_for(
     paths: &[PathBuf],
     platforms: &[Platform],
@@ -93,13 +93,14 @@ pub fn load_for(
     load_edited(paths, platforms, &FileOverrides::default())
 }
 
-/// Texts that stand in place of those of files: of manifests and of lists.
+/// Contents that override those of manifests and lists on disk, by path.
 pub type FileOverrides = BTreeMap<PathBuf, String>;
 
-/// As [`load_for`], with these texts in place of the files'.
+/// Like [`load_for`], with some files overridden. `update` tries a new version this way before it
+/// writes the file.
 ///
 /// # Errors
-/// As there.
+/// As for [`load_for`].
 pub fn load_edited(
     paths: &[PathBuf],
     platforms: &[Platform],
@@ -149,7 +150,7 @@ pub fn load_edited(
     if lists == 0 && !platforms.is_empty() {
         return Err(LoadManifestError::NoList);
     }
-    // what is missing because of a fault would be a fault itself
+    // entries that failed are missing, which would cause misleading errors when merging
     let wanted = if faults.is_empty() {
         merge::merge(all, &mut faults)
     } else {
@@ -162,7 +163,7 @@ pub fn load_edited(
     }
 }
 
-/// The content of a file, without the byte order mark that editors on Windows begin it with.
+/// The content of a file, without the byte order mark that editors on Windows add.
 fn content(path: &Path, edited: &FileOverrides) -> Result<String, LoadManifestError> {
     let open = |source| LoadManifestError::Open {
         path: path.into(),
@@ -175,7 +176,7 @@ fn content(path: &Path, edited: &FileOverrides) -> Result<String, LoadManifestEr
     Ok(content.trim_start_matches('\u{feff}').to_owned())
 }
 
-/// Whether a text means to be a document of landfall.
+/// Whether a text looks like a landfall document.
 fn is_document(text: &str) -> bool {
     text.lines()
         .any(|line| line.starts_with("apiVersion:") || line.starts_with("kind:"))
@@ -201,7 +202,7 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, LoadManifestError> {
     Ok(files)
 }
 
-/// One manifest: its text, what people wrote, and what that asks for.
+/// One manifest: its text, the parsed document, and its requests.
 pub(super) struct ParsedManifest {
     pub(super) path: PathBuf,
     pub(super) text: Rc<SourceText>,
@@ -209,7 +210,7 @@ pub(super) struct ParsedManifest {
     pub(super) requests: ExpandedManifest,
 }
 
-/// Reads the manifests among `paths`; those in folders too, and no plain lists.
+/// Parses the manifests in `paths`, including those in folders, without plain lists.
 pub(super) fn each(
     paths: &[PathBuf],
     edited: &FileOverrides,
@@ -238,10 +239,10 @@ pub(super) fn each(
     }
 }
 
-/// The manifests among `paths`, those in folders too.
+/// The manifest files in `paths`, including those in folders.
 ///
 /// # Errors
-/// As [`load_for`].
+/// As for [`load_for`].
 pub fn manifest_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, LoadManifestError> {
     Ok(each(paths, &FileOverrides::default())?
         .into_iter()
@@ -249,7 +250,8 @@ pub fn manifest_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, LoadManifestErr
         .collect())
 }
 
-/// Reads one manifest; `None` for another document of landfall, if `may_be_other` allows that.
+/// Parses one manifest. Returns `None` for another kind of landfall document if `may_be_other` is
+/// set.
 fn read(
     path: &Path,
     text: &Rc<SourceText>,
@@ -325,7 +327,8 @@ fn read_list(
     ))
 }
 
-/// Whether the document is a manifest. If `may_be_other`, another document of landfall is no error.
+/// Whether the document is a manifest. Another kind of landfall document is an error unless
+/// `may_be_other` is set.
 fn is_manifest(
     head: &DocumentHead,
     text: &Rc<SourceText>,

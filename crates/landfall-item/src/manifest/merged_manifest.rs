@@ -11,7 +11,7 @@ pub struct MergedManifest {
     pub name: Option<String>,
     /// The requests for items, merged and sorted by name.
     pub requests: ItemRequests,
-    /// What is left out of the dependencies and images that the items turn out to have.
+    /// Exclusions, which also apply to dependencies and images that are found while locking.
     pub exclude: Vec<Exclusion>,
     /// Losses that the manifests accept until a date.
     pub missing: Vec<AcceptedLoss>,

@@ -1,8 +1,7 @@
-//! WHAT IS WANTED. People write manifests; this folder reads, expands and checks them, and merges
-//! them into one list of pinned items.
+//! Manifests: reads, expands and validates them, and merges them into one list of requests.
 //!
-//! Start at [`load`]. It reads each file by its `schema`, fills in variables and reads `lists`
-//! (`check`), and joins the items of all files (`merge`).
+//! Start at [`load`]. It parses each file (`schema`), fills in variables and reads `lists`
+//! (`check`), and merges the requests of all files (`merge`).
 
 mod catalogue;
 mod check;

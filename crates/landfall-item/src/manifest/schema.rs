@@ -1,4 +1,4 @@
-//! The manifest document as people write it; `landfall schema manifest` prints these types.
+//! The manifest document. `landfall schema manifest` prints the JSON schema of these types.
 
 use super::lists::{FORMATS, ImageListFormat};
 use crate::chart::ChartEntry;
@@ -16,8 +16,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A version-pinned list of what to carry: images, files, and hosts that must stay
-/// reachable.
+/// A version-pinned list of items to carry: images, files, charts, packages, and hosts that must
+/// stay reachable.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "landfall manifest")]
@@ -31,17 +31,16 @@ pub struct ManifestDocument {
     /// The name of the manifest.
     #[serde(default)]
     pub(super) metadata: Option<ManifestMetadata>,
-    /// Variables for `${name}`, local to this file. Of a list, one item for each value is
-    /// made.
+    /// Variables for `${name}`, local to this file. A list expands to one item for each value.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, VariableValue>")]
     pub(super) vars: BTreeMap<String, serde_yaml::Value>,
-    /// Platforms for the images of this file and its lists, as in `linux/amd64`; all where
-    /// left out.
+    /// Platforms for the images of this file and its lists, as in `linux/amd64`. The default is
+    /// all.
     #[serde(default)]
     pub(super) platforms: Vec<String>,
-    /// Whether signatures, attestations, SBOMs and other referrers of the images of this
-    /// file and its lists are carried; they are unless this says `false`.
+    /// Whether signatures, attestations, SBOMs and other referrers of the images of this file and
+    /// its lists are carried. The default is true.
     #[serde(default = "yes")]
     pub(super) referrers: bool,
     /// Image lists of other tools.
@@ -63,7 +62,7 @@ pub struct ManifestDocument {
     /// Helm charts: `oci://registry/path/name:version`, or a mapping.
     #[serde(default)]
     pub(super) charts: Vec<ChartEntry>,
-    /// OS packages with all that they need: `apt: {…}`.
+    /// OS packages with their dependencies: `apt: {…}` or `yum: {…}`.
     #[serde(default)]
     pub(super) packages: Vec<PackageEntry>,
     /// Notes, a kind that only tests have.
@@ -96,12 +95,12 @@ pub(super) enum DocumentKind {
     Manifest,
 }
 
-/// How people name a manifest.
+/// The name of a manifest.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Metadata")]
 pub(super) struct ManifestMetadata {
-    /// A name. Bundles that are packed with `--serial` are a series of this name.
+    /// The name. Bundles that are packed with `--serial` form a series of this name.
     pub(super) name: String,
 }
 
@@ -117,27 +116,27 @@ pub(super) struct ManifestMetadata {
 enum VariableValue {
     /// One value for every item.
     One(String),
-    /// One item for each of these.
+    /// One item for each of these values.
     Many(Vec<String>),
-    /// What `landfall update` may move.
+    /// A value that `landfall update` may move.
     Moving(MovingVar),
 }
 
-/// A list of images that another tool wrote.
+/// An image list of another tool.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "List")]
 pub(super) struct ListEntry {
     /// The format of the list.
     pub(super) format: ListFormat,
-    /// The file, relative to this manifest.
+    /// The path of the list, relative to this manifest.
     pub(super) file: String,
     /// The URL from which `landfall update` replaces the file; it may use variables.
     #[serde(default)]
     pub(super) from: Option<String>,
 }
 
-/// How a list is written: a row of the table of formats.
+/// The format of a list: a row of the table of formats.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListFormat(pub(super) &'static ImageListFormat);
 
@@ -202,10 +201,10 @@ pub(super) struct EndpointEntry {
     /// The TCP port that must be reachable.
     #[schemars(range(min = 1))]
     pub(super) port: u16,
-    /// What it is needed for.
+    /// What the endpoint is needed for.
     pub(super) why: String,
-    /// The roles of the machines that need it, as `landfall doctor --role` names them; all where
-    /// left out.
+    /// The roles of the machines that need it, as `landfall doctor --role` names them. The default
+    /// is all.
     #[serde(default)]
     pub(super) from: Vec<String>,
 }

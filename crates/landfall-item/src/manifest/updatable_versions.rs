@@ -1,5 +1,5 @@
-//! The versions in manifests that `landfall update` may move: where they stand, and edits that keep
-//! every other byte.
+//! Finds the versions in manifests that `landfall update` may change, and edits them without
+//! touching any other byte.
 
 use super::expanded_manifest::{ListSource, Located};
 use super::load::{FileOverrides, LoadManifestError, ParsedManifest, each};
@@ -21,36 +21,36 @@ use std::path::{Path, PathBuf};
 /// A version in a manifest that has an update policy.
 #[derive(Debug, Clone)]
 pub struct UpdatableVersion {
-    /// What people call it: the variable, or the item without its version.
+    /// The name in messages: the variable, or the item without its version.
     pub name: String,
-    /// What has its versions: images, charts, or a document.
+    /// The kind of item that has the version, for messages.
     pub kind: EntryKind,
     /// The manifest that contains the version.
     pub file: PathBuf,
     /// The position of the version in the manifest.
     pub at: SourceLocation,
-    /// What it may move to.
+    /// The update policy: what the version may move to.
     pub policy: UpdatePolicy,
-    /// The same as it is written.
+    /// The update policy as it is written.
     pub written: String,
-    /// The version that stands there.
+    /// The current version.
     pub current: String,
     /// Other values of the same variable.
     pub others: Vec<String>,
-    /// Where its versions come from, or why nothing says so.
+    /// Where its versions are listed, or why that is unknown.
     pub versions: Result<VersionSource, String>,
     key: VersionLocation,
-    /// The text around the version, as YAML reads it, and the version in it.
+    /// The parsed YAML scalar that contains the version.
     text: String,
     version: Range<usize>,
 }
 
-/// Where a version stands in a manifest.
+/// The location of a version in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum VersionLocation {
     /// A variable's value, or the nth of its values.
     Var(String, Option<usize>),
-    /// A text of the nth entry of a section, by the way to it.
+    /// A scalar in the nth entry of a section, by the path from the entry.
     Entry(&'static str, usize, Vec<EntryPathStep>),
 }
 
@@ -94,10 +94,10 @@ pub struct PackageVersions {
     pub around: (String, String),
 }
 
-/// The lists of the manifests at `paths` that have a source.
+/// The lists of the manifests at `paths` that have a `from`.
 ///
 /// # Errors
-/// If a manifest has a fault.
+/// If a manifest contains an error.
 pub fn list_sources(
     paths: &[PathBuf],
     edited: &FileOverrides,
@@ -108,11 +108,12 @@ pub fn list_sources(
         .collect())
 }
 
-/// The versions with a policy in the manifests at `paths`, in the order of the files; variables
-/// before entries. What shares an anchor is one version, and the first policy for it counts.
+/// The versions with an update policy in the manifests at `paths`, in the order of the files;
+/// variables before entries. Values that share a YAML anchor are one version, and the first policy
+/// for it counts.
 ///
 /// # Errors
-/// If a manifest has a fault.
+/// If a manifest contains an error.
 pub fn updatable_versions(
     paths: &[PathBuf],
     edited: &FileOverrides,
@@ -128,7 +129,7 @@ pub fn updatable_versions(
     Ok(all)
 }
 
-/// The policy, where it lets a version move.
+/// Parses a policy; `None` if it never changes the version.
 fn moving_policy(text: &str) -> Option<UpdatePolicy> {
     text.parse()
         .ok()
@@ -196,7 +197,7 @@ fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
     found
 }
 
-/// The tags of the repository that `text` names.
+/// The tags of the repository `text`, the `from:` of a variable.
 fn repository(text: &str) -> Result<VersionSource, String> {
     let image: ImageRef = text
         .parse()
@@ -378,8 +379,8 @@ fn version_in_entry(
 }
 
 impl UpdatableVersion {
-    /// Whether both stand in one entry of a manifest: a machine, whose packages may have to move
-    /// together.
+    /// Whether both are in the same entry of a manifest. The packages of a machine may have to be
+    /// updated together.
     pub fn is_beside(&self, other: &UpdatableVersion) -> bool {
         match (&self.key, &other.key) {
             (
@@ -408,7 +409,8 @@ impl VersionLocation {
         }
     }
 
-    /// Where the bytes of the text are: those of the anchor, where an alias stands there.
+    /// The bytes of the scalar. For an alias, those of the anchor, since that is where it must be
+    /// edited.
     fn bytes(&self, body: &str, root: &YamlNode<'_>) -> Range<usize> {
         let span = self.node(root).span();
         match body.get(span.clone()) {
@@ -417,12 +419,12 @@ impl VersionLocation {
         }
     }
 
-    /// The same as a place for people.
+    /// The position, for messages.
     fn place(&self, read: &ParsedManifest) -> SourceLocation {
         SourceSpan::new(&read.text, self.bytes(&read.text.text, &read.text.root)).location()
     }
 
-    /// The text there, as YAML reads it.
+    /// The scalar at this location of a parsed document.
     fn read(&self, document: &Value) -> Option<String> {
         let value = match self {
             VersionLocation::Var(name, index) => {
@@ -444,15 +446,15 @@ impl VersionLocation {
 const NOT_PLAIN: &str = "it is written with escapes, or part of what an alias repeats, and \
                          cannot be edited in its place";
 
-/// `text`, a manifest's, with `new` in place of the version of `slot`.
+/// Replaces the version of `slot` in the manifest `text` by `new`.
 ///
 /// # Errors
-/// Why that cannot be done by changing the version's bytes alone.
+/// Why changing only the bytes of the version would not have this effect.
 pub fn set_version(text: &str, slot: &UpdatableVersion, new: &str) -> Result<String, String> {
     let (mark, body) = without_mark(text);
     let root = YamlNode::parse(body).ok_or("the manifest cannot be read any more")?;
     let span = slot.key.bytes(body, &root);
-    // an anchor may stand before it
+    // an anchor may precede the scalar
     let at = body[span.clone()].rfind(&slot.text).ok_or(NOT_PLAIN)? + span.start;
     let (start, end) = (at + slot.version.start, at + slot.version.end);
     let edited = [&body[..start], new, &body[end..]].concat();
@@ -471,11 +473,10 @@ pub fn set_version(text: &str, slot: &UpdatableVersion, new: &str) -> Result<Str
     }
 }
 
-/// `text`, a manifest's, with the digest `new` in place of `old` in the entry that is written at
-/// `at`.
+/// Replaces the digest `old` by `new` in the entry at `at` of the manifest `text`.
 ///
 /// # Errors
-/// Why that cannot be done.
+/// Why the digest cannot be replaced.
 pub fn set_digest(
     text: &str,
     at: &SourceLocation,
@@ -525,13 +526,13 @@ pub fn set_digest(
     Ok([mark, &edited].concat())
 }
 
-/// The byte order mark, and what follows it.
+/// Splits a text after its byte order mark.
 fn without_mark(text: &str) -> (&str, &str) {
     let body = text.trim_start_matches('\u{feff}');
     text.split_at(text.len() - body.len())
 }
 
-/// The text of the manifest at `path`, edited or not.
+/// The text of the manifest at `path`, overridden or read from disk.
 ///
 /// # Errors
 /// If it cannot be read.

@@ -1,5 +1,5 @@
-//! How packages of apt are locked: the metadata of all sources is fetched and checked, and apt's
-//! choice is made over it.
+//! Locks packages of apt repositories: fetches and verifies the metadata of all sources, then
+//! chooses packages as apt does.
 
 use super::fetch;
 use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
@@ -16,8 +16,8 @@ use landfall_packages::{file_url, is_plain_path};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Locks what `wish` asks for, and what people are told of it. `old` is what the last lock has,
-/// which may be for other packages.
+/// Resolves `request`. Returns the set, and notes for people. `old` is the set of this name in the
+/// last lock; it may be for other packages.
 pub(super) async fn resolve(
     resolver: &Resolver,
     wish: &PackageSetRequest,
@@ -40,7 +40,7 @@ pub(super) async fn resolve(
         read.map_err(|error| ResolveError::local(error.to_string()))
     });
     let read = read.await?;
-    // another set may have read them, after another lock
+    // Another set may have read these suites first, for another age check: repeat it for this set.
     for (suite, wanted) in read.suites().iter().zip(&wish.sources) {
         fetch::check_age(&suite.name, suite.source.date.as_deref(), after(wanted))
             .map_err(|cause| cause.of(&wanted.place()))?;
@@ -52,8 +52,8 @@ pub(super) async fn resolve(
     answer.unwrap_or_else(|| Err(ResolveError::local("the choice of packages stopped".into())))
 }
 
-/// The snapshot that has what was read of `suite`: that of the last lock where the suite is
-/// unchanged.
+/// The snapshot with the metadata of `suite`: that of the last lock if the suite is unchanged,
+/// otherwise it is looked up.
 async fn snapshot_of(
     resolver: &Resolver,
     suite: &Suite,
@@ -71,7 +71,7 @@ async fn snapshot_of(
     }
 }
 
-/// The set for `wish`, and what people are told of it.
+/// Chooses the packages for `wish`. Returns the set, and notes for people.
 fn lock(
     wish: &PackageSetRequest,
     universe: &Universe<'_>,
@@ -142,7 +142,7 @@ fn lock(
     Ok((parts::set(wish, expected, sources), notes))
 }
 
-/// Makes the universe one in which `base` is installed.
+/// Marks the packages of `base` as installed in the universe.
 fn apply<'t>(
     base: &'t MachineBase,
     universe: &mut Universe<'t>,
@@ -158,7 +158,8 @@ fn apply<'t>(
         MachineBase::Minimal => BaseSystem::Minimal,
         MachineBase::Standard => BaseSystem::Standard,
     };
-    // what the first source alone has: updates of it are carried where something needs them
+    // debootstrap reads only the first source; updates from other sources are carried if a package
+    // needs them
     let Some(first) = suites.first() else {
         return Ok(());
     };
@@ -176,7 +177,7 @@ fn apply<'t>(
     Ok(())
 }
 
-/// A chosen package, as the lock names it.
+/// The lock's record of a chosen package.
 fn locked(
     universe: &Universe<'_>,
     offer: &Offer<'_>,
@@ -226,7 +227,8 @@ fn shown(base: &MachineBase) -> String {
     }
 }
 
-/// What is expected of the machines, and where several kinds of them would choose differently.
+/// The packages that are expected on the machines, with notes where several bases lead to different
+/// choices.
 fn notes(
     wish: &PackageSetRequest,
     universe: &Universe<'_>,

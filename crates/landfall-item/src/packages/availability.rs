@@ -1,4 +1,4 @@
-//! Whether a set has a package that a script installs, by the words that apt and dnf take.
+//! Whether a set contains a package that a script installs with apt or dnf.
 
 use super::locked::{LockedPackage, LockedPackageSet};
 use landfall_packages::apt;
@@ -18,7 +18,8 @@ pub enum PackageAvailability {
     NotCarried,
 }
 
-/// What `set` says of `word`, as `manager` takes it; `None` where the set is for another one.
+/// Looks up `word`, written as for the package manager `manager`, in `set`. `None` if the set is
+/// for another package manager.
 pub(super) fn availability(
     set: &LockedPackageSet,
     manager: &str,
@@ -84,15 +85,15 @@ fn split(text: &str, at: char) -> (&str, Option<&str>) {
         .map_or((text, None), |(first, second)| (first, Some(second)))
 }
 
-/// The versions or suites in which a package is there.
+/// The other versions or suites in which the package is available, if there are any.
 fn otherwise<'a>(others: impl Iterator<Item = &'a str>) -> Option<PackageAvailability> {
     let all: BTreeSet<&str> = others.collect();
     let listed = all.into_iter().collect::<Vec<_>>().join(", ");
     (!listed.is_empty()).then_some(PackageAvailability::OtherVersions(listed))
 }
 
-/// What is known of a package that is not carried: it was asked for, and the machines have it or
-/// another one stands for it; or they must have it.
+/// The answer for a package that the set does not contain: it was requested and is already
+/// installed or replaced by another package; or it is expected on the machines; or it is unknown.
 fn beside(set: &LockedPackageSet, name: &str, is_asked: bool) -> PackageAvailability {
     let is_expected = |text: &String| text.split([' ', '|', ',', '(']).any(|word| word == name);
     match is_asked {

@@ -1,4 +1,4 @@
-//! Indexes as they are carried: read from a store or a bundle, with their digests checked.
+//! Reads the indexes of a locked set from a store or a bundle, and verifies their digests.
 
 use super::locked::{PackageIndex, PackageSource};
 use landfall_content::{BlobRead, ContentError};
@@ -8,7 +8,7 @@ use landfall_model::{Descriptor, media_type};
 /// Why a carried index cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageIndexError {
-    /// It is not there, or damaged.
+    /// The index is missing or damaged.
     #[error("{path}: {source}")]
     Content {
         /// The path of the index below the repository.
@@ -16,7 +16,7 @@ pub enum PackageIndexError {
         /// Why the index cannot be used.
         source: ContentError,
     },
-    /// Its signature is not by the locked key.
+    /// The index is not signed by the locked key.
     #[error("{path}: {source}")]
     Key {
         /// The path of the index below the repository.
@@ -30,10 +30,10 @@ pub enum PackageIndexError {
 }
 
 impl PackageIndex {
-    /// What `blobs` have of it.
+    /// Reads the index from `blobs`.
     ///
     /// # Errors
-    /// If it is missing or damaged.
+    /// If the index is missing or damaged.
     pub fn read(&self, blobs: &dyn BlobRead) -> Result<Vec<u8>, PackageIndexError> {
         let descriptor = Descriptor {
             digest: self.digest.clone(),
@@ -47,21 +47,20 @@ impl PackageIndex {
         })
     }
 
-    /// `bytes`, which are of this index, as text.
+    /// Decodes the content of this index as UTF-8.
     ///
     /// # Errors
-    /// If they are none.
+    /// If the content is not UTF-8.
     pub fn text_of(&self, bytes: Vec<u8>) -> Result<String, PackageIndexError> {
         String::from_utf8(bytes).map_err(|_| PackageIndexError::NoText(self.path.clone()))
     }
 }
 
 impl PackageSource {
-    /// The release of a suite of apt, and the text that is signed; `None` where the lock names
-    /// none.
+    /// The Release file of an apt suite and its signed text; `None` if the lock has none.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file is missing, damaged, or not signed by the locked key.
     pub fn release(
         &self,
         blobs: &dyn BlobRead,

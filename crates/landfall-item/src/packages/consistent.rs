@@ -1,12 +1,12 @@
-//! Metadata that belongs together, of a mirror that may change while it is read.
+//! Reads metadata files that must match, from a mirror that may be updated in the meantime.
 
 use crate::resolver::ResolveError;
 
-/// How often metadata is read where its signed list changed meanwhile.
+/// How often metadata is read if its signed list changes in the meantime.
 const READS: usize = 3;
 
-/// Reads a signed list, and by it the rest. If the rest fails and the mirror has another list by
-/// then, both are read again: the mirror was changed in between.
+/// Reads a signed list, and then the files that it names. If a file fails and the mirror has
+/// another list by then, the mirror was updated in between, so everything is read again.
 pub(super) async fn read_consistent<L: PartialEq, T>(
     list: impl AsyncFn() -> Result<L, ResolveError>,
     rest: impl AsyncFn(&L) -> Result<T, ResolveError>,

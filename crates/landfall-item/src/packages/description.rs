@@ -1,5 +1,5 @@
-//! The packages of a set as an SBOM describes them: with vendor, distribution and licence, as far
-//! as the carried metadata has them.
+//! Describes the packages of a set for an SBOM: with vendor, distribution and licence, as far as
+//! the carried metadata contains them.
 
 use super::carried_index::PackageIndexError;
 use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
@@ -9,20 +9,20 @@ use landfall_packages::apt::ReleaseNames;
 use landfall_packages::yum::{PackageLabels, PackedIndex, Repomd, YumError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A package of a set, as an SBOM describes it.
+/// The description of a package for an SBOM.
 #[derive(Debug)]
 pub struct PackageDescription<'a> {
-    /// The package in the lock.
+    /// The lock's record of the package.
     pub package: &'a LockedPackage,
-    /// Whether it is of Debian's kind; otherwise it is of RPM's.
+    /// Whether it is a Debian package; otherwise it is an RPM package.
     pub is_deb: bool,
-    /// The URL of its repository.
+    /// The URL of the repository that it comes from.
     pub repository: &'a str,
-    /// Who made it, as the repository says: `Origin` of a release, `Vendor` of an RPM package.
+    /// The vendor: the `Origin` of the apt release, or the `Vendor` of the RPM package.
     pub vendor: Option<String>,
-    /// The code name of its distribution, where the repository is a suite.
+    /// The code name of its distribution, if it comes from an apt suite.
     pub distro: Option<String>,
-    /// Its licence, as the repository says. Indexes of apt have none.
+    /// The licence that the repository names. apt indexes contain none.
     pub license: Option<String>,
 }
 
@@ -43,7 +43,7 @@ enum DescribeReason {
 }
 
 impl LockedPackageSet {
-    /// Describes the packages of all sources by the metadata in `blobs`.
+    /// Describes the packages of all sources, from the metadata in `blobs`.
     ///
     /// # Errors
     /// If carried metadata is missing or damaged.
@@ -113,7 +113,7 @@ impl PackageSource {
         Ok(described.collect())
     }
 
-    /// The labels of its packages in the carried primary index, by digest (hexadecimal).
+    /// The vendor and licence of each package in the carried primary index, by hexadecimal digest.
     fn labels(
         &self,
         blobs: &dyn BlobRead,

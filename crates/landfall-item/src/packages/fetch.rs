@@ -1,5 +1,5 @@
-//! Fetches the metadata of a suite and checks it: the release by its signature, each index by the
-//! release.
+//! Fetches and verifies the metadata of an apt suite: the release by its signature, each index by
+//! its digest in the release.
 
 use super::consistent::read_consistent;
 use super::locked::{PackageIndex, PackageSource};
@@ -14,13 +14,12 @@ use landfall_model::{Descriptor, Digest, media_type};
 use landfall_packages::apt::{Release, target_paths};
 use landfall_packages::{COMPRESSIONS, Compression, PackagesError, decompress, file_url};
 
-/// The order in which apt takes compressed forms of an index, the best first
-/// (`Acquire::CompressionTypes`).
+/// The order in which apt prefers compressed forms of an index (`Acquire::CompressionTypes`).
 const APTS_ORDER: [&str; 7] = [".xz", ".bz2", ".lzma", ".gz", ".lz4", ".zst", ""];
 const NOT_SIGNED: &str = "it is not signed: it has a Release, but neither InRelease nor \
                           Release.gpg; landfall locks \
                           signed repositories alone, so ask its owner to sign it, or sign a mirror of it yourself";
-/// The language whose descriptions every apt asks for.
+/// The language of the descriptions that apt always downloads.
 pub(super) const LANGUAGE: &str = "en";
 
 impl From<PackagesError> for ResolveError {
@@ -29,7 +28,8 @@ impl From<PackagesError> for ResolveError {
     }
 }
 
-/// Fetches the metadata of `wanted`. It must not be older than `after`, which an earlier lock has.
+/// Fetches the metadata of `wanted`. It must not be older than `after`, the metadata in the last
+/// lock.
 pub(super) async fn suite(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,
@@ -49,7 +49,7 @@ pub(super) async fn suite(
     .await
 }
 
-/// Fetches the indexes of a suite by its signed release.
+/// Fetches the indexes that the signed release of a suite names.
 async fn indexed(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,
@@ -110,8 +110,9 @@ async fn indexed(
     })
 }
 
-/// Refuses the release `name` if it is that of another suite: one key signs all suites of a
-/// repository, so a mirror may send the release of any. The path of a flat repository is no name.
+/// Refuses a release of another suite. One key signs all suites of a repository, so a hostile
+/// mirror could serve the valid release of an older suite. A flat repository has a path instead of
+/// a suite name, so it cannot be checked.
 fn check_suite(
     wanted: &PackageSourceRequest,
     name: &str,
@@ -134,7 +135,8 @@ fn check_suite(
     .into())
 }
 
-/// Refuses the metadata `name` of `date` where an earlier lock has later ones, of `after`.
+/// Refuses metadata that is older than that of the last lock. Otherwise a mirror could hide
+/// security updates by serving an old, validly signed release.
 pub(super) fn check_age(
     name: &str,
     date: Option<&str>,
@@ -150,7 +152,7 @@ pub(super) fn check_age(
     }
 }
 
-/// A release whose signature is good.
+/// A release with a valid signature.
 #[derive(PartialEq)]
 struct SignedRelease {
     name: String,
@@ -159,7 +161,7 @@ struct SignedRelease {
     files: Vec<PackageIndex>,
 }
 
-/// `InRelease`, or `Release` with `Release.gpg`.
+/// Fetches `InRelease`, or `Release` with `Release.gpg`.
 async fn release(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,
@@ -221,11 +223,12 @@ async fn release(
 /// An index that the release names.
 struct ListedIndex {
     index: PackageIndex,
-    /// How it is read, and how large it may be then; `None` where it is only carried.
+    /// How it is decompressed, and its size limit after that; `None` if it is carried without being
+    /// read.
     read: Option<(Compression, u64)>,
 }
 
-/// The indexes that apt asks for, and those that are read here.
+/// Selects the indexes that apt downloads, and marks those that are read here.
 fn indexes(
     wanted: &PackageSourceRequest,
     folder: &str,
@@ -291,8 +294,8 @@ fn indexes(
         let index = preferred(&format!("{component}/i18n/Translation-{LANGUAGE}"));
         all.extend(index.map(|index| ListedIndex { index, read: None }));
     }
-    // of those nothing is read here, and a release need not have them; apt takes `all` for an
-    // architecture where the release does
+    // These are optional in a release and not read here. For an architecture that the release
+    // lacks, apt uses `all`.
     let with_all = release.architectures.iter().filter(|one| *one == "all");
     let architectures: Vec<String> = architectures.iter().chain(with_all).cloned().collect();
     for target in &wanted.targets {
@@ -311,8 +314,8 @@ fn below(folder: &str, path: &str) -> String {
     }
 }
 
-/// The content of an index that must have its digest: from the store, by its digest at the source,
-/// by its name there, or at one of `mirrors`.
+/// Fetches an index and verifies its digest: from the store, by digest at the source (`by-hash`),
+/// by name, or from one of `mirrors`.
 pub(super) async fn fetch(
     resolver: &Resolver,
     source: &PackageSource,
@@ -363,7 +366,7 @@ pub(super) async fn fetch(
     Ok(bytes)
 }
 
-/// A file of metadata that no other one names, kept for `pull`.
+/// Fetches a metadata file whose digest is not known beforehand, and stores it for `pull`.
 pub(super) async fn kept(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,

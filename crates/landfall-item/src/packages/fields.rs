@@ -1,4 +1,4 @@
-//! Fields that entries of apt and of yum have both.
+//! Fields that apt and yum entries share.
 
 use super::request::MachineBase;
 use crate::entry_reader::{EntryContext, ManifestResult, without_account};
@@ -45,7 +45,7 @@ impl<T> OneOrMore<T> {
     }
 }
 
-/// What machines have, as `written` at `node` says; `base` reads one of them.
+/// Reads the field `base`, one value or a list; `base` reads one value.
 pub(super) fn bases_of<T>(
     written: Option<&OneOrMore<T>>,
     node: &YamlNode<'_>,
@@ -62,7 +62,7 @@ pub(super) fn bases_of<T>(
     }
 }
 
-/// `text` as the URL of a repository, without a slash at its end.
+/// Parses the URL of a repository and removes trailing slashes.
 pub(super) fn repository(text: &str, at: &SourceSpan) -> ManifestResult<String> {
     let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
     without_variables(text, at)?;
@@ -85,7 +85,7 @@ pub(super) fn repository(text: &str, at: &SourceSpan) -> ManifestResult<String> 
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Refuses variables that only the package manager of a machine knows.
+/// Refuses variables such as `$releasever`, which only the package manager of a machine knows.
 pub(super) fn without_variables(text: &str, at: &SourceSpan) -> ManifestResult<()> {
     let Some((_, rest)) = text.split_once('$') else {
         return Ok(());
@@ -100,7 +100,7 @@ pub(super) fn without_variables(text: &str, at: &SourceSpan) -> ManifestResult<(
     Err(at.narrowed(&format!("${name}")).fault(message, Some(help)))
 }
 
-/// `text` as the URL of a list of mirrors.
+/// Parses the URL of a list of mirrors.
 pub(super) fn list_url(text: &str, at: &SourceSpan) -> ManifestResult<String> {
     without_variables(text, at)?;
     let url = Url::parse(text).ok().filter(|_| is_file_url(text));
@@ -121,7 +121,7 @@ pub(super) fn is_word(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// The architecture of the manifest's platforms.
+/// The architecture of the manifest's `platforms`, which must be a single one.
 pub(super) fn own_architecture(
     reader: &EntryContext<'_>,
     at: &SourceSpan,
@@ -147,7 +147,7 @@ pub(super) fn own_architecture(
     }
 }
 
-/// Debian's name for the architecture of a platform.
+/// The Debian name of a platform's architecture.
 fn debian_name(platform: &str) -> String {
     match platform.split_once('/').map_or(platform, |(_, arch)| arch) {
         "386" => "i386",
@@ -161,7 +161,7 @@ fn debian_name(platform: &str) -> String {
     .to_owned()
 }
 
-/// `text` as a name that people give, in the lock after `system`.
+/// Checks a name that people chose, and returns it with the prefix `system` for the lock.
 pub(super) fn name_of(system: &str, text: &str, at: &SourceSpan) -> ManifestResult<String> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if text.is_empty() || !text.chars().all(is_good) {
@@ -173,8 +173,8 @@ pub(super) fn name_of(system: &str, text: &str, at: &SourceSpan) -> ManifestResu
     Ok(format!("{system}:{text}"))
 }
 
-/// Checks the update policy `text`. `install` is what the entry installs, and `has_version` says of
-/// one whether it is pinned.
+/// Checks the update policy `text`. `install` is the list of packages, and `has_version` returns
+/// whether one is pinned.
 pub(super) fn check_policy(
     text: &str,
     install: &[String],
@@ -205,8 +205,8 @@ pub(super) fn check_policy(
     }
 }
 
-/// The versions that the policy `update` of an entry below `system` may move: of those that
-/// `pinned` finds in `install`.
+/// The versions that the policy `update` may change: those that `pinned` finds in `install`.
+/// `system` is the key of the entry.
 pub(super) fn moving<'e>(
     system: &'static str,
     update: Option<&'e String>,
@@ -235,7 +235,7 @@ pub(super) fn moving<'e>(
     install.iter().enumerate().filter_map(one).collect()
 }
 
-/// The package in `text`, where a version that is made of `variable` alone stands behind `sign`.
+/// The package in `text`, if its version, after `sign`, contains `variable` and no other variable.
 pub(super) fn pin_with_variable(
     system: &'static str,
     sign: char,
@@ -243,7 +243,7 @@ pub(super) fn pin_with_variable(
     variable: &str,
 ) -> Option<VariablePin> {
     let (front, after) = text.split_once(variable)?;
-    // a name may have the sign of yum, and a version of apt may begin with an epoch
+    // a yum package name may contain `-`, and an apt version may start with an epoch
     let (package, before) = if sign == '=' {
         front.split_once(sign)?
     } else {
@@ -270,7 +270,7 @@ pub(super) fn keys(
         .map_err(|error| at.fault(format!("{path}: {error}"), None))
 }
 
-/// The content of a file whose path starts from the folder of the manifest.
+/// Reads a file whose path is relative to the manifest.
 pub(super) fn beside(
     path: &str,
     at: &SourceSpan,

@@ -1,4 +1,4 @@
-//! A set of packages as an item: what everybody else asks of it, and how it is locked.
+//! A locked set of packages as an item.
 
 use super::availability::{PackageAvailability, availability};
 use super::locked::{self, LockedPackageSet, PackageSource};
@@ -65,7 +65,7 @@ impl ServedItem for LockedPackageSet {
         parts::repository(&self.name)
     }
 
-    /// Its indexes too, unless others are made for what it offers.
+    /// The packages, and the signed indexes unless trimmed ones are generated in their place.
     fn files(&self) -> Vec<UrlFile<'_>> {
         let is_signed = self.index == OfferedIndex::Signed;
         let files = self.sources.iter().flat_map(|source| {
@@ -98,8 +98,8 @@ impl LockedItem for LockedPackageSet {
         locked::write(self, out)
     }
 
-    /// No list that it needs is empty, every path stays below its source, sizes can be added up,
-    /// and the digest is that of all this.
+    /// Required lists must not be empty, paths must stay below their source, sizes must add up
+    /// without overflow, and the digest must match everything else.
     fn implausibility(&self) -> Option<String> {
         let sizes = self.sources.iter().flat_map(|source| {
             let indexes = source.indexes.iter().map(|index| index.size);
@@ -128,7 +128,8 @@ impl LockedItem for LockedPackageSet {
             let path = paths.find(|path| !is_plain_path(path))?;
             Some(format!("'{}' is no path of a repository", one_line(path)))
         };
-        // they become lines of sources and preferences on machines
+        // these words are written into sources and preferences files on machines, so white space
+        // would inject lines
         let word = || {
             let of_source = |source: &'_ PackageSource| -> Vec<String> {
                 let packages = source

@@ -1,4 +1,4 @@
-//! Packages as the lock has them, and their text there.
+//! A set of packages in the lock, and its text there.
 
 use super::request::OfferedIndex;
 use crate::text::quoted;
@@ -7,28 +7,28 @@ use landfall_packages::file_url;
 use serde::Deserialize;
 use std::fmt::{self, Write};
 
-/// What a kind of machine installs, with all that it needs.
+/// The packages that one kind of machine installs, with their dependencies.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedPackageSet {
-    /// `apt:` or `yum:`, and the URL of the first source, or a name.
+    /// The name: `apt:` or `yum:`, followed by the URL of the first source or a chosen name.
     pub name: String,
-    /// Digest of its artifact's manifest, which follows from all else that the lock says of it.
+    /// Digest of the artifact's manifest, which is computed from the rest of this record.
     pub digest: Digest,
     /// The architectures, the native one first.
     pub architectures: Vec<String>,
     /// The requested packages, as the manifest writes them.
     pub install: Vec<String>,
-    /// Whether what is recommended is taken too.
+    /// Whether recommended packages are installed as well.
     #[serde(default)]
     pub recommends: bool,
-    /// Under whose metadata they are offered.
+    /// Which metadata the packages are served with.
     #[serde(default)]
     pub index: OfferedIndex,
     /// What is installed on the machines already.
     #[serde(default)]
     pub base: Vec<String>,
-    /// What the machines must have besides, as no source offers it.
+    /// Packages that must be installed already, as no source offers them.
     #[serde(default)]
     pub expected: Vec<String>,
     /// The repositories that the packages come from, in order of preference.
@@ -36,67 +36,68 @@ pub struct LockedPackageSet {
 }
 
 impl LockedPackageSet {
-    /// Whether it is of Debian's kind.
+    /// Whether the set is for apt.
     pub fn is_apt(&self) -> bool {
         self.name.starts_with("apt:")
     }
 
-    /// Whether it is of RPM's kind.
+    /// Whether the set is for yum and dnf.
     pub fn is_yum(&self) -> bool {
         self.name.starts_with("yum:")
     }
 }
 
-/// A suite of a repository, and what is carried of it.
+/// A repository, or a suite of one, with the carried indexes and packages.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "PackageSourceText")]
 pub struct PackageSource {
     /// The URL of the repository.
     pub url: String,
-    /// The suite; it ends with a slash where the repository is flat.
+    /// The suite. It ends with a slash if the repository is flat, and is empty for yum.
     pub suite: String,
     /// The components of the suite; none for a flat repository and for yum.
     pub components: Vec<String>,
-    /// Which indexes are carried besides those of packages, by the names of apt's targets.
+    /// The indexes that are carried in addition to those of packages, by the names of apt's
+    /// targets.
     pub targets: Vec<String>,
-    /// Whether its indexes stand under their digests too.
+    /// Whether the indexes are also available by digest (`by-hash`).
     pub by_hash: bool,
-    /// The URL of a snapshot of the repository, which keeps all of this when the repository has
-    /// replaced it.
+    /// The URL of a snapshot of the repository, which still has these files after the repository
+    /// replaced them.
     pub snapshot: Option<String>,
-    /// When its metadata was made, as its signer says.
+    /// The date of the signed metadata.
     pub date: Option<String>,
-    /// Until when its metadata is good, as its signer says.
+    /// The date until which the signed metadata is valid.
     pub valid_until: Option<String>,
     /// The fingerprint of the key that signed it.
     pub signed_by: String,
     /// The key that signed it, ASCII-armored.
     pub key: String,
-    /// Its metadata, byte for byte.
+    /// The carried metadata files, unchanged.
     pub indexes: Vec<PackageIndex>,
-    /// Its packages, sorted by name.
+    /// The carried packages, sorted by name.
     pub packages: Vec<LockedPackage>,
 }
 
 /// A metadata file of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageIndex {
-    /// Its digest.
+    /// The digest of the file.
     pub digest: Digest,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// Its path below the URL of the source.
+    /// The path below the URL of the source.
     pub path: String,
-    /// Its URL.
+    /// The URL from which `pull` downloads the file.
     pub url: String,
 }
 
 /// A package of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockedPackage {
-    /// Its digest.
+    /// The digest of the file.
     pub digest: Digest,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
     /// The name of the package.
     pub name: String,
@@ -104,9 +105,9 @@ pub struct LockedPackage {
     pub version: String,
     /// The architecture, or `all` for a package of every architecture.
     pub arch: String,
-    /// Its path below the URL of the source.
+    /// The path below the URL of the source.
     pub path: String,
-    /// Its URL.
+    /// The URL from which `pull` downloads the file.
     pub url: String,
 }
 
@@ -232,7 +233,7 @@ impl From<PackageSourceText> for PackageSource {
 }
 
 impl PackageSource {
-    /// The URLs of the file `path` of the repository: `url`, and then that in its snapshot.
+    /// The URLs of the file `path`: in the repository, then in its snapshot.
     pub(super) fn urls_of(&self, url: &str, path: &str) -> Vec<String> {
         let snapshot = self
             .snapshot
@@ -241,15 +242,14 @@ impl PackageSource {
         [url.to_owned()].into_iter().chain(snapshot).collect()
     }
 
-    /// The files of metadata that no other one names by its digest: a repository replaces them when
-    /// it changes.
+    /// The metadata files that have a fixed name: a repository replaces them with every change.
     pub(super) fn replaced_files(&self) -> impl Iterator<Item = &PackageIndex> {
         self.indexes
             .iter()
             .filter(|index| is_signed_list(&index.path))
     }
 
-    /// The URL of an index under its digest, where the source offers that.
+    /// The `by-hash` URL of an index, if the source has those.
     pub(super) fn by_hash_url(&self, index: &PackageIndex) -> Option<String> {
         let folder = index.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let (algorithm, hex) = (
@@ -266,7 +266,7 @@ impl PackageSource {
     }
 }
 
-/// Whether this is a list of a repository's metadata, or the signature of one.
+/// Whether this is the top-level metadata file of a repository, or its signature.
 fn is_signed_list(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     matches!(
@@ -275,7 +275,7 @@ fn is_signed_list(path: &str) -> bool {
     )
 }
 
-/// Writes `set`, one fact a line.
+/// Writes `set` as YAML, one value on each line so that diffs are small.
 pub(super) fn write(set: &LockedPackageSet, out: &mut dyn Write) -> fmt::Result {
     writeln!(
         out,

@@ -1,4 +1,4 @@
-//! Packages as people write them in a manifest, and what they ask for.
+//! Packages in a manifest, and how they expand to requests.
 
 use super::fetch::LANGUAGE;
 use super::fields::{
@@ -17,70 +17,71 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::ops::Range;
 
-/// What a kind of machine installs: `apt`, or `yum`.
+/// The packages that one kind of machine installs: `apt`, or `yum`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PackageEntry {
-    /// From Debian's kind of repositories.
+    /// Packages from apt repositories.
     #[serde(default)]
     pub apt: Option<AptEntry>,
-    /// From repositories of yum and dnf.
+    /// Packages from yum repositories.
     #[serde(default)]
     pub yum: Option<YumEntry>,
 }
 
-/// Packages of apt, for one kind of machine: one source, or `sources`.
+/// Packages for apt, for one kind of machine, from one repository or from `sources`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AptEntry {
-    /// What the lock calls it, after `apt:`; the first source where left out.
+    /// The name in the lock, after `apt:`. The default is the first source.
     #[serde(default)]
     pub name: Option<String>,
     /// The URL of the repository.
     #[serde(default)]
     pub url: Option<String>,
-    /// The suite, or several; one that ends with `/` is the path of a flat repository.
+    /// The suite, or several. A suite that ends with `/` is the path of a flat repository.
     #[serde(default)]
     pub suite: Option<OneOrMore<String>>,
-    /// The `Codename` or `Suite` that the release of the suite has, where that is not its name
-    /// here: for mirrors with names of their own.
+    /// The `Codename` or `Suite` in the Release file, if it differs from the name of the suite, as
+    /// on some mirrors.
     #[serde(default)]
     pub codename: Option<String>,
-    /// The components; none in a flat repository.
+    /// The components. A flat repository has none.
     #[serde(default)]
     pub components: Vec<String>,
-    /// A file with the public keys of OpenPGP of which one must have signed the repository.
+    /// A file with OpenPGP public keys, one of which must have signed the repository.
     #[serde(default)]
     pub key: Option<String>,
-    /// All repositories of the machine, in place of `url`, `suite`, `codename`, `components` and
+    /// All repositories of the machine, instead of `url`, `suite`, `codename`, `components` and
     /// `key`.
     #[serde(default)]
     pub sources: Vec<AptSourceEntry>,
-    /// Debian's names of the architectures, the machine's own first; that of `platforms` where left
-    /// out.
+    /// The architectures by their Debian names, the native one first. The default is that of
+    /// `platforms`.
     #[serde(default)]
     pub architectures: Vec<String>,
-    /// What is installed, in the order in which apt takes it: `name`, `name=version`, in which `*`
-    /// stands for any text, `name/suite`, `name:architecture`.
+    /// The packages to install, in the order in which apt processes them: `name`, `name=version`
+    /// (`*` matches any text), `name/suite` or `name:architecture`.
     pub install: Vec<String>,
-    /// What the versions in `install` may move to: a policy, such as `patch`, `minor`, `"~1.7"` or
-    /// `"*"`.
+    /// What `landfall update` may move the versions in `install` to: a policy such as `patch`,
+    /// `minor`, `"~1.7"` or `"*"`.
     #[serde(default)]
     pub update: Option<String>,
-    /// Whether what is recommended is installed too.
+    /// Whether recommended packages are installed as well.
     #[serde(default)]
     pub recommends: bool,
-    /// Under whose metadata machines see them: `signed`, what the repository signed, or `trimmed`,
-    /// what is carried alone, signed by the site.
+    /// The metadata that machines see: `signed` is that of the repository, `trimmed` lists only the
+    /// carried packages and is signed by the site.
     #[serde(default)]
     pub index: OfferedIndex,
-    /// Indexes that programs of the machines want besides those of packages, by the names of apt's
-    /// targets: `Contents-deb` of apt-file, `CNF` of command-not-found, `DEP-11` of appstream, its
-    /// icons, and `Translation-de` for descriptions in German.
+    /// Indexes to carry in addition to those of packages, by the names of apt's targets:
+    /// `Contents-deb` for apt-file, `CNF` for command-not-found, `DEP-11` for appstream and its
+    /// icons, `Translation-de` for descriptions in German.
     #[serde(default)]
     pub targets: Vec<String>,
-    /// What the machine has: `none`, `minimal`, `standard`, a dpkg status file, or a list of these.
-    /// Where left out, what no source offers is expected to be there.
+    /// What is installed on the machine already: `none`, `minimal`, `standard`, a dpkg status file,
+    /// or a list of these for several kinds of machines. By default, packages that no source offers
+    /// are expected to be installed.
     #[serde(default)]
     pub base: Option<OneOrMore<BaseEntry>>,
 }
@@ -91,16 +92,15 @@ pub struct AptEntry {
 pub struct AptSourceEntry {
     /// The URL of the repository.
     pub url: String,
-    /// The suite, or several; one that ends with `/` is the path of a flat repository.
+    /// The suite, or several. A suite that ends with `/` is the path of a flat repository.
     pub suite: OneOrMore<String>,
-    /// The `Codename` or `Suite` that the release of the suite has, where that is not its name
-    /// here.
+    /// The `Codename` or `Suite` in the Release file, if it differs from the name of the suite.
     #[serde(default)]
     pub codename: Option<String>,
-    /// The components; none in a flat repository.
+    /// The components. A flat repository has none.
     #[serde(default)]
     pub components: Vec<String>,
-    /// A file with the public keys of OpenPGP of which one must have signed it.
+    /// A file with OpenPGP public keys, one of which must have signed the repository.
     pub key: String,
 }
 
@@ -110,27 +110,27 @@ pub struct AptSourceEntry {
 pub enum BaseEntry {
     /// One of the words `none`, `minimal` and `standard`.
     Word(BaseWord),
-    /// By a list of its own.
+    /// The packages that a file lists.
     Listed(ListedBase),
 }
 
-/// What a machine has, by a word.
+/// A predefined set of installed packages.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BaseWord {
     /// Nothing is installed.
     None,
-    /// What `debootstrap --variant=minbase` installs from the first source.
+    /// The packages that `debootstrap --variant=minbase` installs from the first source.
     Minimal,
-    /// What debootstrap installs by default, and all of the priority `standard`.
+    /// The packages that debootstrap installs by default, and those of the priority `standard`.
     Standard,
 }
 
-/// What a machine has, by a list of its own.
+/// A file that lists the installed packages.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListedBase {
-    /// A copy of its `/var/lib/dpkg/status`.
+    /// A copy of `/var/lib/dpkg/status` of the machine.
     pub status: String,
 }
 
@@ -152,7 +152,7 @@ impl UpdatableEntry for PackageEntry {
     }
 }
 
-/// What `entry` asks for, once for each combination of its variables.
+/// Expands `entry` to one request for each combination of its variables.
 pub(super) fn read(
     entry: &PackageEntry,
     node: &YamlNode<'_>,
@@ -170,7 +170,7 @@ pub(super) fn read(
     }
 }
 
-/// The versions that the policy of `entry` may move.
+/// The versions that the update policy of `entry` may change.
 pub(super) fn moving(entry: &PackageEntry) -> Vec<MovableVersion<'_>> {
     if let Some(yum) = &entry.yum {
         return yum_entry::moving(yum);
@@ -195,12 +195,12 @@ impl PackageEntry {
     }
 }
 
-/// The name and the version of a package that is pinned.
+/// The name of a pinned package, and the bytes of `text` that are its version.
 fn pin(text: &str) -> Option<(String, Range<usize>)> {
     pinned(text).map(|(name, version)| (name.to_owned(), version))
 }
 
-/// A source as it is written, and where.
+/// The fields of a source, and its position.
 struct AptSourceFields<'e> {
     url: &'e str,
     suites: &'e [String],
@@ -401,7 +401,7 @@ fn places<'e>(
 
 fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> ManifestResult<String> {
     let is_flat = text.ends_with('/');
-    // apt's sources have a flat repository at its URL as `./` or `/`
+    // apt's sources.list writes `./` or `/` for a flat repository at the URL itself
     let path = text.strip_prefix("./").unwrap_or(text).trim_matches('/');
     if !(landfall_packages::is_plain_path(path) || is_flat && path.is_empty()) {
         let help = "write a name, as in bookworm; or the path of a flat repository with a slash \
@@ -433,7 +433,7 @@ fn suite_of(text: &str, components: &[String], at: &SourceSpan) -> ManifestResul
     }
 }
 
-/// `apt:<url>/dists/<suite>`, or of a flat repository its folder.
+/// The default name: `apt:<url>/dists/<suite>`, or the folder of a flat repository.
 fn default_name(source: &PackageSourceRequest) -> String {
     let PackageSourceRequest { url, suite, .. } = source;
     match suite.strip_suffix('/') {
@@ -443,7 +443,7 @@ fn default_name(source: &PackageSourceRequest) -> String {
     }
 }
 
-/// The targets of `entry`, sorted.
+/// Checks and sorts the targets of `entry`.
 fn targets(entry: &AptEntry, at: &SourceSpan) -> ManifestResult<Vec<String>> {
     if let Some(bad) = entry.targets.iter().find(|target| !is_target(target)) {
         let names = target_names().collect::<Vec<_>>().join(", ");

@@ -1,6 +1,6 @@
-//! OS packages: what a kind of machine installs from package repositories, with all that it needs,
-//! under the signatures of the repositories. One item is one choice of packages over all sources of
-//! a machine.
+//! OS packages: the packages that one kind of machine installs from repositories, with their
+//! dependencies and the signed metadata. One item is one choice of packages over all sources of a
+//! machine.
 
 mod apt;
 mod availability;

@@ -1,4 +1,4 @@
-//! Which versions of packages the sources of a machine offer: what a pin of a manifest may move to.
+//! Finds newer versions of pinned packages in the sources of a machine.
 
 use super::fetch;
 use super::request::{PackageSetRequest, PackageSourceRequest};
@@ -9,24 +9,24 @@ use landfall_packages::apt;
 use landfall_packages::yum::{Pin, compare_versions};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A version of a package that is offered.
+/// A version of a package that a source offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedVersion {
     /// The version, as the pin is written.
     pub version: String,
-    /// The source that has it; of several one for security, or else the first.
+    /// The source that offers it. Of several, a security source is preferred, otherwise the first.
     pub source: String,
 }
 
-/// A package that a manifest pins: its name, with the architecture where that is written, and its
+/// A package that a manifest pins: its name, with the architecture if that is written, and its
 /// version.
 pub type PinnedPackage = (String, String);
 
-/// The versions newer than each pin, the newest first, in the sources of `wish`. The indexes are
-/// checked as for a lock.
+/// Finds the versions newer than each pin in the sources of `wish`, the newest first. The indexes
+/// are verified as for a lock.
 ///
 /// # Errors
-/// If the metadata of a source cannot be had or is refused.
+/// If the metadata of a source cannot be downloaded or is refused.
 pub async fn newer_packages(
     resolver: &Resolver,
     wish: &PackageSetRequest,
@@ -70,10 +70,10 @@ pub async fn newer_packages(
         .map_err(|error| ResolveError::local(error.to_string()))
 }
 
-/// A version of a package in a suite.
+/// A version of a package that a suite offers.
 struct SuiteOffer<'t> {
     one: apt::Offered<'t>,
-    /// The preference of the suite.
+    /// The pin priority of the suite (apt_preferences(5)).
     pin: i16,
     place: &'t str,
 }
@@ -84,8 +84,8 @@ fn bare(name: &str) -> (&str, Option<&str>) {
         .map_or((name, None), |(name, arch)| (name, Some(arch)))
 }
 
-/// The versions in suites of apt that are newer than `current`. Suites whose packages are taken
-/// only when asked for count where the version that stands there is from such a one.
+/// The versions in apt suites that are newer than the pin. Suites with a low priority, such as
+/// backports, count only if the pinned version comes from such a suite.
 fn newer(
     offers: &[SuiteOffer<'_>],
     pin: &PinnedPackage,
@@ -111,7 +111,7 @@ fn newer(
         .filter(|offer| offer.pin >= least)
         .collect();
     newer.retain(|offer| apt::compare_versions(offer.one.version, current).is_gt());
-    // a stable sort: of those that are alike the first source stays the first
+    // the sort is stable: of equal versions, the one of the first source stays first
     newer.sort_by(|a, b| {
         let order = apt::compare_versions(b.one.version, a.one.version);
         order.then_with(|| is_for_security(b.place).cmp(&is_for_security(a.place)))
@@ -124,7 +124,7 @@ fn newer(
     Ok(offered.collect())
 }
 
-/// Whether a source has fixes of security faults alone, by its name: `bookworm-security`,
+/// Whether a source contains only security updates, judging by its name: `bookworm-security`,
 /// `/debian-security`.
 fn is_for_security(place: &str) -> bool {
     place.contains("security")
@@ -155,7 +155,7 @@ async fn of_yum(
             })
             .collect();
         if of_name.is_empty() {
-            // `gcc-toolset-12` is a name, and no version 12
+            // `gcc-toolset-12` is a package name rather than version 12 of `gcc-toolset`
             let whole = format!("{name}-{current}");
             return match pool.named(&whole).is_empty() {
                 false => Ok(Vec::new()),

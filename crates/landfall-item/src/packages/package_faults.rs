@@ -1,6 +1,6 @@
-//! Whether the files of packages are what the lock says: each has its name, version and
-//! architecture, and those of yum are signed, each by itself, by a key of their source. Packages of
-//! apt are signed by their repository alone.
+//! Verifies package files against the lock: name, version and architecture must match, and RPM
+//! packages must be signed by a key of their source. Debian packages have no signatures of their
+//! own; the signed index covers them.
 
 use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
 use landfall_content::BlobRead;
@@ -10,7 +10,8 @@ use landfall_packages::yum::{Evr, verify_package};
 use landfall_packages::{PackageIdentity, apt};
 use std::io::{BufReader, Read};
 
-/// The faults of the packages in `blobs`, a sentence each. Signatures are judged at `time`.
+/// How the packages in `blobs` contradict the lock, one sentence for each. Signatures are checked
+/// as of `time`.
 pub(super) fn package_faults(
     set: &LockedPackageSet,
     blobs: &dyn BlobRead,
@@ -26,7 +27,7 @@ pub(super) fn package_faults(
             }
         };
         for package in &source.packages {
-            // what is not there is somebody else's fault to find
+            // missing packages are reported elsewhere
             let Ok(reader) = blobs.open(&package.digest, 0) else {
                 continue;
             };
@@ -62,8 +63,8 @@ fn identity(
     }
 }
 
-/// Refuses a package that its index offers as another one: the index may be unsigned, or an older
-/// package of the same signer may be offered as a newer one.
+/// Refuses a package whose header differs from its index entry. The index may be unsigned, so a
+/// mirror could offer an older package of the same signer as a newer one.
 fn compare(locked: &LockedPackage, found: &PackageIdentity) -> Result<(), String> {
     let LockedPackage {
         name,
@@ -71,7 +72,7 @@ fn compare(locked: &LockedPackage, found: &PackageIdentity) -> Result<(), String
         arch,
         ..
     } = locked;
-    // an epoch of 0 may be written or left out
+    // an epoch of 0 may be omitted
     let is_same =
         |version: &str, other: &str| version == other || Evr::parse(version) == Evr::parse(other);
     if found.name == *name && found.arch == *arch && is_same(&found.version, version) {

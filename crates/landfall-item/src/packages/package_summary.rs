@@ -1,4 +1,4 @@
-//! A package of a set, as it is compared with others of its name.
+//! A package of a set, for comparing it with other versions.
 
 use super::locked::{LockedPackage, LockedPackageSet};
 use landfall_content::BlobRead;
@@ -7,7 +7,7 @@ use landfall_packages::{apt, yum};
 use std::cmp::Ordering;
 use std::io::{self, BufReader, Read};
 
-/// A package of a set.
+/// A package of a locked set.
 #[derive(Debug, Clone, Copy)]
 pub struct PackageSummary<'a> {
     /// The name of the package.
@@ -20,20 +20,21 @@ pub struct PackageSummary<'a> {
     pub digest: &'a Digest,
     /// The size of the package file in bytes.
     pub size: u64,
-    /// The order of versions where it comes from.
+    /// The comparison of versions of its package manager.
     pub order: fn(&str, &str) -> Ordering,
     changelog: ReadChangelog,
 }
 
-/// Reads the first lines of a changelog from the file of a package of this name.
+/// Reads the first lines of the changelog in a package file; the second argument is the package's
+/// name.
 type ReadChangelog = fn(&mut dyn Read, &str) -> io::Result<Vec<String>>;
 
 impl PackageSummary<'_> {
-    /// The first lines of what it says of its version; none where `content` lacks it, or it has no
-    /// changelog.
+    /// The first lines of the package's changelog. Empty if `content` does not have the package
+    /// file, or it has no changelog.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the package file cannot be read.
     pub fn changelog(&self, content: &dyn BlobRead) -> io::Result<Vec<String>> {
         match content.stat(self.digest).map_err(io::Error::other)? {
             None => Ok(Vec::new()),
@@ -45,7 +46,7 @@ impl PackageSummary<'_> {
     }
 }
 
-/// The packages of `set`, of all its sources.
+/// The packages of all sources of `set`.
 pub(super) fn summaries(set: &LockedPackageSet) -> Vec<PackageSummary<'_>> {
     let (order, changelog): (fn(&str, &str) -> Ordering, ReadChangelog) = if set.is_yum() {
         (yum::compare_versions, |file, _| {

@@ -1,5 +1,5 @@
-//! A set of packages taken apart: one artifact with a layer for each index, package and key. Its
-//! manifest follows from the lock alone.
+//! The manifest and blobs of a set of packages, as parts to transfer. The manifest is computed from
+//! the lock alone, so every command gets the same bytes.
 
 use super::locked::{LockedPackageSet, PackageSource};
 use super::request::PackageSetRequest;
@@ -9,9 +9,9 @@ use landfall_model::{Descriptor, Digest, MediaType, media_type};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Annotation that carries the URL of a layer.
+/// The annotation with the URL of a layer's file.
 const URL: &str = "dev.landfall.url";
-/// Annotation that carries the path of a layer (image-spec annotations.md).
+/// The annotation with the path of a layer's file (image-spec, annotations.md).
 const TITLE: &str = "org.opencontainers.image.title";
 const EMPTY: &[u8] = b"{}";
 const KEY: &str = "application/pgp-keys";
@@ -36,7 +36,7 @@ pub(super) fn entry(set: &LockedPackageSet) -> LockEntry {
     }
 }
 
-/// What is locked for `wish`: the packages of `sources` are sorted here.
+/// Builds the locked set for `wish`; sorts the packages of `sources`.
 pub(super) fn set(
     wish: &PackageSetRequest,
     expected: BTreeSet<String>,
@@ -62,22 +62,22 @@ pub(super) fn set(
     set
 }
 
-/// The digest that a set has, whatever it says of it.
+/// Computes the digest of a set, ignoring its `digest` field.
 pub(super) fn digest(set: &LockedPackageSet) -> Digest {
     Digest::sha256(&manifest(set).0)
 }
 
-/// `packages/<first 16 hex of the name's SHA-256>`: the repository of a set's artifact.
+/// The repository of a set's artifact: `packages/<first 16 hex of the name's SHA-256>`.
 pub(super) fn repository(name: &str) -> String {
     format!("packages/{}", Digest::sha256(name.as_bytes()).short(16))
 }
 
-/// The tag of a set's artifact.
+/// The tag of a set's artifact: the first hex digits of its digest.
 pub(super) fn tag(digest: &Digest) -> String {
     digest.short(12)
 }
 
-/// The manifest, and the parts that it names, each digest once.
+/// The manifest and the parts that it names, without duplicates.
 fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
     let config = descriptor(EMPTY, media_type::OCI_EMPTY);
     let mut parts = vec![EntryPart {
@@ -116,7 +116,7 @@ fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
                 size: index.size,
                 media_type: media_type::OCTETS.into(),
             };
-            // what stands under its digest stays there for a while when the index is replaced
+            // repositories keep `by-hash` files for a while after they replace an index
             let by_hash = source.by_hash_url(index);
             let urls = by_hash
                 .into_iter()

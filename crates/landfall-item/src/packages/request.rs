@@ -1,4 +1,4 @@
-//! Packages as a manifest asks for them.
+//! A request for a set of packages.
 
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
@@ -10,66 +10,68 @@ use serde::Deserialize;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a kind of machine is to install, and from where.
+/// The packages that one kind of machine installs, and their sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageSetRequest {
-    /// Its name in the lock.
+    /// The name in the lock.
     pub name: String,
-    /// Where it comes from, in the order of preference.
+    /// The repositories, in order of preference.
     pub sources: Vec<PackageSourceRequest>,
     /// The architectures, the native one first.
     pub architectures: Vec<String>,
-    /// What is installed, as `apt-get install` or `dnf install` takes it, each once: for apt in the
-    /// order of the manifest, which its choice follows, and for dnf sorted.
+    /// The packages, as `apt-get install` or `dnf install` accepts them, without duplicates: for
+    /// apt in the order of the manifest, which influences its choice; for dnf sorted.
     pub install: Vec<String>,
-    /// Whether what is recommended is installed too.
+    /// Whether recommended packages are installed as well.
     pub recommends: bool,
-    /// Under whose metadata they are offered.
+    /// Which metadata the packages are served with.
     pub index: OfferedIndex,
-    /// What the machines have; several where there are several kinds of them. Without one nobody
-    /// says.
+    /// What is installed on the machines already; one base for each kind of machine. If empty, it
+    /// is unknown.
     pub bases: Vec<MachineBase>,
     /// The position of the entry in the manifest.
     pub at: SourceLocation,
 }
 
-/// A suite of a repository.
+/// A repository, or a suite of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageSourceRequest {
-    /// The URL of the repository, without a slash at its end.
+    /// The URL of the repository, without a trailing slash.
     pub url: String,
-    /// The suite; it ends with a slash where the repository is flat. Empty for yum.
+    /// The suite. It ends with a slash if the repository is flat, and is empty for yum.
     pub suite: String,
-    /// The `Codename` or `Suite` that its release must have in place of the name of the suite.
+    /// The `Codename` or `Suite` that the Release file must have, if it differs from the suite's
+    /// name.
     pub codename: Option<String>,
-    /// The components; none in a flat repository.
+    /// The components. A flat repository has none.
     pub components: Vec<String>,
-    /// Which indexes are carried besides those of packages, by the names of apt's targets, sorted;
-    /// none for yum.
+    /// The indexes to carry in addition to those of packages, by the names of apt's targets,
+    /// sorted; none for yum.
     pub targets: Vec<String>,
-    /// Who may have signed it.
+    /// The keys that may have signed the repository.
     pub keys: OpenPgpKeys,
     /// The list of mirrors from which metadata and packages are fetched.
     pub mirrors: Option<MirrorsRequest>,
 }
 
-/// What names the mirrors of a repository.
+/// A list of mirrors of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MirrorsRequest {
-    /// The URL of a metalink, which also has the digest that the list of the indexes must have.
+    /// The URL of a metalink, which also contains the digest of `repomd.xml`.
     Metalink(String),
-    /// The URL of a plain list.
+    /// The URL of a plain list of mirrors.
     List(String),
 }
 
-/// Under whose metadata packages are offered at the far side.
+/// Which metadata packages are served with on the other side of the air gap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OfferedIndex {
-    /// What the repositories signed, unchanged: machines see all their packages.
+    /// The signed metadata of the repositories, unchanged. Machines see all packages of the
+    /// repositories, carried or not.
     #[default]
     Signed,
-    /// Metadata of what is carried alone, which the site signs.
+    /// Generated metadata that lists only the carried packages, signed by the site.
     Trimmed,
 }
 
@@ -82,16 +84,16 @@ impl fmt::Display for OfferedIndex {
     }
 }
 
-/// What a machine has before anything is installed.
+/// What is installed on a machine already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MachineBase {
     /// Nothing is installed.
     None,
-    /// What debootstrap makes a minimal root of.
+    /// The packages that `debootstrap --variant=minbase` installs.
     Minimal,
-    /// What debootstrap installs by default, and all of the priority `standard`.
+    /// The packages that debootstrap installs by default, and those of the priority `standard`.
     Standard,
-    /// What a dpkg status file says.
+    /// The content of a dpkg status file.
     Status(Arc<str>),
     /// The output of `rpm -qa`.
     Rpms(Arc<str>),
@@ -110,12 +112,12 @@ impl fmt::Display for MachineBase {
 }
 
 impl PackageSetRequest {
-    /// Whether it comes from repositories of yum.
+    /// Whether the request is for yum and dnf.
     pub fn is_yum(&self) -> bool {
         self.name.starts_with("yum:")
     }
 
-    /// What upstream calls the version of a package: without epoch and revision.
+    /// The upstream part of a package version: without epoch and revision.
     pub fn upstream_version<'v>(&self, version: &'v str) -> &'v str {
         if self.is_yum() {
             Pin::upstream(version)
@@ -125,7 +127,7 @@ impl PackageSetRequest {
     }
 }
 
-/// Adds `text` to `install`, unless it is there.
+/// Adds `text` to `install` unless it is listed already.
 pub(super) fn add_request(install: &mut Vec<String>, text: String) {
     if !install.contains(&text) {
         install.push(text);
@@ -133,7 +135,7 @@ pub(super) fn add_request(install: &mut Vec<String>, text: String) {
 }
 
 impl PackageSourceRequest {
-    /// Its URL and suite, for people.
+    /// URL and suite, for messages.
     pub(super) fn place(&self) -> String {
         format!("{} {}", self.url, self.suite).trim_end().to_owned()
     }

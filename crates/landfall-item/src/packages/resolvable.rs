@@ -92,7 +92,7 @@ impl ResolvableRequest for PackageSetRequest {
     ) -> ResolveOutcome<LockedPackageSet> {
         let old_same = old.filter(|old| is_what(old, self));
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old_same, pins) {
-            // who offers it how is nothing that upstream says
+            // how packages are served is a decision of the manifest, so upstream is not asked
             return if old.index == self.index {
                 ResolveOutcome::Kept(old.clone())
             } else {
@@ -142,7 +142,7 @@ impl PackageSetRequest {
     }
 }
 
-/// What is locked for `wish`, and what people are told of it.
+/// Resolves `wish`. Returns the set, and notes for people.
 async fn chosen(
     resolver: &Resolver,
     wish: &PackageSetRequest,
@@ -155,7 +155,8 @@ async fn chosen(
     }
 }
 
-/// Says which metadata of `set` only this run's store has, once its repository has changed.
+/// Notes which metadata of `set` will be available only in this run's store once its repository
+/// changes.
 fn note_replaced(resolver: &Resolver, set: &LockedPackageSet) {
     let lasting = |source: &PackageSource| {
         source.snapshot.is_some() || source.replaced_files().next().is_none()
@@ -170,7 +171,7 @@ fn note_replaced(resolver: &Resolver, set: &LockedPackageSet) {
     }
 }
 
-/// Whether all that `old` has is of sources that `wish` names too, with the keys that signed them.
+/// Whether all sources of `old` are also sources of `wish`, with the keys that signed them.
 fn is_trusted(old: &LockedPackageSet, wish: &PackageSetRequest) -> bool {
     old.sources.iter().all(|old| {
         let mut same = wish
@@ -186,7 +187,7 @@ fn is_signer(wish: &PackageSourceRequest, old: &PackageSource) -> bool {
     wish.keys.has(&old.signed_by) || wish.keys.to_string() == old.signed_by
 }
 
-/// Whether `old` is what `wish` asks for.
+/// Whether `old` satisfies `wish`.
 fn is_what(old: &LockedPackageSet, wish: &PackageSetRequest) -> bool {
     let bases: Vec<String> = wish.bases.iter().map(ToString::to_string).collect();
     old.architectures == wish.architectures

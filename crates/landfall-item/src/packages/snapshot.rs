@@ -1,4 +1,4 @@
-//! Where a repository keeps what it had: the `Snapshots` of its release.
+//! Finds snapshots of apt repositories, by the field `Snapshots` of a Release file.
 
 use super::locked::PackageIndex;
 use crate::file::is_file_url;
@@ -8,15 +8,15 @@ use landfall_packages::apt::Release;
 use landfall_packages::file_url;
 use std::time::Duration;
 
-/// The place of the time in the URL of a snapshot.
+/// The placeholder for the time in the URL of a snapshot.
 const ID: &str = "@SNAPSHOTID@";
-/// How long after its date a release is on every mirror, as a rule.
+/// How long after its date a release has usually reached every mirror.
 const SETTLED: SignedDuration = SignedDuration::from_mins(30);
-/// How long a lock waits for a snapshot service. What it answers is an extra.
+/// How long `lock` waits for a snapshot service. A snapshot is optional.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The URL of the snapshot of the repository that has `metadata`, the signed file of `release`,
-/// byte for byte; `None` where the release names no snapshots, or they do not have it.
+/// The URL of the snapshot that contains exactly `metadata`, the signed file of `release`. `None`
+/// if the release names no snapshot service, or it does not have the file.
 pub(super) async fn snapshot(
     resolver: &Resolver,
     release: &Release,

@@ -1,4 +1,4 @@
-//! Suites of apt as a run has read them: once for all sets that name the same sources.
+//! Parsed apt suites. Each is parsed once per run and shared by all sets with the same sources.
 
 use super::locked::PackageSource;
 use super::request::{PackageSetRequest, PackageSourceRequest};
@@ -10,27 +10,27 @@ use tokio::sync::{OnceCell, oneshot};
 
 /// The metadata of a suite.
 pub(super) struct Suite {
-    /// What the lock says of it, still without packages.
+    /// The lock's record of the suite, still without packages.
     pub(super) source: PackageSource,
-    /// The path of its release.
+    /// The path of the Release file.
     pub(super) name: String,
     /// The parsed Release file of the suite.
     pub(super) release: Release,
-    /// Its indexes of packages, unpacked.
+    /// The decompressed package indexes.
     pub(super) texts: Vec<String>,
 }
 
 type SuiteQuery = Box<dyn FnOnce(&Universe<'_>, &[Suite]) + Send>;
 
-/// All packages of some suites. A thread has them, as they borrow from the indexes, and answers
-/// questions one after the other.
+/// All packages of some suites. They borrow from the index texts, so one thread owns both and
+/// answers queries in sequence.
 pub(super) struct ReadSuites {
     suites: Arc<Vec<Suite>>,
     questions: mpsc::Sender<SuiteQuery>,
 }
 
 impl ReadSuites {
-    /// Begins to read `suites` for machines of these architectures.
+    /// Starts to parse `suites` for machines with these architectures.
     pub(super) fn read(suites: Vec<Suite>, architectures: Vec<String>) -> io::Result<ReadSuites> {
         let suites = Arc::new(suites);
         let (questions, asked) = mpsc::channel::<SuiteQuery>();
@@ -58,14 +58,14 @@ impl ReadSuites {
         &self.suites
     }
 
-    /// The answer to `question`; `None` where the thread has stopped.
+    /// Runs a query on the thread; `None` if the thread has stopped.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Universe<'_>, &[Suite]) -> T + Send + 'static,
     ) -> Option<T> {
         let (tell, answer) = oneshot::channel();
         let asked = self.questions.send(Box::new(move |universe, suites| {
-            // who asked may have gone
+            // the caller may have been cancelled
             let _ = tell.send(question(universe, suites));
         }));
         asked.ok()?;
@@ -73,7 +73,7 @@ impl ReadSuites {
     }
 }
 
-/// What a run has read, by the sources and architectures that were asked for.
+/// The suites that a run has parsed, by sources and architectures.
 #[derive(Default)]
 pub struct SharedSuites(Mutex<Vec<Shared>>);
 
@@ -84,7 +84,7 @@ struct Shared {
 }
 
 impl SharedSuites {
-    /// The place of what `wish` needs.
+    /// The cache slot for the sources of `wish`.
     pub(super) fn of(&self, wish: &PackageSetRequest) -> Arc<OnceCell<ReadSuites>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it =

@@ -1,6 +1,6 @@
-//! Metadata that names what is carried and nothing else, for sets with `index: trimmed`: cut from
-//! the carried metadata, and signed by the site. It is made where it is offered; the lock and the
-//! bundle have what the repositories signed.
+//! Generates the metadata for sets with `index: trimmed`: it lists only the carried packages and is
+//! signed by the site. It is generated when the packages are served or exported; lock and bundle
+//! contain the signed metadata of the repositories.
 
 use super::carried_index::PackageIndexError;
 use super::locked::{LockedPackageSet, PackageIndex, PackageSource};
@@ -17,10 +17,10 @@ use landfall_packages::{Compression, PackagesError, decompress, decompressed, fi
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
 
-/// A file of metadata that is made here.
+/// A generated metadata file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratedFile {
-    /// The URL at which machines ask for it.
+    /// The URL at which machines request the file.
     pub url: String,
     /// The digest of its content.
     pub digest: Digest,
@@ -28,7 +28,7 @@ pub struct GeneratedFile {
     pub bytes: Vec<u8>,
 }
 
-/// Why trimmed metadata cannot be made.
+/// Why trimmed metadata cannot be generated.
 #[derive(Debug, thiserror::Error)]
 #[error("the metadata of {url} cannot be made: {why}")]
 pub struct TrimError {
@@ -66,7 +66,7 @@ impl GeneratedFile {
         }
     }
 
-    /// It as a file that is offered.
+    /// The file, as servers and exports list it.
     pub fn form(&self) -> UrlFile<'_> {
         UrlFile::plain(
             EntryKind::Sidecar,
@@ -77,18 +77,19 @@ impl GeneratedFile {
     }
 }
 
-/// A source of a set, and where its content is.
+/// A source of a set, with the store or bundle that has its content.
 struct TrimmedSource<'s> {
     set: &'s LockedPackageSet,
     source: &'s PackageSource,
     blobs: &'s dyn BlobRead,
 }
 
-/// The metadata of all that the `sets` with `index: trimmed` carry, each with its content, signed
-/// by `signer`.
+/// Generates and signs the metadata of all `sets` with `index: trimmed`, each given with its
+/// content.
 ///
 /// # Errors
-/// If carried metadata is missing or damaged, or one repository is asked for in both ways.
+/// If carried metadata is missing or damaged, or two sets want different metadata for the same
+/// repository.
 pub fn trimmed_metadata<'s>(
     sets: impl Iterator<Item = (&'s LockedPackageSet, &'s dyn BlobRead)>,
     signer: &OpenPgpSigner,
@@ -128,7 +129,7 @@ pub fn trimmed_metadata<'s>(
 
 type FilesByPath = BTreeMap<String, Vec<u8>>;
 
-/// The files of a suite of apt, by their paths below its repository.
+/// The generated files of an apt suite, by their paths below the repository.
 fn apt_suite(
     parts: &[&TrimmedSource<'_>],
     signer: &OpenPgpSigner,
@@ -200,7 +201,7 @@ fn below<'p>(folder: &str, path: &'p str) -> &'p str {
         .map_or(path, |path| path.trim_start_matches('/'))
 }
 
-/// The files of a repository of yum, by their paths below it.
+/// The generated files of a yum repository, by their paths below it.
 fn repository(
     parts: &[&TrimmedSource<'_>],
     signer: &OpenPgpSigner,
@@ -219,7 +220,7 @@ fn repository(
         let repomd =
             Repomd::parse(&list.read(part.blobs)?).map_err(|error| yum(error, &list.path))?;
         let own_date = repomd.date.unwrap_or_default();
-        // dnf installs no package of a module whose metadata it does not see
+        // dnf refuses to install packages of a module without its metadata
         if let Some(listed) = repomd
             .index("modules")
             .filter(|_| modules.is_none() || own_date > date)
@@ -284,8 +285,7 @@ impl TrimmedSource<'_> {
         self.source.indexes.iter().find(|index| index.path == path)
     }
 
-    /// The indexes called `name` in a form that is read, one of each, by their paths without its
-    /// ending.
+    /// The indexes called `name`, one compressed form of each, by their paths without the ending.
     fn readable(&self, name: &str) -> BTreeMap<&str, &PackageIndex> {
         let read = self
             .source
@@ -298,7 +298,7 @@ impl TrimmedSource<'_> {
             .collect()
     }
 
-    /// What an index unpacks to.
+    /// The decompressed content of an index.
     fn text(&self, index: &PackageIndex, limits: &Limits) -> Result<String, TrimErrorReason> {
         let compression = Compression::of(&index.path).unwrap_or(Compression::None);
         let packed = index.read(self.blobs)?;

@@ -1,5 +1,5 @@
-//! How packages of yum are locked: the metadata of all sources is fetched and checked, and dnf's
-//! choice is made over it.
+//! Locks packages of yum repositories: fetches and verifies the metadata of all sources, then
+//! chooses packages as dnf does.
 
 use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
 use super::parts;
@@ -14,8 +14,8 @@ use landfall_packages::yum::{
 use landfall_packages::{file_url, is_plain_path};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Locks what `wish` asks for, and what people are told of it. `old` is what the last lock has,
-/// which may be for other packages.
+/// Resolves `wish`. Returns the set, and notes for people. `old` is the set of this name in the
+/// last lock; it may be for other packages.
 pub(super) async fn resolve(
     resolver: &Resolver,
     wish: &PackageSetRequest,
@@ -33,7 +33,7 @@ pub(super) async fn resolve(
     outcome
 }
 
-/// The metadata of all sources.
+/// Fetches the metadata of all sources.
 async fn repositories(
     resolver: &Resolver,
     wish: &PackageSetRequest,
@@ -48,7 +48,7 @@ async fn repositories(
     try_join_all(found).await
 }
 
-/// The packages of all sources that the machine sees.
+/// The packages of all sources that dnf would consider.
 pub(super) async fn visible(
     resolver: &Resolver,
     wish: &PackageSetRequest,
@@ -71,7 +71,7 @@ pub(super) async fn visible(
 
 type Outcome = Result<(LockedPackageSet, Vec<String>), ResolveError>;
 
-/// What comes out with what is known, and the files that no list has so far.
+/// The result, and the paths of files whose providers are not known yet.
 async fn decided(
     wish: &PackageSetRequest,
     repositories: &[YumRepository],
@@ -87,15 +87,16 @@ async fn decided(
         .map_err(|error| ResolveError::local(error.to_string()))
 }
 
-/// A package of the choice, and the machines that take it.
+/// A chosen package, and the bases that need it.
 struct ChosenPackages {
     package: LockedPackage,
     source: usize,
     bases: BTreeSet<usize>,
 }
 
-/// The set for `wish`, and what people are told of it. Files that no list has are added to
-/// `unlisted`.
+/// Chooses the packages for `wish`. Returns the set, and notes for people. Paths that the primary
+/// metadata does not list are added to `unlisted`, so that the caller can fetch the full file
+/// lists.
 fn lock(
     wish: &PackageSetRequest,
     repositories: &[YumRepository],
@@ -179,7 +180,7 @@ fn lock(
     Ok((parts::set(wish, expected, sources), notes))
 }
 
-/// A chosen package, as the lock names it.
+/// The lock's record of a chosen package.
 fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, ResolveError> {
     let [name, version, arch, path] = [pool.name(id), pool.evr(id), pool.arch(id), pool.path(id)];
     let package = pool.package(id);
@@ -219,7 +220,8 @@ fn shown(base: &MachineBase) -> String {
     }
 }
 
-/// What is expected of the machines, and where several kinds of them would choose differently.
+/// The packages that are expected on the machines, with notes where several bases lead to different
+/// choices.
 fn notes(
     wish: &PackageSetRequest,
     bases: &[MachineBase],

@@ -1,4 +1,4 @@
-//! Packages of yum and dnf as people write them in a manifest, and what they ask for.
+//! Packages of yum and dnf in a manifest, and how they expand to requests.
 
 use super::fields::{
     self, OneOrMore, bases_of, beside, check_policy, is_word, keys, list_url, name_of,
@@ -15,50 +15,51 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// Packages of yum and dnf, for one kind of machine: one source, or `sources`.
+/// Packages for yum and dnf, for one kind of machine, from one repository or from `sources`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct YumEntry {
-    /// What the lock calls it, after `yum:`; the first source where left out.
+    /// The name in the lock, after `yum:`. The default is the first source.
     #[serde(default)]
     pub name: Option<String>,
-    /// The URL of the repository, which has `repodata/repomd.xml` below it.
+    /// The URL of the repository, the parent of `repodata/repomd.xml`.
     #[serde(default)]
     pub url: Option<String>,
-    /// A file with the public keys of OpenPGP of which one must have signed the packages, and
-    /// `repomd.xml` where it is signed.
+    /// A file with OpenPGP public keys, one of which must have signed the packages, and
+    /// `repomd.xml` if that is signed.
     #[serde(default)]
     pub key: Option<String>,
-    /// The URL of a metalink, which says what digest `repomd.xml` has. Its mirrors are asked where
+    /// The URL of a metalink, which contains the digest of `repomd.xml`. Its mirrors are used if
     /// `url` fails.
     #[serde(default)]
     pub metalink: Option<String>,
-    /// The URL of a list of mirrors, which are asked where `url` fails.
+    /// The URL of a list of mirrors, which are used if `url` fails.
     #[serde(default)]
     pub mirrorlist: Option<String>,
-    /// All repositories of the machine, in place of `url`, `key`, `metalink` and `mirrorlist`.
+    /// All repositories of the machine, instead of `url`, `key`, `metalink` and `mirrorlist`.
     #[serde(default)]
     pub sources: Vec<YumSourceEntry>,
-    /// The architecture of the machine, as RPM or images call it; that of `platforms` where left
-    /// out.
+    /// The architecture of the machine, as RPM or images call it. The default is that of
+    /// `platforms`.
     #[serde(default)]
     pub architectures: Vec<String>,
-    /// What is installed, as `dnf install` takes it: a name, `name-version`, `name.arch`, with `*`
-    /// for any text, a file, or `capability >= 1`.
+    /// The packages to install, as `dnf install` accepts them: a name, `name-version`, `name.arch`,
+    /// `*` for any text, a file path, or `capability >= 1`.
     pub install: Vec<String>,
-    /// What the versions in `install` may move to: a policy, such as `patch`, `minor`, `"~1.7"` or
-    /// `"*"`.
+    /// What `landfall update` may move the versions in `install` to: a policy such as `patch`,
+    /// `minor`, `"~1.7"` or `"*"`.
     #[serde(default)]
     pub update: Option<String>,
-    /// Whether weak dependencies are installed too, as dnf does by itself.
+    /// Whether weak dependencies are installed as well, as dnf does by default.
     #[serde(default = "yes")]
     pub weak: bool,
-    /// Under whose metadata machines see them: `signed`, what the repository has, or `trimmed`,
-    /// what is carried alone, signed by the site.
+    /// The metadata that machines see: `signed` is that of the repository, `trimmed` lists only the
+    /// carried packages and is signed by the site.
     #[serde(default)]
     pub index: OfferedIndex,
-    /// What the machine has: `none`, the output of `rpm -qa`, or a list of these. Where left out,
-    /// what no source offers is expected to be there.
+    /// What is installed on the machine already: `none`, the output of `rpm -qa`, or a list of
+    /// these for several kinds of machines. By default, packages that no source offers are expected
+    /// to be installed.
     #[serde(default)]
     pub base: Option<OneOrMore<YumBaseEntry>>,
 }
@@ -69,13 +70,13 @@ pub struct YumEntry {
 pub struct YumSourceEntry {
     /// The URL of the repository.
     pub url: String,
-    /// A file with the public keys of OpenPGP of which one must have signed its packages.
+    /// A file with OpenPGP public keys, one of which must have signed the packages.
     pub key: String,
-    /// The URL of a metalink, which says what digest `repomd.xml` has. Its mirrors are asked where
+    /// The URL of a metalink, which contains the digest of `repomd.xml`. Its mirrors are used if
     /// `url` fails.
     #[serde(default)]
     pub metalink: Option<String>,
-    /// The URL of a list of mirrors, which are asked where `url` fails.
+    /// The URL of a list of mirrors, which are used if `url` fails.
     #[serde(default)]
     pub mirrorlist: Option<String>,
 }
@@ -86,11 +87,11 @@ pub struct YumSourceEntry {
 pub enum YumBaseEntry {
     /// The word `none`.
     Word(YumBaseWord),
-    /// By a list of its own.
+    /// The packages that a file lists.
     Listed(ListedRpms),
 }
 
-/// What a machine has, by a word.
+/// A predefined set of installed packages.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum YumBaseWord {
@@ -98,11 +99,12 @@ pub enum YumBaseWord {
     None,
 }
 
-/// What a machine has, by a list of its own.
+/// A file that lists the installed packages.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListedRpms {
-    /// The output of its `rpm -qa`, plain or in the form that `docs/how-to/packages.md` names.
+    /// The output of `rpm -qa` on the machine, plain or in the format that
+    /// `docs/how-to/packages.md` describes.
     pub rpms: String,
 }
 
@@ -110,7 +112,7 @@ fn yes() -> bool {
     true
 }
 
-/// A source as it is written, and where.
+/// The fields of a source, and its position.
 struct YumSourceFields<'e> {
     url: &'e str,
     key: &'e str,
@@ -119,7 +121,7 @@ struct YumSourceFields<'e> {
     node: &'e YamlNode<'e>,
 }
 
-/// What `entry` asks for, once for each combination of its variables.
+/// Expands `entry` to one request for each combination of its variables.
 pub(super) fn read_yum(
     entry: &YumEntry,
     node: &YamlNode<'_>,
@@ -249,7 +251,7 @@ pub(super) fn read_yum(
     Ok(all)
 }
 
-/// What names the mirrors of `place`.
+/// Reads the fields `metalink` and `mirrorlist` of a source.
 fn mirrors(
     place: &YumSourceFields<'_>,
     binding: &VarBinding,
@@ -268,7 +270,7 @@ fn mirrors(
     }
 }
 
-/// The versions that the policy of `entry` may move.
+/// The versions that the update policy of `entry` may change.
 pub(super) fn moving(entry: &YumEntry) -> Vec<MovableVersion<'_>> {
     let pin = |text: &str| {
         let Pin {
@@ -282,7 +284,7 @@ pub(super) fn moving(entry: &YumEntry) -> Vec<MovableVersion<'_>> {
     fields::moving("yum", entry.update.as_ref(), &entry.install, pin)
 }
 
-/// Why this cannot be installed, whatever the sources have.
+/// Why `text` can never be installed, whatever the sources contain.
 fn refused(text: &str) -> Option<&'static str> {
     match text {
         "" => Some("is no package"),

@@ -1,16 +1,16 @@
-//! Where a repository of yum is to be had: at its own URL, and at the mirrors that a metalink or a
-//! list names. They are looked up once in a run, and stand in no lock.
+//! Finds the URLs of a yum repository: its own, and the mirrors of a metalink or mirror list. They
+//! are looked up once per run and not recorded in the lock.
 
 use super::request::{MirrorsRequest, PackageSourceRequest};
 use crate::resolver::{ResolveError, Resolver};
 use landfall_model::Digest;
 use landfall_packages::yum::{Mirrors, read_mirrors};
 
-/// The places of a repository.
+/// The URLs of a repository.
 pub(super) struct MirrorUrls {
-    /// Its URLs without a slash at the end, its own first.
+    /// The URLs without a trailing slash, the repository's own first.
     pub(super) urls: Vec<String>,
-    /// The digests of which `repomd.xml` must have one, where a metalink says that.
+    /// The accepted digests of `repomd.xml`, if a metalink names any.
     pub(super) repomd: Option<Vec<Digest>>,
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn places(
             }
             named
         }
-        // a list says nothing that its own URL needs
+        // a plain list is optional: the repository's own URL still works without it
         MirrorsRequest::List(url) => match listed(resolver, url).await {
             Ok(named) => named,
             Err(cause) => {

@@ -1,5 +1,5 @@
-//! Fetches the metadata of a repository of yum and checks it: `repomd.xml` by its signature, each
-//! index by `repomd.xml`.
+//! Fetches and verifies the metadata of a yum repository: `repomd.xml` by its signature, each index
+//! by its digest in `repomd.xml`.
 
 use super::consistent::read_consistent;
 use super::fetch::{check_age, fetch, kept};
@@ -16,14 +16,14 @@ use landfall_packages::yum::{Index, Metadata, MetadataError, PackedIndex, Repomd
 const REPOMD: &str = "repodata/repomd.xml";
 const SIGNATURE: &str = "repodata/repomd.xml.asc";
 
-/// A repository whose metadata is right.
+/// A repository with verified metadata.
 #[derive(Debug, Clone)]
 pub(super) struct YumRepository {
-    /// What the lock says of it, still without packages.
+    /// The lock's record of the repository, still without packages.
     pub(super) source: PackageSource,
     repomd: Repomd,
     mirrors: Vec<String>,
-    /// The indexes that were read.
+    /// The decompressed indexes.
     pub(super) metadata: Metadata,
 }
 
@@ -39,8 +39,8 @@ impl From<MetadataError> for ResolveError {
     }
 }
 
-/// Fetches the metadata of `wanted`, without the list of all files. It must not be older than
-/// `old`, which an earlier lock has.
+/// Fetches the metadata of `wanted`, without the full file lists. It must not be older than `old`,
+/// the metadata in the last lock.
 pub(super) async fn repository(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,
@@ -54,7 +54,7 @@ pub(super) async fn repository(
     .await
 }
 
-/// Fetches the indexes of a repository by its `repomd.xml`.
+/// Fetches the indexes that the `repomd.xml` of a repository names.
 async fn indexed(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,
@@ -121,7 +121,7 @@ async fn indexed(
     })
 }
 
-/// A `repomd.xml` that may be believed.
+/// A verified `repomd.xml`.
 #[derive(Clone, PartialEq)]
 struct SignedList {
     bytes: Bytes,
@@ -129,7 +129,7 @@ struct SignedList {
     repomd: Repomd,
 }
 
-/// `repomd.xml` of the first of `places` that has a good one.
+/// Fetches `repomd.xml` from the first of `places` that has a valid one.
 async fn signed_list(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,
@@ -143,7 +143,8 @@ async fn signed_list(
         let next = list_at(resolver, wanted, mirror, places, old)
             .await
             .and_then(|list| {
-                // what its own URL says is believed without a signature; a mirror is anybody
+                // an unsigned `repomd.xml` is accepted from the repository's own URL, but never
+                // from a mirror, which anybody may run
                 if list.signature.is_some() || places.repomd.is_some() {
                     Ok(list)
                 } else {
@@ -155,7 +156,8 @@ async fn signed_list(
     found
 }
 
-/// `repomd.xml` below `url`, checked: by its digest in a metalink, its signature, and its age.
+/// Fetches `repomd.xml` below `url` and verifies it: by its digest in a metalink, its signature,
+/// and its age.
 async fn list_at(
     resolver: &Resolver,
     wanted: &PackageSourceRequest,
@@ -194,7 +196,7 @@ async fn list_at(
         date.as_deref(),
         old.and_then(|old| old.date.as_deref()),
     )?;
-    // its age says nothing where the signature was taken away
+    // an unsigned file can carry any date, so removing the signature must not bypass the age check
     let was_signed = old.is_some_and(|old| old.indexes.iter().any(|index| index.path == SIGNATURE));
     if was_signed && signature.is_none() && places.repomd.is_none() {
         let why = "it has no signature any more, and had one when it was locked; take the item \
@@ -209,7 +211,7 @@ async fn list_at(
 }
 
 impl YumRepository {
-    /// Fetches the list of all files too.
+    /// Fetches the full file lists as well.
     pub(super) async fn fetch_files(&mut self, resolver: &Resolver) -> Result<(), ResolveError> {
         self.metadata.files = packed(
             resolver,
@@ -223,8 +225,8 @@ impl YumRepository {
     }
 }
 
-/// Whether a client may ask for an index of this kind without being told to: not for the forms of
-/// sqlite, which the yum of release 7 alone takes where it finds them, and not for changelogs.
+/// Whether clients download an index of this kind by default: not the sqlite forms, which only yum
+/// of release 7 uses, and not changelogs.
 fn is_carried(kind: &str) -> bool {
     !kind.starts_with("other") && !kind.ends_with("_db")
 }
@@ -242,7 +244,7 @@ fn listed(url: &str, index: &Index) -> Result<PackageIndex, ResolveError> {
     })
 }
 
-/// The index of this kind as it is packed, where the repository has one.
+/// The compressed index of this kind, if the repository has one.
 async fn packed(
     resolver: &Resolver,
     source: &PackageSource,

@@ -1,4 +1,4 @@
-//! `hauler`: Images, Files and Charts, content.hauler.cattle.io. Their shape is read from
+//! `hauler`: the documents Images, Files and Charts of content.hauler.cattle.io, as defined in
 //! hauler-dev/hauler, pkg/apis/hauler.cattle.io/v1.
 
 use super::imported::{ImportSource, ImportedItems, at_host};

@@ -5,7 +5,7 @@ use super::yaml::{documents, list, map, others, text};
 use landfall_model::ImageRef;
 use landfall_model::document::Diagnostic;
 
-/// kbld writes here what was written before it was resolved.
+/// The annotation in which kbld stores the reference before it was resolved.
 const BEFORE: &str = "kbld.carvel.dev/id";
 
 pub(super) fn read(
@@ -35,7 +35,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The `locked` reference with the tag that `before` has, if both are of one repository.
+/// The `locked` reference with the tag of `before`, if both have the same repository.
 fn tag_of(before: &str, locked: &str) -> Option<String> {
     let (before, locked): (ImageRef, ImageRef) = (before.parse().ok()?, locked.parse().ok()?);
     let is_same = before.name() == locked.name() && before.tag.is_some();

@@ -1,4 +1,4 @@
-//! What was read of other tools' files, and the manifest that follows from it.
+//! Collects items from files of other tools, and writes them as a manifest.
 
 use crate::manifest::draft::head;
 use landfall_model::document::{Diagnostic, SourceText};
@@ -23,7 +23,7 @@ impl ImportSource {
         SourceText::plain(self.file.clone(), self.text.clone())
     }
 
-    /// That the file as a whole is not what it is said to be.
+    /// The error that the file does not have the given format.
     pub(super) fn is_no(&self, what: &str, help: &str) -> Box<Diagnostic> {
         Box::new(Diagnostic {
             file: self.file.clone(),
@@ -48,19 +48,19 @@ type ImportedPlatforms = Option<BTreeSet<String>>;
 /// The items that were read from lists of other tools.
 #[derive(Debug, Default)]
 pub struct ImportedItems {
-    /// By name without a digest; then by digest.
+    /// Images by name without a digest, then by digest.
     images: BTreeMap<String, BTreeMap<Option<Digest>, ImportedPlatforms>>,
     files: BTreeMap<String, ImportedFile>,
-    /// As entries of a manifest.
+    /// Charts, as manifest entries.
     charts: BTreeSet<String>,
-    /// Wanted items that the manifest cannot have, one line each.
+    /// Items that a manifest cannot express, one line each.
     pub left: Vec<String>,
-    /// Settings that the manifest has no place for, one line each.
+    /// Settings that a manifest cannot express, one line each.
     pub notes: Vec<String>,
 }
 
 impl ImportedItems {
-    /// An image, as `written` in `source` at `at`, for `platforms`; all where there are none.
+    /// Adds an image, which is `written` in `source` at `at`, for `platforms`; empty means all.
     pub(super) fn image(
         &mut self,
         source: &ImportSource,
@@ -111,7 +111,7 @@ impl ImportedItems {
             .or_insert(wanted);
     }
 
-    /// A file at `url`, with the hex of its SHA-256 where it is known.
+    /// Adds a file at `url`, with its SHA-256 in hex if it is known.
     pub(super) fn file(
         &mut self,
         source: &ImportSource,
@@ -152,7 +152,8 @@ impl ImportedItems {
         self.files.insert(url.to_owned(), entry);
     }
 
-    /// The chart `name` in a repository: `oci://registry/path`, with or without the name, or a URL.
+    /// Adds the chart `name` of a repository: `oci://registry/path`, with or without the name, or a
+    /// URL.
     pub(super) fn chart(
         &mut self,
         source: &ImportSource,
@@ -192,26 +193,26 @@ impl ImportedItems {
         });
     }
 
-    /// An item that is wanted and has no place, and why.
+    /// Records an item that a manifest cannot express, and why.
     pub(super) fn leave(&mut self, source: &ImportSource, at: &str, what: &str, why: &str) {
         self.left
             .push(format!("{}: {}: {what}: {why}", source.file, place(at)));
     }
 
-    /// A setting that has no place.
+    /// Records a setting that a manifest cannot express.
     pub(super) fn note(&mut self, source: &ImportSource, at: &str, what: &str) {
         self.notes
             .push(format!("{}: {}: {what}", source.file, place(at)));
     }
 
-    /// How many entries the manifest has.
+    /// The number of entries in the manifest.
     pub fn entries(&self) -> usize {
         self.images.values().map(BTreeMap::len).sum::<usize>()
             + self.files.len()
             + self.charts.len()
     }
 
-    /// The names of the images, as they stand in the manifest.
+    /// The names of the images, as the manifest writes them.
     #[cfg(test)]
     pub(super) fn images(&self) -> Vec<String> {
         self.lines()
@@ -220,7 +221,8 @@ impl ImportedItems {
             .collect()
     }
 
-    /// The references with their platforms. A name with several digests is written by each digest.
+    /// The references with their platforms. A name with several digests is listed once for each
+    /// digest.
     fn lines(&self) -> Vec<(String, &ImportedPlatforms)> {
         let mut lines = Vec::new();
         for (name, digests) in &self.images {
@@ -244,12 +246,12 @@ impl ImportedItems {
     }
 }
 
-/// Where in the file something stands.
+/// The position of a text in the file.
 fn place(at: &str) -> &str {
     if at.is_empty() { "the file" } else { at }
 }
 
-/// The reference `written` with `host` before it, if it names none.
+/// The reference `written`, with `host` in front if it names none.
 pub(super) fn at_host(host: &str, written: &str) -> String {
     if host.is_empty() || has_host(written) {
         written.to_owned()
@@ -258,7 +260,7 @@ pub(super) fn at_host(host: &str, written: &str) -> String {
     }
 }
 
-/// The manifest called `name` of what was `imported`; `title` is its first comment.
+/// Writes the manifest called `name` with the items `imported`; `title` is the first comment.
 pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String {
     let mut text = head(name, title);
     let told = |text: &mut String, what: &str, lines: &[String]| {

@@ -1,4 +1,5 @@
-//! What other tools wrote down, as a manifest. Each format is a file here and a row of `table`.
+//! Converts lists and configurations of other tools to a manifest. Each format is a file here and a
+//! row of `table`.
 
 mod dt_lock;
 mod hauler;

@@ -1,4 +1,4 @@
-//! `oc-mirror`: an ImageSetConfiguration. Its shape is read from openshift/oc-mirror,
+//! `oc-mirror`: an ImageSetConfiguration, as defined in openshift/oc-mirror,
 //! internal/pkg/api/v2alpha1.
 
 use super::imported::{ImportSource, ImportedItems};
@@ -43,7 +43,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The keys that are read here, as they are written. oc-mirror takes them in any case.
+/// The keys that are read here. oc-mirror accepts them in any case.
 const KEYS: [&str; 16] = [
     "additionalImages",
     "apiVersion",
@@ -93,7 +93,8 @@ fn spelled(map: Mapping) -> Mapping {
         .collect()
 }
 
-/// What oc-mirror resolves by catalogs and graphs: only its mapping.txt has the images.
+/// The sections that oc-mirror resolves by catalogs and graphs. Only its mapping.txt contains the
+/// resulting images.
 fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
     let why = "only oc-mirror resolves it: take the mapping.txt of `oc-mirror --dry-run`";
     for (index, operator) in list(mirror, "operators").iter().enumerate() {

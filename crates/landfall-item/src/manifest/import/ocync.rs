@@ -1,5 +1,4 @@
-//! `ocync`: its configuration. Its shape is read from clowdhaus/ocync,
-//! docs/src/content/configuration.md.
+//! `ocync`: its configuration, as documented in clowdhaus/ocync, docs/src/content/configuration.md.
 
 use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, map, others, text, texts};
@@ -77,7 +76,7 @@ fn read_mapping(
             .map(|tags| texts(tags, key))
             .unwrap_or_default(),
     };
-    // `include` adds to what the other rules choose, and `glob` is narrowed by them
+    // `include` adds tags to those that the other rules select; they further restrict `glob`
     let (globs, included) = (tags("glob"), tags("include"));
     let narrowed = ["semver", "exclude", "sort", "latest"]
         .iter()

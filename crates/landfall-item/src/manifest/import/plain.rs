@@ -13,7 +13,7 @@ pub(super) fn images_txt(
     listed("images-txt", source, imported)
 }
 
-/// Reads the log of `kubermatic-installer mirror-images --dry-run`.
+/// Reads the log of `kubermatic-installer mirror-images`.
 pub(super) fn kkp(
     source: &ImportSource,
     imported: &mut ImportedItems,
@@ -21,7 +21,7 @@ pub(super) fn kkp(
     listed("kkp", source, imported)
 }
 
-/// kubeadm's list, which may be JSON: `{"kind": "Images", "images": […]}`.
+/// Reads the list of kubeadm, which may be JSON: `{"kind": "Images", "images": […]}`.
 pub(super) fn kubeadm(
     source: &ImportSource,
     imported: &mut ImportedItems,
@@ -46,7 +46,7 @@ pub(super) fn kubeadm(
     Ok(())
 }
 
-/// The references of a list that manifests can name too.
+/// Reads a list in one of the formats that `lists:` of a manifest accepts.
 fn listed(
     name: &str,
     source: &ImportSource,

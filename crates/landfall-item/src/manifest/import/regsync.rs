@@ -1,4 +1,4 @@
-//! `regsync`: its configuration. Its shape is read from regclient/regclient, cmd/regsync/config.go.
+//! `regsync`: its configuration, as defined in regclient/regclient, cmd/regsync/config.go.
 
 use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, map, others, text, texts};
@@ -63,7 +63,7 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
         );
     }
     for tag in allowed {
-        // an entry is an expression: only one without any sign of it is a tag
+        // an entry is a regular expression; only one without special characters is a tag
         match tag
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))

@@ -1,5 +1,5 @@
-//! The table of formats that are imported. A new format is a file beside this one, its `mod` line,
-//! and a row here.
+//! The table of formats that can be imported. To add one, write a file next to this one, its `mod`
+//! line, and a row here.
 
 use super::imported::{ImportSource, ImportedItems};
 use super::{
@@ -11,11 +11,12 @@ use landfall_model::document::Diagnostic;
 /// A file format of another tool that `landfall import` reads.
 #[derive(Debug)]
 pub struct ImportFormat {
-    /// Its name on the command line.
+    /// The name of the format on the command line.
     pub name: &'static str,
     /// A description of the format, for the help.
     pub about: &'static str,
-    /// Reads a file of it. What has no place in a manifest is told to the [`ImportedItems`].
+    /// Reads a file of this format. What a manifest cannot express is recorded in the
+    /// [`ImportedItems`].
     pub read: fn(&ImportSource, &mut ImportedItems) -> Result<(), Box<Diagnostic>>,
 }
 

@@ -1,4 +1,4 @@
-//! `tkg-bom`: a bill of materials of TKG. Its shape is read from vmware-tanzu/tanzu-framework,
+//! `tkg-bom`: a bill of materials of TKG, as defined in vmware-tanzu/tanzu-framework,
 //! `tkg/tkgconfigbom/bom_types.go`.
 
 use super::imported::{ImportSource, ImportedItems};

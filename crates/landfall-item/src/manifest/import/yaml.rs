@@ -1,4 +1,4 @@
-//! Reading YAML of other tools: documents of any number, keys of which some are unknown.
+//! Helpers to read YAML of other tools: any number of documents, with keys that may be unknown.
 
 use super::imported::{ImportSource, ImportedItems};
 use landfall_model::document::{self, Diagnostic, yaml};
@@ -7,7 +7,7 @@ use serde_yaml::{Mapping, Value};
 /// The mappings in `source`, one for each document that is not empty.
 pub(super) fn documents(source: &ImportSource) -> Result<Vec<Mapping>, Box<Diagnostic>> {
     let text = source.text.trim_start_matches('\u{feff}');
-    // one document is read as landfall's own are, with places in its messages
+    // a single document is parsed like a manifest, so that errors have a position
     if !text.lines().skip(1).any(|line| line.starts_with("---")) {
         return document::read::<Option<Mapping>>(&source.file, text)
             .map(|read| read.into_iter().collect());
@@ -32,12 +32,12 @@ pub(super) fn documents(source: &ImportSource) -> Result<Vec<Mapping>, Box<Diagn
     Ok(all)
 }
 
-/// The text at `key`; a number as its digits.
+/// The text at `key`; a number is converted to digits.
 pub(super) fn text(map: &Mapping, key: &str) -> Option<String> {
     scalar(map.get(key)?)
 }
 
-/// A text, or a number or truth value as it is written.
+/// A text, number or boolean as text.
 pub(super) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -52,7 +52,7 @@ pub(super) fn map<'m>(outer: &'m Mapping, key: &str) -> Option<&'m Mapping> {
     outer.get(key).and_then(Value::as_mapping)
 }
 
-/// The elements of the list at `key`; none where there is no list.
+/// The elements of the list at `key`; empty if there is none.
 pub(super) fn list<'m>(outer: &'m Mapping, key: &str) -> &'m [Value] {
     outer
         .get(key)
@@ -69,7 +69,7 @@ pub(super) fn texts(outer: &Mapping, key: &str) -> Vec<String> {
     }
 }
 
-/// Tells each key of `map` that is not among `known` as a setting without a place.
+/// Records each key of `map` that is not `known` as a setting that a manifest cannot express.
 pub(super) fn others(
     imported: &mut ImportedItems,
     source: &ImportSource,

@@ -1,4 +1,4 @@
-//! `zarf`: zarf.yaml. Its shape is read from zarf-dev/zarf, src/api/v1alpha1.
+//! `zarf`: zarf.yaml, as defined in zarf-dev/zarf, src/api/v1alpha1.
 
 use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, map, others, scalar, text};

@@ -1,29 +1,29 @@
-//! What a list format is: its name in a manifest, and its reader.
+//! What a list format is.
 
 use landfall_model::document::Diagnostic;
 use landfall_model::document::{SourceSpan, SourceText};
 use std::rc::Rc;
 
-/// The image references of a list, in its order, each with its place.
+/// The image references of a list, in its order, each with its position.
 pub(super) type ListedImages = Vec<(String, SourceSpan)>;
 
 /// A format of image lists that `lists:` of a manifest accepts.
 #[derive(Debug)]
 pub(in super::super) struct ImageListFormat {
-    /// Its name in a manifest.
+    /// The name of the format in a manifest.
     pub(in super::super) name: &'static str,
-    /// What the JSON schema says of it.
+    /// The description in the JSON schema.
     pub(in super::super) about: &'static str,
-    /// Whether a file without any other mark looks like such a list.
+    /// Whether a file that is not a manifest looks like this format.
     pub(super) is: fn(&str) -> bool,
     /// Reads the image references, each with its position.
     pub(super) references: fn(&Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>>,
-    /// The message for a list without an image, and what to do.
+    /// The message for a list without an image, and the help.
     pub(super) if_empty: (&'static str, &'static str),
 }
 
 impl ImageListFormat {
-    /// The references in `text`, in its order.
+    /// Reads the references in `text`, in their order. Fails if there is none.
     pub(in super::super) fn read(
         &self,
         text: &Rc<SourceText>,

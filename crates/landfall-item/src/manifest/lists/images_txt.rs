@@ -1,4 +1,4 @@
-//! `images-txt`: one reference a line, as the image lists of RKE2 and others have it.
+//! `images-txt`: one reference on each line, as in the image lists of RKE2 and others.
 
 use super::format::{ImageListFormat, ListedImages};
 use super::lines::lines;
@@ -17,8 +17,8 @@ pub(super) const FORMAT: ImageListFormat = ImageListFormat {
     ),
 };
 
-/// The lines without comments and blank ones. A `#` at the start of a line or after a blank begins
-/// a comment.
+/// The lines without comments and blank lines. A comment starts with `#` at the start of a line or
+/// after white space.
 fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let bare = lines(text).map(|(start, line)| {
         let comment = line.match_indices('#').map(|(at, _)| at);
@@ -32,8 +32,8 @@ fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
     bare.filter(|(_, line)| !line.is_empty())
 }
 
-/// Whether most lines are references with a path or a tag, so that one with a mistake is shown as
-/// such.
+/// Whether most lines are references with a path or tag. Not all need to be, so that a mistake in
+/// one is reported as such.
 fn is(text: &str) -> bool {
     let is_reference = |line: &str| line.contains(['/', ':']) && line.parse::<ImageRef>().is_ok();
     let (good, all) = entries(text).fold((0, 0), |(good, all), (_, line)| {

@@ -20,14 +20,14 @@ pub(super) const FORMAT: ImageListFormat = ImageListFormat {
     ),
 };
 
-/// What to do about a log that is not whole.
+/// The help for a log that is incomplete.
 const AGAIN: &str = "write the log again, to its end; other output of the installer does no harm";
 
-/// logrus writes one JSON object a line. `RewriteImage` in kubermatic's
+/// logrus writes one JSON object on each line. `RewriteImage` in kubermatic's
 /// pkg/install/images/images.go writes each image as `{"msg": "Image found", "source-image": …,
-/// "target-image": …}`; the last line says how many there are (`all-image-count`, "Finished"). A
-/// log without that line, with fewer images, with an error, or with a line that breaks off is a
-/// part of a list at best.
+/// "target-image": …}`; the last line has the number of images (`all-image-count`, "Finished"). A
+/// log without that line, with fewer images, with an error, or with a truncated line is incomplete
+/// and refused.
 fn references(text: &Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>> {
     let (mut found, mut closing) = (ListedImages::new(), None);
     for (start, line) in lines(&text.text) {

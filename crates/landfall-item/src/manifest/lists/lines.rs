@@ -1,6 +1,6 @@
-//! The lines of a list, with their places.
+//! The lines of a list, with their positions.
 
-/// The lines of `text` without the white space around them, each with the offset of its first byte.
+/// The lines of `text`, trimmed, each with the offset of its first byte.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut next = 0;
     text.split_inclusive('\n').map(move |line| {

@@ -1,4 +1,4 @@
-//! Lists of images that other tools wrote. Each format is a file here and a row of `table`.
+//! Reads image lists of other tools. Each format is a file here and a row of `table`.
 
 mod format;
 mod images_txt;
