@@ -6,6 +6,7 @@ use super::list_responses::ReferrersResponse;
 use super::registry_url::BaseUrl;
 use super::scope::TokenScope;
 use super::upload_session::{BodyLimit, SelfMounts};
+use futures_util::future::BoxFuture;
 use landfall_http::{
     ErrorKind, HttpError, HttpRequest, HttpResponse, OnceMap, SlotClass, Transport, host_port,
     redacted_url,
@@ -134,7 +135,17 @@ impl RegistrySession {
 
     /// Sends a request with the authentication that the registry asks for. Challenges are answered
     /// at any time of the run, and the request is sent again, including its body.
-    pub(super) async fn send(
+    //
+    // Boxed as `Transport::send` is: its code would be generated again for each caller.
+    pub(super) fn send<'a>(
+        &'a self,
+        request: HttpRequest,
+        scope: &'a TokenScope,
+    ) -> BoxFuture<'a, Result<HttpResponse, HttpError>> {
+        Box::pin(self.send_signed(request, scope))
+    }
+
+    async fn send_signed(
         &self,
         mut request: HttpRequest,
         scope: &TokenScope,
