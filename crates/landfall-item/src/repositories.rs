@@ -208,9 +208,9 @@ impl UpstreamRepositories {
     ///
     /// - each of the others answered in an earlier run that there is no API,
     /// - no repository of the same host is known to have it (otherwise the host consists of several
-    /// services, or its 404 means something else), and
+    ///   services, or its 404 means something else), and
     /// - the repository that is asked in this run answers the same again. If the registry meanwhile
-    /// got the API, it lists the referrers there, and every repository is asked.
+    ///   got the API, it lists the referrers there, and every repository is asked.
     ///
     /// Each run asks a different repository, in case only some of a namespace get the API.
     pub(super) async fn referrers(

@@ -73,7 +73,7 @@ pub async fn newer_packages(
 /// A version of a package that a suite offers.
 struct SuiteOffer<'t> {
     one: apt::Offered<'t>,
-    /// The pin priority of the suite (apt_preferences(5)).
+    /// The pin priority of the suite (`apt_preferences(5)`).
     pin: i16,
     place: &'t str,
 }
