@@ -65,9 +65,7 @@ fn every_verb_has_a_manual_page() {
     if need(&["man"]) {
         for page in &pages {
             let mut man = place.clean("man");
-            man.env("MANWIDTH", "80")
-                .env("MANPAGER", "cat")
-                .env("MAN_KEEP_FORMATTING", "");
+            man.env("MANWIDTH", "80").env("MANPAGER", "cat");
             let shown = crate::support::run(man.args(["-l", &format!("man/{page}")]));
             let shown = String::from_utf8(shown).unwrap();
             for line in shown.lines() {
