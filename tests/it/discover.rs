@@ -56,7 +56,7 @@ images:
         refused["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("no helm on PATH"),
+            .contains("helm, which is not on PATH"),
         "{refused}"
     );
 
