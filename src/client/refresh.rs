@@ -53,7 +53,7 @@ pub(crate) struct RefreshBase {
     pub(crate) complete_lock: Option<Digest>,
 }
 
-/// The result of [`Client::refresh`].
+/// The result of [`Client::refresh`], for the report.
 pub(crate) struct Refreshed {
     pub(crate) updated: UpdateOutcome,
     pub(crate) locked: Locked,
@@ -102,7 +102,8 @@ impl Client {
     ) -> Result<Refreshed, ClientError> {
         self.write_manifests(&updated)?;
         let previous = request.previous_lock;
-        let (path, referrers) = (request.lock_path, request.referrers);
+        let path = request.lock_path;
+        let referrers = request.referrers;
         let (mut locked, is_new) = self
             .lock_and_write(&updated, previous, path, referrers, memory)
             .await?;

@@ -561,7 +561,7 @@ fn a_locked_chart_is_known_to_audits_and_taken_by_its_name() {
         refused["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("stays as it is"),
+            .contains("cannot be rewritten in place"),
         "{refused}"
     );
 }

@@ -1,4 +1,4 @@
-//! The exit codes.
+//! The exit codes of the program.
 
 use landfall_model::report::RunStatus;
 

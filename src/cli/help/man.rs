@@ -1,4 +1,4 @@
-//! The manual pages.
+//! The manual pages: what clap generates, and sections that clap does not know.
 
 use super::EXIT_CODES;
 use super::examples::examples_of;

@@ -1,10 +1,10 @@
 //! The pages of `docs/` that the program carries, so that `landfall help` has them where there is
 //! no network.
 
-/// Each page: its word, and its Markdown.
+/// Declares the pages: the name of each, and its Markdown file.
 macro_rules! pages {
     ($($word:literal: $file:literal),* $(,)?) => {
-        /// Every page, sorted by its word.
+        /// Every page, sorted by name.
         const PAGES: &[(&str, &str)] = &[$(($word, include_str!(concat!("../../../docs/", $file)))),*];
     };
 }
@@ -71,7 +71,7 @@ pages! {
     "yum": "how-to/platforms/yum.md",
 }
 
-/// The page called `word`.
+/// The page with this name, which may also be given as a path below `docs/`.
 pub(crate) fn page(word: &str) -> Option<&'static str> {
     let word = word.trim_start_matches("docs/").trim_end_matches(".md");
     let word = word.rsplit('/').next().unwrap_or(word);
@@ -81,7 +81,7 @@ pub(crate) fn page(word: &str) -> Option<&'static str> {
         .map(|(_, text)| *text)
 }
 
-/// The words of all pages, in lines of at most `width` columns.
+/// The names of all pages, in lines of at most `width` columns.
 pub(crate) fn listing(width: usize) -> String {
     let (mut text, mut line) = (String::new(), String::new());
     for (word, _) in PAGES {

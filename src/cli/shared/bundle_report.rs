@@ -176,7 +176,7 @@ pub(crate) fn paths(files: &[PathBuf]) -> Vec<String> {
         .collect()
 }
 
-/// `12: B.0001 to B.0012`
+/// The number of names, the first and the last: `12: B.0001 to B.0012`.
 pub(crate) fn first_to_last(names: &[String]) -> String {
     match names {
         [first, .., last] => format!("{}: {first} to {last}", names.len()),

@@ -446,7 +446,8 @@ impl LockComparison {
 
 /// The line for a version that replaces another one.
 fn version_line(change: &LockChange) -> Option<String> {
-    let (version, replaces) = (change.version?, change.replaces.as_deref()?);
+    let version = change.version?;
+    let replaces = change.replaces.as_deref()?;
     Some(format!("{version:8} {replaces} -> {}", change.name))
 }
 

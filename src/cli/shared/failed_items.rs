@@ -56,7 +56,7 @@ impl<'a> FailureGroup<'a> {
         groups
     }
 
-    /// `3 images, 1 file`.
+    /// The number of items of each kind, as in `3 images, 1 file`.
     pub(crate) fn counted(&self) -> String {
         count_kinds(self.items.iter().copied())
     }
@@ -159,7 +159,8 @@ fn without(text: &str, own: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(own) {
-        let (before, after) = (&rest[..at], &rest[at + own.len()..]);
+        let before = &rest[..at];
+        let after = &rest[at + own.len()..];
         let is_word = !before.ends_with(is_part) && !after.starts_with(is_part);
         out += before;
         out += if is_word { "…" } else { own };

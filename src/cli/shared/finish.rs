@@ -93,7 +93,7 @@ impl<'a> FinishedRun<'a> {
         )
     }
 
-    /// What stdout carries.
+    /// The text for stdout. For GitHub, also appends the summary of the step.
     fn printed(&self, mode: OutputMode) -> String {
         match mode {
             OutputMode::Text => self.text.clone(),

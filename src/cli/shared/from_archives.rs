@@ -10,7 +10,6 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The flag `--from`.
 #[derive(Args)]
 pub(crate) struct FromArchives {
     /// Use the content of this archive or OCI layout of another tool before the network (may be

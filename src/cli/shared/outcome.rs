@@ -6,21 +6,19 @@ use landfall_model::report::RunReport;
 /// What a verb returns when it ran to its end, which need not be success.
 #[derive(Debug)]
 pub(crate) struct VerbOutcome {
-    /// For `--output json` and `--report`.
+    /// The report for `--output json` and `--report`.
     pub report: RunReport,
-    /// For stdout in text mode, with its last newline. Lines for people, in which control
-    /// characters and commands to a CI are escaped when they are printed, unless it is a document.
+    /// The text for stdout in text mode, with its last newline. Unless it is a document, control
+    /// characters and workflow commands of CI systems are escaped when it is printed.
     pub text: String,
-    /// Whether the text is a document that was asked for, and printed byte for byte.
+    /// Whether the text is a document, such as a manifest, which is printed byte for byte.
     pub is_document: bool,
-    /// For stdout in Markdown mode; without it, the text is shown there as a block of code.
+    /// The text for stdout in Markdown mode; without it, `text` is printed as a code block.
     pub markdown: Option<String>,
-    /// The exit code.
     pub exit: Exit,
 }
 
 impl VerbOutcome {
-    /// It ended with this exit code.
     pub(crate) fn new(report: RunReport, text: impl Into<String>, exit: Exit) -> VerbOutcome {
         VerbOutcome {
             report,
@@ -36,7 +34,7 @@ impl VerbOutcome {
         VerbOutcome::new(RunReport::default(), text, Exit::Done)
     }
 
-    /// The same with a text that is a document and not lines for people.
+    /// Marks the text as a document.
     pub(crate) fn document(self) -> VerbOutcome {
         VerbOutcome {
             is_document: true,
@@ -44,12 +42,14 @@ impl VerbOutcome {
         }
     }
 
-    /// The exit code that the items call for: 0, 3, or 1 where nothing succeeded.
+    /// An outcome whose exit code follows from the items: 0, 3, or 1 if nothing succeeded.
     pub(crate) fn of(report: RunReport, text: impl Into<String>) -> VerbOutcome {
-        let exit = match (report.has_losses(), report.has_successes()) {
-            (false, _) => Exit::Done,
-            (true, true) => Exit::Partial,
-            (true, false) => Exit::Failed,
+        let exit = if !report.has_losses() {
+            Exit::Done
+        } else if report.has_successes() {
+            Exit::Partial
+        } else {
+            Exit::Failed
         };
         VerbOutcome::new(report, text, exit)
     }

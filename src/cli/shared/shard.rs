@@ -11,7 +11,6 @@ const HELP: &str = "Process only part I of N, as in 3/8; other runners with the 
     the rest. `auto` reads it from LANDFALL_SHARD=I/N, a Kubernetes Indexed Job \
     (JOB_COMPLETION_INDEX and LANDFALL_SHARDS) or GitLab (CI_NODE_INDEX and CI_NODE_TOTAL)";
 
-/// The flag `--shard`.
 #[derive(Args)]
 pub(crate) struct ShardFlag {
     #[arg(id = "shard", long = "shard", value_name = "I/N|auto", value_parser = ShardChoice::parse, help = HELP)]

@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where the store is.
+/// The location of a store: a folder, or a folder of an object store.
 pub(crate) enum StoreLocation {
     Folder(PathBuf),
     /// A folder in an object store.
@@ -95,7 +95,7 @@ impl Context {
         })
     }
 
-    /// Opens the store.
+    /// Opens the store. One in an object store gets a client of its own.
     pub(crate) fn store(&self) -> Result<Arc<dyn BlobStore>, CliError> {
         match self.store_location()? {
             StoreLocation::Folder(dir) => Ok(Arc::new(DiskStore::open(&dir)?)),

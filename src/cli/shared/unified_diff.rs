@@ -99,11 +99,13 @@ impl ChangedLines {
 fn changes(old: &str, edits: Vec<TextEdit>) -> Vec<ChangedLines> {
     let mut changes: Vec<ChangedLines> = Vec::new();
     let mut edits = edits.into_iter().peekable();
-    let (mut line, mut counted) = (0, 0);
+    let mut line = 0;
+    let mut counted = 0;
     while let Some((range, bytes)) = edits.next() {
         let start = old[..range.start].rfind('\n').map_or(0, |at| at + 1);
         let mut new = format!("{}{bytes}", &old[start..range.start]);
-        let (mut done, mut end) = (range.end, changed_until(old, &range, &bytes));
+        let mut done = range.end;
+        let mut end = changed_until(old, &range, &bytes);
         while let Some((range, bytes)) = edits.next_if(|(range, _)| range.start <= end) {
             new.push_str(&old[done..range.start]);
             new.push_str(&bytes);
@@ -146,7 +148,8 @@ fn shortened<'n>(old: &str, new: &'n str) -> (usize, usize, &'n str) {
         .take_while(|(a, b)| a == b)
         .map(|(a, _)| a.len())
         .sum();
-    let (old_rest, new_rest) = (&old[from..], &new[from..]);
+    let old_rest = &old[from..];
+    let new_rest = &new[from..];
     let ends = old_rest
         .split_inclusive('\n')
         .rev()

@@ -49,7 +49,7 @@ impl LockCommand {
         if self.check && old.is_none() {
             let path = self.lock.display();
             return Err(CliError::usage(format!(
-                "there is no {path} to check; write it first, without --check"
+                "there is no {path} to check; run without --check first"
             )));
         }
         if !self.check && !self.dry_run {
@@ -144,12 +144,12 @@ impl LockCommand {
             (true, Some(_)) => {
                 writeln!(
                     text,
-                    "nothing could be locked: {counted}{lost}; {path} stays as it is"
+                    "nothing could be locked: {counted}{lost}; {path} was left unchanged"
                 )
             }
             (true, None) => writeln!(
                 text,
-                "nothing could be locked: {counted}{lost}; there is no {path}"
+                "nothing could be locked: {counted}{lost}; {path} was not written"
             ),
             (false, _) => {
                 writeln!(
@@ -167,7 +167,7 @@ impl LockCommand {
     }
 }
 
-/// What upstream says by the way: tags that moved, and items that it has no more.
+/// The notices of the report: tags that changed upstream, and items that are gone.
 fn notices(changes: &[LockChange]) -> Vec<Notice> {
     let notice = |change: &LockChange| match change.change {
         "gone" => Some(Notice::gone(&change.name)),

@@ -215,7 +215,8 @@ impl RefreshCommand {
 }
 
 fn markdown(refreshed: &Refreshed, report: &RunReport, nothing_new: bool) -> String {
-    let (updated, locked) = (&refreshed.updated, &refreshed.locked);
+    let updated = &refreshed.updated;
+    let locked = &refreshed.locked;
     let mut counted = counted(updated);
     if counted.is_empty() && nothing_new {
         counted = "unchanged".into();

@@ -27,7 +27,8 @@ pub(crate) struct SbomCommand {
 impl SbomCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let carried = self.bundle.open(context)?;
-        let (bundle, lock) = (&carried.bundle, carried.bundle.held()?);
+        let bundle = &carried.bundle;
+        let lock = bundle.held()?;
         let subject = SbomSubject {
             digest: bundle.digest(),
             lock: bundle.fingerprint(),

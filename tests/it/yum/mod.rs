@@ -413,7 +413,7 @@ fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
         (
             "--status",
             "status",
-            "the lock names no packages of apt, and this is a status file of dpkg",
+            "the lock has no apt packages, and this is a status file of dpkg",
         ),
     ] {
         let why = told(&place.json(2, &["doctor", "packages", flag, file]));

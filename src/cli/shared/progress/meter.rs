@@ -70,7 +70,8 @@ impl PhaseMeter {
         self.last = now;
         let is_due = |sample: &MeterSample| now.duration_since(sample.at) >= Duration::from_secs(1);
         if self.samples.back().is_none_or(is_due) {
-            let (bytes, work) = (self.bytes.0, self.work().0);
+            let bytes = self.bytes.0;
+            let work = self.work().0;
             self.samples.push_back(MeterSample {
                 at: now,
                 bytes,
@@ -176,7 +177,7 @@ impl PhaseMeter {
     }
 }
 
-/// `42s`, `12m`, `2h05m`, `3d`.
+/// A duration in at most five characters: `42s`, `12m`, `2h05m`, `3d`.
 fn short(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds}s"),

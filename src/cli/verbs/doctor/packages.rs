@@ -49,7 +49,7 @@ impl DoctorPackages {
         if sets.is_empty() {
             let system = if self.rpms.is_some() { "yum" } else { "apt" };
             return Err(CliError::usage(format!(
-                "the lock names no packages of {system}, and this is {list}"
+                "the lock has no {system} packages, and this is {list}"
             )));
         }
         let (mut report, mut text, mut replaced) =
@@ -72,7 +72,7 @@ impl DoctorPackages {
                         set.name
                     )
                 }
-                _ => writeln!(text, "{}: it cannot be installed", set.name),
+                _ => writeln!(text, "{}: cannot be installed", set.name),
             };
             for item in &done.items {
                 if let Some(reason) = &item.reason {
@@ -97,14 +97,14 @@ impl DoctorPackages {
         ))
     }
 
-    /// What the node has.
+    /// Reads the list of packages that are installed on the node.
     fn list(&self) -> Result<NodeList, CliError> {
         let (path, list): (_, fn(String) -> NodeList) = match (&self.status, &self.rpms) {
             (Some(path), _) => (path, NodeList::Status),
             (None, Some(path)) => (path, NodeList::Rpms),
             (None, None) => {
                 return Err(CliError::usage(
-                    "name what the node has by --status or --rpms",
+                    "name the packages of the node with --status or --rpms",
                 ));
             }
         };

@@ -1,4 +1,4 @@
-//! `landfall export charts`.
+//! `landfall export charts`: writes a chart repository.
 
 use super::folder::FolderExport;
 use crate::cli::shared::{CliError, Context, VerbOutcome};

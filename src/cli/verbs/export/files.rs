@@ -1,4 +1,4 @@
-//! `landfall export files`.
+//! `landfall export files`: writes the files for a web server.
 
 use super::folder::FolderExport;
 use crate::cli::shared::{CliError, Context, VerbOutcome};

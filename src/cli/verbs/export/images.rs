@@ -1,4 +1,4 @@
-//! `landfall export images`.
+//! `landfall export images`: writes an image archive for container runtimes.
 
 use super::images_report;
 use crate::cli::shared::content_flags::ContentFlags;
@@ -58,7 +58,7 @@ enum ArchiveFormat {
     Docker,
 }
 
-/// Where the archive goes.
+/// The destination of the archive.
 enum ArchiveOutput {
     Stdout(File),
     /// Removes the temporary file when dropped.

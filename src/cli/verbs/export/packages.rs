@@ -1,4 +1,4 @@
-//! `landfall export apt` and `landfall export yum`.
+//! `landfall export apt` and `landfall export yum`: write package repositories for a web server.
 
 use super::folder::FolderExport;
 use crate::cli::shared::packages_key::PackagesKey;
@@ -50,12 +50,15 @@ impl ExportPackages {
             .packages
             .iter()
             .filter(|set| set.name.starts_with(system));
-        let made = self.key.sign_metadata(sets.map(|set| (set, &*blobs)), context)?.ok_or_else(|| {
-            CliError::usage(
-                "the lock has packages with `index: trimmed`, whose metadata the site signs: name its OpenPGP key with \
-                 --packages-key FILE",
-            )
-        })?;
+        let made = self
+            .key
+            .sign_metadata(sets.map(|set| (set, &*blobs)), context)?
+            .ok_or_else(|| {
+                CliError::usage(
+                    "the lock has packages with `index: trimmed`, whose metadata must be signed",
+                )
+                .with_help("name the OpenPGP key of the site with --packages-key FILE")
+            })?;
         self.export.write(
             context,
             is_package,

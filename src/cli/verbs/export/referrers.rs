@@ -1,4 +1,4 @@
-//! `landfall export referrers`.
+//! `landfall export referrers`: writes SBOMs, attestations and signatures as files.
 
 use crate::cli::shared::content_flags::ContentFlags;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};

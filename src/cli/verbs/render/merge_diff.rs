@@ -87,7 +87,8 @@ fn diff_texts(
 /// Returns for each line of `text` whether its value is masked: in Secrets, or everywhere.
 fn masks(text: &str, all: bool) -> Vec<bool> {
     let secrets = secret_values(text);
-    let (mut at, mut top) = (0, "");
+    let mut at = 0;
+    let mut top = "";
     let mut masks = Vec::new();
     for line in text.split_inclusive('\n') {
         let end = at + line.len();
@@ -181,13 +182,16 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
             };
         }
     }
-    let (mut i, mut j, mut found) = (0, 0, Vec::new());
+    let mut i = 0;
+    let mut j = 0;
+    let mut found = Vec::new();
     while i < a.len() || j < b.len() {
         if i < a.len() && j < b.len() && a[i] == b[j] {
             (i, j) = (i + 1, j + 1);
             continue;
         }
-        let (from_i, from_j) = (i, j);
+        let from_i = i;
+        let from_j = j;
         while (i < a.len() || j < b.len()) && !(i < a.len() && j < b.len() && a[i] == b[j]) {
             if j == b.len() || (i < a.len() && common[i + 1][j] >= common[i][j + 1]) {
                 i += 1;

@@ -226,7 +226,8 @@ fn report(done: &[RewrittenInput]) -> RunReport {
             }
         };
         for RewrittenText { path, new, .. } in members {
-            let (mut settled, before) = (0, changes.len());
+            let mut settled = 0;
+            let before = changes.len();
             for occurrence in &new.scan.found {
                 let Occurrence {
                     line,

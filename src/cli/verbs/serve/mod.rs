@@ -113,7 +113,7 @@ pub(crate) struct ServeCommand {
     bounds: LimitFlags,
 }
 
-/// The limits for clients.
+/// The flags that limit clients.
 #[derive(Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitFlags {
@@ -194,14 +194,13 @@ impl ServeCommand {
             None => context.site_target()?,
         };
         let lock = open_bundle::lock_fingerprints(self.lock.as_deref())?;
-        let (expect, lock, allow_partial) = (&self.expect[..], &lock[..], self.allow_partial);
         let taken = SeriesHistory::load(context, None, self.allow_older)?;
         let taken = Some(&taken);
         let demands = BundleRequirements {
-            expect,
-            lock,
-            allow_partial,
-            takes_rest: allow_partial,
+            expect: &self.expect,
+            lock: &lock,
+            allow_partial: self.allow_partial,
+            takes_rest: self.allow_partial,
             taken,
             ..BundleRequirements::default()
         };
@@ -376,7 +375,7 @@ impl ServeCommand {
     }
 }
 
-/// Opens the access log.
+/// Opens the access log for appending; `-` is stderr.
 fn access_log(path: &Path) -> Result<AccessLog, CliError> {
     let target = match path.to_str() {
         Some("-") => LogTarget::Stderr,

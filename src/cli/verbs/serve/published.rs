@@ -14,7 +14,7 @@ use landfall_model::Digest;
 use landfall_serve::{BundleChange, BundleChanges, OutdatedCheck, ServedBundle};
 use std::sync::Arc;
 
-/// What is served.
+/// The bundles that are served, and their content.
 pub(crate) struct ServeSources {
     /// Served by name; later bundles win.
     pub(crate) all: Vec<ServedBundle>,
@@ -39,7 +39,8 @@ pub(crate) fn published(
     let (current, lock, before) = served.ok_or_else(nothing)?;
     let parsed = |text: String| Lock::parse(&shelf.place(), &text);
     let (lock, before) = (parsed(lock)?, before.map(parsed).transpose()?);
-    let (fingerprint, place) = (&current.pointer.lock, shelf.place());
+    let fingerprint = &current.pointer.lock;
+    let place = shelf.place();
     let wanted: Vec<&Digest> = demands.expect.iter().chain(demands.lock).collect();
     if !wanted.is_empty() && !wanted.contains(&fingerprint) {
         return Err(CliError::refused(format!(
