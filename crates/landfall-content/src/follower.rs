@@ -67,7 +67,7 @@ impl Drop for BackgroundTransfer {
 
 /// Streams the bytes `range` of the blob that `follower` sees; the range must reach to its end. The
 /// last byte is held back until the digest was verified. Returns an error if the transfer fails
-/// before the first byte of the range is there.
+/// before the first byte of the range is written.
 pub(super) async fn follow(
     mut follower: Follower,
     transfer: BackgroundTransfer,

@@ -1,14 +1,17 @@
-//! Content by digest, and everything that holds it.
+//! Content by digest: the traits to read, fetch and write it, and what implements them.
 //!
-//! The crate root is the narrow waist: content is read ([`BlobRead`]), opened at its source
-//! ([`PartSource`]) and brought to a sink ([`BlobSink`]); one [`Transfer`] moves it between any two
-//! of them, and a [`TransferSchedule`] begins the transfers of a run. These implement the traits:
-//! [`registry`] (the distribution API), [`store`] (the store, on disk or in an object store, which
-//! [`bucket`] speaks to), [`upstream`] (registries and web servers as one source) and [`archives`]
-//! (files of other tools).
+//! The crate root is the narrow waist. Blobs are read by digest ([`BlobRead`]), parts of lock entries
+//! are opened at a source ([`PartSource`]) and written to a sink ([`BlobSink`]). A [`Transfer`] copies a
+//! part from any source to any sink, and a [`TransferSchedule`] decides in which order transfers
+//! begin. These modules implement the traits:
 //!
-//! It imports `landfall-model` and `landfall-http`. Begin with `source.rs`, `sink.rs` and
-//! `transfer.rs`.
+//! - [`registry`]: the OCI distribution API,
+//! - [`store`]: the store, on disk or in an object store ([`bucket`]),
+//! - [`upstream`]: registries and web servers as one source,
+//! - [`archives`]: files of other tools.
+//!
+//! The crate depends on `landfall-model` and `landfall-http`. Begin with `blob_read.rs`,
+//! `part_source.rs`, `blob_sink.rs` and `transfer.rs`.
 //!
 //! # Retries
 //!
@@ -100,8 +103,7 @@ pub use blob_read::{BlobRead, ContentError};
 pub use blob_sink::{BlobSink, BlobWrite};
 pub use blob_store::BlobStore;
 pub use blocking_stream::read_blocking;
-pub use cached_source::CachePolicy;
-pub use cached_source::CachedSource;
+pub use cached_source::{CachePolicy, CachedSource};
 pub use chunks::{digest_of, for_each_chunk, has_digest};
 pub use copy::{CopyError, copy_checked};
 pub use disk_space::DiskSpace;

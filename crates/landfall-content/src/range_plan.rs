@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(plan.next_step(from), FirstConnectionStep::Wait);
         plan.advance_helper(helper, 40 * M);
         assert_eq!(plan.next_step(from), FirstConnectionStep::Absorb(40 * M));
-        // it breaks off: what it brought stays, the rest is fetched
+        // it breaks off: what it has written stays, the rest is fetched
         plan.end_helper(helper);
         assert_eq!(plan.next_step(from), FirstConnectionStep::Absorb(40 * M));
         assert_eq!(

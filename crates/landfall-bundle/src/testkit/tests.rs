@@ -119,10 +119,10 @@ fn an_index_that_lies_is_refused() {
         ("do not have the hash", |c, _| {
             c.frames.hashes[1] = FrameHash::of(b"x")
         }),
-        ("a place that cannot be", |c, rows| {
+        ("an impossible place", |c, rows| {
             rows[c.entries[4].frame as usize].0 += 1
         }),
-        ("a place that cannot be", |c, rows| {
+        ("an impossible place", |c, rows| {
             rows[c.entries.last().unwrap().frame as usize + 1].0 -= 1
         }),
         ("do not have the hash", |c, rows| {

@@ -288,7 +288,7 @@ mod tests {
         }
     }
 
-    /// Sweeps when so many hours have passed.
+    /// Collects garbage as if this many hours had passed.
     async fn sweep(
         bucket: &Bucket,
         keep: &[&str],
@@ -348,7 +348,7 @@ mod tests {
             (vec![], vec![]),
             "its time has not come"
         );
-        // one was written anew, one is kept by now, and one is neither
+        // of the condemned blobs, one was written again, one is needed by now, and one is neither
         store(&bucket, &["bb"]).await;
         assert_eq!(
             sweep(&bucket, &["a", "ccc"], 11, true).await,
