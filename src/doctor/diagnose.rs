@@ -142,13 +142,14 @@ impl HostChecker<'_> {
             return;
         }
         if found.url.scheme() == "http" {
-            let (verdict, says) = match found.trusted {
-                true => (CheckStatus::Ok, "plain http, as it is told to"),
-                false => (
+            let (verdict, says) = if found.trusted {
+                (CheckStatus::Ok, "plain http, as it is told to")
+            } else {
+                (
                     CheckStatus::Note,
                     "plain http, found by probing: no credentials are sent; `plainHTTP: true` under registry in the site, or \
                      --plain-http, allows that",
-                ),
+                )
             };
             self.add("tls", verdict, says, json!({"plainHTTP": true}));
         }

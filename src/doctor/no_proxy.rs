@@ -173,19 +173,18 @@ impl EntryForm {
                 let without = entry
                     .rsplit_once(':')
                     .map(|(host, _)| host.trim_matches(['[', ']']).to_owned());
-                match is_address {
-                    true => {
-                        vec![(
-                            &["curl", "wget", "apt", "requests"],
-                            "ignore entries with a port",
-                            without,
-                        )]
-                    }
-                    false => vec![(
+                if *is_address {
+                    vec![(
+                        &["curl", "wget", "apt", "requests"],
+                        "ignore entries with a port",
+                        without,
+                    )]
+                } else {
+                    vec![(
                         &["curl", "wget", "apt"],
                         "ignore entries with a port",
                         without,
-                    )],
+                    )]
                 }
             }
             EntryForm::Name if entry.eq_ignore_ascii_case("localhost") => vec![],

@@ -83,14 +83,15 @@ fn sorted(found: Vec<FileFinding>) -> FoundImages {
     let mut images: BTreeMap<String, ChartImage> = BTreeMap::new();
     let mut open: BTreeMap<String, OpenReference> = BTreeMap::new();
     for FileFinding { file, finding } in found {
-        let at = match finding.path.is_empty() && finding.line == 1 && finding.column == 1 {
-            true => file,
-            false => SourceLocation {
+        let at = if finding.path.is_empty() && finding.line == 1 && finding.column == 1 {
+            file
+        } else {
+            SourceLocation {
                 file,
                 line: finding.line,
                 column: finding.column,
             }
-            .to_string(),
+            .to_string()
         };
         let mut leave = |why: String| {
             let reference = finding.reference.clone();

@@ -1,5 +1,5 @@
-//! The pull: each digest once for the whole run, biggest first, with slots of their own for
-//! manifests.
+//! The run of a pull: each digest is fetched once, the biggest blobs first. Manifests have slots of
+//! their own.
 
 use super::share::ShardShare;
 use landfall_content::{
@@ -13,7 +13,7 @@ use landfall_model::{Descriptor, Digest, Limits, media_type, trim_index};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Why a pull stopped before its end. Items that fail do not stop it.
+/// Why a pull ended early. Items that fail do not end it.
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {
     /// The store or the bundle cannot be used.
@@ -21,13 +21,14 @@ pub enum PullError {
     Sink(#[from] WriteError),
 }
 
-/// Requests for manifests in flight beside the blobs.
+/// The number of manifests that are fetched at once, beside the blobs.
 const MANIFEST_SLOTS: usize = 4;
-/// How many repositories a blob is asked for in, where it stands in several.
+/// The most repositories that are tried for one blob.
 const ORIGINS: usize = 4;
 
-/// Brings the share of a lock to `into`. What is there is not asked for again. With `rehash` all of
-/// it is hashed, whatever was recorded.
+/// Fetches the share of a lock into `into`. Blobs that are present are not requested; with `rehash`,
+/// they are hashed whatever the journal says. Fails only if `into` cannot be used: a failure of the
+/// source is an item of the report.
 pub(crate) async fn pull(
     share: &ShardShare<'_>,
     source: Arc<dyn PartSource>,
@@ -71,8 +72,8 @@ pub(crate) async fn pull(
         bytes,
     );
     progress.parts(tasks.len() as u64);
-    // two queues, each in its order: the biggest blob begins first, and manifests do not wait for
-    // blobs
+    // Two queues, each in its order: the biggest blob begins first, and manifests do not wait for
+    // blobs.
     let (manifests, blobs) = tasks.into_iter().partition(|task| task.is_manifest);
     let queues = [(manifests, MANIFEST_SLOTS), (blobs, limits.jobs)];
     let watchdog = Watchdog::new(activity.clone(), limits.stuck);
@@ -89,7 +90,7 @@ pub(crate) async fn pull(
             ScheduleStep::Begin(PullTask { digest, .. }, slot) => {
                 let (transfer, into) = (transfer.clone(), into.clone());
                 let mut parts = outcome.origins(&digest);
-                // a host in trouble is asked last for what others have too
+                // a host that others wait for is tried last if other hosts have the blob too
                 parts.sort_by_key(|part| schedule.is_waited_for(part.host()));
                 let lent = slot.clone();
                 schedule.spawn(slot, async move {
@@ -102,7 +103,7 @@ pub(crate) async fn pull(
             }
             ScheduleStep::Done((digest, result)) => {
                 if result.as_ref().is_err_and(TransferError::is_full) {
-                    // what follows would fail as well
+                    // the disk is full: all further transfers would fail too
                     schedule.cancel_waiting();
                 }
                 outcome.settle(digest, result, &*progress);
@@ -115,22 +116,22 @@ pub(crate) async fn pull(
         .for_each(|own| outcome.compute_trimmed(&own.entry, &**into));
     progress.end();
     let items: Vec<ReportItem> = owns.iter().map(|own| outcome.item(own)).collect();
-    // what other shards have a part in, `pack` names
+    // entries that other shards have parts of are named by `pack`
     let whole = owns.into_iter().zip(&items);
     let whole = whole.filter(|(own, item)| own.is_whole() && item.status != ItemStatus::Failed);
     into.record_complete(&mut whole.map(|(own, _)| own.entry))?;
     Ok(items.into_iter().chain(share.losses()).collect())
 }
 
-/// One digest to fetch.
+/// A blob or manifest to fetch.
 struct PullTask {
     digest: Digest,
     size: u64,
     rank: u64,
     is_manifest: bool,
-    /// The first host that has it.
+    /// The first host that has the blob.
     host: Arc<str>,
-    /// The first entry that wants it.
+    /// The first entry that needs it.
     entry: usize,
 }
 
@@ -141,28 +142,31 @@ impl content::ScheduledTask for PullTask {
 }
 
 impl PullTask {
-    /// Whether nothing but its size decides when it begins.
+    /// Whether only its size decides its place in the order.
     fn is_by_size(&self) -> bool {
         self.rank == u64::MAX - self.size
     }
 }
 
-/// Sorts by rank, and entry by entry where the size decides: the entry with the biggest blob comes
-/// first, with all that it wants. So entries are complete while others are fetched, and not all of
-/// them with the smallest blobs at the end.
+/// Sorts by rank. Blobs that are ranked by size are sorted by entry, the entry with the biggest blob
+/// first. So entries become complete one after another, instead of all at the end with the smallest
+/// blobs.
 fn sort(tasks: &mut [PullTask]) {
     let mut biggest: HashMap<usize, u64> = HashMap::new();
     for task in tasks.iter().filter(|task| task.is_by_size()) {
         let rank = biggest.entry(task.entry).or_insert(task.rank);
         *rank = task.rank.min(*rank);
     }
-    tasks.sort_by_key(|task| match task.is_by_size() {
-        true => (biggest[&task.entry], task.entry, task.rank),
-        false => (task.rank, 0, task.rank),
+    tasks.sort_by_key(|task| {
+        if task.is_by_size() {
+            (biggest[&task.entry], task.entry, task.rank)
+        } else {
+            (task.rank, 0, task.rank)
+        }
     });
 }
 
-/// What is to be fetched, and what it is for.
+/// The blobs to fetch, and the state of their entries.
 struct Pending {
     tasks: Vec<PullTask>,
     outcome: PullOutcome,
@@ -170,7 +174,8 @@ struct Pending {
 }
 
 impl Pending {
-    /// What is not `there` yet, by rank. What follows from the lock is written at once.
+    /// The blobs that are not in `there`, by rank. Content that follows from the lock is written at
+    /// once.
     fn new(
         share: &ShardShare<'_>,
         into: &dyn BlobStore,
@@ -245,7 +250,7 @@ impl Pending {
     }
 }
 
-/// Asks each repository in turn; what is wrong at our own side is final.
+/// Fetches a blob from the first repository that has it. A failure of the destination is final.
 async fn bring_any(
     transfer: &Transfer,
     parts: &[EntryPart],
@@ -263,30 +268,30 @@ async fn bring_any(
     first.map_or(Ok(TransferOutcome::AlreadyPresent), Err)
 }
 
-/// What came of everything that was not there.
+/// The state of all entries of a pull.
 #[derive(Default)]
 struct PullOutcome {
-    /// What is pulled of each entry.
+    /// The parts of each entry that this shard fetches.
     owns: Vec<ShardEntry>,
     parts: HashMap<Digest, Fetch>,
-    /// How many parts each entry still waits for, so that an item is shown done when it is.
+    /// The number of parts that each entry still waits for.
     open: Vec<usize>,
-    /// What was said when the disk was full: one cause, so one message for all that it stops.
+    /// The error of a full disk: it is the reason of all items that it stops.
     full: Option<String>,
-    /// Why transfers were ended that waited for each other.
+    /// The message of the watchdog, if it ended the transfers.
     stuck: Option<String>,
 }
 
 #[derive(Default)]
 struct Fetch {
-    /// Who waits for it: entry, and part of it.
+    /// The parts that need the blob, by entry and position.
     wanted: Vec<(usize, usize)>,
-    /// How it came, or why it failed. A task that panicked leaves nothing.
+    /// The result; `None` if the task panicked or was aborted.
     result: Option<Result<TransferOutcome, TransferError>>,
 }
 
 impl PullOutcome {
-    /// The part from each repository that it can come from.
+    /// The part in each repository that has the blob.
     fn origins(&self, digest: &Digest) -> Vec<EntryPart> {
         let wanted = self
             .parts
@@ -365,8 +370,10 @@ impl PullOutcome {
                 Some(result) => {
                     status = ItemStatus::Failed;
                     reason.get_or_insert_with(|| match (result, &self.full) {
-                        (Some(Err(error)), None) => told(entry, part, error),
-                        (Some(Err(error)), Some(_)) if !error.is_full() => told(entry, part, error),
+                        (Some(Err(error)), None) => failure_reason(entry, part, error),
+                        (Some(Err(error)), Some(_)) if !error.is_full() => {
+                            failure_reason(entry, part, error)
+                        }
                         (_, Some(full)) => format!("destination: {full}"),
                         (_, None) => {
                             let stuck = self.stuck.as_deref();
@@ -388,9 +395,9 @@ impl PullOutcome {
     }
 }
 
-/// Why a part failed. Of a set of packages it says which one, and what to do where the repository
-/// replaced it.
-fn told(entry: &LockEntry, part: &EntryPart, error: &TransferError) -> String {
+/// The reason of an item whose part failed. For a set of packages, it names the package, and the fix
+/// if the repository has replaced it.
+fn failure_reason(entry: &LockEntry, part: &EntryPart, error: &TransferError) -> String {
     let why = format!("{}: {error}", error.side);
     let Some(url) = part
         .origin

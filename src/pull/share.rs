@@ -32,12 +32,13 @@ impl<'a> ShardShare<'a> {
 
     /// The entries of the lock of which something is this shard's, in the lock's order.
     pub(crate) fn each(&self) -> impl Iterator<Item = ShardEntry> {
-        self.lock
-            .each_entry()
-            .filter_map(|entry| match self.shard.is_only() {
-                true => Some(ShardEntry::whole(entry)),
-                false => ShardEntry::filter(entry, |part| self.own.contains(home(part))),
-            })
+        self.lock.each_entry().filter_map(|entry| {
+            if self.shard.is_only() {
+                Some(ShardEntry::whole(entry))
+            } else {
+                ShardEntry::filter(entry, |part| self.own.contains(home(part)))
+            }
+        })
     }
 
     /// As [`ShardShare::each`], without what the others have.

@@ -27,7 +27,7 @@ pub(crate) struct MissingPart {
 
 /// How much was asked for, and what is missing of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct MissingItem {
+pub(crate) struct MissingParts {
     /// How many destinations were asked about.
     pub destinations: usize,
     /// What is missing, in the lock's order.
@@ -42,7 +42,7 @@ pub(crate) async fn missing(
     mapping: &DestinationMap,
     sessions: &RegistrySessions,
     blobs: bool,
-) -> Result<MissingItem, PushError> {
+) -> Result<MissingParts, PushError> {
     let session = sessions
         .destination(&mapping.target().registry)
         .await
@@ -63,7 +63,7 @@ pub(crate) async fn missing(
         .into_iter()
         .collect::<Result<Vec<_>, _>>()
         .map_err(PushError::Unreachable)?;
-    Ok(MissingItem {
+    Ok(MissingParts {
         destinations: deliveries.len(),
         parts: answers.into_iter().flatten().collect(),
     })

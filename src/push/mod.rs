@@ -41,7 +41,7 @@ mod upload_slots;
 mod uploader;
 
 pub use error::PushError;
-pub(crate) use missing::{MissingItem, missing};
+pub(crate) use missing::{MissingParts, missing};
 pub use omitted::Omitted;
 pub use options::PushOptions;
 pub use outcome::Pushed;

@@ -98,16 +98,13 @@ impl UpdateRun<'_> {
         }
         let told = |error: LoadManifestError| RejectedVersion::Held(first_line(&error));
         for source in list_sources(self.asked.paths, edited).map_err(told)? {
-            let text = self
-                .list(&source.url)
-                .await
-                .map_err(|cause| match cause.is_gone {
-                    true => RejectedVersion::Held(format!(
-                        "upstream does not have the list {}",
-                        source.url
-                    )),
-                    false => RejectedVersion::Unasked(failed(EntryKind::File, &source.url, &cause)),
-                })?;
+            let text = self.list(&source.url).await.map_err(|cause| {
+                if cause.is_gone {
+                    RejectedVersion::Held(format!("upstream does not have the list {}", source.url))
+                } else {
+                    RejectedVersion::Unasked(failed(EntryKind::File, &source.url, &cause))
+                }
+            })?;
             if text_of(&source.path, edited).map_err(told)? != text {
                 edited.insert(source.path, text);
             }

@@ -257,9 +257,12 @@ impl UpdateRun<'_> {
         }
         let chosen = to_be_chosen(&self.updated.wanted, &wanted);
         let tried = self.asker.can_lock(&wanted, self.asked.old, &chosen).await;
-        tried.map_err(|((kind, name), cause)| match cause.is_passing {
-            true => RejectedVersion::Unasked(failed(kind, name, &cause)),
-            false => RejectedVersion::Held(format!("{name}: {}", cause.told)),
+        tried.map_err(|((kind, name), cause)| {
+            if cause.is_passing {
+                RejectedVersion::Unasked(failed(kind, name, &cause))
+            } else {
+                RejectedVersion::Held(format!("{name}: {}", cause.told))
+            }
         })?;
         let chosen = chosen
             .into_iter()

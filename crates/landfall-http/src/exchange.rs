@@ -8,7 +8,7 @@ use super::ledger::{Contact, RequestPurpose};
 use super::log_values::rounded;
 use super::named_targets::{NamedBy, refused_name};
 use super::proxy::ProxyUrl;
-use super::proxy_sign_in::SignInTurn;
+use super::proxy_sign_in::ProxySignInTurn;
 use super::request::HttpRequest;
 use super::retry;
 use super::transport::Transport;
@@ -33,7 +33,7 @@ struct Exchange<'a> {
     /// The body, if it is a stream.
     stream: Option<ByteStream>,
     /// The turn to try the proxy's account.
-    turn: Option<SignInTurn>,
+    turn: Option<ProxySignInTurn>,
     slot: Arc<HostSlot>,
 }
 
@@ -282,7 +282,7 @@ impl Transport {
         &self,
         proxy: &ProxyUrl,
         url: &Url,
-        turn: Option<SignInTurn>,
+        turn: Option<ProxySignInTurn>,
         answer: Result<reqwest::Response, HttpError>,
     ) -> Result<reqwest::Response, HttpError> {
         let answer = answer.and_then(|answer| {

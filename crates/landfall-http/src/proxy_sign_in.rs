@@ -51,7 +51,7 @@ struct UnansweredTurns {
 const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The turn to try the account, held until the proxy has answered.
-pub(super) type SignInTurn = tokio::sync::OwnedMutexGuard<()>;
+pub(super) type ProxySignInTurn = tokio::sync::OwnedMutexGuard<()>;
 
 impl ProxySignIn {
     /// Waits until the proxy has accepted the account, or returns the turn to try it.
@@ -63,7 +63,7 @@ impl ProxySignIn {
         &self,
         proxy: &ProxyUrl,
         url: &Url,
-    ) -> Result<Option<SignInTurn>, HttpError> {
+    ) -> Result<Option<ProxySignInTurn>, HttpError> {
         let mut turn = None;
         if proxy.account.is_some() && !self.proven.load(Ordering::Acquire) {
             let began = Instant::now();
@@ -98,11 +98,10 @@ impl ProxySignIn {
             return;
         };
         match error.kind {
-            ErrorKind::Proxy(407) => {
-                if proxy.account.is_some() {
-                    locked(&self.refused).get_or_insert_with(|| error.clone());
-                }
+            ErrorKind::Proxy(407) if proxy.account.is_some() => {
+                locked(&self.refused).get_or_insert_with(|| error.clone());
             }
+            ErrorKind::Proxy(407) => {}
             // Any other refusal is about the target, so the account was accepted.
             ErrorKind::Proxy(_) => self.proven.store(true, Ordering::Release),
             ErrorKind::Network if had_turn => {

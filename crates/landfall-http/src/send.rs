@@ -144,8 +144,9 @@ impl Transport {
         let is_limited = response.status == StatusCode::TOO_MANY_REQUESTS;
         let asked =
             requested_wait(response).or_else(|| rate_limit.filter(|_| is_limited)?.wait_if_spent());
-        let is_unavailable = response.status == StatusCode::SERVICE_UNAVAILABLE;
-        if !is_limited && !(is_unavailable && asked.is_some()) {
+        let is_put_off =
+            is_limited || (response.status == StatusCode::SERVICE_UNAVAILABLE && asked.is_some());
+        if !is_put_off {
             return Ok(tally.attempts.fail());
         }
         limiter.halve(request.slot_class(), response.asked);

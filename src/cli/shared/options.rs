@@ -39,7 +39,7 @@ pub(crate) struct GlobalFlags {
     /// Also write a report to this file: HTML if its name ends in .html, else JSON
     #[arg(long, global = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Log requests, retries and cache use; -vv logs more (see also LANDFALL_LOG)
+    /// Log requests, retries and cache use; -vv logs more (see also `LANDFALL_LOG`)
     #[arg(short = 'v', long = "verbose", global = true, action = ArgAction::Count)]
     pub verbose: u8,
 }

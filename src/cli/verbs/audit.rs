@@ -4,7 +4,7 @@ use crate::cli::shared::draft_entries::draft_entries;
 use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::output_file::{check_output, write_to};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
-use crate::push::{MissingItem, missing};
+use crate::push::{MissingParts, missing};
 use clap::Args;
 use landfall_item::kind_named;
 use landfall_item::lockfile::Lock;
@@ -134,7 +134,7 @@ impl AuditCommand {
     fn outcome(
         &self,
         audited: &AuditResult,
-        lacking: Option<&MissingItem>,
+        lacking: Option<&MissingParts>,
         inventory: &Inventory<'_>,
         report: RunReport,
     ) -> Result<VerbOutcome, CliError> {

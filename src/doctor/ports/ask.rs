@@ -161,15 +161,16 @@ impl PortQuery {
             lines = Vec::new();
         }
         if !lines.iter().any(|line| !matches!(line, PortLine::Not(..))) {
-            let (words, fix) = match is_all {
-                true => (
+            let (words, fix) = if is_all {
+                (
                     "nothing was probed: these are the ports of all roles",
                     "name the role of this machine",
-                ),
-                false => (
+                )
+            } else {
+                (
                     "nothing was probed: no address of what this role needs is known",
                     "name addresses with --set, as the lines above say, or hand the table to the firewall's administrators",
-                ),
+                )
             };
             lines.push(PortLine::Not(words.into(), Some(fix.into())));
         }

@@ -79,9 +79,10 @@ pub(super) fn of_row(
         (Ports::Decided(Decided::NodePorts), None) => vec![PortRange::Known(node_ports.clone())],
         (Ports::Decided(Decided::Provider), None) => vec![PortRange::Provider],
     };
-    let why = match is_conditional {
-        true => format!("{} (with {})", row.why, row.strategies.join(" or ")),
-        false => row.why.clone(),
+    let why = if is_conditional {
+        format!("{} (with {})", row.why, row.strategies.join(" or "))
+    } else {
+        row.why.clone()
     };
     let required = |port| RequiredPort {
         role: row.role.clone(),

@@ -85,12 +85,13 @@ pub(crate) async fn prune(
                 looked.kept = found.kept;
                 kept_blobs.extend(found.kept_blobs);
                 for gone in found.gone {
-                    let removed = match delete {
-                        true => session
+                    let removed = if delete {
+                        session
                             .delete_manifest(repository, &gone.digest)
                             .await
-                            .map(drop),
-                        false => Ok(()),
+                            .map(drop)
+                    } else {
+                        Ok(())
                     };
                     match removed {
                         Ok(()) => {
