@@ -406,25 +406,25 @@ impl LockComparison {
                 .or_default() += 1;
         }
         let order = ["moved", "up", "down", "added", "removed", "changed", "gone"];
-        let told: Vec<String> = order
+        let counted: Vec<String> = order
             .iter()
             .filter_map(|word| Some(format!("{} {word}", counts.get(word)?)))
             .chain((!self.endpoints.is_empty()).then(|| count_of(self.endpoints.len(), "endpoint")))
             .collect();
         let all = count_of(self.shown().count() + self.endpoints.len(), "change");
-        let told = if told.is_empty() {
+        let summary = if counted.is_empty() {
             all
         } else {
-            format!("{all}: {}", told.join(", "))
+            format!("{all}: {}", counted.join(", "))
         };
         match &self.news {
             Some(news) => format!(
-                "{told}; {} with {} are new, of {} in all",
+                "{summary}; {} with {} are new, of {} in all",
                 count_of(news.blobs, "blob"),
                 human_size(news.bytes),
                 human_size(news.all_bytes)
             ),
-            None => told,
+            None => summary,
         }
     }
 

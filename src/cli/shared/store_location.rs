@@ -115,13 +115,16 @@ impl Context {
         }
     }
 
-    /// The store, as far as it says what is served. An object store is asked by as many requests at
-    /// once as `limits` says.
-    pub(crate) fn shelf(&self, limits: Limits) -> Result<ServedStore, CliError> {
+    /// Opens the part of the store that records the published lock. `limits` bounds the concurrent
+    /// requests to an object store.
+    pub(crate) fn published_store(&self, limits: Limits) -> Result<ServedStore, CliError> {
         match self.store_location()? {
-            StoreLocation::Folder(dir) if !dir.join(LAYOUT_FILE).exists() => Err(CliError::usage(
-                format!("{} is no store; name one with --store DIR", dir.display()),
-            )),
+            StoreLocation::Folder(dir) if !dir.join(LAYOUT_FILE).exists() => {
+                Err(CliError::usage(format!(
+                    "{} is not a store; name one with --store DIR",
+                    dir.display()
+                )))
+            }
             StoreLocation::Folder(dir) => Ok(ServedStore::Disk(DiskStore::open(&dir)?)),
             StoreLocation::Bucket(location) => Ok(ServedStore::Bucket(
                 self.additional_client(limits)?.bucket(&location)?,

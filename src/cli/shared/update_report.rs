@@ -336,12 +336,12 @@ pub(crate) fn counted(updated: &UpdateOutcome) -> String {
             format!("{} moved or gone", updated.noticed.len()),
         ),
     ];
-    let told: Vec<String> = parts
+    let nonzero: Vec<String> = parts
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(_, text)| text)
         .collect();
-    told.join(", ")
+    nonzero.join(", ")
 }
 
 /// The paths, for a message.

@@ -56,7 +56,7 @@ impl GcCommand {
             needs(&bundle.lock()?);
         }
         // Servers of this store may be serving the published lock and the one before it.
-        let shelf = context.shelf(context.limits)?;
+        let shelf = context.published_store(context.limits)?;
         let served =
             block_on(async move { Ok(shelf.served().await) }).map_err(ClientError::from)??;
         if let Some((_, lock, before)) = served {

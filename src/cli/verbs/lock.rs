@@ -112,11 +112,10 @@ impl LockCommand {
         {
             let _ = writeln!(text, "open {item}: {at}: {reference}: {why}");
         }
-        let told = open.iter().map(|(item, open)| {
+        let members = open.iter().map(|(item, open)| {
             serde_json::json!({"item": item, "reference": open.reference, "at": open.at, "why": open.why})
         });
-        let told: Vec<_> = told.collect();
-        report.extra.insert("open".into(), told.into());
+        report.extra.insert("open".into(), members.collect());
         text += &loss_lines(&report.items);
         let is_vain = report.has_losses() && !report.has_successes();
         if !is_vain || self.check {

@@ -26,7 +26,7 @@ pub(crate) struct PublishCommand {
 impl PublishCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let lock = input_file::lock(self.lock.path())?;
-        let (shelf, store) = (context.shelf(context.limits)?, context.store()?);
+        let (shelf, store) = (context.published_store(context.limits)?, context.store()?);
         if !self.dry_run {
             store.claim(
                 &lock.fingerprint(),

@@ -100,7 +100,7 @@ impl VerifyCommand {
         let its_part = its_part(shard);
         let count = count(&report.items);
         let losses = losses(&bundle.held()?);
-        let told: Vec<String> = losses.iter().map(item_line).collect();
+        let loss_lines: Vec<String> = losses.iter().map(item_line).collect();
         report.items.extend(losses);
         report
             .extra
@@ -134,7 +134,7 @@ impl VerifyCommand {
             self.delta_lines(bundle),
             count,
             human_size(unique_bytes(&entries)),
-            lines(&told),
+            lines(&loss_lines),
         );
         Ok(VerbOutcome::new(report, text, Exit::Done))
     }

@@ -87,7 +87,7 @@ impl DoctorCommand {
         }
         let lock = self.lock()?;
         let real = self.real_items(context, lock.as_ref())?;
-        let (mut diagnoses, targets) = given(&self.targets)?;
+        let (mut diagnoses, targets) = split_targets(&self.targets)?;
         let everything = self.targets.is_empty() && self.role.is_none();
         let targets = match (&context.site, &lock) {
             _ if !everything => targets,
@@ -114,7 +114,7 @@ impl DoctorCommand {
             None => None,
         };
         if let (Some(ask), Some(name)) = (&ask, &self.format) {
-            return Ok(table(ask, name));
+            return Ok(print_ports(ask, name));
         }
         let names = context.site.iter().flat_map(|site| &site.names);
         let names: Vec<_> = names
@@ -160,7 +160,7 @@ impl DoctorCommand {
         })
     }
 
-    /// The lock that is named; else the one of this folder, unless only some hosts are asked for.
+    /// The lock that is named, or landfall.lock if no host is named.
     fn lock(&self) -> Result<Option<Lock>, CliError> {
         match &self.lock {
             Some(path) => Ok(Some(input_file::lock(path)?)),
@@ -171,7 +171,7 @@ impl DoctorCommand {
         }
     }
 
-    /// The items of the lock, and where they go.
+    /// The items of the lock, and their destinations.
     fn real_items(&self, context: &Context, lock: Option<&Lock>) -> Result<RealItems, CliError> {
         let items = lock.map(RealItems::from_lock).unwrap_or_default();
         Ok(match context.site_target()? {
@@ -181,8 +181,8 @@ impl DoctorCommand {
     }
 }
 
-/// The table of the ports in the form `name`. Nothing is probed.
-fn table(ask: &PortQuery, name: &str) -> VerbOutcome {
+/// Prints the ports in the format `name`, and probes nothing.
+fn print_ports(ask: &PortQuery, name: &str) -> VerbOutcome {
     let format = PORTS_FORMATS
         .iter()
         .find(|format| format.name == name)
@@ -198,21 +198,18 @@ fn table(ask: &PortQuery, name: &str) -> VerbOutcome {
     }
 }
 
-/// DoctorSubcommand the command line names: files, which are looked through at once, and hosts.
-fn given(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), CliError> {
-    let (mut files, mut hosts) = (Vec::new(), Vec::new());
+/// Sorts the arguments into files, which are checked at once, and hosts.
+fn split_targets(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), CliError> {
+    let mut files = Vec::new();
+    let mut hosts = Vec::new();
     for target in targets {
         let path = Path::new(target);
-        // no domain ends so: what is not there is a file that is missing
+        // No top-level domain is `yaml` or `yml`, so such an argument is a file even if it is missing.
         let is_file = path
             .extension()
             .is_some_and(|end| end == "yaml" || end == "yml");
         if is_file && !target.contains("://") {
-            let wrong = |why: String| CliError::usage(format!("{target}: {why}"));
-            let text = read_text_input(path)
-                .map_err(|error| CliError::usage(format!("cannot read {target}: {error}")))?;
-            let found = lint_seeds(target, &text).map_err(|error| wrong(error.to_string()))?;
-            files.push(found.ok_or_else(|| wrong("there is no Seed of KKP in it".into()))?);
+            files.push(check_seed_file(target, path)?);
         } else {
             hosts.push(target.parse().map_err(|error| {
                 CliError::usage(format!("{}: {error}", redact_userinfo(target)))
@@ -222,43 +219,42 @@ fn given(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>), CliEr
     Ok((files, hosts))
 }
 
-/// The lint of what decides about landfall's own traffic: the site's proxy, or the environment.
-fn lint(context: &Context) -> Result<Vec<LintMessage>, CliError> {
-    Ok(
-        match context.site.as_ref().and_then(|site| site.proxy.as_ref()) {
-            None => lint_environment(|name| std::env::var(name).ok()),
-            Some(proxy) => {
-                let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
-                let cluster = [
-                    cluster.pod_cidr,
-                    cluster.service_cidr,
-                    cluster.domain,
-                    cluster.control_plane_endpoint,
-                ];
-                let cluster: Vec<String> = cluster.into_iter().flatten().collect();
-                // blanks around an entry are gone wherever landfall writes it
-                let installation = proxy.no_proxy.installation.join(",");
-                let installation = installation
-                    .split(',')
-                    .map(str::trim)
-                    .collect::<Vec<_>>()
-                    .join(",");
-                let mut messages =
-                    lint_entries(&installation, "proxy.noProxy.installation of the site");
-                messages.extend(lint_entries(
-                    &cluster.join(","),
-                    "proxy.noProxy.cluster of the site",
-                ));
-                messages.extend(rendered(context, &messages)?);
-                messages
-            }
-        },
-    )
+fn check_seed_file(target: &str, path: &Path) -> Result<Diagnosis, CliError> {
+    let text = read_text_input(path)
+        .map_err(|error| CliError::usage(format!("cannot read {target}: {error}")))?;
+    let found =
+        lint_seeds(target, &text).map_err(|error| CliError::usage(format!("{target}: {error}")))?;
+    found.ok_or_else(|| CliError::usage(format!("{target}: the file contains no KKP Seed")))
 }
 
-/// DoctorSubcommand no program does as it is meant, of the lists that `landfall render` composes,
-/// as far as `told` lacks it.
-fn rendered(context: &Context, told: &[LintMessage]) -> Result<Vec<LintMessage>, CliError> {
+/// Checks the NO_PROXY entries for landfall's own traffic: those of the site's proxy, or of the
+/// environment.
+fn lint(context: &Context) -> Result<Vec<LintMessage>, CliError> {
+    let Some(proxy) = context.site.as_ref().and_then(|site| site.proxy.as_ref()) else {
+        return Ok(lint_environment(|name| std::env::var(name).ok()));
+    };
+    let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
+    let cluster = [
+        cluster.pod_cidr,
+        cluster.service_cidr,
+        cluster.domain,
+        cluster.control_plane_endpoint,
+    ];
+    let cluster: Vec<String> = cluster.into_iter().flatten().collect();
+    // landfall trims entries wherever it writes them, so blanks in the site are no fault.
+    let installation = proxy.no_proxy.installation.join(",");
+    let installation: Vec<&str> = installation.split(',').map(str::trim).collect();
+    let installation = installation.join(",");
+    let mut messages = lint_entries(&installation, "proxy.noProxy.installation of the site");
+    let cluster = cluster.join(",");
+    messages.extend(lint_entries(&cluster, "proxy.noProxy.cluster of the site"));
+    messages.extend(lint_rendered(context, &messages)?);
+    Ok(messages)
+}
+
+/// Checks the list that `landfall render` composes. Returns only entries that no program interprets
+/// as intended, and that are not in `known` already.
+fn lint_rendered(context: &Context, known: &[LintMessage]) -> Result<Vec<LintMessage>, CliError> {
     let Some(target) = context.site_target()? else {
         return Ok(Vec::new());
     };
@@ -266,7 +262,7 @@ fn rendered(context: &Context, told: &[LintMessage]) -> Result<Vec<LintMessage>,
         NoProxyEntries::of(context.site.as_ref(), Some(&target)).list(NoProxyDialect::Portable);
     let mut messages = lint_entries(&list, "NO_PROXY as `landfall render` composes it");
     messages.retain(|one| {
-        one.verdict == CheckStatus::No && !told.iter().any(|known| known.about == one.about)
+        one.verdict == CheckStatus::No && !known.iter().any(|known| known.about == one.about)
     });
     Ok(messages)
 }

@@ -216,7 +216,9 @@ impl ServeCommand {
             .map(|_| context.client_with_limits(limits))
             .transpose()?;
         let target_of_guides = target.clone();
-        let shelf = (!is_named).then(|| context.shelf(limits)).transpose()?;
+        let shelf = (!is_named)
+            .then(|| context.published_store(limits))
+            .transpose()?;
         let load = || {
             let found = match &shelf {
                 Some(shelf) => published(shelf, &demands),
