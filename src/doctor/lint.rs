@@ -6,7 +6,8 @@ use serde::Serialize;
 /// A message about one entry of NO_PROXY or one variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct LintMessage {
-    /// The text of the entry, or the name of the variable. Never a value, which may contain a password.
+    /// The text of the entry, or the name of the variable. Never a value, which may contain a
+    /// password.
     pub about: String,
     /// The setting that contains the entry.
     pub source: String,

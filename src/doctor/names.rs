@@ -1,4 +1,5 @@
-//! Checks the names of a site: each must resolve, wildcards by a made-up label, and be covered by the
+//! Checks the names of a site: each must resolve, wildcards by a made-up label, and be covered by
+//! the
 //! certificate that is presented there.
 
 use super::CheckStatus;

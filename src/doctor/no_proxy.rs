@@ -32,9 +32,11 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
                 instead,
             });
         };
-        let shape = EntryForm::of(entry);
+        let shape = NoProxyEntryForm::of(entry);
         match &shape {
-            EntryForm::Dead(why, instead) => found(CheckStatus::No, &GO, why, instead.clone()),
+            NoProxyEntryForm::Dead(why, instead) => {
+                found(CheckStatus::No, &GO, why, instead.clone())
+            }
             _ => {
                 let (before, after) = (
                     raw.starts_with(char::is_whitespace),
@@ -84,7 +86,7 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
 }
 
 /// The form of an entry of NO_PROXY.
-enum EntryForm {
+enum NoProxyEntryForm {
     /// By the rules of Go it matches nothing: the reason, and what to write.
     Dead(String, Option<String>),
     All,
@@ -99,21 +101,21 @@ enum EntryForm {
     Star,
 }
 
-impl EntryForm {
-    fn of(entry: &str) -> EntryForm {
+impl NoProxyEntryForm {
+    fn of(entry: &str) -> NoProxyEntryForm {
         if entry == "*" {
-            return EntryForm::All;
+            return NoProxyEntryForm::All;
         }
         if let Some(dead) = ineffective_entry(entry) {
-            return EntryForm::Dead(dead.why, dead.instead);
+            return NoProxyEntryForm::Dead(dead.why, dead.instead);
         }
         if let Some((address, bits)) = entry.split_once('/')
             && let (Ok(address), Ok(bits)) = (address.parse::<IpAddr>(), bits.parse::<u8>())
         {
-            return EntryForm::Range(address, bits);
+            return NoProxyEntryForm::Range(address, bits);
         }
         if let Ok(address) = entry.parse::<IpAddr>() {
-            return EntryForm::Address(address);
+            return NoProxyEntryForm::Address(address);
         }
         let (host, port) = match entry.rsplit_once(':') {
             Some((host, port)) => (host, Some(port)),
@@ -123,10 +125,10 @@ impl EntryForm {
             port,
             host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok(),
         ) {
-            (Some(_), is_address) => EntryForm::Port(is_address),
-            _ if host.starts_with("*.") => EntryForm::Star,
-            _ if host.starts_with('.') => EntryForm::Below,
-            _ => EntryForm::Name,
+            (Some(_), is_address) => NoProxyEntryForm::Port(is_address),
+            _ if host.starts_with("*.") => NoProxyEntryForm::Star,
+            _ if host.starts_with('.') => NoProxyEntryForm::Below,
+            _ => NoProxyEntryForm::Name,
         }
     }
 
@@ -141,35 +143,35 @@ impl EntryForm {
             .trim_start_matches('.')
             .to_owned();
         match self {
-            EntryForm::Dead(..) => vec![],
-            EntryForm::All if alone => vec![(&["wget", "apt"], "ignore it", None)],
-            EntryForm::All => vec![(
+            NoProxyEntryForm::Dead(..) => vec![],
+            NoProxyEntryForm::All if alone => vec![(&["wget", "apt"], "ignore it", None)],
+            NoProxyEntryForm::All => vec![(
                 &["curl", "wget", "apt", "requests", "urllib"],
                 "ignore it beside other entries",
                 Some("* alone".into()),
             )],
-            EntryForm::Address(IpAddr::V6(_)) => {
+            NoProxyEntryForm::Address(IpAddr::V6(_)) => {
                 vec![(&["urllib"], "ignores IPv6 addresses", None)]
             }
-            EntryForm::Address(_) => vec![],
-            EntryForm::Range(_, 0) => vec![(
+            NoProxyEntryForm::Address(_) => vec![],
+            NoProxyEntryForm::Range(_, 0) => vec![(
                 &["curl", "wget", "apt", "requests", "urllib"],
                 "ignore a range of 0 bits",
                 Some("*".into()),
             )],
-            EntryForm::Range(IpAddr::V4(_), _) => {
+            NoProxyEntryForm::Range(IpAddr::V4(_), _) => {
                 vec![(
                     &["wget", "apt", "urllib"],
                     "ignore ranges: list the addresses too",
                     None,
                 )]
             }
-            EntryForm::Range(IpAddr::V6(_), _) => vec![(
+            NoProxyEntryForm::Range(IpAddr::V6(_), _) => vec![(
                 &["curl", "wget", "apt", "requests", "urllib"],
                 "ignore ranges of IPv6 (newest curl and requests apart): list the addresses too",
                 None,
             )],
-            EntryForm::Port(is_address) => {
+            NoProxyEntryForm::Port(is_address) => {
                 let without = entry
                     .rsplit_once(':')
                     .map(|(host, _)| host.trim_matches(['[', ']']).to_owned());
@@ -187,20 +189,20 @@ impl EntryForm {
                     )]
                 }
             }
-            EntryForm::Name if entry.eq_ignore_ascii_case("localhost") => vec![],
-            EntryForm::Name => {
+            NoProxyEntryForm::Name if entry.eq_ignore_ascii_case("localhost") => vec![],
+            NoProxyEntryForm::Name => {
                 vec![(
                     &["apt"],
                     "takes every name that ends so, without a dot before it too",
                     None,
                 )]
             }
-            EntryForm::Below => vec![(
+            NoProxyEntryForm::Below => vec![(
                 &["curl", "requests", "urllib"],
                 "take the name itself too; the others only names below it",
                 Some(format!("{bare},.{bare}")),
             )],
-            EntryForm::Star => {
+            NoProxyEntryForm::Star => {
                 vec![(
                     &["curl", "wget", "apt", "requests", "urllib"],
                     "ignore it",
@@ -214,11 +216,11 @@ impl EntryForm {
     fn java(&self, entry: &str) -> Option<Vec<String>> {
         let lower = entry.to_ascii_lowercase();
         match self {
-            EntryForm::Dead(..) => Some(vec![]),
-            EntryForm::All => Some(vec!["*".into()]),
-            EntryForm::Address(IpAddr::V4(address)) => Some(vec![address.to_string()]),
-            EntryForm::Address(IpAddr::V6(address)) => Some(vec![format!("[{address}]")]),
-            EntryForm::Range(IpAddr::V4(address), bits @ (8 | 16 | 24)) => {
+            NoProxyEntryForm::Dead(..) => Some(vec![]),
+            NoProxyEntryForm::All => Some(vec!["*".into()]),
+            NoProxyEntryForm::Address(IpAddr::V4(address)) => Some(vec![address.to_string()]),
+            NoProxyEntryForm::Address(IpAddr::V6(address)) => Some(vec![format!("[{address}]")]),
+            NoProxyEntryForm::Range(IpAddr::V4(address), bits @ (8 | 16 | 24)) => {
                 let octets = address.octets();
                 let kept: Vec<String> = octets
                     .iter()
@@ -227,16 +229,16 @@ impl EntryForm {
                     .collect();
                 Some(vec![format!("{}.*", kept.join("."))])
             }
-            EntryForm::Range(IpAddr::V4(address), 32) => Some(vec![address.to_string()]),
-            EntryForm::Range(..) => None,
-            EntryForm::Port(_) => Some(vec![
+            NoProxyEntryForm::Range(IpAddr::V4(address), 32) => Some(vec![address.to_string()]),
+            NoProxyEntryForm::Range(..) => None,
+            NoProxyEntryForm::Port(_) => Some(vec![
                 lower
                     .rsplit_once(':')
                     .map_or(lower.clone(), |(host, _)| host.into()),
             ]),
-            EntryForm::Name => Some(vec![lower.clone(), format!("*.{lower}")]),
-            EntryForm::Below => Some(vec![format!("*{lower}")]),
-            EntryForm::Star => Some(vec![lower]),
+            NoProxyEntryForm::Name => Some(vec![lower.clone(), format!("*.{lower}")]),
+            NoProxyEntryForm::Below => Some(vec![format!("*{lower}")]),
+            NoProxyEntryForm::Star => Some(vec![lower]),
         }
     }
 }

@@ -1,5 +1,7 @@
-//! Checks what the private registry allows this account: begins and cancels an upload, puts and removes
-//! an index with missing children, and sends bodies of growing size into uploads that are cancelled.
+//! Checks what the private registry allows this account: begins and cancels an upload, puts and
+//! removes
+//! an index with missing children, and sends bodies of growing size into uploads that are
+//! cancelled.
 
 use super::CheckStatus;
 use super::steps::DiagnosisSteps;

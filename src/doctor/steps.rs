@@ -1,4 +1,5 @@
-//! The steps of a diagnosis: each with its result for people, facts for programs, and the fix if one
+//! The steps of a diagnosis: each with its result for people, facts for programs, and the fix if
+//! one
 //! is needed.
 
 use super::CheckStatus;
@@ -36,7 +37,8 @@ pub(crate) struct DiagnosisStep {
 pub(super) struct DiagnosisSteps(pub(super) Vec<DiagnosisStep>);
 
 impl DiagnosisSteps {
-    /// Adds a step. A failed one gets the [`usual_fix`] of its check; [`DiagnosisSteps::fix`] replaces
+    /// Adds a step. A failed one gets the [`usual_fix`] of its check; [`DiagnosisSteps::fix`]
+    /// replaces
     /// it.
     pub(super) fn add(
         &mut self,

@@ -1,4 +1,5 @@
-//! The hosts that a lock needs: those that it names, those that their responses named in earlier runs,
+//! The hosts that a lock needs: those that it names, those that their responses named in earlier
+//! runs,
 //! and its endpoints.
 
 use super::EgressError;
@@ -121,7 +122,8 @@ fn index_part(url: String) -> EntryPart {
     }
 }
 
-/// The hosts that `lock` needs, by the hosts that earlier runs contacted and the settings of this run.
+/// The hosts that `lock` needs, by the hosts that earlier runs contacted and the settings of this
+/// run.
 pub(crate) fn needed(
     lock: &Lock,
     record: &ContactRecord,

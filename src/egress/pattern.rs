@@ -1,4 +1,5 @@
-//! The hosts that a firewall rule allows: one name, every name below one, or one address. Nothing else
+//! The hosts that a firewall rule allows: one name, every name below one, or one address. Nothing
+//! else
 //! can be written into a rule.
 
 use landfall_model::is_dns_name;
@@ -24,7 +25,8 @@ pub(crate) enum EgressPattern {
 pub(crate) struct InvalidHost(String);
 
 impl EgressPattern {
-    /// Parses the host of a URL or registry, an IPv6 address with or without brackets. A wildcard is
+    /// Parses the host of a URL or registry, an IPv6 address with or without brackets. A wildcard
+    /// is
     /// refused.
     pub(crate) fn exact(host: &str) -> Result<EgressPattern, InvalidHost> {
         let bare = host

@@ -1,4 +1,5 @@
-//! The hosts that `lock`, `pull`, `mirror` and probes contacted. The store remembers them: each run is
+//! The hosts that `lock`, `pull`, `mirror` and probes contacted. The store remembers them: each run
+//! is
 //! merged into the file, which is replaced as a whole.
 
 use super::EgressError;

@@ -1,4 +1,5 @@
-//! Blobs that the source of a push omits, as a delta does. They are looked up at the registry before
+//! Blobs that the source of a push omits, as a delta does. They are looked up at the registry
+//! before
 //! the first byte, mounted from there like others, and downloaded if mounts are refused.
 
 use super::plan::Delivery;

@@ -11,7 +11,8 @@ use serde::Serialize;
 pub struct Pushed {
     /// One item for each entry of the lock, and its losses.
     pub items: Vec<ReportItem>,
-    /// Problems that the preflight found. If one of them [stops all](Problem::stops_all), nothing was
+    /// Problems that the preflight found. If one of them [stops all](Problem::stops_all), nothing
+    /// was
     /// sent.
     pub problems: Vec<Problem>,
     /// Tags that pointed to another digest and were replaced.

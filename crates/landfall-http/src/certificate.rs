@@ -1,4 +1,5 @@
-//! The fields of an X.509 certificate that messages show: subject, issuer and validity. They are for
+//! The fields of an X.509 certificate that messages show: subject, issuer and validity. They are
+//! for
 //! people; webpki decides what is trusted.
 
 use jiff::Timestamp;

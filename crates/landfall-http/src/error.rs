@@ -152,7 +152,8 @@ impl HttpError {
         self
     }
 
-    /// Whether the host closed the connection after it had taken the request. The request may be the
+    /// Whether the host closed the connection after it had taken the request. The request may be
+    /// the
     /// reason; a refused connection and a timeout are about the host.
     pub(super) fn is_hang_up(&self) -> bool {
         self.text.hung_up

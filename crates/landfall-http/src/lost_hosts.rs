@@ -48,7 +48,8 @@ impl LostHosts {
         self.hosts().insert(host.to_owned(), record);
     }
 
-    /// Notes that the host asked a request to wait: it works, so its failures do not count any more.
+    /// Notes that the host asked a request to wait: it works, so its failures do not count any
+    /// more.
     ///
     /// If it has done nothing else for longer than a request may wait ([`Limits::max_wait_secs`]),
     /// it is given up. Returns the error for this and all further requests, which `error` makes.
@@ -80,9 +81,11 @@ impl LostHosts {
     /// Returns the error for this and all further requests if the host is given up:
     ///
     /// - if it answered no attempt at its first request, and did not close the connection either;
-    /// - after [`Limits::lost_rounds`] rounds of requests that failed at all attempts. Requests that
+    /// - after [`Limits::lost_rounds`] rounds of requests that failed at all attempts. Requests
+    /// that
     ///   were under way together are one round;
-    /// - if it has only failed for [`Limits::lost_after`], at as many attempts as those rounds have.
+    /// - if it has only failed for [`Limits::lost_after`], at as many attempts as those rounds
+    /// have.
     pub(super) fn failed(
         &self,
         host: &str,

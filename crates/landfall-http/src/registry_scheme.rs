@@ -1,4 +1,5 @@
-//! Chooses https or http for a registry host: by the flag and the site, or by a probe if the host is
+//! Chooses https or http for a registry host: by the flag and the site, or by a probe if the host
+//! is
 //! private and has no settings.
 
 use super::error::{ErrorKind, HttpError, host_port};
@@ -11,7 +12,8 @@ use tracing::debug;
 use url::Url;
 
 impl Transport {
-    /// The base URL of a registry host, written as in references, by the flag and the site alone. No
+    /// The base URL of a registry host, written as in references, by the flag and the site alone.
+    /// No
     /// request is sent.
     ///
     /// # Errors

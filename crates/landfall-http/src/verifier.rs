@@ -136,7 +136,8 @@ impl CertificateVerifier {
             .ok()
     }
 
-    /// Checks the name and the validity of the server's certificate, which is one of the named ones.
+    /// Checks the name and the validity of the server's certificate, which is one of the named
+    /// ones.
     fn check_named(
         end_entity: &CertificateDer<'_>,
         server_name: &ServerName<'_>,

@@ -12,7 +12,8 @@ pub enum BodyFailure<E> {
     Final(E),
     /// The body broke off.
     Broke(E),
-    /// The body is complete, and not the expected content. The first time, a bad link or cache may be
+    /// The body is complete, and not the expected content. The first time, a bad link or cache may
+    /// be
     /// the cause; the second time, it is what the source has.
     Wrong(E),
 }
