@@ -1,4 +1,4 @@
-//! The command: parse, run, print the error, exit code. Everything else is in the library.
+//! The program: calls the command line of the library, and exits with its code.
 
 #[cfg(target_env = "musl")]
 #[global_allocator]

@@ -1,4 +1,4 @@
-//! The command line: one file a verb, and the only place that prints.
+//! The command line: one file or folder per verb. Only this module prints.
 
 mod error;
 mod help;

@@ -1,4 +1,5 @@
-//! A kind that the tests alone have goes through every verb: nothing but its own file knows it.
+//! A kind of item that exists only in tests passes through every verb: so only its own file needs to
+//! know it.
 
 use crate::cli::shared::VerbOutcome;
 use landfall_content::VerifiedRead;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 const NOTE: &str = "note://notes.example/team/hello:v1";
 
-/// What a verb returns.
+/// Runs a verb that must succeed, and returns its outcome.
 fn run(dir: &Path, line: &str) -> VerbOutcome {
     super::testing::run(dir, line).unwrap_or_else(|failure| panic!("{line}: {failure:?}"))
 }
@@ -52,7 +53,7 @@ fn serving(
     })
 }
 
-/// ItemStatus and body of `url`.
+/// The status code and the body of `url`.
 fn get(url: &str) -> (u16, String) {
     let (host, path) = url["http://".len()..].split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
@@ -67,13 +68,13 @@ fn get(url: &str) -> (u16, String) {
 }
 
 #[test]
-fn a_note_goes_all_the_way() {
+fn a_note_passes_through_every_verb() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();
     manifest(dir, "hello, world");
     let digest = Digest::sha256(b"hello, world");
 
-    // lock: a section of its own, read back, kept, and moved
+    // lock: the kind has its own section, which is read back, kept and changed
     assert_eq!(
         notes(&run(dir, "lock -f DIR/m.yaml --lock DIR/l")),
         [ItemStatus::Done]
@@ -167,7 +168,7 @@ fn a_note_goes_all_the_way() {
             .contains("notes.example/team/hello:v1")
     );
 
-    // push: to a registry that takes it, and finds it there the second time
+    // push: the second push finds everything at the registry
     let pushed = serving(vec![], vec![], Some(&dir.join("pushed")));
     let there = &pushed.address;
     assert_eq!(
@@ -183,7 +184,7 @@ fn a_note_goes_all_the_way() {
         [ItemStatus::Present]
     );
 
-    // rewrite and audit: its reference and its URL are known
+    // rewrite and audit: the lock has its reference and its URL
     let (reference, url) = (
         "notes.example/team/hello:v1",
         "https://notes.example/team/hello/v1.txt",

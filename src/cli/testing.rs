@@ -1,11 +1,11 @@
-//! What the unit tests of the command line share: a verb, run in this process.
+//! Runs a verb in the process of a unit test.
 
 use super::Cli;
 use crate::cli::shared::{CliError, Context, VerbOutcome};
 use clap::Parser;
 use std::path::Path;
 
-/// What the verb returns of this line, in which `DIR` stands for the folder.
+/// Runs a command line, in which `DIR` is replaced by the folder, and returns its result.
 pub(super) fn run(dir: &Path, line: &str) -> Result<VerbOutcome, CliError> {
     let store = dir.join("store").display().to_string();
     let words = ["landfall", "--store", &store, "--progress", "none"]

@@ -57,3 +57,17 @@ pub enum ClientError {
     #[error("packing stopped: {0}")]
     Stopped(#[from] tokio::task::JoinError),
 }
+
+impl ClientError {
+    /// What to do about the error, if it does not follow from the message.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            ClientError::UnnamedSeries => Some(
+                "add --series NAME, or give the manifest a metadata.name and lock it again (of \
+                 several manifests, all with the same name)"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}

@@ -23,10 +23,6 @@ use landfall_rewrite::{ChartError, RewriteError};
 use landfall_serve::{ExportError, RegistrySourceError, ServeError};
 use std::sync::Arc;
 
-/// What to do if a bundle has a number, but its series has no name.
-const NAME_SERIES: &str = "add --series NAME, or give the manifest a metadata.name and lock it \
-    again (of several manifests, all with the same name)";
-
 impl From<Box<Diagnostic>> for CliError {
     fn from(diagnostic: Box<Diagnostic>) -> CliError {
         CliError::usage(diagnostic.to_string())
@@ -203,7 +199,8 @@ impl From<RegistrySourceError> for CliError {
 
 impl From<ClientError> for CliError {
     fn from(error: ClientError) -> CliError {
-        match error {
+        let help = error.help();
+        let converted = match error {
             ClientError::Setup(error) => error.into(),
             ClientError::Trust { .. } => CliError::usage(error.to_string()),
             ClientError::Archive(error) => CliError::usage(error.to_string()),
@@ -220,8 +217,12 @@ impl From<ClientError> for CliError {
             ClientError::Store(error) => error.into(),
             ClientError::Pull(error) => error.into(),
             ClientError::Bundle(error) => error.into(),
-            ClientError::UnnamedSeries => CliError::usage(error.to_string()).with_help(NAME_SERIES),
+            ClientError::UnnamedSeries => CliError::usage(error.to_string()),
             ClientError::Stopped(_) => CliError::new(Exit::Failed, error.to_string()),
+        };
+        CliError {
+            help: help.or(converted.help),
+            ..converted
         }
     }
 }

@@ -16,7 +16,7 @@
 //!    consists of a library's text alone, and it contains no password and no query string.
 //! 6. **Help is data**: what to do about it is `fn help(&self) -> Option<String>` of the enum, with
 //!    the flag, key or command to use. The program prints it as a line of its own, `help: …`.
-//! 7. **TransferSide and item** are data too. A library error says what failed; [`conversions`]
+//! 7. **Side and item** are data too. A library error says what failed; [`conversions`]
 //!    says on which side (source, destination or input), by variant, and takes the item from the
 //!    field `item`.
 //! 8. **The exit code** follows from the variant, in [`conversions`] and nowhere else:

@@ -109,7 +109,7 @@ mod tests {
         while let Some(folder) = folders.pop() {
             for file in std::fs::read_dir(folder).unwrap() {
                 let path = file.unwrap().path();
-                // the table of contents and its introduction have nothing but links
+                // The table of contents and the introduction contain only links.
                 let is_index = path == docs.join("README.md") || path == docs.join("SUMMARY.md");
                 if path.is_dir() {
                     folders.push(path);

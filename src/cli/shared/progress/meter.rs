@@ -213,7 +213,7 @@ mod tests {
         }
         assert_eq!(shown(&meter, at(75)), "435 MB/1.0 GB 1.0 MB/s 9m left");
         assert_eq!(shown(&meter, at(120)), "435 MB/1.0 GB nothing for 45s");
-        // half of it came in vain
+        // Half of the bytes must be transferred again.
         meter.more(500 * MB);
         meter.add(1065 * MB, at(121));
         assert_eq!(shown(&meter, at(121)), "1.5 GB/1.5 GB");
@@ -225,7 +225,7 @@ mod tests {
         let at = |seconds| began + Duration::from_secs(seconds);
         let mut meter = PhaseMeter::new("pull", 3, 10 * MB, began);
         meter.parts.1 = 1001;
-        // the bytes are nearly all there, and 900 manifests of some hundred bytes are not
+        // Nearly all bytes are there, but 900 manifests of some hundred bytes are missing.
         meter.add(10 * MB - 1000, at(4));
         for second in 5..=14 {
             meter.add_parts(10, at(second));

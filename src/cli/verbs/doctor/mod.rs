@@ -69,7 +69,7 @@ pub(crate) struct DoctorCommand {
     format: Option<String>,
 }
 
-/// DoctorSubcommand else is looked at.
+/// What is diagnosed instead of hosts.
 #[derive(Subcommand)]
 enum DoctorSubcommand {
     Packages(DoctorPackages),
