@@ -68,7 +68,7 @@ const TO: [&str; 2] = ["--to", "172.20.0.2:5000"];
 
 const OVERLAY: &str = "\
 # Images of platform 2.26.2 at 172.20.0.2:5000.
-# Written by `landfall render helm-values`; make it anew rather than edit it.
+# Written by `landfall render helm-values`; render it again instead of editing it.
 operator:
   image:
     repository: 172.20.0.2:5000/kubermatic/kubermatic

@@ -136,7 +136,8 @@ impl FromStr for ImageRef {
         }
         if !path.split('/').all(is_repository_component) {
             return Err(grammar(
-                "a repository has lower-case letters and digits, single separators . _ __ - between \
+                "a repository has lower-case letters and digits, single separators . _ __ - \
+                 between \
                  them, and / between its components",
             ));
         }

@@ -1,48 +1,39 @@
-//! Certificates and keys that go into rendered files.
+//! Certificates and private keys in PEM form for rendered files.
 
 use super::error::RenderError;
 use landfall_model::config::Site;
 use landfall_model::document::read_text_input;
 use std::path::Path;
 
-/// The certificates of the file that `site` names at `path`, in PEM form, and nothing else that it
-/// holds: a key beside them stays there.
+/// Reads the certificates in the file that `site` names at `path`. A private key in the same file
+/// is left out, so that it cannot get into a rendered file.
 ///
-/// # Errors
-/// When it cannot be read, or has none; the message names the key of the site.
+/// Fails if the file cannot be read or contains no certificate; the message names the key of the
+/// site.
 pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, RenderError> {
     let text = read_site_file(site, path)?;
     let found = certificates(&text);
-    match found.is_empty() {
-        true => Err(named(
-            site,
-            path,
-            &RenderError::NoCertificate(site.resolve(path)),
-        )),
-        false => Ok(found),
+    if found.is_empty() {
+        let error = RenderError::NoCertificate(site.resolve(path));
+        return Err(with_site_key(site, path, &error));
     }
+    Ok(found)
 }
 
-/// The text of the file that `site` names at `path`.
-///
-/// # Errors
-/// When it cannot be read; the message names the key of the site.
+/// Reads the file that `site` names at `path`. The message of an error names the key of the site.
 pub(super) fn read_site_file(site: &Site, path: &Path) -> Result<String, RenderError> {
-    read_pem(&site.resolve(path)).map_err(|error| named(site, path, &error))
+    read_pem(&site.resolve(path)).map_err(|error| with_site_key(site, path, &error))
 }
 
-/// The error with the key of the site before it.
-fn named(site: &Site, path: &Path, error: &RenderError) -> RenderError {
+/// Puts the key of the site before the message.
+fn with_site_key(site: &Site, path: &Path, error: &RenderError) -> RenderError {
     let key = site
         .trust_key(&site.resolve(path))
         .unwrap_or_else(|| site.key("a path"));
     RenderError::Site(format!("{key}: {error}"))
 }
 
-/// The text of the file at `path`.
-///
-/// # Errors
-/// When it cannot be read.
+/// Reads the file at `path`.
 pub(super) fn read_pem(path: &Path) -> Result<String, RenderError> {
     read_text_input(path).map_err(|source| RenderError::Read {
         path: path.into(),
@@ -50,7 +41,7 @@ pub(super) fn read_pem(path: &Path) -> Result<String, RenderError> {
     })
 }
 
-/// Each certificate of `certificates`, which holds nothing else.
+/// Splits a text that contains only certificates.
 pub(super) fn split_certificates(certificates: &str) -> impl Iterator<Item = String> {
     let blocks = certificates.split_inclusive(END).map(str::trim_start);
     blocks

@@ -1,4 +1,4 @@
-//! Why no configuration can be made.
+//! The error of the crate.
 
 use super::missing_destinations::MissingDestinations;
 use landfall_content::registry::{CredentialError, SetupError};
@@ -7,117 +7,118 @@ use landfall_rewrite::ChartError;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Why no configuration can be made.
+/// Why configuration cannot be rendered or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
     /// Two charts need different values under one key.
     #[error(
-        "{first} and {second} both have {path}, with different images; make an overlay for each of them by itself"
+        "{first} and {second} both have {path}, with different images; render an overlay for each \
+         of them separately"
     )]
     Clash {
-        /// One chart.
+        /// One of the charts.
         first: String,
-        /// The other.
+        /// The other chart.
         second: String,
-        /// The key.
+        /// The dotted path of the key.
         path: String,
     },
     /// The values cannot be written as YAML.
     #[error("the values of {chart}: {source}")]
     Values {
-        /// The chart.
+        /// The name of the chart.
         chart: String,
-        /// Why.
+        /// The error of the serializer.
         source: serde_yaml::Error,
     },
-    /// Values do not read as such: the user's, or the rewritten ones.
+    /// Values of the user, or rewritten ones, are not valid YAML.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
     /// A chart cannot be read.
     #[error(transparent)]
     Chart(#[from] ChartError),
-    /// A file of the user's cannot be read.
+    /// An input file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// The input file.
         path: PathBuf,
-        /// The system's error.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
-        /// The file.
+        /// The rendered file.
         path: PathBuf,
-        /// The system's error.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A file of the user's that `--into` names cannot be merged into.
+    /// The file of `--into` cannot be merged into.
     #[error("{}: {source}", path.display())]
     Merge {
-        /// The file.
+        /// The file of `--into`.
         path: PathBuf,
-        /// Why.
+        /// The error of the merge.
         source: MergeError,
     },
-    /// It has no document for what the platform gives.
-    #[error("{} has none of what would be merged into it: {kinds}", path.display())]
-    NoPlace {
-        /// The file.
+    /// The file of `--into` has no document to merge into.
+    #[error("{} has no document to merge into; rendered: {kinds}", path.display())]
+    NoCounterpart {
+        /// The file of `--into`.
         path: PathBuf,
-        /// What would be.
+        /// The kinds and names of the rendered documents.
         kinds: String,
     },
-    /// The user's values have more bytes than are read.
+    /// A values file is larger than the limit.
     #[error("{} is too large for values", .0.display())]
     Large(PathBuf),
-    /// A file of certificates has none.
+    /// A certificate file contains no certificate.
     #[error("{} has no certificate in PEM form", .0.display())]
     NoCertificate(PathBuf),
-    /// What `--set` has is no pair.
+    /// The value of `--set` has no `=`.
     #[error("--set {0}: write --set KEY=VALUE")]
     NoPair(String),
-    /// A setting that the platform does not know.
+    /// The platform does not have this setting.
     #[error("--set {key}: there is no such setting{near} ({all})")]
     UnknownSetting {
-        /// Its key.
+        /// The unknown key.
         key: String,
-        /// A known one that is like it.
+        /// Empty, or a suggestion.
         near: String,
-        /// All that are known.
+        /// The settings of the platform.
         all: String,
     },
-    /// A setting has a value that it cannot have.
+    /// The value of a setting is not allowed.
     #[error("{key} cannot be '{value}': {why}")]
     Value {
-        /// Its key.
+        /// The key of the setting.
         key: String,
-        /// The value.
+        /// The refused value.
         value: String,
-        /// Why.
+        /// The rule that the value violates.
         why: String,
     },
-    /// A setting is missing.
+    /// A required setting is missing.
     #[error("--set {key}=… is missing: {help}")]
     NoSetting {
-        /// Its key.
+        /// The key of the setting.
         key: &'static str,
-        /// Its help.
+        /// The help of the setting.
         help: &'static str,
     },
-    /// What the site says, or does not say, is of no use to the platform: why, and what to do.
+    /// A part of the site is wrong or missing; the text says what to do.
     #[error("{0}")]
     Site(String),
-    /// What would come out of it is wrong: why, and what to do.
+    /// The configuration would be wrong; the text says why, and what to do.
     #[error("{0}")]
     Refused(String),
-    /// An account of the site cannot be read.
+    /// Credentials of the site cannot be read.
     #[error(transparent)]
     RegistryAccount(#[from] Arc<CredentialError>),
     /// A setting of the connection cannot be used.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// Images have not all the names by which the platform asks for them.
+    /// Images lack destinations that the platform requests.
     #[error("{0}")]
     MissingDestinations(MissingDestinations),
 }

@@ -1,24 +1,23 @@
-//! The site's registry as mirrors of upstream hosts, for clients that put a path before a name.
+//! The registry as mirrors of upstream hosts, for clients that can only put a path before a name.
 
 use super::error::RenderError;
 use super::request::RenderRequest;
 use landfall_model::{Destination, ImageRef, alias_hosts, path_prefix};
 use std::collections::BTreeMap;
 
-/// A place at the site's registry that stands for an upstream host.
+/// A path of the registry that mirrors an upstream host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HostMirror {
     /// The path before every repository of the host; may be empty.
     pub prefix: String,
-    /// The repository of one image below it, which says whose account counts.
+    /// The repository of one image below the prefix, by which the credentials are chosen.
     pub repository: String,
 }
 
-/// The mirrors of each upstream host of the lock, of the registry itself, and, where nobody may ask
-/// upstream, of every other host (`_default`), each in the order in which they are to be asked.
+/// Returns the mirrors of each upstream host of the lock, of the registry itself and, if upstream
+/// must not be used, of every other host (`_default`), in the order in which clients try them.
 ///
-/// # Errors
-/// Where a mirror that is asked earlier has another image by the same name.
+/// Fails if an earlier mirror has another image by the same name, which clients would pull.
 pub(super) fn host_mirrors(
     request: &RenderRequest<'_>,
 ) -> Result<BTreeMap<String, Vec<HostMirror>>, RenderError> {
@@ -49,7 +48,8 @@ pub(super) fn host_mirrors(
     Ok(hosts)
 }
 
-/// Adds the mirror that has `image`, unless there is one. The one of the whole host is asked first.
+/// Adds the mirror that has `image`, unless there is one already. The one of the whole host is
+/// tried first.
 fn add(of_host: &mut Vec<HostMirror>, image: &ImageRef, places: &[Destination], usual: &str) {
     let prefixes = || {
         places
@@ -76,7 +76,7 @@ fn add(of_host: &mut Vec<HostMirror>, image: &ImageRef, places: &[Destination], 
     }
 }
 
-/// Whether each image of `host` is found by the first mirror that knows its name.
+/// Fails if the first mirror that has the name of an image of `host` has another image there.
 fn unambiguous(
     host: &str,
     of_host: &[HostMirror],
@@ -113,8 +113,8 @@ fn unambiguous(
             && *digest != image.digest
         {
             return Err(RenderError::Refused(format!(
-                "{} would be pulled from {place}, where {other} stands; give {other} a path of its own in the site, under \
-                 registry.paths",
+                "{} would be pulled from {place}, which is {other}; give {other} its own path in \
+                 the site, under registry.paths",
                 image.name
             )));
         }

@@ -1,18 +1,18 @@
-//! Which path every upstream host has at the registry, and which of its repositories have another
-//! one: for clients that can rename whatever they ask for.
+//! The path of every upstream host at the registry, and the repositories with another path, for
+//! clients that can rewrite any name.
 
 use super::request::RenderRequest;
 use landfall_model::{ImageRef, alias_hosts};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where the repositories of an upstream host are.
+/// The paths of the repositories of an upstream host at the registry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct HostPaths {
     /// The path before the repositories of the host; may be empty.
     pub prefix: String,
-    /// The locked repositories below it.
+    /// The locked repositories below that path.
     pub usual: BTreeSet<String>,
-    /// Repositories that stand elsewhere, with their whole paths.
+    /// The repositories elsewhere, with their full paths.
     pub others: BTreeSet<(String, String)>,
 }
 
@@ -23,8 +23,8 @@ impl HostPaths {
     }
 }
 
-/// The hosts of the lock, and the other names of those hosts: a repository that is locked under
-/// both names goes where each name goes.
+/// Returns the paths of the hosts in the lock and of their aliases. A repository that is locked
+/// under both names has the path of each name.
 pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPaths> {
     let mut hosts: BTreeMap<String, HostPaths> = BTreeMap::new();
     let mut add = |host: &str, image: &ImageRef| {
@@ -60,7 +60,7 @@ pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPa
     hosts
 }
 
-/// Every host and every repository that stands elsewhere, each with its place at the registry.
+/// Returns every host, and every repository that is elsewhere, with its address at the registry.
 pub(super) fn registry_places(request: &RenderRequest<'_>) -> Vec<(String, String)> {
     let own = &request.mapping.target().registry;
     let place = |path: &str| {
@@ -80,7 +80,7 @@ pub(super) fn registry_places(request: &RenderRequest<'_>) -> Vec<(String, Strin
     places
 }
 
-/// `repository` below `prefix`, which may be empty.
+/// Joins `prefix`, which may be empty, and `repository`.
 pub(super) fn join_path(prefix: &str, repository: &str) -> String {
     if prefix.is_empty() {
         repository.to_owned()

@@ -1,8 +1,8 @@
-//! Kubernetes objects as YAML, with their keys in the order in which people write them.
+//! Kubernetes objects as YAML, with their keys in the customary order.
 
 use serde_yaml::{Mapping, Value};
 
-/// A mapping with these entries in this order. Those without a value are left out.
+/// Returns a mapping with these entries, in this order and without those that are null.
 pub(super) fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     let given = entries.into_iter().filter(|(_, value)| !value.is_null());
     Value::Mapping(
@@ -12,7 +12,7 @@ pub(super) fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     )
 }
 
-/// The same, or none where it has no entry.
+/// Like [`map`], but null if no entry remains.
 pub(super) fn some_map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     let map = map(entries);
     if map.as_mapping().is_some_and(Mapping::is_empty) {
@@ -22,12 +22,12 @@ pub(super) fn some_map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     }
 }
 
-/// The value, or none, which [`map`] leaves out.
+/// Returns the value or null, which [`map`] leaves out.
 pub(super) fn optional(value: Option<impl Into<Value>>) -> Value {
     value.map_or(Value::Null, Into::into)
 }
 
-/// A list of texts.
+/// Returns a list of strings.
 pub(super) fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Value {
     texts
         .into_iter()
@@ -36,18 +36,18 @@ pub(super) fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Valu
         .into()
 }
 
-/// `value` as a document of YAML.
+/// Serializes `value` as a YAML document.
 pub(super) fn document(value: &Value) -> String {
-    // a value of texts, numbers and lists always can be written
+    // serializing strings, numbers, lists and mappings cannot fail
     serde_yaml::to_string(value).unwrap_or_default()
 }
 
-/// The `metadata` of an object.
+/// Returns the `metadata` of an object.
 pub(super) fn metadata(name: &str, namespace: Option<&str>) -> Value {
     map([("name", name.into()), ("namespace", optional(namespace))])
 }
 
-/// A Secret of this type with one text under each key; without a type, `Opaque`.
+/// Returns a Secret of this type (`Opaque` without one) with one text under each key.
 pub(super) fn secret(metadata: Value, kind: Option<&str>, texts: &[(&str, &str)]) -> Value {
     let data: Mapping = texts
         .iter()
@@ -62,7 +62,7 @@ pub(super) fn secret(metadata: Value, kind: Option<&str>, texts: &[(&str, &str)]
     ])
 }
 
-/// A file of a node in a kubeadm configuration of Cluster API.
+/// Returns a file for nodes in a `KubeadmConfig` of Cluster API.
 pub(super) fn node_file(path: &str, mode: u32, content: &str) -> Value {
     map([
         ("content", content.into()),

@@ -1,8 +1,8 @@
-//! What `landfall render` writes: configuration that makes others use the site. Each platform is
-//! one file and one row of `platforms/`; the rest is what they share.
+//! Renders configuration that makes nodes, clusters and other programs use the site.
 //!
-//! It imports all crates but `landfall-bundle` and `landfall-serve`. Begin with `platform.rs` and
-//! `platforms/mod.rs`.
+//! Each platform is a file and a row in `platforms/`; the other files are what several platforms
+//! share. The crate may import all crates except `landfall-bundle` and `landfall-serve`. Begin with
+//! `platform.rs` and `platforms/mod.rs`.
 
 mod certificates;
 mod error;

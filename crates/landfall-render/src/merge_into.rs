@@ -1,4 +1,4 @@
-//! `--into`: what a platform gives, merged into a file of the user's.
+//! `--into`: merges rendered documents into a file of the user.
 
 use super::error::RenderError;
 use super::rendered_file::RenderedFile;
@@ -6,37 +6,39 @@ use landfall_model::document::{DecodedText, MergeRules, documents, merge};
 use serde_yaml::{Mapping, Value};
 use std::path::Path;
 
-/// The user's file with the values of a platform.
+/// A file of the user into which rendered documents were merged.
 #[derive(Debug, Default)]
 pub struct MergedFile {
-    /// Its content.
+    /// The new content of the file.
     pub text: String,
-    /// What was set, as dotted paths.
+    /// The values that were set, as dotted paths.
     pub changes: Vec<String>,
-    /// What the platform gives and the file has no place for.
+    /// The rendered documents that the file has no counterpart for.
     pub notes: Vec<String>,
-    /// Whether what was set holds credentials.
+    /// Whether any of the values is a credential.
     pub secret: bool,
-    /// Texts that the file holds in base64 and that were changed.
+    /// The changed values that the file contains in base64.
     pub decoded: Vec<DecodedText>,
 }
 
-/// A document that a platform gives.
+/// A rendered document.
 struct GivenDocument {
     document: Value,
-    /// The last part of its file's path.
+    /// The name of its file, without folders.
     file: String,
     secret: bool,
 }
 
-/// `text`, the content of the file at `path`, with what `files` hold. Each of their documents goes
-/// to the one of the same kind and name, or, unless it is a Secret or `ConfigMap`, to the only one
-/// of its kind. One without a kind goes to the only one there is; where several files have such, to
-/// that of the same file name. With `replace`, texts that cannot be merged are replaced.
+/// Merges the documents in `files` into `text`, the content of the file at `path`.
+///
+/// Each document is merged into the one of the same kind and name or, unless it is a Secret or
+/// `ConfigMap`, into the only one of its kind. A document without a kind is merged into the only
+/// one without a kind; if several files contain such documents, only that of the same file name is.
+/// With `replace`, texts that cannot be merged are replaced.
 ///
 /// # Errors
-/// When the file is no YAML, has no document for any of them, cannot be edited, or would lose
-/// content.
+/// Fails if the file is not YAML, has no counterpart for any document, cannot be edited, or would
+/// lose content.
 pub fn merge_into(
     path: &Path,
     text: &str,
@@ -114,7 +116,7 @@ pub fn merge_into(
     }
     if !found {
         let kinds: Vec<String> = given.iter().map(GivenDocument::shown).collect();
-        return Err(RenderError::NoPlace {
+        return Err(RenderError::NoCounterpart {
             path: path.into(),
             kinds: kinds.join(", "),
         });
@@ -140,7 +142,7 @@ fn name(document: &Value) -> Option<&str> {
     document.get("metadata")?.get("name")?.as_str()
 }
 
-/// The only one of the documents that has this kind.
+/// Returns the index of the only document of this kind.
 fn only(there: &[Value], wanted: Option<&str>) -> Option<usize> {
     match (0..there.len())
         .filter(|at| kind(&there[*at]) == wanted)
@@ -155,7 +157,7 @@ fn namespace(document: &Value) -> Option<&str> {
     document.get("metadata")?.get("namespace")?.as_str()
 }
 
-/// Which of the documents `there` stands for `document`.
+/// Returns the index of the counterpart of `document` in `there`.
 fn place(there: &[Value], document: &Value, is_only: bool) -> Option<usize> {
     let is_named =
         |at: &usize| kind(&there[*at]) == kind(document) && name(&there[*at]) == name(document);
@@ -168,14 +170,14 @@ fn place(there: &[Value], document: &Value, is_only: bool) -> Option<usize> {
         }
         _ => {}
     }
-    // a Secret or ConfigMap of another name is another thing altogether
+    // a Secret or ConfigMap of another name has another purpose
     let is_data =
         matches!(kind(document), Some("Secret" | "ConfigMap")) && name(document).is_some();
     only(there, kind(document)).filter(|_| is_only && !is_data)
 }
 
-/// Moves texts from `stringData` to `data` where the Secret `there` has them in `data`: both would
-/// be one key, of which `stringData` wins.
+/// Moves texts from `stringData` to `data` if the Secret `there` has them in `data`. Otherwise one
+/// key would be in both, and Kubernetes prefers `stringData`.
 fn beside_data(values: &mut Mapping, there: &Value) {
     let has = |section: &str, key: &Value| {
         there
@@ -203,7 +205,7 @@ fn beside_data(values: &mut Mapping, there: &Value) {
     }
 }
 
-/// The values but for those that say which object it is: the user's stay.
+/// Removes the values that identify the object: those of the user stay.
 fn without_name(values: &Mapping, there: &Value) -> Mapping {
     let mut values = values.clone();
     for key in ["apiVersion", "kind"]
@@ -235,7 +237,8 @@ mod tests {
 
     #[test]
     fn documents_find_their_places_by_kind_and_name() {
-        let text = "kind: A\nmetadata: {name: mine}\n---\nkind: B\nmetadata: {name: x}\n---\nkind: B\nmetadata: {name: y}\n";
+        let text = "kind: A\nmetadata: {name: mine}\n---\nkind: B\nmetadata: {name: \
+                    x}\n---\nkind: B\nmetadata: {name: y}\n";
         let files = [
             file("kind: A\nmetadata: {name: theirs}\nspec: 1\n"),
             file("kind: B\nmetadata: {name: y}\nspec: 2\n---\nkind: C\nspec: 3\n").secret(true),
@@ -243,7 +246,8 @@ mod tests {
         let merged = merge_into(Path::new("f"), text, &files, false).unwrap();
         assert_eq!(
             merged.text,
-            "kind: A\nmetadata: {name: mine}\nspec: 1\n---\nkind: B\nmetadata: {name: x}\n---\nkind: B\nmetadata: {name: y}\nspec: 2\n"
+            "kind: A\nmetadata: {name: mine}\nspec: 1\n---\nkind: B\nmetadata: {name: \
+             x}\n---\nkind: B\nmetadata: {name: y}\nspec: 2\n"
         );
         let other = "A theirs goes into mine, the only one of its kind in the file";
         assert_eq!(

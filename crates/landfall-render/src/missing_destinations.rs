@@ -1,46 +1,51 @@
-//! The names by which a platform asks for locked images, where the registry has none of them.
+//! Locked images that lack destinations which a platform would request.
 
 use landfall_item::lockfile::Lock;
 use landfall_model::{Consumer, Destination, DestinationMap, ImageRef};
 use std::fmt;
 
-/// Images that a consumer would ask for in vain.
+/// Images without the destinations that a consumer requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingDestinations {
     consumer: Consumer,
     pub(super) images: Vec<(ImageRef, Vec<Destination>)>,
-    /// The lines of `registry.paths` that add the destinations.
+    /// The lines for `registry.paths` that add the destinations.
     lines: Vec<String>,
 }
 
-/// The locked images that have not all the names by which `consumer` asks for them.
+/// Returns the locked images that lack a destination which `consumer` requests.
 pub(super) fn missing_destinations(
     consumer: Consumer,
     mapping: &DestinationMap,
     lock: &Lock,
 ) -> Option<MissingDestinations> {
     let prefix = &mapping.target().prefix;
-    let path = |place: &Destination| {
-        let path = place
-            .repository
+    let path = |destination: &Destination| {
+        let repository = destination.repository.as_str();
+        let path = repository
             .strip_prefix(prefix.as_str())
-            .unwrap_or(&place.repository);
+            .unwrap_or(repository);
         path.trim_start_matches('/').to_owned()
     };
-    let (mut images, mut lines) = (Vec::new(), Vec::new());
+    let mut images = Vec::new();
+    let mut lines = Vec::new();
     for image in lock.images.iter().map(|image| &image.name) {
-        let has = mapping.destinations(image);
-        let mut lacks = mapping.consumer_destinations(consumer, image);
-        lacks.retain(|place| !has.contains(place));
-        if lacks.is_empty() {
+        let present = mapping.destinations(image);
+        let mut missing = mapping.consumer_destinations(consumer, image);
+        missing.retain(|destination| !present.contains(destination));
+        if missing.is_empty() {
             continue;
         }
-        let all: Vec<String> = has.iter().chain(&lacks).map(path).collect();
-        lines.push(format!("    {}: [{}]", image.name(), all.join(", ")));
-        images.push((image.clone(), lacks));
+        let paths: Vec<String> = present.iter().chain(&missing).map(path).collect();
+        lines.push(format!("    {}: [{}]", image.name(), paths.join(", ")));
+        images.push((image.clone(), missing));
     }
+    if images.is_empty() {
+        return None;
+    }
+    // the tags of one repository give the same line
     lines.dedup();
-    (!images.is_empty()).then_some(MissingDestinations {
+    Some(MissingDestinations {
         consumer,
         images,
         lines,
@@ -48,7 +53,7 @@ pub(super) fn missing_destinations(
 }
 
 impl MissingDestinations {
-    /// What is missing for one image.
+    /// Describes what is missing for one image.
     pub(super) fn reason(&self, lacks: &[Destination]) -> String {
         let lacks: Vec<String> = lacks.iter().map(Destination::to_string).collect();
         format!(
@@ -72,7 +77,8 @@ impl fmt::Display for MissingDestinations {
         let lines = lines.join("\n");
         write!(
             f,
-            "Add the destinations to the site, and push again: all of them by `consumers: [{consumer}]`, or single ones \
+            "Add the destinations to the site, and push again: all of them by `consumers: \
+             [{consumer}]`, or single ones \
              under registry.paths:\n{lines}"
         )
     }

@@ -1,7 +1,8 @@
-//! NO_PROXY, composed once for all that a site renders.
+//! NO_PROXY for all rendered files.
 //!
-//! The order: the cluster's domain, services, pods and API server; the installation's entries; what
-//! every node keeps for itself; the site's own registry and file server. No entry comes twice.
+//! The order of the entries: the domain, services, pods and API server of the cluster; the entries
+//! of the installation; the loopback names; the registry and file server of the site. No entry is
+//! repeated.
 
 use super::error::RenderError;
 use landfall_http::ineffective_entry;
@@ -10,22 +11,19 @@ use landfall_model::config::Site;
 use std::net::IpAddr;
 use url::Url;
 
-/// What goes past the proxy.
+/// The entries of NO_PROXY, independent of the dialect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoProxyEntries {
     domain: Option<String>,
-    /// Ranges of services and pods, and the API server.
+    /// The ranges of services and pods, and the API server.
     cluster: Vec<String>,
     installation: Vec<String>,
-    /// Hosts of the site.
+    /// The registry and the file server of the site.
     own: Vec<String>,
 }
 
-/// Refuses entries of the site that no program follows: what is rendered is what `landfall doctor`
-/// accepts.
-///
-/// # Errors
-/// The first such entry, with its key and what to write instead.
+/// Refuses entries of the site that programs ignore, like `landfall doctor`. The error names the
+/// first such entry, its key and what to write instead.
 pub(super) fn check(site: &Site) -> Result<(), RenderError> {
     let Some(proxy) = &site.proxy else {
         return Ok(());
@@ -57,36 +55,36 @@ pub(super) fn check(site: &Site) -> Result<(), RenderError> {
     );
     for (key, value) in all {
         for entry in words(&value) {
-            let Some(dead) = ineffective_entry(&entry) else {
+            let Some(ineffective) = ineffective_entry(&entry) else {
                 continue;
             };
-            let instead = dead
+            let instead = ineffective
                 .instead
                 .map(|instead| format!("; write {instead}"))
                 .unwrap_or_default();
             return Err(RenderError::Site(format!(
-                "'{entry}' in proxy.noProxy.{key} of the site: containerd, kubelet and other programs {}{instead}",
-                dead.why
+                "'{entry}' in proxy.noProxy.{key} of the site: containerd, kubelet and other \
+                 programs {}{instead}",
+                ineffective.why
             )));
         }
     }
     Ok(())
 }
 
-/// How names inside the cluster are written.
+/// The notation of names inside the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoProxyDialect {
-    /// `svc`, `cluster.local`: as programs in Go understand them, and Giant Swarm writes them.
+    /// `svc`, `cluster.local`, for programs in Go; Giant Swarm uses it.
     Bare,
-    /// `.svc`, `.svc.cluster.local`: as TKG writes them.
+    /// `.svc`, `.svc.cluster.local`, as in TKG.
     Dotted,
-    /// Every name also with a dot before it, and the loopback address of IPv6: for programs of
-    /// every kind.
+    /// Every name also with a leading dot, and the loopback address of IPv6, for any program.
     Portable,
 }
 
 impl NoProxyEntries {
-    /// What `site` says, with `target` as its registry.
+    /// Returns the entries for `site` with the registry `target`.
     pub fn of(site: Option<&Site>, target: Option<&TargetRegistry>) -> NoProxyEntries {
         let proxy = site.and_then(|site| site.proxy.as_ref());
         let cluster = proxy
@@ -127,7 +125,7 @@ impl NoProxyEntries {
         }
     }
 
-    /// The entries in the order of this file's head.
+    /// Returns the entries in the order that the module describes.
     pub fn entries(&self, dialect: NoProxyDialect) -> Vec<String> {
         let text = |text: &str| text.to_owned();
         let domain = self.domain.iter().map(|domain| match dialect {
@@ -166,7 +164,7 @@ impl NoProxyEntries {
         entries
     }
 
-    /// The installation's part alone, with the site's own hosts: what no cluster adds.
+    /// Returns the list without the part of the cluster.
     pub fn of_installation(&self) -> String {
         let all: Vec<&str> = self
             .installation
@@ -177,22 +175,26 @@ impl NoProxyEntries {
         all.join(",")
     }
 
-    /// The value of the variable.
+    /// Returns the list of all entries, separated by commas.
     pub fn list(&self, dialect: NoProxyDialect) -> String {
         self.entries(dialect).join(",")
     }
 
-    /// The same without what the platform adds itself: `added`, compared without dots at the start.
+    /// Like [`NoProxyEntries::list`], without the entries `added`, which the platform adds itself.
+    /// Leading dots do not matter.
     pub fn list_without(&self, dialect: NoProxyDialect, added: &[&str]) -> String {
-        let bare = |entry: &str| entry.trim_start_matches('.').to_owned();
-        let added: Vec<String> = added.iter().map(|entry| bare(entry)).collect();
         let mut entries = self.entries(dialect);
-        entries.retain(|entry| !added.contains(&bare(entry)));
+        entries.retain(|entry| {
+            let name = entry.trim_start_matches('.');
+            !added
+                .iter()
+                .any(|other| other.trim_start_matches('.') == name)
+        });
         entries.join(",")
     }
 }
 
-/// The parts of a list that a site may have written into one entry, separated by commas.
+/// Splits an entry of the site that contains several, separated by commas.
 fn words(entry: &str) -> Vec<String> {
     entry
         .split(',')
@@ -202,7 +204,7 @@ fn words(entry: &str) -> Vec<String> {
         .collect()
 }
 
-/// The host of `host[:port]`, without the brackets of IPv6.
+/// Returns the host of `host[:port]`, without the brackets of IPv6.
 fn host_of(text: &str) -> &str {
     if let Some((address, _)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return address;
@@ -226,7 +228,8 @@ mod tests {
         NoProxyEntries::of(Some(&site), Some(&registry.parse().unwrap()))
     }
 
-    const GIANT_SWARM: &str = "proxy: {noProxy: {installation: [172.16.0.0/16, internal.corpdomain.net, example.com], \
+    const GIANT_SWARM: &str = "proxy: {noProxy: {installation: [172.16.0.0/16, \
+                               internal.corpdomain.net, example.com], \
         cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local, \
         controlPlaneEndpoint: \"178.170.32.59:6443\"}}}\n";
 
@@ -242,7 +245,8 @@ mod tests {
     #[test]
     fn each_dialect_writes_the_names_that_its_readers_know() {
         let tkg = "files: \"http://172.20.0.2:8080\"\n\
-                   proxy: {noProxy: {cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local}}}\n";
+                   proxy: {noProxy: {cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: \
+                   100.64.0.0/13, domain: cluster.local}}}\n";
         let no_proxy = no_proxy("mirror.corp:5000/p", tkg);
         assert_eq!(
             no_proxy.list(NoProxyDialect::Dotted),
@@ -264,7 +268,8 @@ mod tests {
     #[test]
     fn entries_are_split_and_come_once() {
         let proxy = "files: \"http://[fd00::2]:80\"\n\
-                     proxy: {noProxy: {installation: [\"a.test, b.test\", a.test, \"[x\", 172.20.0.2]}}\n";
+                     proxy: {noProxy: {installation: [\"a.test, b.test\", a.test, \"[x\", \
+                     172.20.0.2]}}\n";
         let no_proxy = no_proxy("[fd00::3]:5000", proxy);
         let expected = [
             "a.test",
@@ -306,7 +311,8 @@ mod tests {
             let told = refused(written).unwrap_err();
             assert!(told.ends_with(instead), "{told}");
         }
-        let good = "{installation: [\"a.test, .b.test\", \"*.c.test\", \"[fd00::2]:80\"], cluster: {domain: .cluster.local, \
+        let good = "{installation: [\"a.test, .b.test\", \"*.c.test\", \"[fd00::2]:80\"], \
+                    cluster: {domain: .cluster.local, \
                     podCIDR: \"10.0.0.0/8,fd00::/8\", controlPlaneEndpoint: \"1.2.3.4:6443\"}}";
         assert_eq!(refused(good), Ok(()));
     }

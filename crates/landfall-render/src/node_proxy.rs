@@ -1,4 +1,4 @@
-//! The site's proxy as nodes are told of it.
+//! The site's proxy as nodes use it.
 
 use super::certificates::read_certificates;
 use super::error::RenderError;
@@ -6,21 +6,21 @@ use landfall_content::registry::site_proxy_accounts;
 use landfall_model::config::Site;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The site's proxy.
+/// The site's proxy as nodes use it.
 #[derive(Debug, Clone, Default)]
 pub struct NodeProxy {
-    /// For http targets.
+    /// The proxy for http targets.
     pub http: Option<ProxyAddress>,
-    /// For https targets.
+    /// The proxy for https targets.
     pub https: Option<ProxyAddress>,
-    /// Certificates that hosts behind it may show, in PEM form.
+    /// The certificate authorities for hosts reached through the proxy, in PEM form.
     pub ca: Option<String>,
 }
 
-/// The address of a proxy, with its account set apart.
+/// The address of a proxy, with its credentials kept apart: `Debug` shows only the address.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyAddress {
-    /// `scheme://host[:port]`, as the site has it.
+    /// `scheme://host[:port]`, as in the site.
     plain: String,
     account: Option<(String, String)>,
 }
@@ -31,7 +31,7 @@ impl std::fmt::Debug for ProxyAddress {
     }
 }
 
-/// What may stand in the account of a URL without an escape.
+/// The characters that need no escape in the credentials of a URL (RFC 3986, section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -39,7 +39,7 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 impl ProxyAddress {
-    /// The address of the site's `text`, which was read as a proxy's URL already.
+    /// Parses a proxy URL of the site, which was validated when the site was loaded.
     fn new(text: &str, account: Option<(String, String)>) -> ProxyAddress {
         let (scheme, rest) = text
             .trim()
@@ -52,7 +52,7 @@ impl ProxyAddress {
         }
     }
 
-    /// Its URL with the account, percent-encoded, where there is one.
+    /// Returns the URL with the percent-encoded credentials, if there are any.
     pub fn url(&self) -> String {
         let Some((user, password)) = &self.account else {
             return self.plain.clone();
@@ -65,17 +65,17 @@ impl ProxyAddress {
         format!("{scheme}://{}:{}@{host}", encode(user), encode(password))
     }
 
-    /// Whether its URL holds an account.
+    /// Whether the URL contains credentials.
     pub fn has_account(&self) -> bool {
         self.account.is_some()
     }
 }
 
 impl NodeProxy {
-    /// The proxy of `site`, with its account as `get` shows the environment.
+    /// Returns the proxy of `site`, if it has one. `get` returns variables of the environment.
     ///
     /// # Errors
-    /// What is wrong with a URL, the account or the certificates.
+    /// Fails if the credentials or certificates cannot be read.
     pub fn of(
         site: &Site,
         get: impl Fn(&str) -> Option<String>,
@@ -103,7 +103,7 @@ impl NodeProxy {
         }))
     }
 
-    /// Whether one of its URLs holds an account.
+    /// Whether one of the URLs contains credentials.
     pub fn has_account(&self) -> bool {
         self.http
             .iter()
@@ -120,7 +120,8 @@ mod tests {
     #[test]
     fn the_account_is_encoded_and_the_rest_is_as_written() {
         let text = "apiVersion: landfall/v1\nkind: Site\n\
-                    proxy: {http: \"http://asdf\", https: \"https://old:one@10.0.0.1:80/\", credentials: {usernameEnv: U, passwordEnv: P}}\n";
+                    proxy: {http: \"http://asdf\", https: \"https://old:one@10.0.0.1:80/\", \
+                    credentials: {usernameEnv: U, passwordEnv: P}}\n";
         let site = Site::parse(Path::new("s"), text).unwrap();
         let get = |name: &str| Some(if name == "U" { "dom\\me" } else { "p@ss:w/d%" }.to_owned());
         let proxy = NodeProxy::of(&site, get).unwrap().unwrap();

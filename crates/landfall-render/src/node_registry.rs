@@ -1,4 +1,4 @@
-//! The site's registry as nodes see it.
+//! The site's registry as nodes use it.
 
 use super::certificates::{read_certificates, read_site_file};
 use super::error::RenderError;
@@ -11,19 +11,19 @@ use landfall_model::config::{PathDestinations, Site};
 use serde_json::json;
 use std::net::IpAddr;
 
-/// The site's registry as nodes see it.
+/// The site's registry as nodes use it.
 pub struct NodeRegistry<'s> {
-    /// Its host and port, and the prefix of all paths.
+    /// The host and port, and the prefix of all paths.
     pub target: TargetRegistry,
-    /// Whether it speaks http without TLS.
+    /// Whether the registry speaks http without TLS.
     pub plain_http: bool,
     /// The certificates of its authority, in PEM form.
     pub ca: Option<String>,
-    /// The client certificate and its key, in PEM form.
+    /// The client certificate and its private key, in PEM form.
     pub client: Option<(String, String)>,
-    /// Whether its certificate is not checked.
+    /// Whether nodes accept any certificate.
     pub skip_verify: bool,
-    /// The site, where it is the site's registry.
+    /// The site, if the registry is the one of the site.
     site: Option<&'s Site>,
     environment: fn(&str) -> Option<String>,
 }
@@ -32,10 +32,8 @@ pub struct NodeRegistry<'s> {
 pub(crate) type RegistryAccount = (String, String);
 
 impl<'s> NodeRegistry<'s> {
-    /// The registry `target`, by what `site` says of it; `plain` are hosts that speak http.
-    ///
-    /// # Errors
-    /// When a certificate or key cannot be read.
+    /// Returns the registry `target` with the settings of `site`; `plain` are the hosts of
+    /// `--plain-http`. Fails if a certificate or key cannot be read.
     pub(super) fn of(
         target: &TargetRegistry,
         site: Option<&'s Site>,
@@ -86,18 +84,18 @@ impl<'s> NodeRegistry<'s> {
         Ok(registry)
     }
 
-    /// `http` or `https`.
+    /// Returns `http` or `https`.
     pub fn scheme(&self) -> &'static str {
         if self.plain_http { "http" } else { "https" }
     }
 
-    /// `scheme://host[:port]`.
+    /// Returns `scheme://host[:port]`.
     pub fn url(&self) -> String {
         format!("{}://{}", self.scheme(), self.target.registry)
     }
 
-    /// A note for a registry that nothing says the scheme of: landfall probes its address, and
-    /// nodes ask it by https.
+    /// A note if the scheme of the registry is not configured: landfall probes an address for plain
+    /// http, but nodes only use https.
     pub(super) fn scheme_note(&self) -> Option<String> {
         let host = self
             .target
@@ -106,18 +104,20 @@ impl<'s> NodeRegistry<'s> {
             .map_or(&*self.target.registry, |(host, _)| host);
         let is_address =
             host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-        let is_told =
+        let is_configured =
             self.plain_http || self.ca.is_some() || self.client.is_some() || self.skip_verify;
-        (is_address && !is_told).then(|| {
-            format!(
-                "nodes ask {} by https, and must trust its certificate; if it speaks plain http, set registry.plainHTTP: true \
-                 in the site",
-                self.target.registry
-            )
-        })
+        if !is_address || is_configured {
+            return None;
+        }
+        Some(format!(
+            "nodes connect to {} over https and must trust its certificate; if it speaks plain \
+             http, set registry.plainHTTP: true in the site",
+            self.target.registry
+        ))
     }
 
-    /// Its certificates and key as files in `folder`: `ca.crt`, `client.cert`, `client.key`.
+    /// Returns the certificates and the private key as files in `folder`: `ca.crt`, `client.cert`,
+    /// `client.key`.
     pub fn trust(&self, folder: &str) -> Vec<RenderedFile> {
         let file =
             |name: &str, text: &String| RenderedFile::new(format!("{folder}/{name}"), text.clone());
@@ -129,30 +129,33 @@ impl<'s> NodeRegistry<'s> {
         files
     }
 
-    /// An auth file of docker and podman that has `account` for it.
+    /// Returns an auth file of docker and podman with this account.
     pub fn auth_file(&self, (user, password): &RegistryAccount) -> String {
         let auth = STANDARD.encode(format!("{user}:{password}"));
         let host = self.target.registry.as_str();
         format!("{:#}\n", json!({"auths": {host: {"auth": auth}}}))
     }
 
-    /// Whether the site names an account for it.
+    /// Whether the site has credentials for the registry.
     pub fn has_account(&self) -> bool {
         let registry = self.site.and_then(|site| site.registry.as_ref());
         registry.is_some_and(|registry| registry.credentials.is_some())
     }
 
-    /// Whether the site names accounts for some of its paths.
+    /// Whether the site has separate credentials for some paths.
     pub fn has_accounts_of_paths(&self) -> bool {
         let registry = self.site.and_then(|site| site.registry.as_ref());
-        let has_account = |place: &PathDestinations| matches!(place, PathDestinations::Entry(entry) if entry.credentials.is_some());
-        registry.is_some_and(|registry| registry.paths.values().any(has_account))
+        let mut paths = registry.iter().flat_map(|registry| registry.paths.values());
+        paths.any(|destinations| match destinations {
+            PathDestinations::Entry(entry) => entry.credentials.is_some(),
+            _ => false,
+        })
     }
 
-    /// The account that the site names for `repository`, read now.
+    /// Reads the credentials of the site for `repository`.
     ///
     /// # Errors
-    /// When it cannot be read, or is a token.
+    /// Fails if they cannot be read, or are a token.
     pub fn account(&self, repository: &str) -> Result<Option<RegistryAccount>, RenderError> {
         let Some(site) = self.site else {
             return Ok(None);

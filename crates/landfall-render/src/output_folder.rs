@@ -1,4 +1,4 @@
-//! Writes rendered files into a folder, and finds there what an earlier run left.
+//! Writes rendered files into a folder, and finds stale files of earlier runs there.
 
 use super::error::RenderError;
 use super::rendered_file::{HEAD, RenderedFile};
@@ -8,10 +8,10 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Writes `files` into `folder`, each as a whole.
+/// Writes `files` into `folder`. Each file is replaced atomically.
 ///
 /// # Errors
-/// When the system refuses.
+/// Fails if the system refuses to write.
 pub fn write_files(folder: &Path, files: &[RenderedFile]) -> Result<(), RenderError> {
     for file in files {
         let path = folder.join(&file.path);
@@ -24,7 +24,7 @@ fn write_file(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
     let folder = landfall_content::parent_folder(path);
     fs::create_dir_all(folder)?;
     landfall_content::refuse_special(path)?;
-    // nobody else can read it before it has its mode
+    // a temporary file is readable by its owner only, until it has its mode
     let mut written = tempfile::Builder::new()
         .prefix(".landfall-")
         .tempfile_in(folder)?;
@@ -37,35 +37,38 @@ fn write_file(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
     landfall_content::sync_folder(folder)
 }
 
-/// The files in `folder` that an earlier run of `platform` wrote and `files` has no more, told by
-/// their headers.
+/// Returns the files in `folder` that an earlier run of `platform` wrote, by their headers, and that
+/// are not in `files`.
 pub fn stale_files(folder: &Path, platform: &str, files: &[RenderedFile]) -> Vec<PathBuf> {
     let written: BTreeSet<PathBuf> = files.iter().map(|file| folder.join(&file.path)).collect();
-    let (mut folders, mut left) = (vec![folder.to_owned()], Vec::new());
+    let mut folders = vec![folder.to_owned()];
+    let mut stale = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => folders.push(path),
                 Ok(kind)
-                    if kind.is_file() && !written.contains(&path) && is_of(&path, platform) =>
+                    if kind.is_file()
+                        && !written.contains(&path)
+                        && has_header_of(&path, platform) =>
                 {
-                    left.push(path);
+                    stale.push(path);
                 }
                 _ => {}
             }
         }
     }
-    left.sort();
-    left
+    stale.sort();
+    stale
 }
 
-/// How much of a file is looked at for its header, in bytes.
-const LOOK: u64 = 1 << 10;
+/// The number of bytes of a file in which its header is searched.
+const HEADER_BYTES: u64 = 1 << 10;
 
-fn is_of(path: &Path, platform: &str) -> bool {
+fn has_header_of(path: &Path, platform: &str) -> bool {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(LOOK).read_to_end(&mut bytes));
+    let read = File::open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut bytes));
     let text = String::from_utf8_lossy(&bytes);
     let head = format!("{HEAD}landfall render {platform}");
     let mut first = text.lines().take(2);

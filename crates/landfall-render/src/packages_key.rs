@@ -1,4 +1,4 @@
-//! The key of OpenPGP with which a site signs metadata of packages, as machines trust it.
+//! The OpenPGP key with which a site signs package metadata.
 
 use super::error::RenderError;
 use super::platform::{InputFlag, PlatformInput};
@@ -7,18 +7,17 @@ use landfall_item::{LockedPackageSet, OfferedIndex};
 use landfall_model::document::read_input;
 use landfall_model::sign::OpenPgpSigner;
 
-/// The key, as platforms take it.
+/// The input for the key.
 pub(super) const PACKAGES_KEY: PlatformInput = PlatformInput {
     name: "packages-key",
     flag: InputFlag::Long,
     value_name: "FILE",
-    help: "The key of OpenPGP, public or private, by which the site signs metadata of packages with `index: trimmed`",
+    help: "The OpenPGP key, public or private, with which the site signs the metadata of package \
+           sets with `index: trimmed`",
 };
 
-/// The certificates of the site's key, armored, where one of `sets` has metadata that it signs.
-///
-/// # Errors
-/// When there is none, or it cannot be read.
+/// Returns the armored public keys with which the site signs, if it signs the metadata of one of
+/// `sets`. Fails if no key is named.
 pub(super) fn packages_key(
     request: &RenderRequest<'_>,
     sets: &[&LockedPackageSet],
@@ -37,11 +36,12 @@ pub(super) fn packages_key(
             keys.map_err(|error| RenderError::Site(format!("{}: {error}", path.display())))?;
         texts.extend(keys.certificates());
     }
-    match texts.is_empty() {
-        false => Ok(Some(texts)),
-        true => Err(RenderError::Site(format!(
-            "{} has `index: trimmed`, so the site signs its metadata: name its OpenPGP key with --packages-key FILE",
+    if texts.is_empty() {
+        return Err(RenderError::Site(format!(
+            "{} has `index: trimmed`, so the site signs its metadata: name its OpenPGP key with \
+             --packages-key FILE",
             set.name
-        ))),
+        )));
     }
+    Ok(Some(texts))
 }

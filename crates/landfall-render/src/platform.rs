@@ -1,4 +1,4 @@
-//! What a platform is: how the command line offers it, and what it writes.
+//! The interface of a platform: its command line and its output.
 
 use super::error::RenderError;
 use super::rendered_file::RenderedFile;
@@ -10,50 +10,50 @@ use serde_json::Value;
 
 /// A platform that `landfall render` writes configuration for.
 pub trait RenderPlatform: Sync {
-    /// How the command line offers it.
+    /// Describes the platform for the command line.
     fn spec(&self) -> &'static PlatformSpec;
 
-    /// Whether it needs the address of a registry. A platform that does not has no use for
+    /// Whether the platform needs the address of a registry. Other platforms ignore
     /// [`RenderRequest::mapping`].
     fn needs_registry(&self) -> bool {
         true
     }
 
-    /// Whether a platform that reads the lock has a use without one.
+    /// Whether a platform that reads the lock also works without one.
     fn works_without_lock(&self) -> bool {
         false
     }
 
-    /// Its configuration.
+    /// Renders the configuration.
     ///
     /// # Errors
-    /// When an input cannot be read, or no configuration follows from them.
+    /// Fails if an input cannot be read, or the inputs do not allow a configuration.
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError>;
 }
 
-/// How the command line offers a platform.
+/// The description of a platform for the command line.
 #[derive(Debug)]
 pub struct PlatformSpec {
-    /// Its word on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it writes, in one line.
+    /// What the platform writes, in one line.
     pub about: &'static str,
-    /// More about it, for `--help`.
+    /// Further help for `--help`.
     pub details: &'static str,
-    /// The files that it reads besides the lock.
+    /// The files that the platform reads besides the lock.
     pub inputs: &'static [PlatformInput],
-    /// What it takes by `--set`.
+    /// The settings for `--set`.
     pub settings: &'static [PlatformSetting],
-    /// Who asks the registry where this configuration is used: every locked image must have the
-    /// names that it asks for.
+    /// The consumer of the registry that this configuration sets up. Every locked image must have
+    /// the destinations that it requests.
     pub consumer: Option<Consumer>,
-    /// Whether it reads the lock.
+    /// Whether the platform reads the lock.
     pub reads_lock: bool,
-    /// What it writes.
+    /// The form of the output.
     pub writes: OutputForm,
 }
 
-/// What a platform writes.
+/// The form of the output of a platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputForm {
     /// One text, to a file or to stdout.
@@ -63,13 +63,13 @@ pub enum OutputForm {
     },
     /// Files in a folder.
     Files {
-        /// Why `--into` is refused: `None` where the files are YAML.
+        /// Why `--into` is refused, or `None` if the files are YAML.
         not_into: Option<&'static str>,
     },
 }
 
 impl OutputForm {
-    /// Why `--into` is refused, where it is.
+    /// Why `--into` is refused, or `None` if it is allowed.
     pub fn not_into(self) -> Option<&'static str> {
         match self {
             OutputForm::Text { .. } => Some("this platform writes one text; write it with -o FILE"),
@@ -78,52 +78,51 @@ impl OutputForm {
     }
 }
 
-/// Files that a platform reads: arguments of the command line, or the values of a flag that may be
-/// repeated.
+/// Files that a platform reads: arguments of the command line, or values of a repeatable flag.
 #[derive(Debug)]
 pub struct PlatformInput {
-    /// Its name, and that of the flag.
+    /// The name of the input and of its flag.
     pub name: &'static str,
-    /// How it stands on the command line.
+    /// Whether the files are arguments or values of a flag.
     pub flag: InputFlag,
-    /// The word for one file in the help.
+    /// The name of a value in the help.
     pub value_name: &'static str,
-    /// Its help.
+    /// The help of the flag.
     pub help: &'static str,
 }
 
-/// How an input stands on the command line.
+/// How the command line names the files of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputFlag {
-    /// As arguments, of which there is at least one.
+    /// As arguments, at least one.
     Arguments,
-    /// As a flag with this short form.
+    /// By a flag with this short form.
     Short(char),
-    /// As a flag without one.
+    /// By a flag without a short form.
     Long,
 }
 
-/// The configuration, and what there is to say about it.
+/// Rendered configuration, with its notes and its part of the report.
 #[derive(Debug, Default)]
 pub struct RenderedConfig {
-    /// The configuration.
+    /// The configuration itself.
     pub output: RenderedOutput,
-    /// What it changes, one line each: shown where the configuration goes to a file.
+    /// The changes that it makes, one line each; shown if the configuration goes to a file.
     pub changes: Vec<String>,
-    /// What else there is to say, one line each.
+    /// Notes for the user, one line each.
     pub notes: Vec<String>,
     /// The items of the report.
     pub items: Vec<ReportItem>,
     /// Further members of the JSON document.
     pub members: Vec<(&'static str, Value)>,
-    /// Why the configuration is useless, where it is.
+    /// Why the configuration is of no use, if so.
     pub failure: Option<&'static str>,
 }
 
-/// What a platform made.
+/// The output of a platform.
 #[derive(Debug)]
 pub enum RenderedOutput {
-    /// One text.
+    /// A single text.
     Text(String),
     /// Files, each with its path in the folder of `--out`.
     Files(Vec<RenderedFile>),

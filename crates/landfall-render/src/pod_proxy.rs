@@ -1,4 +1,4 @@
-//! The proxy as pods are told of it: two URLs and a list, in the names of variables and of charts.
+//! The proxy settings of pods: two URLs and NO_PROXY, as variables and as chart values.
 
 use super::error::RenderError;
 use super::kubernetes_objects::map;
@@ -6,21 +6,18 @@ use super::no_proxy::NoProxyDialect;
 use super::request::RenderRequest;
 use serde_yaml::Value;
 
-/// The proxy as pods are told of it.
+/// The proxy settings of pods.
 pub(super) struct PodProxy {
     pub http: String,
     pub https: String,
     pub no_proxy: String,
-    /// Whether the URLs hold an account.
+    /// Whether the URLs contain credentials.
     pub has_account: bool,
 }
 
 impl PodProxy {
-    /// The site's proxy, where it has one, with names in this dialect. A URL that the site lacks is
-    /// the other one.
-    ///
-    /// # Errors
-    /// When the proxy's account cannot be read.
+    /// Returns the settings for the site's proxy, if it has one, with NO_PROXY in this dialect. If
+    /// the site has only one URL, it is used for both schemes.
     pub(super) fn of(
         request: &RenderRequest<'_>,
         dialect: NoProxyDialect,
@@ -42,22 +39,21 @@ impl PodProxy {
         }))
     }
 
-    /// The six variables, each in both cases.
+    /// Returns the variables, in upper and in lower case: programs differ in which they read.
     pub(super) fn variables(&self) -> Vec<(&'static str, String)> {
-        let (http, https, no_proxy) = (&self.http, &self.https, &self.no_proxy);
         [
-            ("HTTP_PROXY", http),
-            ("http_proxy", http),
-            ("HTTPS_PROXY", https),
-            ("https_proxy", https),
-            ("NO_PROXY", no_proxy),
-            ("no_proxy", no_proxy),
+            ("HTTP_PROXY", &self.http),
+            ("http_proxy", &self.http),
+            ("HTTPS_PROXY", &self.https),
+            ("https_proxy", &self.https),
+            ("NO_PROXY", &self.no_proxy),
+            ("no_proxy", &self.no_proxy),
         ]
         .map(|(name, value)| (name, value.clone()))
         .into()
     }
 
-    /// `http`, `https`, `noProxy`: as Giant Swarm's charts spell it.
+    /// Returns the chart values `http`, `https` and `noProxy`, as in the charts of Giant Swarm.
     pub(super) fn chart_values(&self) -> Value {
         map([
             ("http", self.http.as_str().into()),

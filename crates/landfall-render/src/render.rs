@@ -1,5 +1,5 @@
-//! Runs a platform: the names it asks for are checked, each cluster of the site gets a folder, each
-//! file its header.
+//! Renders a platform: checks the destinations that it requests, makes a folder for each cluster of
+//! the site, and adds the header to each file.
 
 use super::error::RenderError;
 use super::missing_destinations::missing_destinations;
@@ -7,10 +7,11 @@ use super::platform::{RenderPlatform, RenderedConfig, RenderedOutput};
 use super::request::RenderRequest;
 use landfall_model::Consumer;
 
-/// The configuration of `platform`.
+/// Renders the configuration of `platform`.
 ///
 /// # Errors
-/// Those of the platform; and where it asks for an image by a name that the registry does not have.
+/// Fails like [`RenderPlatform::render`], and if a locked image lacks a destination that the
+/// platform requests.
 pub fn render(
     platform: &dyn RenderPlatform,
     request: &RenderRequest<'_>,
@@ -36,7 +37,8 @@ pub fn render(
         rendered.notes.extend(scheme_note(spec.consumer, request)?);
         return Ok(rendered);
     }
-    let (mut all, mut files) = (RenderedConfig::default(), Vec::new());
+    let mut all = RenderedConfig::default();
+    let mut files = Vec::new();
     for cluster in clusters {
         let settings = request.settings.of_cluster(cluster)?;
         let one = platform.render(&RenderRequest {
@@ -46,7 +48,7 @@ pub fn render(
         if let RenderedOutput::Files(made) = one.output {
             files.extend(made.into_iter().map(|file| file.in_folder(&cluster.name)));
         }
-        // what is true of each cluster is said once
+        // a note that applies to each cluster is shown once
         for note in one.notes {
             if !all.notes.contains(&note) {
                 all.notes.push(note);
@@ -71,8 +73,8 @@ pub fn render(
     ))
 }
 
-/// What to say about the registry's scheme to whoever makes nodes ask it. Platforms that only
-/// change names leave that to those that set up the nodes.
+/// The note about the scheme of the registry, for platforms that set up nodes. Platforms that only
+/// change names do not need it.
 fn scheme_note(
     consumer: Option<Consumer>,
     request: &RenderRequest<'_>,

@@ -1,23 +1,22 @@
-//! A file that a platform writes.
+//! A rendered file and its header.
 
 /// A file that a platform writes, with its path in the folder of `--out`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedFile {
-    /// Its path in the folder, parts separated by `/`.
+    /// The path in the folder, with `/` as separator.
     pub path: String,
-    /// Its content, without the header.
+    /// The content without the header.
     pub text: String,
-    /// Its mode, which is also the one that it has on a node. With a secret nobody but the owner
-    /// has rights.
+    /// The mode, here and on a node. A file with credentials is readable by its owner only.
     pub mode: u32,
-    /// Whether it holds credentials.
+    /// Whether the file contains credentials.
     pub secret: bool,
-    /// Whether its format has comments, which begin with `#`.
+    /// Whether the format has comments that start with `#`.
     pub comments: bool,
 }
 
 impl RenderedFile {
-    /// A file of a format in which `#` begins a comment.
+    /// Creates a file of a format in which `#` starts a comment.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> RenderedFile {
         RenderedFile {
             path: path.into(),
@@ -28,13 +27,13 @@ impl RenderedFile {
         }
     }
 
-    /// The same with this mode.
+    /// Sets the mode of the file.
     #[must_use]
     pub fn mode(self, mode: u32) -> RenderedFile {
         RenderedFile { mode, ..self }
     }
 
-    /// The same, with credentials in it where `secret`.
+    /// Sets whether the file contains credentials.
     #[must_use]
     pub fn secret(self, secret: bool) -> RenderedFile {
         let mode = if secret { self.mode & 0o700 } else { self.mode };
@@ -45,7 +44,7 @@ impl RenderedFile {
         }
     }
 
-    /// The same in the folder `folder`.
+    /// Moves the file into `folder`.
     #[must_use]
     pub(super) fn in_folder(self, folder: &str) -> RenderedFile {
         RenderedFile {
@@ -54,8 +53,8 @@ impl RenderedFile {
         }
     }
 
-    /// The same with the header that names `command`, where its format has comments. A first line
-    /// that must be the first stays it.
+    /// Adds the header that names `command`, if the format has comments. A line that must be the
+    /// first of a file stays the first.
     #[must_use]
     pub(super) fn with_header(self, command: &str) -> RenderedFile {
         if !self.comments {
@@ -75,12 +74,12 @@ impl RenderedFile {
     }
 }
 
-/// The line that names the command that made a file.
+/// Returns the header of a file that `command` rendered.
 pub(crate) fn header(command: &str) -> String {
-    format!("{HEAD}{command}`; make it anew rather than edit it.\n")
+    format!("{HEAD}{command}`; render it again instead of editing it.\n")
 }
 
-/// How headers begin.
+/// The start of every header, by which [`super::output_folder`] finds rendered files again.
 pub(super) const HEAD: &str = "# Written by `";
 
 #[cfg(test)]
@@ -94,7 +93,7 @@ mod tests {
                 .with_header("landfall render x")
                 .text
         };
-        let head = "# Written by `landfall render x`; make it anew rather than edit it.\n";
+        let head = "# Written by `landfall render x`; render it again instead of editing it.\n";
         assert_eq!(text("a = 1\n"), format!("{head}a = 1\n"));
         assert_eq!(
             text("#!/bin/sh\nset -e\n"),

@@ -1,4 +1,4 @@
-//! What a platform makes configuration from.
+//! The input of a platform.
 
 use super::error::RenderError;
 use super::no_proxy::{self, NoProxyEntries};
@@ -12,48 +12,48 @@ use serde_yaml::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What to write configuration from.
+/// The input from which a platform renders configuration.
 #[derive(Debug, Clone)]
 pub struct RenderRequest<'r> {
-    /// The lock.
+    /// The lock whose items are at the registry.
     pub lock: &'r Lock,
-    /// Where its items go.
+    /// The destinations of the items.
     pub mapping: &'r DestinationMap,
-    /// The registry of the mapping; `None` if no registry is known, and the platform needs none.
+    /// The registry of the mapping, or `None` if no registry is known and the platform needs none.
     pub target: Option<&'r TargetRegistry>,
-    /// The documents of the file of `--into`; none without it.
+    /// The documents in the file of `--into`; empty without it.
     pub existing: &'r [Value],
-    /// The site, where there is one.
+    /// The site, if there is one.
     pub site: Option<&'r Site>,
-    /// Hosts that speak plain http, by the command line.
+    /// The hosts of `--plain-http`.
     pub plain_http: &'r [String],
-    /// Shows a variable of the environment.
+    /// Returns a variable of the environment.
     pub environment: fn(&str) -> Option<String>,
-    /// The day, `YYYY-MM-DD`.
+    /// The date of today, as `YYYY-MM-DD`.
     pub today: &'r str,
-    /// Bounds of what is read.
+    /// The limits for files that are read.
     pub limits: &'r Limits,
     /// The files that the user named, by the names of the platform's inputs.
     pub inputs: &'r BTreeMap<&'static str, Vec<PathBuf>>,
-    /// What the user set.
+    /// The settings of `--set`.
     pub settings: PlatformSettings,
 }
 
 impl<'r> RenderRequest<'r> {
-    /// The files of the input `name`.
+    /// Returns the files of the input `name`.
     pub fn paths(&self, name: &str) -> &[PathBuf] {
         self.inputs.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The names of the locked images.
+    /// Returns the names of the locked images.
     pub fn images(&self) -> impl Iterator<Item = &'r ImageRef> {
         self.lock.images.iter().map(|image| &image.name)
     }
 
-    /// The site's registry as nodes see it.
+    /// Returns the site's registry as nodes use it.
     ///
     /// # Errors
-    /// When a certificate or key of it cannot be read.
+    /// Fails if a certificate or key of the registry cannot be read.
     pub fn registry(&self) -> Result<NodeRegistry<'r>, RenderError> {
         NodeRegistry::of(
             self.mapping.target(),
@@ -63,10 +63,11 @@ impl<'r> RenderRequest<'r> {
         )
     }
 
-    /// The site's proxy, where it has one.
+    /// Returns the site's proxy, if it has one.
     ///
     /// # Errors
-    /// When its account or certificates cannot be read, or an entry of its NO_PROXY covers nothing.
+    /// Fails if its credentials or certificates cannot be read, or an entry of its NO_PROXY is
+    /// ineffective.
     pub fn proxy(&self) -> Result<Option<NodeProxy>, RenderError> {
         let Some(site) = self.site else {
             return Ok(None);
@@ -75,19 +76,18 @@ impl<'r> RenderRequest<'r> {
         NodeProxy::of(site, self.environment)
     }
 
-    /// The site's file server, without a slash at its end.
+    /// Returns the URL of the site's file server, without a slash at the end.
     pub fn file_server(&self) -> Option<&'r str> {
-        self.site
-            .and_then(|site| site.files.as_deref())
-            .map(|files| files.trim_end_matches('/'))
+        let files = self.site?.files.as_deref()?;
+        Some(files.trim_end_matches('/'))
     }
 
-    /// What goes past the proxy.
+    /// Returns the hosts that bypass the proxy.
     pub fn no_proxy(&self) -> NoProxyEntries {
         NoProxyEntries::of(self.site, self.target)
     }
 
-    /// Whether nodes may ask upstream for what the registry lacks.
+    /// Whether nodes may pull from upstream what the registry lacks.
     pub fn upstream_fallback(&self) -> bool {
         let registry = self.site.and_then(|site| site.registry.as_ref());
         registry.is_some_and(|registry| registry.upstream_fallback)

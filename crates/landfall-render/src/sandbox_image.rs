@@ -1,11 +1,11 @@
-//! The image of pods' sandboxes: the locked one called `pause`.
+//! The sandbox image of pods: the locked image named `pause`.
 
 use super::error::RenderError;
 use super::request::RenderRequest;
 use super::settings::PlatformSetting;
 use landfall_model::ImageRef;
 
-/// Which of several images called `pause` it is.
+/// Selects the sandbox image if several images are named `pause`.
 pub(super) const SANDBOX: PlatformSetting = PlatformSetting {
     key: "sandbox",
     value_name: "IMAGE",
@@ -14,7 +14,7 @@ pub(super) const SANDBOX: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-/// The locked images called `pause`.
+/// Returns the locked images named `pause`.
 pub(super) fn pause_images<'r>(request: &RenderRequest<'r>) -> Vec<&'r ImageRef> {
     request
         .images()
@@ -22,10 +22,8 @@ pub(super) fn pause_images<'r>(request: &RenderRequest<'r>) -> Vec<&'r ImageRef>
         .collect()
 }
 
-/// The image of pods' sandboxes, by its name at the registry. Without one, `notes` say why.
-///
-/// # Errors
-/// When `--set sandbox` names no locked image.
+/// Returns the sandbox image of pods by its name at the registry, or `None` with a reason in
+/// `notes`. Fails if `--set sandbox` does not name a locked image.
 pub(super) fn sandbox_image(
     request: &RenderRequest<'_>,
     notes: &mut Vec<String>,
@@ -56,7 +54,8 @@ pub(super) fn sandbox_image(
     match pause_images(request)[..] {
         [] => {
             notes.push(
-                "the lock has no image called pause: pods' sandboxes need the one that containerd names"
+                "the lock has no image called pause: pods' sandboxes need the one that containerd \
+                 names"
                     .into(),
             );
             Ok(None)
@@ -65,7 +64,8 @@ pub(super) fn sandbox_image(
         ref several => {
             let names: Vec<String> = several.iter().map(ToString::to_string).collect();
             notes.push(format!(
-                "the configuration names no image for pods' sandboxes; choose one with --set sandbox=IMAGE: {}",
+                "the configuration names no image for pods' sandboxes; choose one with --set \
+                 sandbox=IMAGE: {}",
                 names.join(", ")
             ));
             Ok(None)

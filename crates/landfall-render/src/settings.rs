@@ -1,4 +1,4 @@
-//! What a platform is told by `--set KEY=VALUE`.
+//! The settings of platforms: `--set KEY=VALUE`.
 
 use super::error::RenderError;
 use landfall_model::config::SiteCluster;
@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 /// A setting of a platform.
 #[derive(Debug)]
 pub struct PlatformSetting {
-    /// Its key.
+    /// The key before `=`.
     pub key: &'static str,
-    /// The word for its value in the help.
+    /// The name of the value in the help.
     pub value_name: &'static str,
-    /// Its help.
+    /// The help of the setting.
     pub help: &'static str,
-    /// Its value where none is given.
+    /// The default value.
     pub default: Option<&'static str>,
-    /// The values that it may have; empty means any.
+    /// The allowed values; empty means any.
     pub choices: &'static [&'static str],
 }
 
@@ -39,7 +39,7 @@ pub(crate) const NAMESPACE: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-/// The settings of one run.
+/// The settings of one run of a platform.
 #[derive(Debug, Clone, Default)]
 pub struct PlatformSettings {
     known: &'static [PlatformSetting],
@@ -47,10 +47,10 @@ pub struct PlatformSettings {
 }
 
 impl PlatformSettings {
-    /// The settings that `pairs`, each `KEY=VALUE`, give to a platform that knows `known`.
+    /// Parses `pairs`, each `KEY=VALUE`, for a platform with the settings `known`.
     ///
     /// # Errors
-    /// A pair without `=`, a key that the platform does not know, a value that it cannot take.
+    /// Fails for a pair without `=`, an unknown key, or a value that the setting does not allow.
     pub fn parse(
         known: &'static [PlatformSetting],
         pairs: &[String],
@@ -85,7 +85,7 @@ impl PlatformSettings {
         Ok(PlatformSettings { known, given })
     }
 
-    /// The value of `key`: the one given, or the default.
+    /// Returns the value of `key`: the given one or the default.
     pub fn get(&self, key: &str) -> Option<&str> {
         let default = || {
             self.known
@@ -96,10 +96,10 @@ impl PlatformSettings {
         self.given.get(key).map(String::as_str).or_else(default)
     }
 
-    /// The value of `key`, which the platform cannot do without.
+    /// Returns the value of `key`, which the platform requires.
     ///
     /// # Errors
-    /// When there is none.
+    /// Fails if there is no value.
     pub fn need(&self, key: &'static str) -> Result<&str, RenderError> {
         self.get(key).ok_or_else(|| {
             let help = self
@@ -111,7 +111,7 @@ impl PlatformSettings {
         })
     }
 
-    /// The settings that were given, as they stand on a command line.
+    /// Returns the given settings as flags of a command line.
     pub(super) fn written(&self) -> String {
         self.given
             .iter()
@@ -119,16 +119,14 @@ impl PlatformSettings {
             .collect()
     }
 
-    /// Whether the platform has settings for clusters, and none is named by them.
+    /// Whether the platform has a setting for the cluster, and none is given.
     pub(super) fn wants_clusters(&self) -> bool {
         self.known.iter().any(|setting| setting.key == CLUSTER.key)
             && !self.given.contains_key(CLUSTER.key)
     }
 
-    /// The same for this cluster of the site. A namespace that was given stays.
-    ///
-    /// # Errors
-    /// When the cluster's name can be none.
+    /// Returns the settings for this cluster of the site. A namespace that was given stays. Fails
+    /// if the name of the cluster is not valid.
     pub(super) fn of_cluster(
         &self,
         cluster: &SiteCluster,
@@ -160,15 +158,15 @@ impl PlatformSettings {
     }
 }
 
-/// What names of clusters and namespaces are.
+/// The rule for names of clusters and namespaces (RFC 1123 label).
 const LABEL: &str =
-    "a name has lower-case letters, digits and -, and begins and ends with a letter or digit";
+    "a name has lower-case letters, digits and -, and starts and ends with a letter or digit";
 
 fn is_label(name: &str) -> bool {
-    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty()
         && name.len() <= 63
-        && name.chars().all(inner)
+        && name.chars().all(is_allowed)
         && !name.starts_with('-')
         && !name.ends_with('-')
 }

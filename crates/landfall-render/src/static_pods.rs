@@ -1,15 +1,15 @@
-//! The proxy for the pods that kubeadm starts from files: no admission changes those, so kubeadm
-//! patches them.
+//! Proxy settings for static pods, which kubeadm starts from files: admission webhooks do not see
+//! them, so kubeadm must patch them.
 
 use super::kubernetes_objects::{document, map};
 use super::rendered_file::RenderedFile;
 use serde_yaml::Value;
 
-/// Where kubeadm looks for patches on a node.
+/// The folder for kubeadm patches on a node.
 pub(super) const PATCHES: &str = "/etc/kubernetes/patches";
 
-/// Patches that give each static pod these variables; their paths are those on a node, without the
-/// first `/`.
+/// Returns patches that add these variables to each static pod. Their paths are those on a node,
+/// without the first `/`.
 pub(super) fn static_pod_patches(
     variables: &[(&'static str, String)],
     secret: bool,
@@ -31,7 +31,7 @@ pub(super) fn static_pod_patches(
     .into()
 }
 
-/// Variables as the `env` of a container.
+/// Returns variables as the `env` of a container.
 pub(super) fn env(variables: &[(&'static str, String)]) -> Value {
     let entry = |(name, value): &(&str, String)| {
         map([("name", (*name).into()), ("value", value.as_str().into())])

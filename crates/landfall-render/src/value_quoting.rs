@@ -1,8 +1,10 @@
-//! Values as the formats of nodes write them.
+//! Quoting of values in systemd units, TOML and JSON.
 
-/// `Environment=` of a systemd unit, whose values have the escapes of C (systemd.syntax(7),
-/// "Quoting"). A `%` would begin a specifier, and systemd drops the variable then; a line feed
-/// would begin another line of the unit.
+/// Returns the `Environment=` line of a systemd unit, with C escapes (systemd.syntax(7),
+/// "Quoting").
+///
+/// An unescaped `%` would start a specifier, with which systemd drops the variable; a line feed
+/// would start another line of the unit.
 pub(crate) fn systemd_environment(name: &str, value: &str) -> String {
     let mut quoted = String::with_capacity(value.len());
     for c in value.chars() {
@@ -16,7 +18,7 @@ pub(crate) fn systemd_environment(name: &str, value: &str) -> String {
     format!("Environment=\"{name}={quoted}\"\n")
 }
 
-/// A string of TOML or JSON, which are alike for texts of one line; YAML takes it too.
+/// Returns a string literal of JSON. For text of one line it is also one of TOML and YAML.
 pub(crate) fn quoted_string(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }

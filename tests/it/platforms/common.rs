@@ -222,7 +222,7 @@ fn a_file_of_the_users_gets_the_keys_and_keeps_every_other_byte() {
         .unwrap();
     let told = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(
-        run.status.code() == Some(2) && told.contains("has none of what would be merged into it"),
+        run.status.code() == Some(2) && told.contains("has no document to merge into"),
         "{told}"
     );
     assert_eq!(place.read("mine.yaml"), "kind: Other\n");

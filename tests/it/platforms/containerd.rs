@@ -125,7 +125,7 @@ fn a_mirror_that_has_another_image_by_the_name_is_refused() {
     assert_eq!(run.status.code(), Some(4), "{told}");
     assert!(
         told.contains(
-            "quay.io/team/app:v1 would be pulled from team/app:v1, where docker.io/team/app:v1 stands"
+            "quay.io/team/app:v1 would be pulled from team/app:v1, which is docker.io/team/app:v1"
         ),
         "{told}"
     );

@@ -19,7 +19,7 @@ const PLATFORMS: [&[&str]; 12] = [
     &["tkg", "--set", "cluster=c", "--set", "namespace=n"],
 ];
 
-const NOTE: &str = "by https, and must trust its certificate; if it speaks plain http, set registry.plainHTTP: true";
+const NOTE: &str = "over https and must trust its certificate; if it speaks plain http, set registry.plainHTTP: true";
 
 #[test]
 fn whoever_makes_nodes_ask_the_registry_says_that_they_do_so_by_https() {

@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn only_names_are_names() {
-        let good = "[a.test, '*.b.test', 10.0.0.1, {dns: [_acme.c.test], certificate: ['*.c.test', fd00::1]}]";
+        let good = "[a.test, '*.b.test', 10.0.0.1, {dns: [_acme.c.test], certificate: \
+                    ['*.c.test', fd00::1]}]";
         assert!(read(good).is_ok());
         for (written, instead) in [
             ("host.test:443", "host.test"),

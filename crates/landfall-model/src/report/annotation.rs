@@ -72,7 +72,8 @@ mod tests {
             title: "x: y".into(),
             message: "50%\n::error::z\u{1b}".into(),
         };
-        let command = "::warning file=a%2Cb.yaml,line=3,col=7,title=x%3A y::50%25%0A\\u{3a}:error::z\\u{1b}\n";
+        let command = "::warning file=a%2Cb.yaml,line=3,col=7,title=x%3A \
+                       y::50%25%0A\\u{3a}:error::z\\u{1b}\n";
         assert_eq!(annotation.command(), command);
     }
 }

@@ -52,7 +52,8 @@ pub enum FileKeyError {
     Wrong(String),
     /// The signature is a legacy one of minisign, and the file is large.
     #[error(
-        "it is a legacy minisign signature, which landfall verifies for files up to 64 MiB; request \
+        "it is a legacy minisign signature, which landfall verifies for files up to 64 MiB; \
+         request \
          one from a current minisign"
     )]
     LegacyTooLarge,

@@ -1,5 +1,4 @@
-//! `apt`: sources for machines that install the locked packages, with the keys of the repositories,
-//! and nothing else.
+//! `apt`: sources and keys with which machines install exactly the locked packages.
 
 use crate::error::RenderError;
 use crate::packages_key::{PACKAGES_KEY, packages_key};
@@ -17,7 +16,8 @@ pub(super) struct AptPlatform;
 const URL: PlatformSetting = PlatformSetting {
     key: "url",
     value_name: "URL",
-    help: "What answers /<host>/<path>, as http://mirror:5000 of `landfall serve` does [default: `files` of the site]",
+    help: "What answers /<host>/<path>, as http://mirror:5000 of `landfall serve` does [default: \
+           `files` of the site]",
     default: None,
     choices: &[],
 };
@@ -30,7 +30,7 @@ const OTHERS: PlatformSetting = PlatformSetting {
     choices: &["off", "stay"],
 };
 
-/// The folder that has the sources where others are turned off.
+/// The folder of the sources if all others are disabled.
 const ONLY: &str = "etc/apt/landfall.sources.d";
 
 impl RenderPlatform for AptPlatform {
@@ -38,7 +38,8 @@ impl RenderPlatform for AptPlatform {
         &PlatformSpec {
             name: "apt",
             about: "sources of apt for the locked packages, with the keys of their repositories",
-            details: "The paths below the folder are those on a machine; of several sets of packages each has a folder.",
+            details: "The paths below the folder are those on a machine; of several sets of \
+                      packages each has a folder.",
             inputs: &[PACKAGES_KEY],
             settings: &[URL, OTHERS],
             consumer: None,
@@ -69,7 +70,8 @@ impl RenderPlatform for AptPlatform {
         let url = request.settings.get(URL.key).or(request.file_server());
         let url = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
             RenderError::Site(
-                "nothing says where machines find the packages; add `files: http://HOST:PORT` to the site, or \
+                "nothing says where machines find the packages; add `files: http://HOST:PORT` to \
+                 the site, or \
                  --set url=http://HOST:PORT"
                     .into(),
             )
@@ -78,7 +80,7 @@ impl RenderPlatform for AptPlatform {
         let site_key = packages_key(request, &sets)?;
         let mut files = Vec::new();
         for set in &sets {
-            let own = files_of(set, url, only, site_key.as_deref());
+            let own = source_files(set, url, only, site_key.as_deref());
             let folder = word(&set.name);
             files.extend(own.into_iter().map(|file| {
                 if sets.len() > 1 {
@@ -95,9 +97,9 @@ impl RenderPlatform for AptPlatform {
     }
 }
 
-/// The files by which machines install `set` from `url`; with `only` from nowhere else. `site_key`
-/// is that of trimmed sets.
-pub(super) fn files_of(
+/// Returns the files with which machines install `set` from `url`, and only from there if `only`.
+/// `site_key` is the key for trimmed sets.
+pub(super) fn source_files(
     set: &LockedPackageSet,
     url: &str,
     only: bool,
@@ -150,10 +152,10 @@ pub(super) fn files_of(
     files
 }
 
-/// Preferences (`apt_preferences(5)`) for what is carried: the signed index names much that is not,
-/// and apt would take the newest of it. With `only`, nothing else of the server is to be seen.
-/// Other sources of the machine may be at the same host, so without `only` no more is said than
-/// which versions are carried.
+/// Returns preferences (`apt_preferences(5)`) for the mirrored versions: the signed index lists many
+/// others, of which apt would choose the newest. With `only`, apt sees no other package of the
+/// server. Without `only`, other sources of the machine may use the same host, so only the mirrored
+/// versions are pinned.
 fn preferences(set: &LockedPackageSet, url: &str, only: bool) -> String {
     let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for package in set.sources.iter().flat_map(|source| &source.packages) {
@@ -183,14 +185,14 @@ fn preferences(set: &LockedPackageSet, url: &str, only: bool) -> String {
         .join("\n")
 }
 
-/// What the site's key is called, in place of a fingerprint.
+/// The name of the site's key, used instead of a fingerprint.
 const SITE: &str = "site";
 
 fn key_path(name: &str) -> String {
     format!("etc/apt/keyrings/landfall-{name}.asc")
 }
 
-/// A source in the form of deb822 (sources.list(5)): of indexes, what is carried and no more.
+/// Returns a source in deb822 format (sources.list(5)), limited to the mirrored indexes.
 fn stanza(set: &LockedPackageSet, source: &PackageSource, url: &str) -> String {
     let PackageSource {
         suite,
@@ -220,7 +222,7 @@ fn stanza(set: &LockedPackageSet, source: &PackageSource, url: &str) -> String {
     )
 }
 
-/// The languages of the descriptions that `source` has, and the targets of apt that are carried.
+/// Returns the languages of the mirrored descriptions of `source`, and apt's mirrored index targets.
 fn wanted_indexes(source: &PackageSource) -> (String, String) {
     let (texts, others): (Vec<&str>, Vec<&str>) = source
         .targets
@@ -259,7 +261,7 @@ fn wanted_indexes(source: &PackageSource) -> (String, String) {
     (languages, targets.join(" "))
 }
 
-/// The name of a set as the name of a folder.
+/// Returns the name of a set as a folder name.
 fn word(name: &str) -> String {
     let name = name.strip_prefix("apt:").unwrap_or(name);
     let name = name.split_once("://").map_or(name, |(_, rest)| rest);

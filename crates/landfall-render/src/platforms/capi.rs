@@ -1,5 +1,5 @@
-//! `capi`: patches of Cluster API's kubeadm objects. Files of machines come from a Secret, so that
-//! no object has an account in it.
+//! `capi`: patches of the kubeadm objects of Cluster API. The files of machines come from a Secret,
+//! so that no other object contains credentials.
 
 use super::containerd::{hosts, unreadable};
 use super::machine_packages::{MachinePackages, PACKAGE_SET};
@@ -39,7 +39,8 @@ impl RenderPlatform for CapiPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "capi",
-            about: "Cluster API: patches of KubeadmControlPlane and KubeadmConfigTemplate, and the Secret of their files",
+            about: "Cluster API: patches of KubeadmControlPlane and KubeadmConfigTemplate, and \
+                    the Secret of their files",
             details: "Apply the Secret first: Cluster API waits for it before it makes a machine.",
             inputs: &[PACKAGES_KEY],
             settings: &[CLUSTER, NAMESPACE, CONTROL_PLANE, WORKERS, PACKAGE_SET],
@@ -65,7 +66,7 @@ impl RenderPlatform for CapiPlatform {
             workers.extend(drop_in(service, DropInForm::GiantSwarm, request)?);
         }
         let mut notes: Vec<String> = unreadable(request, &registry)?.into_iter().collect();
-        workers.extend(MachinePackages::of(request)?.files_of(cluster, |_| true, &mut notes));
+        workers.extend(MachinePackages::of(request)?.source_files(cluster, |_| true, &mut notes));
         let mut control_plane = workers.clone();
         if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
             control_plane.extend(static_pod_patches(&proxy.variables(), proxy.has_account));
@@ -129,7 +130,7 @@ impl RenderPlatform for CapiPlatform {
     }
 }
 
-/// A file's key in a Secret, which takes no `/`.
+/// Returns the key of a file in a Secret, which must not contain `/`.
 fn key(path: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || "-_.".contains(c) {
@@ -141,8 +142,8 @@ fn key(path: &str) -> String {
     path.replace('/', ".").chars().map(plain).collect()
 }
 
-/// A kubeadm configuration whose `files` come from the Secret `name`; `joins` are its parts that
-/// patch static pods.
+/// Returns a kubeadm configuration whose `files` come from the Secret `name`. `joins` are its
+/// sections that patch static pods.
 fn kubeadm_spec(files: &[RenderedFile], joins: &[&str], name: &str) -> Value {
     let mut spec: Mapping = joins
         .iter()
@@ -170,8 +171,8 @@ fn kubeadm_spec(files: &[RenderedFile], joins: &[&str], name: &str) -> Value {
     Value::Mapping(spec)
 }
 
-/// A file of a machine whose content is one key of a Secret. `path` is that on the node, without
-/// the first `/`.
+/// Returns a file of a machine with the content of one key of a Secret. `path` is that on the node,
+/// without the first `/`.
 pub(super) fn file_from(path: &str, mode: u32, secret: &str, key: &str) -> Value {
     let source = map([(
         "secret",

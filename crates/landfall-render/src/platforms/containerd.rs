@@ -1,5 +1,4 @@
-//! `containerd`: a hosts.toml for every upstream host, snippets of its configuration, and its
-//! proxy.
+//! `containerd`: a hosts.toml for every upstream host, configuration snippets, and the proxy.
 
 use super::systemd::{DropInForm, FORM, drop_in};
 use crate::error::RenderError;
@@ -22,7 +21,8 @@ impl RenderPlatform for ContainerdPlatform {
         &PlatformSpec {
             name: "containerd",
             about: "containerd: a hosts.toml for every upstream host, its configuration, its proxy",
-            details: "What stands below etc/ has the paths of a node. config-1.x.toml and config-2.x.toml are for \
+            details: "What stands below etc/ has the paths of a node. config-1.x.toml and \
+                      config-2.x.toml are for \
                       /etc/containerd/config.toml, whichever fits the release.",
             inputs: &[],
             settings: &[
@@ -30,7 +30,8 @@ impl RenderPlatform for ContainerdPlatform {
                 PlatformSetting {
                     key: "auth",
                     value_name: "PLACE",
-                    help: "Where the account stands: in each hosts.toml as a header, or in the configuration, which \
+                    help: "Where the account stands: in each hosts.toml as a header, or in the \
+                           configuration, which \
                            registries with a token service need",
                     default: Some("header"),
                     choices: &["header", "config"],
@@ -71,10 +72,10 @@ impl RenderPlatform for ContainerdPlatform {
     }
 }
 
-/// Where nodes have the files of all hosts.
+/// The folder of the files of all hosts on a node.
 const FOLDER: &str = "/etc/containerd/certs.d";
 
-/// A host as the name of its folder: `quay.io`, `172.20.0.2_5000_`.
+/// Returns the folder name of a host: `quay.io`, `172.20.0.2_5000_`.
 fn folder(host: &str) -> String {
     match host
         .rsplit_once(':')
@@ -85,10 +86,7 @@ fn folder(host: &str) -> String {
     }
 }
 
-/// The files of all hosts, and what they name.
-///
-/// # Errors
-/// Those of [`host_mirrors`], and when the account cannot be read.
+/// Returns the files of all hosts, and the certificates that they refer to.
 pub(super) fn hosts(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
@@ -106,9 +104,9 @@ pub(super) fn hosts(
     Ok(files)
 }
 
-/// The file of `host`. Its mirrors are tried in the order of the file, and `server` last: where
-/// nobody may ask upstream, that is the last mirror once more. containerd 1.6 takes no file without
-/// a table `host`, which may be empty.
+/// Returns the file of `host`. containerd tries the mirrors in the order of the file and `server`
+/// last. If upstream must not be used, `server` is the last mirror again. containerd 1.6 rejects a
+/// file without a table `host`, which may be empty.
 fn hosts_toml(
     host: &str,
     of_host: &[HostMirror],
@@ -155,17 +153,14 @@ fn hosts_toml(
     Ok(RenderedFile::new(path, root + &tables).secret(secret))
 }
 
-/// Whether the registry is an IPv6 address. containerd 1.x reads no file that has `]` in the name
-/// of a table: it skips a hosts.toml with a line in its log, and asks upstream.
+/// Whether the registry is an IPv6 address. containerd 1.x cannot read a file with `]` in the name
+/// of a table: it logs a line, ignores the hosts.toml and uses upstream.
 fn is_bracketed(registry: &NodeRegistry<'_>) -> bool {
     registry.target.registry.starts_with('[')
 }
 
-/// A note for the hosts whose file needs a table with the name of a mirror, if containerd 1.x
-/// cannot read that name.
-///
-/// # Errors
-/// Those of [`host_mirrors`].
+/// Returns a note about the hosts whose files containerd 1.x cannot read, because they need a table
+/// named after an IPv6 mirror.
 pub(super) fn unreadable(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
@@ -187,8 +182,10 @@ pub(super) fn unreadable(
         .collect();
     let note = || {
         format!(
-            "containerd 1.x cannot read the files of {}, as they have an IPv6 address in the name of a table, and asks \
-             upstream for these hosts; containerd 2 reads them; for 1.x, give {} a name, and write that as registry.address",
+            "containerd 1.x cannot read the files of {}, as they have an IPv6 address in the name \
+             of a table, and asks \
+             upstream for these hosts; containerd 2 reads them; for 1.x, give {} a name, and \
+             write that as registry.address",
             hosts.join(", "),
             registry.target.registry
         )
@@ -196,8 +193,9 @@ pub(super) fn unreadable(
     Ok((!hosts.is_empty()).then(note))
 }
 
-/// What there is to say where the site has several accounts for images that containerd asks for
-/// with one: it has one for a mirror (in hosts.toml), or for the registry (in its configuration).
+/// Returns notes for images with different credentials in the site that containerd pulls with the
+/// same ones: it has one account per mirror (in hosts.toml), or per registry (in its
+/// configuration).
 fn other_accounts(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
@@ -236,9 +234,18 @@ fn other_accounts(
             }
             if let Some(first) = others.first() {
                 notes.push(format!(
-                    "{host}: containerd has one account for this mirror, that of {asked_with}; {first}{} has another, so let that one \
+                    "{host}: containerd has one account for this mirror, that of {asked_with}; \
+                     {first}{} has another, so let that one \
                      read it too, or give its pods an imagePullSecret",
-                    if others.len() > 1 { format!(" (and {} more)", others.len() - 1) } else { String::new() }
+                    if others.len() > 1 {
+                        format!(
+                            " (and {} \
+                        more)",
+                            others.len() - 1
+                        )
+                    } else {
+                        String::new()
+                    }
                 ));
             }
         }
@@ -246,7 +253,7 @@ fn other_accounts(
     Ok(notes)
 }
 
-/// The address of a mirror. containerd adds `/v2` where there is no path.
+/// Returns the URL of a mirror. containerd adds `/v2` only if there is no path.
 fn url(mirror: &HostMirror, registry: &NodeRegistry<'_>) -> String {
     match mirror.prefix.as_str() {
         "" => registry.url(),
@@ -254,8 +261,8 @@ fn url(mirror: &HostMirror, registry: &NodeRegistry<'_>) -> String {
     }
 }
 
-/// What is said of every mirror: containerd takes a file with an unknown capability for none at
-/// all.
+/// Returns the keys of a mirror. No other capability may be added: containerd ignores a file with
+/// an unknown one.
 fn keys(mirror: &HostMirror, registry: &NodeRegistry<'_>) -> String {
     let mut text = "capabilities = [\"pull\", \"resolve\"]\n".to_owned();
     if !mirror.prefix.is_empty() {
@@ -284,15 +291,15 @@ fn authorization((user, password): &(String, String)) -> String {
     )
 }
 
-/// Releases whose configurations differ.
+/// The releases whose configurations differ.
 #[derive(Clone, Copy)]
 enum ContainerdRelease {
     One,
     Two,
 }
 
-/// The configuration of one release: where the hosts are, the sandbox image, and the account where
-/// it does not stand in hosts.toml.
+/// Returns the configuration of one release: the folder of the hosts, the sandbox image, and the
+/// credentials unless they are in hosts.toml.
 fn config(
     release: ContainerdRelease,
     sandbox: Option<&String>,
@@ -329,14 +336,17 @@ fn config(
     if let Some((user, password)) = &account {
         let host = quoted_string(&registry.target.registry);
         let (user, password) = (quoted_string(user), quoted_string(password));
-        text += &match is_bracketed(registry) {
-            false => format!(
-                "\n[{plugin}.registry.configs.{host}.auth]\nusername = {user}\npassword = {password}\n"
-            ),
-            // containerd 1.x does not start with `]` in the name of a table
-            true => format!(
-                "\n[{plugin}.registry.configs]\n{host} = {{auth = {{username = {user}, password = {password}}}}}\n"
-            ),
+        // containerd 1.x does not start with `]` in the name of a table
+        text += &if is_bracketed(registry) {
+            format!(
+                "\n[{plugin}.registry.configs]\n{host} = {{auth = {{username = {user}, \
+                 password = {password}}}}}\n"
+            )
+        } else {
+            format!(
+                "\n[{plugin}.registry.configs.{host}.auth]\nusername = {user}\n\
+                 password = {password}\n"
+            )
         };
     }
     Ok(RenderedFile::new(name, text).secret(account.is_some()))

@@ -14,8 +14,10 @@ impl RenderPlatform for DockerPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "docker",
-            about: "The docker daemon: the registry as mirror of Docker Hub, its certificates, the proxy",
-            details: "The daemon mirrors Docker Hub alone. Images of other hosts are asked for by their names at the \
+            about: "The docker daemon: the registry as mirror of Docker Hub, its certificates, \
+                    the proxy",
+            details: "The daemon mirrors Docker Hub alone. Images of other hosts are asked for by \
+                      their names at the \
                       registry, as `landfall rewrite` writes them.",
             inputs: &[],
             settings: &[],
@@ -38,7 +40,8 @@ impl RenderPlatform for DockerPlatform {
         if request.images().any(|image| is_hub(&image.registry)) {
             if !request.mapping.target().prefix.is_empty() {
                 let why = format!(
-                    "the daemon takes a mirror without a path, and everything goes below {}; write names of \
+                    "the daemon takes a mirror without a path, and everything goes below {}; \
+                     write names of \
                                    the registry with `landfall rewrite`",
                     request.mapping.target()
                 );
@@ -46,8 +49,12 @@ impl RenderPlatform for DockerPlatform {
             }
             daemon.insert("registry-mirrors".into(), json!([registry.url()]));
             if registry.has_account() {
-                notes.push("the daemon asks a mirror without an account: pulls by names of Docker Hub need a registry \
-                            that lets everybody read".to_owned());
+                notes.push(
+                    "the daemon asks a mirror without an account: pulls by names of Docker \
+                            Hub need a registry \
+                            that lets everybody read"
+                        .to_owned(),
+                );
             }
         }
         if registry.plain_http || registry.skip_verify {
@@ -59,7 +66,8 @@ impl RenderPlatform for DockerPlatform {
             .count();
         if others > 0 {
             notes.push(format!(
-                "{others} images are not Docker Hub's: the daemon finds them by their names at the registry alone, which \
+                "{others} images are not Docker Hub's: the daemon finds them by their names at \
+                 the registry alone, which \
                  `landfall rewrite` writes"
             ));
         }

@@ -1,5 +1,4 @@
-//! `giantswarm`: Giant Swarm's clusters behind the proxy, by cluster-apps-operator, charts and
-//! machines.
+//! `giantswarm`: Giant Swarm clusters behind the proxy: cluster-apps-operator, charts and machines.
 
 use super::capi::file_from;
 use super::systemd::{DropInForm, drop_in};
@@ -28,7 +27,8 @@ const CLOUD_PROVIDER: PlatformSetting = PlatformSetting {
 const APP: PlatformSetting = PlatformSetting {
     key: "app",
     value_name: "NAME",
-    help: "Write a whole App of this name, in place of what one of yours needs; catalog and version belong to it",
+    help: "Write a whole App of this name, in place of what one of yours needs; catalog and \
+           version belong to it",
     default: None,
     choices: &[],
 };
@@ -52,7 +52,8 @@ const VERSION: PlatformSetting = PlatformSetting {
 const TARGET_NAMESPACE: PlatformSetting = PlatformSetting {
     key: "target-namespace",
     value_name: "NAME",
-    help: "The namespace of the workload cluster that the App is installed in; that of its name by default",
+    help: "The namespace of the workload cluster that the App is installed in; that of its name \
+           by default",
     default: None,
     choices: &[],
 };
@@ -61,8 +62,10 @@ impl RenderPlatform for GiantSwarmPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "giantswarm",
-            about: "Giant Swarm: the proxy for cluster-apps-operator, a cluster's apps, its machines, and the bootstrap",
-            details: "The drop-ins and the pods get the same NO_PROXY. The files of mirrors on nodes are those of \
+            about: "Giant Swarm: the proxy for cluster-apps-operator, a cluster's apps, its \
+                    machines, and the bootstrap",
+            details: "The drop-ins and the pods get the same NO_PROXY. The files of mirrors on \
+                      nodes are those of \
                       `landfall render containerd`.",
             inputs: &[],
             settings: &[
@@ -204,8 +207,8 @@ fn file_name(path: &str) -> String {
         .replace('+', ".")
 }
 
-/// What the installation's configuration repository has for cluster-apps-operator: its part of
-/// NO_PROXY alone.
+/// Returns the values of cluster-apps-operator for the configuration repository of the
+/// installation, with only its part of NO_PROXY.
 fn installation(proxy: &PodProxy, no_proxy: &str) -> String {
     let (http, https) = (quoted_string(&proxy.http), quoted_string(&proxy.https));
     format!(
@@ -214,7 +217,7 @@ fn installation(proxy: &PodProxy, no_proxy: &str) -> String {
     )
 }
 
-/// The values that apps of the cluster get, in the three spellings that charts read.
+/// Returns the values for the apps of the cluster, in the three spellings that charts read.
 fn cluster_values(proxy: &PodProxy) -> Value {
     let [http, https, no_proxy] = [&proxy.http, &proxy.https, &proxy.no_proxy].map(String::as_str);
     let variables = [
@@ -236,7 +239,7 @@ fn cluster_values(proxy: &PodProxy) -> Value {
     Value::Mapping(values)
 }
 
-/// cert-manager's values at the bootstrap: the chart's own keys, and those of the chart around it.
+/// Returns the values of cert-manager during bootstrap: the keys of the chart and of its parent.
 fn cert_manager(proxy: &PodProxy) -> Value {
     map([
         ("http_proxy", proxy.http.as_str().into()),
@@ -246,8 +249,8 @@ fn cert_manager(proxy: &PodProxy) -> Value {
     ])
 }
 
-/// An App that reads the cluster's values; without the setting `app` only what one of the user's
-/// needs for that.
+/// Returns an App that reads the values of the cluster, or, without the setting `app`, the part
+/// that an App of the user needs for that.
 fn app(request: &RenderRequest<'_>, cluster: &str, namespace: &str) -> Result<Value, RenderError> {
     let source = metadata(&format!("{cluster}-cluster-values"), Some(namespace));
     let config = map([("configMap", source.clone()), ("secret", source)]);

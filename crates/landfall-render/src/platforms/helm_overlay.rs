@@ -1,5 +1,5 @@
-//! An overlay of Helm values that points charts at the site: the image keys of the charts'
-//! defaults, and nothing else.
+//! An overlay of Helm values that points charts at the site. It contains only the image keys of the
+//! charts' default values.
 //!
 //! The defaults of a chart and its subcharts are combined as Helm does and rewritten like any other
 //! document; what differs afterwards is the overlay.
@@ -18,16 +18,16 @@ use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Values to lay over a chart's defaults.
+/// Values that override the defaults of charts.
 #[derive(Debug, Default)]
 pub(super) struct ChartOverlay {
-    /// The values.
+    /// The values as a mapping.
     pub(super) values: Mapping,
-    /// The same key by key.
+    /// The values key by key.
     pub(super) keys: Vec<OverlayKey>,
     /// Images that are not in the overlay: missing from the lock, or undecided.
     pub(super) open: Vec<FileFinding>,
-    /// Locked items that the charts name.
+    /// The locked items that the charts contain.
     pub(super) held: Vec<String>,
 }
 
@@ -40,16 +40,14 @@ pub(super) struct OverlayKey {
     pub(super) from: String,
     /// The value in the overlay.
     pub(super) to: String,
-    /// Whether it is a list: Helm takes a list as a whole, so all of it is in the overlay.
+    /// Whether the value is a list. Helm replaces lists as a whole, so the overlay contains all of
+    /// it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) list: bool,
 }
 
-/// The overlay for `charts`, installed with the values `user` as well. `registry` is where all
-/// items go.
-///
-/// # Errors
-/// When two charts need different values under one key.
+/// Returns the overlay for `charts`, installed together with the values `user`. `registry` is the
+/// target of all items. Fails if two charts need different values under one key.
 pub(super) fn overlay(
     charts: &[HelmChart],
     user: &Mapping,
@@ -182,7 +180,7 @@ fn overlay_of(
 }
 
 impl ChartOverlay {
-    /// Adds what the values of a chart name. `prefixes` are those of the overlay.
+    /// Adds the images in the values of a chart. `prefixes` are those of the overlay.
     fn add(&mut self, placed: FileFinding, prefixes: &[&String]) {
         let below = |prefix: &&String| {
             let whole = format!("{prefix}/{}", placed.finding.reference);
@@ -199,8 +197,8 @@ impl ChartOverlay {
     }
 }
 
-/// Bitnami's charts refuse to be rendered with images of another registry, unless the values allow
-/// it: allows it in the charts that know this key and have images in the overlay.
+/// Allows images of another registry in Bitnami charts, which otherwise refuse to render, if they
+/// have that key and images in the overlay.
 fn allow_other_registries(chart: &HelmChart, old: &Mapping, new: &mut Mapping) {
     const KEY: [&str; 3] = ["global", "security", "allowInsecureImages"];
     let changes = old != new;
@@ -218,8 +216,8 @@ fn allow_other_registries(chart: &HelmChart, old: &Mapping, new: &mut Mapping) {
     }
 }
 
-/// What the templates and files of a chart and its subcharts name themselves, so that no value
-/// changes it.
+/// Finds the images that the templates and files of a chart and its subcharts contain literally, so
+/// that no value can change them.
 fn in_templates(chart: &HelmChart, inventory: &Inventory<'_>) -> Vec<FileFinding> {
     let is_template = |file: &str| {
         ["/templates/", "/files/"]
@@ -234,7 +232,7 @@ fn in_templates(chart: &HelmChart, inventory: &Inventory<'_>) -> Vec<FileFinding
     found.filter_map(written_there).collect()
 }
 
-/// A reference in a template that is not made of values.
+/// Whether a reference in a template is literal.
 fn written_there(mut placed: FileFinding) -> Option<FileFinding> {
     let finding = &mut placed.finding;
     if finding.reference.contains("://") {
@@ -242,7 +240,8 @@ fn written_there(mut placed: FileFinding) -> Option<FileFinding> {
     }
     match &finding.coverage {
         LockCoverage::Held { .. } | LockCoverage::Ambiguous { .. } => {
-            let why = "it is written in a template, and no value changes it; rewrite what `helm template` prints";
+            let why = "it is written in a template, and no value changes it; rewrite what `helm \
+                       template` prints";
             finding.coverage = LockCoverage::Undecided { why: why.into() };
             Some(placed)
         }
@@ -258,7 +257,7 @@ fn at_mut<'v>(values: &'v mut Mapping, path: &[String]) -> Option<&'v mut Value>
         .fold(values.get_mut(first), |value, key| value?.get_mut(key))
 }
 
-/// What `new` has other than `old`: the same keys are in both.
+/// Returns the values of `new` that differ from `old`, which has the same keys.
 fn differing(
     old: &Mapping,
     new: &Mapping,

@@ -1,4 +1,4 @@
-//! Helm: values that point charts at the site.
+//! `helm-values`: Helm values that point charts at the site.
 
 use super::helm_overlay::{ChartOverlay, overlay};
 use crate::error::RenderError;
@@ -23,20 +23,24 @@ impl RenderPlatform for HelmValues {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "helm-values",
-            about: "Values for Helm that point charts at the site: their image keys, and nothing else",
-            details: "The defaults of the charts and their subcharts are read as they are; helm is not needed.",
+            about: "Values for Helm that point charts at the site: their image keys, and nothing \
+                    else",
+            details: "The defaults of the charts and their subcharts are read as they are; helm \
+                      is not needed.",
             inputs: &[
                 PlatformInput {
                     name: "charts",
                     flag: InputFlag::Arguments,
                     value_name: "CHART",
-                    help: "Charts: a folder with a Chart.yaml, a .tgz, or the name of a locked chart",
+                    help: "Charts: a folder with a Chart.yaml, a .tgz, or the name of a locked \
+                           chart",
                 },
                 PlatformInput {
                     name: "values",
                     flag: InputFlag::Short('f'),
                     value_name: "FILE",
-                    help: "Your own values, which win over the charts' (may be repeated; the last wins). They are \
+                    help: "Your own values, which win over the charts' (may be repeated; the last \
+                           wins). They are \
                            read only",
                 },
             ],
@@ -65,7 +69,7 @@ impl RenderPlatform for HelmValues {
     }
 }
 
-/// The values of the user; the last file wins.
+/// Reads the values of the user; later files override earlier ones.
 fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, RenderError> {
     let mut user = Mapping::new();
     for path in paths {
@@ -86,7 +90,7 @@ fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, RenderErro
     Ok(user)
 }
 
-/// The overlay as a file.
+/// Formats the overlay as a file.
 fn document(charts: &[HelmChart], overlay: &ChartOverlay, to: &str) -> Result<String, RenderError> {
     let names: Vec<String> = charts
         .iter()
@@ -108,7 +112,7 @@ fn document(charts: &[HelmChart], overlay: &ChartOverlay, to: &str) -> Result<St
     ))
 }
 
-/// The overlay, written as `text`, with what there is to say about it.
+/// Returns the overlay, written as `text`, with its changes and notes.
 fn rendered(text: String, overlay: &ChartOverlay) -> RenderedConfig {
     let (missing, undecided): (Vec<&FileFinding>, Vec<&FileFinding>) = overlay
         .open
@@ -133,7 +137,8 @@ fn rendered(text: String, overlay: &ChartOverlay) -> RenderedConfig {
         .filter(|key| key.path.ends_with("global.security.allowInsecureImages"));
     notes.extend(insecure.map(|key| {
         format!(
-            "{}: set to true, for the chart refuses images of another registry than its own without it",
+            "{}: set to true, for the chart refuses images of another registry than its own \
+             without it",
             key.path
         )
     }));

@@ -19,7 +19,7 @@ const VERSION: PlatformSetting = PlatformSetting {
     choices: &["v1beta3", "v1beta4"],
 };
 
-/// The host of the images that kubeadm starts clusters from.
+/// The host of the images of a kubeadm cluster.
 const UPSTREAM: &str = "registry.k8s.io";
 
 impl RenderPlatform for KubeadmPlatform {
@@ -27,8 +27,10 @@ impl RenderPlatform for KubeadmPlatform {
         &PlatformSpec {
             name: "kubeadm",
             about: "kubeadm: a ClusterConfiguration with the registry as its imageRepository",
-            details: "The versions of Kubernetes, CoreDNS and etcd are those of the lock, where it has one of each. Nodes \
-                      need the registry's certificates and account as `landfall render containerd` writes them.",
+            details: "The versions of Kubernetes, CoreDNS and etcd are those of the lock, where \
+                      it has one of each. Nodes \
+                      need the registry's certificates and account as `landfall render \
+                      containerd` writes them.",
             inputs: &[],
             settings: &[VERSION],
             consumer: Some(Consumer::Kubeadm),
@@ -96,7 +98,7 @@ impl RenderPlatform for KubeadmPlatform {
     }
 }
 
-/// The locked tags of one of Kubernetes' own images.
+/// Returns the locked tags of one of the images of Kubernetes.
 fn tags(request: &RenderRequest<'_>, name: &str) -> Vec<String> {
     let is_it = |image: &&landfall_model::ImageRef| {
         [UPSTREAM, "k8s.gcr.io"].contains(&image.registry.as_str()) && image.repository == name

@@ -17,7 +17,8 @@ pub(super) struct KubeOnePlatform;
 const VIA: PlatformSetting = PlatformSetting {
     key: "via",
     value_name: "WAY",
-    help: "How nodes come to the registry: overwrite (names are changed), mirrors (containerd asks the registry), or auto: \
+    help: "How nodes come to the registry: overwrite (names are changed), mirrors (containerd \
+           asks the registry), or auto: \
            overwrite where the registry speaks TLS and wants no account",
     default: Some("auto"),
     choices: &["auto", "overwrite", "mirrors"],
@@ -26,7 +27,8 @@ const VIA: PlatformSetting = PlatformSetting {
 const API: PlatformSetting = PlatformSetting {
     key: "api",
     value_name: "VERSION",
-    help: "The version of KubeOneCluster: v1beta1 is that of releases up to 1.4, which takes the URLs of binaries",
+    help: "The version of KubeOneCluster: v1beta1 is that of releases up to 1.4, which takes the \
+           URLs of binaries",
     default: Some("v1beta2"),
     choices: &["v1beta2", "v1beta1"],
 };
@@ -36,7 +38,8 @@ impl RenderPlatform for KubeOnePlatform {
         &PlatformSpec {
             name: "kubeone",
             about: "KubeOne: the registry, certificates and proxy of a KubeOneCluster",
-            details: "KubeOne asks an overwritten registry over TLS and without an account; containerd's mirrors can do \
+            details: "KubeOne asks an overwritten registry over TLS and without an account; \
+                      containerd's mirrors can do \
                       without TLS, and with an account.",
             inputs: &[],
             settings: &[VIA, API],
@@ -52,22 +55,15 @@ impl RenderPlatform for KubeOnePlatform {
         let is_old = request.settings.get(API.key) == Some("v1beta1");
         let by_name = by_name(request, is_old, registry.plain_http, account.is_some())?;
         let mut notes = Vec::new();
-        let registry_configuration = match by_name {
-            true => map([
-                (
-                    "overwriteRegistry",
-                    request.mapping.target().to_string().into(),
-                ),
-                (
-                    "insecureRegistry",
-                    if registry.plain_http {
-                        true.into()
-                    } else {
-                        Value::Null
-                    },
-                ),
-            ]),
-            false => Value::Null,
+        let registry_configuration = if by_name {
+            let target = request.mapping.target().to_string();
+            let insecure = registry.plain_http.then_some(true);
+            map([
+                ("overwriteRegistry", target.into()),
+                ("insecureRegistry", optional(insecure)),
+            ])
+        } else {
+            Value::Null
         };
         let containerd = if by_name {
             Value::Null
@@ -136,7 +132,7 @@ impl RenderPlatform for KubeOnePlatform {
     }
 }
 
-/// Whether names are changed; else containerd asks the registry in place of others.
+/// Whether image names are changed. Otherwise the registry is a mirror in containerd.
 fn by_name(
     request: &RenderRequest<'_>,
     is_old: bool,
@@ -146,17 +142,21 @@ fn by_name(
     let refused = |why: &str| Err(RenderError::Refused(why.into()));
     match (request.settings.get(VIA.key), is_old) {
         (Some("mirrors"), true) => refused(
-            "v1beta1 has no place for mirrors of containerd; use --set via=overwrite, or api=v1beta2",
+            "v1beta1 has no place for mirrors of containerd; use --set via=overwrite, or \
+             api=v1beta2",
         ),
         (_, true) if account => refused(
-            "KubeOne asks an overwritten registry without an account, and the site names one; use --set api=v1beta2",
+            "KubeOne asks an overwritten registry without an account, and the site names one; use \
+             --set api=v1beta2",
         ),
         (_, true) => Ok(true),
         (Some("overwrite"), false) if plain_http => refused(
-            "KubeOne asks an overwritten registry over TLS alone, and this one speaks plain http; use --set via=mirrors",
+            "KubeOne asks an overwritten registry over TLS alone, and this one speaks plain http; \
+             use --set via=mirrors",
         ),
         (Some("overwrite"), false) if account => refused(
-            "KubeOne asks an overwritten registry without an account, and the site names one; use --set via=mirrors",
+            "KubeOne asks an overwritten registry without an account, and the site names one; use \
+             --set via=mirrors",
         ),
         (Some("overwrite"), false) => Ok(true),
         (Some("mirrors"), false) => Ok(false),
@@ -164,7 +164,7 @@ fn by_name(
     }
 }
 
-/// A binary that machines download, and how its file is told by its name.
+/// A binary that machines download, and how its URL is recognized.
 struct KubeOneAsset {
     key: &'static str,
     what: &'static str,
@@ -191,7 +191,7 @@ const ASSETS: [KubeOneAsset; 3] = [
     },
 ];
 
-/// Where machines get binaries from: all of the three, or none, as `KubeOne` takes it.
+/// Returns the URLs of the binaries for machines: all three or none, as `KubeOne` requires.
 fn assets(request: &RenderRequest<'_>, notes: &mut Vec<String>) -> Value {
     let mut assets = Mapping::new();
     for KubeOneAsset { key, what, is_it } in ASSETS {
@@ -226,14 +226,15 @@ fn assets(request: &RenderRequest<'_>, notes: &mut Vec<String>) -> Value {
     if assets.len() == ASSETS.len() {
         return Value::Mapping(assets);
     }
-    notes.push("without all three of cni, nodeBinaries and kubectl KubeOne takes no assetConfiguration, so there is none".into());
+    notes.push(
+        "without all three of cni, nodeBinaries and kubectl KubeOne takes no \
+                assetConfiguration, so there is none"
+            .into(),
+    );
     Value::Null
 }
 
-/// containerd's mirrors as `KubeOne` writes them.
-///
-/// # Errors
-/// If a mirror that is asked earlier has another image by the same name.
+/// Returns the mirrors for containerd in the notation of `KubeOne`.
 fn mirrors(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,

@@ -1,4 +1,4 @@
-//! `kustomize`: a component whose `images` give every locked image its name at the registry.
+//! `kustomize`: a component whose `images` replace every locked image by its name at the registry.
 
 use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map};
@@ -16,7 +16,8 @@ impl RenderPlatform for KustomizePlatform {
         &PlatformSpec {
             name: "kustomize",
             about: "kustomize: a component that gives every locked image its name at the registry",
-            details: "kustomize changes the images of containers, init containers and volumes. It leaves arguments, \
+            details: "kustomize changes the images of containers, init containers and volumes. It \
+                      leaves arguments, \
                       variables and ephemeral containers, which `landfall rewrite` knows.",
             inputs: &[],
             settings: &[],
@@ -54,7 +55,9 @@ impl RenderPlatform for KustomizePlatform {
         )];
         let notes = vec![
             "name the folder under `components:` of a kustomization".to_owned(),
-            "kustomize leaves images in arguments, variables and ephemeral containers; `landfall audit` lists them".to_owned(),
+            "kustomize leaves images in arguments, variables and ephemeral containers; `landfall \
+             audit` lists them"
+                .to_owned(),
         ];
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),
@@ -64,7 +67,7 @@ impl RenderPlatform for KustomizePlatform {
     }
 }
 
-/// The other ways in which manifests write the name of `image`: kustomize compares texts.
+/// Returns the other spellings of the name of `image` in manifests, since kustomize compares text.
 fn spellings(image: &ImageRef) -> Vec<String> {
     let others = alias_hosts(&image.registry).map(|host| format!("{host}/{}", image.repository));
     let mut names: Vec<String> = others.collect();

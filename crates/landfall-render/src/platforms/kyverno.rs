@@ -1,4 +1,4 @@
-//! `kyverno`: policies that give every pod the registry's names and the proxy.
+//! `kyverno`: policies that change the images of all pods to the registry and add the proxy.
 
 use crate::error::RenderError;
 use crate::host_paths::{host_paths, join_path};
@@ -18,9 +18,12 @@ impl RenderPlatform for KyvernoPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "kyverno",
-            about: "Kyverno: policies that replace registries and inject the proxy, in containers of every kind",
-            details: "Names that point at the registry already stay. Tags and digests stay. Pods in kube-system and of \
-                      Kyverno itself are left alone, as are pods with the annotation landfall/inject-proxy: exclude.",
+            about: "Kyverno: policies that replace registries and inject the proxy, in containers \
+                    of every kind",
+            details: "Names that point at the registry already stay. Tags and digests stay. Pods \
+                      in kube-system and of \
+                      Kyverno itself are left alone, as are pods with the annotation \
+                      landfall/inject-proxy: exclude.",
             inputs: &[],
             settings: &[],
             consumer: Some(Consumer::Kyverno),
@@ -45,7 +48,7 @@ impl RenderPlatform for KyvernoPlatform {
     }
 }
 
-/// The lists of a pod that have images.
+/// The lists of containers in a pod.
 const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
 fn policy(name: &str, rules: Vec<Value>) -> Value {
@@ -68,7 +71,7 @@ fn pods() -> Value {
     map([("any", vec![map([("resources", pods)])].into())])
 }
 
-/// One rule for each place: a repository that stands elsewhere, or the rest of a host.
+/// Returns one rule for each repository with its own path, and for the rest of each host.
 fn replace(request: &RenderRequest<'_>) -> Value {
     let own = &request.mapping.target().registry;
     let mut rules = Vec::new();
@@ -103,8 +106,8 @@ fn replace(request: &RenderRequest<'_>) -> Value {
     policy("landfall-replace-registries", rules)
 }
 
-/// The path of an image, whose name Kyverno leaves as it is written: `nginx` is `library/nginx` at
-/// Docker Hub.
+/// The path of an image in Kyverno's variables. Kyverno does not normalize it: `nginx` is not
+/// `library/nginx`.
 fn path_of(host: &str) -> &'static str {
     match host {
         "docker.io" => {
@@ -114,7 +117,7 @@ fn path_of(host: &str) -> &'static str {
     }
 }
 
-/// How the path of `repository` may be written.
+/// Returns the spellings of the path of `repository`.
 fn spellings<'r>(host: &str, repository: &'r str) -> Vec<&'r str> {
     let short = repository
         .strip_prefix("library/")
@@ -122,7 +125,7 @@ fn spellings<'r>(host: &str, repository: &'r str) -> Vec<&'r str> {
     std::iter::once(repository).chain(short).collect()
 }
 
-/// A host as part of a rule's name.
+/// Returns a host as a part of the name of a rule.
 fn label(host: &str) -> String {
     host.chars()
         .map(|c| {
@@ -135,8 +138,8 @@ fn label(host: &str) -> String {
         .collect()
 }
 
-/// A rule that gives `place` to the images that `conditions` are true of: a part of the image, an
-/// operator, a value.
+/// Returns a rule that replaces the images that match `conditions` by `place`. A condition is a part
+/// of the image, an operator and a value.
 fn rule(name: &str, conditions: &[(&str, &str, Value)], place: &str) -> Value {
     let each = |list: &&str| {
         let image = format!("images.{list}.\"{{{{ element.name }}}}\"");
@@ -149,7 +152,8 @@ fn rule(name: &str, conditions: &[(&str, &str, Value)], place: &str) -> Value {
         };
         let all: Vec<Value> = conditions.iter().map(condition).collect();
         let place = format!(
-            "{place}{{{{ image.tag && join('', [':', image.tag]) || '' }}}}{{{{ image.digest && join('', ['@', image.digest]) || '' }}}}"
+            "{place}{{{{ image.tag && join('', [':', image.tag]) || '' }}}}{{{{ image.digest && \
+             join('', ['@', image.digest]) || '' }}}}"
         );
         let container = map([
             ("name", "{{ element.name }}".into()),
@@ -182,7 +186,7 @@ fn rule(name: &str, conditions: &[(&str, &str, Value)], place: &str) -> Value {
     ])
 }
 
-/// The proxy's variables for all containers.
+/// Returns the policy that adds the proxy variables to all containers.
 fn inject(proxy: &PodProxy) -> Value {
     let lists = LISTS.map(|list| {
         // `(name): "*"` is each element of the list; without elements nothing is added

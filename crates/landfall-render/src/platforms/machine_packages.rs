@@ -1,5 +1,4 @@
-//! Where machines that are set up by a platform take their packages from: the files of `render apt`
-//! and `render yum`.
+//! Package sources for machines that a platform sets up: the files of `render apt` and `render yum`.
 
 use super::{apt, yum};
 use crate::error::RenderError;
@@ -9,16 +8,17 @@ use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
 use landfall_item::LockedPackageSet;
 
-/// The sets of the machines.
+/// Selects the package sets of the machines.
 pub(super) const PACKAGE_SET: PlatformSetting = PlatformSetting {
     key: "package-set",
     value_name: "NAME,...",
-    help: "The locked sets of packages that machines install from, where the lock has several for one kind of machine",
+    help: "The locked sets of packages that machines install from, where the lock has several for \
+           one kind of machine",
     default: None,
     choices: &[],
 };
 
-/// The locked packages, for whoever sets up machines.
+/// The locked packages for machines.
 pub(super) struct MachinePackages<'r> {
     sets: Vec<&'r LockedPackageSet>,
     files: Option<&'r str>,
@@ -27,10 +27,8 @@ pub(super) struct MachinePackages<'r> {
 }
 
 impl<'r> MachinePackages<'r> {
-    /// The sets that the user named, or all of the lock.
-    ///
-    /// # Errors
-    /// When the lock has no set of a name, or the site signs metadata and its key is not named.
+    /// Returns the sets that the user named, or all of the lock. Fails if the lock has no such set,
+    /// or the site signs metadata and its key is not named.
     pub(super) fn of(request: &'r RenderRequest<'_>) -> Result<MachinePackages<'r>, RenderError> {
         let all = &request.lock.packages;
         let given = request.settings.get(PACKAGE_SET.key);
@@ -64,9 +62,9 @@ impl<'r> MachinePackages<'r> {
         })
     }
 
-    /// The files by which the machines called `who` install from the only one of the sets that is
-    /// `fitting`; none where there is none. Other sources are off then.
-    pub(super) fn files_of(
+    /// Returns the files with which the machines called `who` install from the only set that is
+    /// `fitting`, with all other sources disabled; none if no set is.
+    pub(super) fn source_files(
         &self,
         who: &str,
         fitting: impl Fn(&LockedPackageSet) -> bool,
@@ -95,15 +93,17 @@ impl<'r> MachinePackages<'r> {
         };
         let Some(url) = self.files else {
             notes.push(format!(
-                "{who}: nothing says where machines find the packages of {}; add `files: http://HOST:PORT` to the site",
+                "{who}: nothing says where machines find the packages of {}; add `files: \
+                 http://HOST:PORT` to the site",
                 set.name
             ));
             return Vec::new();
         };
         let site_key = self.site_key.as_deref();
-        match set.is_apt() {
-            true => apt::files_of(set, url, true, site_key),
-            false => yum::files_of(&[set], url, true, site_key),
+        if set.is_apt() {
+            apt::source_files(set, url, true, site_key)
+        } else {
+            yum::source_files(&[set], url, true, site_key)
         }
     }
 }

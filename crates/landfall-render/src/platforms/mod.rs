@@ -1,4 +1,4 @@
-//! One file a platform, and the table of them.
+//! The platforms, one file or folder each, and the table of all.
 
 mod apt;
 mod capi;

@@ -1,4 +1,4 @@
-//! `no-proxy`: what goes past the proxy, as one value.
+//! `no-proxy`: NO_PROXY as one value.
 
 use crate::error::RenderError;
 use crate::no_proxy::{self, NoProxyDialect};
@@ -14,13 +14,15 @@ impl RenderPlatform for NoProxyList {
         &PlatformSpec {
             name: "no-proxy",
             about: "The value of NO_PROXY: what nodes and pods reach without the proxy",
-            details: "It is composed of the cluster's and the installation's parts and the site's own hosts, in one order. \
+            details: "It is composed of the cluster's and the installation's parts and the site's \
+                      own hosts, in one order. \
                       The files of other platforms have the same entries.",
             inputs: &[],
             settings: &[PlatformSetting {
                 key: "form",
                 value_name: "FORM",
-                help: "How names are written: svc and cluster.local (bare), .svc and .svc.cluster.local (dotted), or \
+                help: "How names are written: svc and cluster.local (bare), .svc and \
+                       .svc.cluster.local (dotted), or \
                        every name with and without a dot, for programs of every kind (portable)",
                 default: Some("bare"),
                 choices: &["bare", "dotted", "portable"],

@@ -15,7 +15,8 @@ impl RenderPlatform for OpenShiftPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "openshift",
-            about: "OpenShift: ImageDigestMirrorSet and ImageTagMirrorSet, and the trust in the registry",
+            about: "OpenShift: ImageDigestMirrorSet and ImageTagMirrorSet, and the trust in the \
+                    registry",
             details: "Nodes restart their container runtime when a mirror set is applied.",
             inputs: &[],
             settings: &[],

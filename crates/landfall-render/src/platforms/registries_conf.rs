@@ -1,5 +1,5 @@
-//! `crio` and `podman`: a registries.conf that sends every upstream host to the registry, and what
-//! else the two need.
+//! `crio` and `podman`: a registries.conf that maps every upstream host to the registry, with
+//! certificates, credentials and proxy.
 
 use super::systemd::{DropInForm, drop_in};
 use crate::error::RenderError;
@@ -33,7 +33,8 @@ pub(super) static CRIO: RegistriesConf = RegistriesConf(&PlatformSpec {
 pub(super) static PODMAN: RegistriesConf = RegistriesConf(&PlatformSpec {
     name: "podman",
     about: "podman, skopeo and buildah: registries.conf, certificates and account",
-    details: "The paths below the folder are those of a machine; auth.json belongs to ~/.config/containers or where \
+    details: "The paths below the folder are those of a machine; auth.json belongs to \
+              ~/.config/containers or where \
               REGISTRY_AUTH_FILE says.",
     inputs: &[],
     settings: &[SEARCH],
@@ -92,8 +93,8 @@ impl RenderPlatform for RegistriesConf {
     }
 }
 
-/// The hosts, each with its place at the registry; longer prefixes win, so single repositories may
-/// stand elsewhere.
+/// Returns the file with each host and its path at the registry. The longest prefix wins, so single
+/// repositories can have another path.
 fn registries_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> String {
     let hosts = request
         .settings
@@ -116,10 +117,11 @@ fn registries_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> 
     for (prefix, place) in registry_places(request) {
         let [prefix, place] = [prefix, place].map(|text| quoted_string(&text));
         text += &format!("\n[[registry]]\nprefix = {prefix}\n");
-        // the location is asked after all mirrors: without a mirror nobody asks upstream
-        text += &match request.upstream_fallback() {
-            false => format!("location = {place}\n"),
-            true => format!("location = {prefix}\n\n[[registry.mirror]]\nlocation = {place}\n"),
+        // clients try the location after all mirrors, so it is upstream only if that is allowed
+        text += &if request.upstream_fallback() {
+            format!("location = {prefix}\n\n[[registry.mirror]]\nlocation = {place}\n")
+        } else {
+            format!("location = {place}\n")
         };
         if insecure {
             text += "insecure = true\n";
@@ -128,7 +130,8 @@ fn registries_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> 
     text
 }
 
-/// CRI-O's own configuration. It asks for the sandbox image as for any other.
+/// Returns the configuration of CRI-O. It pulls the sandbox image like any other, through
+/// registries.conf.
 fn crio_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> String {
     let mut text = "[crio.image]\n".to_owned();
     if registry.has_account() {

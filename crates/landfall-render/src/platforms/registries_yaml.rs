@@ -1,5 +1,4 @@
-//! `k3s` and `rke2`: a registries.yaml, the switch that keeps nodes from asking upstream, the
-//! proxy.
+//! `k3s` and `rke2`: a registries.yaml, the switch that disables upstream, and the proxy.
 
 use crate::error::RenderError;
 use crate::host_paths::{HostPaths, host_paths, join_path};
@@ -39,7 +38,8 @@ pub(super) static RKE2: RegistriesYaml = RegistriesYaml(&PlatformSpec {
     writes: OutputForm::Files { not_into: None },
 });
 
-const DETAILS: &str = "The paths below the folder are those on a node. Images of `landfall export images` that lie in \
+const DETAILS: &str = "The paths below the folder are those on a node. Images of `landfall export \
+                       images` that lie in \
                        agent/images are taken in before a registry is asked.";
 
 impl RenderPlatform for RegistriesYaml {
@@ -84,7 +84,8 @@ impl RenderPlatform for RegistriesYaml {
             }));
         }
         let notes = vec![format!(
-            "instead of a registry, nodes take an archive of `landfall export images` from /var/lib/rancher/{name}/agent/images"
+            "instead of a registry, nodes take an archive of `landfall export images` from \
+             /var/lib/rancher/{name}/agent/images"
         )];
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),
@@ -94,7 +95,7 @@ impl RenderPlatform for RegistriesYaml {
     }
 }
 
-/// Every host with the registry as its endpoint, and the names that are other ones there.
+/// Returns every host with the registry as its endpoint, and the rewrites of names.
 fn mirrors(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> Value {
     let endpoint = || texts([registry.url()]);
     let mut mirrors = Mapping::new();
@@ -111,7 +112,8 @@ fn mirrors(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> Value {
     Value::Mapping(mirrors)
 }
 
-/// Expressions for repositories, each for other ones: their order does not count.
+/// Returns the rewrites of repositories. No two expressions match the same one, because the order
+/// in which they are tried is not defined.
 fn rewrites(paths: &HostPaths) -> Value {
     if paths.is_plain() {
         return Value::Null;
@@ -119,7 +121,7 @@ fn rewrites(paths: &HostPaths) -> Value {
     let rules: Vec<(String, String)> = if paths.others.is_empty() {
         vec![("^(.*)$".to_owned(), join_path(&paths.prefix, "$1"))]
     } else {
-        // one for each locked repository, as nothing says which of two that match is taken
+        // one for each locked repository: a general expression would match those elsewhere too
         let usual = paths
             .usual
             .iter()
@@ -142,15 +144,18 @@ fn exactly(repository: &str) -> String {
     format!("^{}$", repository.replace('.', r"\."))
 }
 
-/// How the registry is spoken to, and whether an account is in it.
+/// Returns the connection settings of the registry, and whether they contain credentials.
 fn configs(
     registry: &NodeRegistry<'_>,
     folder: &str,
     request: &RenderRequest<'_>,
 ) -> Result<(Value, bool), RenderError> {
-    let file = |name: &str, is_there: bool| match is_there {
-        true => format!("/{folder}/certs.d/{name}").into(),
-        false => Value::Null,
+    let file = |name: &str, exists: bool| {
+        if exists {
+            format!("/{folder}/certs.d/{name}").into()
+        } else {
+            Value::Null
+        }
     };
     let tls = some_map([
         ("ca_file", file("ca.crt", registry.ca.is_some())),

@@ -1,4 +1,4 @@
-//! `serve`: `landfall serve` as a service of systemd, which the packages install too.
+//! `serve`: a systemd service for `landfall serve`, which the packages install too.
 
 use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
@@ -32,10 +32,10 @@ const TLS: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-/// The unit, which packages install too.
+/// The unit file, which the packages install too.
 const UNIT: &str = include_str!("../serve/landfall.service");
 
-/// What a service without rights needs for a port below 1024.
+/// The capability that an unprivileged service needs for a port below 1024.
 const LOW_PORT: &str = "[Service]
 AmbientCapabilities=CAP_NET_BIND_SERVICE
 CapabilityBoundingSet=CAP_NET_BIND_SERVICE
@@ -47,7 +47,8 @@ impl RenderPlatform for ServePlatform {
         &PlatformSpec {
             name: "serve",
             about: "`landfall serve` as a hardened service: unit and environment",
-            details: "The service has no user of its own to make: systemd gives it one while it runs. Its folder is \
+            details: "The service has no user of its own to make: systemd gives it one while it \
+                      runs. Its folder is \
                       /var/lib/landfall.",
             inputs: &[],
             settings: &[BUNDLE, LISTEN, TLS],

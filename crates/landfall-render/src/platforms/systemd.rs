@@ -1,4 +1,4 @@
-//! `systemd` and `kubelet`: drop-ins that give services of nodes the proxy.
+//! `systemd` and `kubelet`: drop-ins with the proxy for services of nodes.
 
 use crate::error::RenderError;
 use crate::no_proxy::NoProxyDialect;
@@ -11,11 +11,12 @@ use crate::value_quoting::systemd_environment;
 
 pub(super) struct DropIns(&'static PlatformSpec);
 
-/// The form of drop-ins.
+/// Selects the form of the drop-ins.
 pub(super) const FORM: PlatformSetting = PlatformSetting {
     key: "form",
     value_name: "FORM",
-    help: "As Giant Swarm has them (six variables), or as TKG (three, and the kubelet's below /usr/lib)",
+    help: "As Giant Swarm has them (six variables), or as TKG (three, and the kubelet's below \
+           /usr/lib)",
     default: Some("giantswarm"),
     choices: &["giantswarm", "tkg"],
 };
@@ -26,7 +27,8 @@ const NOT_INTO: Option<&str> =
 pub(super) static KUBELET: DropIns = DropIns(&PlatformSpec {
     name: "kubelet",
     about: "A systemd drop-in that gives the kubelet the proxy",
-    details: "Needed where the kubelet itself talks to hosts beyond the proxy, as with an in-tree cloud provider.",
+    details: "Needed where the kubelet itself talks to hosts beyond the proxy, as with an in-tree \
+              cloud provider.",
     inputs: &[],
     settings: &[FORM],
     consumer: None,
@@ -77,15 +79,19 @@ impl RenderPlatform for DropIns {
                 });
             }
             files.push(
-                drop_in(service.trim_end_matches(".service"), DropInForm::of(request), request)?.ok_or_else(
-                    || {
-                        RenderError::Site(
-                    "the site has no proxy, so there is nothing to tell services; add proxy.http and \
+                drop_in(
+                    service.trim_end_matches(".service"),
+                    DropInForm::of(request),
+                    request,
+                )?
+                .ok_or_else(|| {
+                    RenderError::Site(
+                    "the site has no proxy, so there is nothing to tell services; add proxy.http \
+                     and \
                                    proxy.https to it"
                         .into(),
                 )
-                    },
-                )?,
+                })?,
             );
         }
         Ok(RenderedConfig {
@@ -95,17 +101,17 @@ impl RenderPlatform for DropIns {
     }
 }
 
-/// Who has the drop-in so: how many variables, where, with which mode.
+/// The form of a drop-in: its variables, its folder and its mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DropInForm {
-    /// Giant Swarm: six variables.
+    /// As in Giant Swarm: six variables.
     GiantSwarm,
-    /// TKG: three variables, the kubelet's below `/usr/lib`.
+    /// As in TKG: three variables; that of the kubelet is below `/usr/lib`.
     Tkg,
 }
 
 impl DropInForm {
-    /// The form that `--set form` names.
+    /// Returns the form that `--set form` selects.
     pub(super) fn of(request: &RenderRequest<'_>) -> DropInForm {
         if request.settings.get(FORM.key) == Some("tkg") {
             DropInForm::Tkg
@@ -115,10 +121,7 @@ impl DropInForm {
     }
 }
 
-/// The drop-in of `service` in this form; `None` where the site has no proxy.
-///
-/// # Errors
-/// When the proxy's account cannot be read.
+/// Returns the drop-in of `service` in this form, or `None` if the site has no proxy.
 pub(super) fn drop_in(
     service: &str,
     form: DropInForm,

@@ -1,4 +1,4 @@
-//! `yum`: repositories of dnf that take the locked packages from the site's file server.
+//! `yum`: dnf repositories that install the locked packages from the site's file server.
 
 use crate::error::RenderError;
 use crate::packages_key::{PACKAGES_KEY, packages_key};
@@ -15,7 +15,8 @@ pub(super) struct YumPlatform;
 const OTHERS: PlatformSetting = PlatformSetting {
     key: "others",
     value_name: "WHAT",
-    help: "Other repositories of the machines: keep them, or turn them off by a dnf.conf of our own",
+    help: "Other repositories of the machines: keep them, or turn them off by a dnf.conf of our \
+           own",
     default: Some("keep"),
     choices: &["keep", "off"],
 };
@@ -23,7 +24,8 @@ const OTHERS: PlatformSetting = PlatformSetting {
 static SPEC: PlatformSpec = PlatformSpec {
     name: "yum",
     about: "Repositories of yum and dnf for the locked packages, with their keys",
-    details: "The packages come from the site's file server (`files`), which the URL of `landfall serve` can be. Signatures are \
+    details: "The packages come from the site's file server (`files`), which the URL of `landfall \
+              serve` can be. Signatures are \
               checked by the keys in the lock.",
     inputs: &[PACKAGES_KEY],
     settings: &[OTHERS],
@@ -34,7 +36,7 @@ static SPEC: PlatformSpec = PlatformSpec {
     },
 };
 
-/// Where keys stand on a machine.
+/// The folder of keys on a machine.
 const KEYS: &str = "etc/pki/rpm-gpg";
 
 impl RenderPlatform for YumPlatform {
@@ -68,25 +70,32 @@ impl RenderPlatform for YumPlatform {
         let mut notes = Vec::new();
         if !has_weak && !is_alone {
             notes.push(
-                "weak dependencies are not carried: say install_weak_deps=False in /etc/dnf/dnf.conf".into(),
+                "weak dependencies are not carried: say install_weak_deps=False in \
+                 /etc/dnf/dnf.conf"
+                    .into(),
             );
         }
         Ok(RenderedConfig {
-            output: RenderedOutput::Files(files_of(&sets, files, is_alone, site_key.as_deref())),
+            output: RenderedOutput::Files(source_files(
+                &sets,
+                files,
+                is_alone,
+                site_key.as_deref(),
+            )),
             notes,
             ..RenderedConfig::default()
         })
     }
 }
 
-/// Whether what is recommended is carried.
+/// Whether the recommended packages are mirrored too.
 fn has_weak(sets: &[&LockedPackageSet]) -> bool {
     sets.iter().all(|set| set.recommends)
 }
 
-/// The files by which machines install `sets` from `url`; where `is_alone`, from nowhere else.
-/// `site_key` is that of trimmed sets.
-pub(super) fn files_of(
+/// Returns the files with which machines install `sets` from `url`, and only from there if
+/// `is_alone`. `site_key` is the key for trimmed sets.
+pub(super) fn source_files(
     sets: &[&LockedPackageSet],
     url: &str,
     is_alone: bool,
@@ -144,8 +153,8 @@ pub(super) fn files_of(
     rendered.into_iter().map(file).collect()
 }
 
-/// What is carried of each repository by all of `sets` together: its signed metadata names much
-/// that is not, and dnf would take the newest of it. Trimmed metadata has nothing else in it.
+/// Returns the packages of each repository that `sets` mirror: its signed metadata lists many
+/// others, of which dnf would choose the newest. Trimmed metadata lists no others.
 fn carried<'s>(sets: &[&'s LockedPackageSet]) -> BTreeMap<&'s str, BTreeSet<String>> {
     let mut carried: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for set in sets.iter().filter(|set| set.index == OfferedIndex::Signed) {
@@ -159,7 +168,7 @@ fn carried<'s>(sets: &[&'s LockedPackageSet]) -> BTreeMap<&'s str, BTreeSet<Stri
     carried
 }
 
-/// `landfall-HOST-…`, the same for the same URL.
+/// Returns an identifier of a repository, `landfall-HOST-…`, which depends only on its URL.
 fn id(source: &PackageSource) -> String {
     let host = source
         .url
@@ -197,7 +206,7 @@ fn repository(
     )
 }
 
-/// A dnf.conf that knows the repositories in `folder` alone.
+/// Returns a dnf.conf that uses only the repositories in `folder`.
 fn configuration(folder: &str, has_weak: bool) -> String {
     let weak = if has_weak { "True" } else { "False" };
     format!(

@@ -1,5 +1,5 @@
-//! The `KubermaticConfiguration`: where KKP's own images and charts are, its proxy, its
-//! authorities.
+//! The `KubermaticConfiguration`: the repositories of KKP's images and charts, the proxy and the
+//! certificate authorities.
 
 use super::site::{KubermaticProxy, NAMESPACE, at_registry, repository};
 use crate::kubernetes_objects::{map, metadata, optional};
@@ -13,13 +13,13 @@ const KUBERMATIC: [&str; 2] = [
     "quay.io/kubermatic/kubermatic-ee",
     "quay.io/kubermatic/kubermatic",
 ];
-/// The image of the dashboard has KKP's API in it, too.
+/// The image of the dashboard, which contains the API of KKP too.
 const DASHBOARD: [&str; 2] = [
     "quay.io/kubermatic/dashboard-ee",
     "quay.io/kubermatic/dashboard",
 ];
 
-/// The configuration of a site whose registry wants `account`.
+/// Returns the configuration of a site whose registry needs `account`.
 pub(super) fn configuration(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
@@ -136,7 +136,7 @@ pub(super) fn configuration(
     ])
 }
 
-/// Where the charts of KKP's applications are.
+/// Returns the repository of the charts of KKP's applications.
 fn charts_at(request: &RenderRequest<'_>) -> Option<String> {
     let charts: ImageRef = "quay.io/kubermatic/helm-charts".parse().ok()?;
     let place = request.mapping.destinations(&charts).into_iter().next()?;

@@ -1,5 +1,5 @@
-//! What machines of a profile do before anything else: they trust the site's authorities, and take
-//! packages from it.
+//! The first steps of machines with a profile: they trust the site's certificate authorities, and
+//! install packages from its file server.
 
 use crate::certificates;
 use crate::kubernetes_objects::map;
@@ -9,21 +9,21 @@ use landfall_item::LockedPackageSet;
 use serde_yaml::Value;
 use std::fmt::Write as _;
 
-/// What machines are set up with.
+/// The certificates and package sources for machines.
 pub(super) struct MachineSetup<'r> {
-    /// The certificates that they need.
+    /// The certificate authorities in PEM form.
     pub(super) authorities: &'r str,
-    /// The file server, without a slash at its end.
+    /// The URL of the file server, without a slash at the end.
     pub(super) files: Option<&'r str>,
-    /// Hosts whose packages it has.
+    /// The hosts whose packages the file server has.
     pub(super) packages: Vec<&'r str>,
-    /// The packages of the lock.
+    /// The locked packages.
     pub(super) locked: MachinePackages<'r>,
 }
 
 impl MachineSetup<'_> {
-    /// The sources of the locked packages for machines of `system`; none where nothing is locked
-    /// for such.
+    /// Returns the sources of the locked packages for machines with `system`; none if nothing is
+    /// locked for it.
     pub(super) fn locked_sources(
         &self,
         system: &str,
@@ -35,12 +35,12 @@ impl MachineSetup<'_> {
             "rhel" | "rockylinux" | "centos" | "amzn2" => set.is_yum(),
             _ => false,
         };
-        self.locked.files_of(name, fitting, notes)
+        self.locked.source_files(name, fitting, notes)
     }
 
-    /// The files that the profile gets: `sources` of packages, certificates, a script, and a
-    /// drop-in that runs it before the first one of the profile's own.
-    pub(super) fn files_of(
+    /// Returns the files for the profile: `sources` of packages, certificates, a script, and a
+    /// drop-in that runs it before the first unit of the profile.
+    pub(super) fn source_files(
         &self,
         profile: &Value,
         system: &str,
@@ -57,7 +57,8 @@ impl MachineSetup<'_> {
             .flatten();
         if !self.authorities.is_empty() && trust.is_none() {
             notes.push(format!(
-                "{name}: it is not known how {system} trusts an authority, so it does not get the site's"
+                "{name}: it is not known how {system} trusts an authority, so it does not get the \
+                 site's"
             ));
         }
         let mirrored = self.mirrored_sources();
@@ -91,7 +92,7 @@ impl MachineSetup<'_> {
         files
     }
 
-    /// Commands that point the system's own sources of packages at the file server.
+    /// Returns commands that point the package sources of the system at the file server.
     fn mirrored_sources(&self) -> String {
         let Some(files) = self.files.filter(|_| !self.packages.is_empty()) else {
             return String::new();
@@ -105,11 +106,11 @@ impl MachineSetup<'_> {
     }
 }
 
-/// The script that runs first.
+/// The path of the script.
 const SCRIPT: &str = "/opt/landfall/use-site.sh";
 
-/// A function that gives `URL` to the sources whose host the pattern fits. A list of mirrors stands
-/// in a file in place of a base URL, so that one is brought back.
+/// A shell function that sets `URL` in the sources whose host matches the pattern. If a file has a
+/// list of mirrors instead of a base URL, it activates the base URL again.
 const SOURCES: &str = r#"point() {
   for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources /etc/yum.repos.d/*.repo; do
     [ -f "$file" ] && grep -Eq "https?://([A-Za-z0-9-]+\.)*$1/" "$file" || continue
@@ -121,7 +122,7 @@ const SOURCES: &str = r#"point() {
 }
 "#;
 
-/// Where an operating system looks for authorities of its owner, and what makes it trust them.
+/// The folder for certificate authorities in an operating system, and the command that trusts them.
 struct TrustStore {
     systems: &'static [&'static str],
     folder: &'static str,
@@ -164,7 +165,7 @@ const TRUST_STORES: [TrustStore; 4] = [
     },
 ];
 
-/// The unit that a phase of a profile starts.
+/// Returns the unit that a phase of a profile starts.
 fn first_unit(phase: &Value) -> Option<&'static str> {
     let each = |list: &str| phase[list].as_sequence().cloned().unwrap_or_default();
     let units = each("units")
@@ -184,7 +185,7 @@ fn first_unit(phase: &Value) -> Option<&'static str> {
         .find(is_there)
 }
 
-/// A file of a profile. Profiles have modes as decimal numbers that look like octal ones.
+/// Returns a file of a profile. Profiles write modes as decimal numbers that look like octal ones.
 fn file(path: &str, mode: u32, text: &str) -> Value {
     map([
         ("path", path.into()),

@@ -1,12 +1,12 @@
-//! `kubermatic`: KKP's configuration, a Seed's datacenters, the certificates, profiles of machines;
-//! and the node settings of releases up to 2.12.
+//! `kubermatic`: the configuration of KKP, the datacenters of a Seed, certificates, profiles of
+//! machines, and the node settings of releases up to 2.12.
 //!
 //! - `platform.rs`: the settings, and which files there are.
 //! - `configuration.rs`: the `KubermaticConfiguration`.
 //! - `seed.rs`: the Seed, and the datacenters of old releases.
-//! - `profile.rs`: profiles of operating-system-manager; `machine_setup.rs` has what their machines
-//!   do first.
-//! - `site.rs`: what all of them are told of the site.
+//! - `profile.rs`: profiles of operating-system-manager; `machine_setup.rs`: the first steps of
+//!   their machines.
+//! - `site.rs`: the proxy and the image names for all of them.
 
 mod configuration;
 mod machine_setup;

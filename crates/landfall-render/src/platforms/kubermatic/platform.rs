@@ -22,7 +22,8 @@ pub(in crate::platforms) struct KubermaticPlatform;
 const VERSION: PlatformSetting = PlatformSetting {
     key: "version",
     value_name: "RELEASE",
-    help: "The release of KKP: 2.12 stands for releases whose node settings are in datacenters.yaml",
+    help: "The release of KKP: 2.12 stands for releases whose node settings are in \
+           datacenters.yaml",
     default: Some("current"),
     choices: &["current", "2.12"],
 };
@@ -32,9 +33,12 @@ impl RenderPlatform for KubermaticPlatform {
         &PlatformSpec {
             name: "kubermatic",
             about: "KKP: KubermaticConfiguration, Seed, certificates, operating system profiles",
-            details: "The files hold what follows from the site and the lock, to be merged into yours. A repository stands in \
-                      them where the lock has its image. With --osp, profiles of operating-system-manager are pointed at the \
-                      site: URLs that the lock has go to the file server, machines trust the site's authorities, and \
+            details: "The files hold what follows from the site and the lock, to be merged into \
+                      yours. A repository stands in \
+                      them where the lock has its image. With --osp, profiles of \
+                      operating-system-manager are pointed at the \
+                      site: URLs that the lock has go to the file server, machines trust the \
+                      site's authorities, and \
                       install the locked packages.",
             inputs: &[PROFILES, PACKAGES_KEY],
             settings: &[VERSION, SEED, DATACENTER, SANDBOX, PACKAGES, PACKAGE_SET],
@@ -92,7 +96,9 @@ impl RenderPlatform for KubermaticPlatform {
         files.push(RenderedFile::new("seed.yaml", text).secret(has_account));
         if registry.ca.is_some() && profiles.is_empty() {
             notes.push(
-                "machines of user clusters trust the registry's authority by a profile alone: give yours with --osp FILE".into(),
+                "machines of user clusters trust the registry's authority by a profile alone: \
+                 give yours with --osp FILE"
+                    .into(),
             );
         }
         for MachineProfile {
@@ -108,7 +114,8 @@ impl RenderPlatform for KubermaticPlatform {
                 document(&ca_bundle(authorities)),
             ));
             notes.push(
-                "KKP trusts the authorities of ca-bundle alone: add those of other hosts that it talks to"
+                "KKP trusts the authorities of ca-bundle alone: add those of other hosts that it \
+                 talks to"
                     .into(),
             );
         }
@@ -116,7 +123,8 @@ impl RenderPlatform for KubermaticPlatform {
             let text = document(&registry_credentials(&registry.auth_file(account)));
             files.push(RenderedFile::new("registry-credentials.yaml", text).secret(true));
             notes.push(
-                "registry-credentials.yaml is for each user cluster: its Cluster names it as spec.imagePullSecret (name \
+                "registry-credentials.yaml is for each user cluster: its Cluster names it as \
+                 spec.imagePullSecret (name \
                  registry-credentials, namespace kube-system), and nodes pull with that account"
                     .into(),
             );
@@ -129,7 +137,7 @@ impl RenderPlatform for KubermaticPlatform {
     }
 }
 
-/// The authorities of the registry and of the proxy.
+/// Returns the certificate authorities of the registry and of the proxy.
 fn authorities(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
@@ -147,7 +155,8 @@ fn ca_bundle(authorities: String) -> Value {
     ])
 }
 
-/// The Secret of a user cluster from which operating-system-manager gives containerd the account.
+/// Returns the Secret of a user cluster from which operating-system-manager configures the
+/// credentials of containerd.
 fn registry_credentials(auth_file: &str) -> Value {
     let metadata = metadata("registry-credentials", Some("kube-system"));
     secret(

@@ -1,4 +1,4 @@
-//! The profiles by which KKP's operating-system-manager sets up machines, pointed at the site.
+//! Profiles with which operating-system-manager of KKP sets up machines, pointed at the site.
 
 use super::machine_setup::MachineSetup;
 use crate::certificates;
@@ -18,40 +18,40 @@ use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The profiles to start from.
+/// The profiles of the user.
 pub(super) const PROFILES: PlatformInput = PlatformInput {
     name: "osp",
     flag: InputFlag::Long,
     value_name: "FILE",
-    help: "An OperatingSystemProfile of operating-system-manager, to be made a custom one of this site; repeat it for more",
+    help: "An OperatingSystemProfile of operating-system-manager, to be made a custom one of this \
+           site; repeat it for more",
 };
 
-/// Where packages of the operating system come from.
+/// The hosts of the packages of the operating system.
 pub(super) const PACKAGES: PlatformSetting = PlatformSetting {
     key: "packages",
     value_name: "HOST,...",
-    help: "Hosts of package sources that the site's file server mirrors, each at /<host>/<path>; profiles take packages from there",
+    help: "Hosts of package sources that the site's file server mirrors, each at /<host>/<path>; \
+           profiles take packages from there",
     default: None,
     choices: &[],
 };
 
-/// A profile of the site.
+/// A profile that was pointed at the site.
 pub(super) struct MachineProfile {
-    /// The file with it.
+    /// The rendered profile.
     pub(super) file: RenderedFile,
-    /// Its operating system, as datacenters name it.
+    /// The operating system, as datacenters name it.
     pub(super) system: String,
-    /// Its name in the cluster.
+    /// The name of the object in the cluster.
     pub(super) name: String,
-    /// What there is to say.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
-/// The profiles that the user named, each as one of the site. `authorities` are the certificates
-/// that machines need.
-///
-/// # Errors
-/// When one cannot be read, is no profile or cannot be edited; when two have one name.
+/// Returns the profiles that the user named, pointed at the site. `authorities` are the certificates
+/// for machines. Fails if a file cannot be read, is not a profile or cannot be edited, or if two
+/// profiles have one name.
 pub(super) fn profiles(
     request: &RenderRequest<'_>,
     authorities: &str,
@@ -74,7 +74,7 @@ pub(super) fn profiles(
     Ok(profiles)
 }
 
-/// What profiles are pointed at.
+/// The mirrors of the package hosts, to which profiles are pointed.
 struct RedirectedPackages<'r> {
     index: ReferenceIndex,
     setup: MachineSetup<'r>,
@@ -133,7 +133,7 @@ impl<'r> RedirectedPackages<'r> {
         })
     }
 
-    /// The profile `text` of the file at `path`.
+    /// Points the profile `text` of the file at `path` at the site.
     fn profile(&self, path: &Path, text: &str) -> Result<MachineProfile, RenderError> {
         let wrong = |source| RenderError::Merge {
             path: path.into(),
@@ -180,7 +180,9 @@ impl<'r> RedirectedPackages<'r> {
         }
         let sources = self.setup.locked_sources(&system, base, &mut notes);
         self.say_what_stays(&text, base, !sources.is_empty(), &mut notes);
-        let files = self.setup.files_of(old, &system, base, sources, &mut notes);
+        let files = self
+            .setup
+            .source_files(old, &system, base, sources, &mut notes);
         let added = |version: &str| {
             let mut spec = map([("version", version.into())]);
             if let (Value::Mapping(spec), false) = (&mut spec, files.is_empty()) {
@@ -221,8 +223,8 @@ impl<'r> RedirectedPackages<'r> {
         })
     }
 
-    /// Names what machines will still ask upstream for, with the lines of the user's file. Packages
-    /// `are_locked`, or not.
+    /// Lists what machines will still request from upstream, with the lines of the user's file.
+    /// `are_locked` says whether packages are locked.
     fn say_what_stays(&self, text: &str, name: &str, are_locked: bool, notes: &mut Vec<String>) {
         let own = self
             .setup
@@ -257,7 +259,8 @@ impl<'r> RedirectedPackages<'r> {
         for (host, lines) in hosts {
             let way_out = match self.setup.files {
                 Some(_) => format!(
-                    "lock those files, or, where the file server mirrors the host, --set packages={host}"
+                    "lock those files, or, where the file server mirrors the host, --set \
+                     packages={host}"
                 ),
                 None => "lock those files, and name a file server in the site (`files: http://…`)"
                     .to_owned(),
@@ -269,14 +272,17 @@ impl<'r> RedirectedPackages<'r> {
         }
         if !installs.is_empty() && self.setup.packages.is_empty() && !are_locked {
             notes.push(format!(
-                "{name} installs packages ({}) from the sources of its system, which stay upstream: lock \
-                 them (`packages:`), or --set packages=HOST,... points these hosts at the file server",
+                "{name} installs packages ({}) from the sources of its system, which stay \
+                 upstream: lock \
+                 them (`packages:`), or --set packages=HOST,... points these hosts at the file \
+                 server",
                 at_lines(&installs)
             ));
         }
         if self.has_proxy && !text.contains(".HTTPProxy") {
             notes.push(format!(
-                "{name} has no place for the proxy ({{{{ .HTTPProxy }}}}), so its machines do not get it"
+                "{name} has no place for the proxy ({{{{ .HTTPProxy }}}}), so its machines do not \
+                 get it"
             ));
         }
     }
@@ -291,7 +297,7 @@ fn at_lines(lines: &[String]) -> String {
     )
 }
 
-/// The host at the beginning of `text`, without a port.
+/// Returns the host at the start of `text`, without a port.
 fn host_at(text: &str) -> &str {
     let end = text
         .find(|c: char| !(c.is_ascii_alphanumeric() || ".-".contains(c)))
@@ -299,7 +305,7 @@ fn host_at(text: &str) -> &str {
     &text[..end]
 }
 
-/// Commands that install packages.
+/// The commands that install packages.
 const INSTALLERS: [&str; 5] = [
     "apt-get install",
     "apt install",
@@ -315,13 +321,14 @@ fn is_profile(document: &Value) -> bool {
         .is_some_and(|kind| kinds.contains(&kind))
 }
 
-/// What each datacenter says of `profiles`: the first one of each operating system.
+/// Returns the setting of each datacenter for `profiles`: the first one of each operating system.
 pub(super) fn chosen(profiles: &[MachineProfile], notes: &mut Vec<String>) -> Value {
     let mut chosen = Mapping::new();
     for MachineProfile { system, name, .. } in profiles {
         if chosen.contains_key(system.as_str()) {
             notes.push(format!(
-                "a datacenter has one profile for {system}: MachineDeployments choose {name} by the annotation \
+                "a datacenter has one profile for {system}: MachineDeployments choose {name} by \
+                 the annotation \
                  k8c.io/operating-system-profile"
             ));
         } else {

@@ -1,4 +1,4 @@
-//! A Seed with its datacenters' node settings; and the same for releases up to 2.12.
+//! A Seed with the node settings of its datacenters, also for releases up to 2.12.
 
 use super::profile::{self, MachineProfile};
 use super::site::{KubermaticProxy, NAMESPACE, at_registry, repository};
@@ -28,7 +28,7 @@ pub(super) const DATACENTER: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-/// The Seed, whose machines are set up by `profiles`.
+/// Returns the Seed, whose machines use `profiles`.
 pub(super) fn seed(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
@@ -129,7 +129,7 @@ pub(super) fn seed(
     ]))
 }
 
-/// The datacenters of the Seed, each with these node settings and this specification.
+/// Returns the datacenters of the Seed, each with these node settings and this specification.
 fn each_datacenter(
     request: &RenderRequest<'_>,
     node: &Value,
@@ -148,8 +148,8 @@ fn each_datacenter(
     })
 }
 
-/// The datacenters that are set up: those of the Seed in the file of `--into`, if it has one. One
-/// that the Seed lacks is not added to it: it would have no provider, which KKP refuses.
+/// Returns the datacenters to configure: those of the Seed in the file of `--into`, if it has one. A
+/// datacenter that the Seed lacks is not added, because KKP refuses one without a provider.
 fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
     let is_seed = |document: &&Value| match document.get("kind") {
         Some(kind) => kind == "Seed",
@@ -200,7 +200,7 @@ fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
     })
 }
 
-/// The node settings that releases up to 2.12 read from datacenters.yaml.
+/// Returns the node settings that releases up to 2.12 read from datacenters.yaml.
 pub(super) fn datacenters(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,

@@ -1,4 +1,4 @@
-//! What KKP is told of the site: its proxy, and where images are.
+//! The settings of KKP that follow from the site: its proxy, and the names of images.
 
 use crate::error::RenderError;
 use crate::kubernetes_objects::{map, optional};
@@ -6,14 +6,14 @@ use crate::node_proxy::ProxyAddress;
 use crate::request::RenderRequest;
 use serde_yaml::Value;
 
-/// The namespace of KKP.
+/// The namespace in which KKP runs.
 pub(super) const NAMESPACE: &str = "kubermatic";
 
-/// The proxy as KKP is told of it.
+/// The proxy settings of KKP.
 pub(super) struct KubermaticProxy {
     pub(super) http: Value,
     pub(super) https: Value,
-    /// The one that nodes get: there is one field for both schemes.
+    /// The proxy of nodes, for which KKP has one field for both schemes.
     pub(super) one: String,
     pub(super) has_account: bool,
 }
@@ -45,7 +45,7 @@ impl KubermaticProxy {
     }
 }
 
-/// The name at the registry of the first of these repositories that the lock has.
+/// Returns the name at the registry of the first of these repositories that is in the lock.
 pub(super) fn at_registry(request: &RenderRequest<'_>, repositories: &[&str]) -> Value {
     let find = |name: &&str| request.images().find(|image| image.name() == **name);
     let found = repositories.iter().find_map(find);
@@ -53,7 +53,7 @@ pub(super) fn at_registry(request: &RenderRequest<'_>, repositories: &[&str]) ->
     optional(place.map(|place| place.to_string()))
 }
 
-/// `key` with that name, where the lock has the image.
+/// Returns `key` with that name, if the image is in the lock.
 pub(super) fn repository(request: &RenderRequest<'_>, repositories: &[&str]) -> Value {
     match at_registry(request, repositories) {
         Value::Null => Value::Null,

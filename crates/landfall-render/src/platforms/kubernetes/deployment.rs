@@ -1,4 +1,4 @@
-//! The settings, and what the objects are made from.
+//! The settings, and the deployment that they describe.
 
 use crate::error::RenderError;
 use crate::settings::{NAMESPACE, PlatformSetting, PlatformSettings};
@@ -48,7 +48,8 @@ const MOST: PlatformSetting = setting(
 const SECRET: PlatformSetting = setting(
     "secret",
     "NAME",
-    "The Secret whose keys are the pods' environment: AWS_ACCESS_KEY_ID and the like, DOCKER_AUTH_CONFIG, GIT_REMOTE",
+    "The Secret whose keys are the pods' environment: AWS_ACCESS_KEY_ID and the like, \
+     DOCKER_AUTH_CONFIG, GIT_REMOTE",
     Some("landfall"),
 );
 const ACCOUNT: PlatformSetting = setting(
@@ -60,7 +61,8 @@ const ACCOUNT: PlatformSetting = setting(
 const CLAIM: PlatformSetting = setting(
     "claim",
     "NAME",
-    "A PersistentVolumeClaim with landfall.lock and site.yaml, in place of the ConfigMap `landfall`",
+    "A PersistentVolumeClaim with landfall.lock and site.yaml, in place of the ConfigMap \
+     `landfall`",
     None,
 );
 const SCHEDULE: PlatformSetting =
@@ -79,13 +81,13 @@ const REDIRECT: PlatformSetting = PlatformSetting {
     choices: &["yes", "no"],
 };
 
-/// Every setting.
+/// All settings of the platform.
 pub(super) const SETTINGS: &[PlatformSetting] = &[
     IMAGE, STORE, BUNDLE, SHARDS, REPLICAS, MOST, SECRET, ACCOUNT, CLAIM, SCHEDULE, TLS, REDIRECT,
     NAMESPACE,
 ];
 
-/// What the objects are made from.
+/// The deployment of landfall, parsed from the settings.
 pub(super) struct LandfallDeployment<'s> {
     pub(super) namespace: Option<&'s str>,
     pub(super) image: &'s str,
@@ -154,7 +156,7 @@ fn wrong(key: &str, value: &str, why: String) -> RenderError {
     }
 }
 
-/// A number of runners.
+/// Parses a number of runners.
 fn number(
     settings: &PlatformSettings,
     setting: &'static PlatformSetting,

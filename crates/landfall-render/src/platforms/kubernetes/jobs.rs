@@ -1,18 +1,18 @@
-//! The Indexed Job that pulls, the Jobs that pack and publish, the `CronJob` that refreshes.
+//! The Indexed Job that pulls, the Jobs that pack and publish, and the `CronJob` that refreshes.
 
 use super::deployment::LandfallDeployment;
 use super::pod::{LOCK, LandfallPod, object};
 use crate::kubernetes_objects::map;
 use serde_yaml::Value;
 
-/// landfall's exit code for wrong use, which no second try mends.
+/// The exit code of landfall for wrong use, which a retry cannot fix.
 const USAGE: u64 = 2;
 
 fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).into()
 }
 
-/// A pod that runs once and ends.
+/// Returns a pod that runs to completion.
 fn once(name: &str, command: Vec<String>) -> LandfallPod<'_> {
     let (container, spec, variables) = (Vec::new(), Vec::new(), Vec::new());
     LandfallPod {
@@ -27,8 +27,8 @@ fn once(name: &str, command: Vec<String>) -> LandfallPod<'_> {
     }
 }
 
-/// The Job that pulls: an index a shard, all at once. A pod that is evicted does not count, and
-/// wrong use ends all.
+/// Returns the Job that pulls: one index for each shard, all in parallel. Evicted pods do not count
+/// as failures, and wrong use ends the Job.
 pub(super) fn pull(wanted: &LandfallDeployment<'_>) -> Value {
     let pod = LandfallPod {
         variables: vec![("LANDFALL_SHARDS", wanted.shards.to_string())],
@@ -80,7 +80,7 @@ fn evicted() -> Value {
     ])
 }
 
-/// The Job that packs.
+/// Returns the Job that packs the bundle.
 pub(super) fn pack(wanted: &LandfallDeployment<'_>) -> Value {
     last(
         wanted,
@@ -98,7 +98,7 @@ pub(super) fn pack(wanted: &LandfallDeployment<'_>) -> Value {
     )
 }
 
-/// The Job that has the servers serve the lock.
+/// Returns the Job that switches the servers to the lock.
 pub(super) fn publish(wanted: &LandfallDeployment<'_>) -> Value {
     last(
         wanted,
@@ -107,8 +107,8 @@ pub(super) fn publish(wanted: &LandfallDeployment<'_>) -> Value {
     )
 }
 
-/// A Job that needs all that the lock names. It ends with an error while something is missing, and
-/// tries again, each time later.
+/// Returns a Job that needs all content of the lock. It fails while something is missing, and is
+/// retried with growing delays.
 fn last(wanted: &LandfallDeployment<'_>, name: &'static str, command: Vec<String>) -> Value {
     let spec = map([
         ("backoffLimit", 12.into()),
@@ -121,7 +121,7 @@ fn last(wanted: &LandfallDeployment<'_>, name: &'static str, command: Vec<String
     object(wanted, ("batch/v1", "Job"), name, spec)
 }
 
-/// A refresh in a clone: what is new is a branch for review, and a bundle.
+/// The script that refreshes a clone: the changes become a branch for review, and a bundle.
 const REFRESH: &str = r#"git clone --quiet "$GIT_REMOTE" /tmp/work
 cd /tmp/work
 git config user.name "landfall refresh"
@@ -137,7 +137,7 @@ fi
 exit "$code"
 "#;
 
-/// The `CronJob` that refreshes: one at a time, as the branch is one.
+/// Returns the `CronJob` that refreshes. Only one runs at a time, since all push the same branch.
 pub(super) fn refresh(wanted: &LandfallDeployment<'_>) -> Value {
     let pod = LandfallPod {
         variables: vec![(

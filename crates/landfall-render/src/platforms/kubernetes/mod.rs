@@ -1,10 +1,10 @@
 //! `kubernetes`: landfall itself in a cluster, over an object store.
 //!
 //! - `platform.rs`: which files there are.
-//! - `deployment.rs`: the settings, and what the objects are made from.
-//! - `pod.rs`: what all pods of landfall share.
+//! - `deployment.rs`: the settings, and the deployment that they describe.
+//! - `pod.rs`: the common part of all pods.
 //! - `jobs.rs`: the Indexed Job that pulls, the Job that packs, the `CronJob` that refreshes.
-//! - `server.rs`: the servers, and what keeps so many of them.
+//! - `server.rs`: the servers with their autoscaler and disruption budget.
 
 mod deployment;
 mod jobs;

@@ -15,9 +15,12 @@ impl RenderPlatform for KubernetesPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "kubernetes",
-            about: "landfall itself in a cluster: many runners, refresh, and servers over an object store",
-            details: "An Indexed Job pulls a lock by shards, a Job packs it and one has it served; a CronJob refreshes; a \
-                      Deployment serves, with a Service, a PodDisruptionBudget and a HorizontalPodAutoscaler. The pods share nothing but the \
+            about: "landfall itself in a cluster: many runners, refresh, and servers over an \
+                    object store",
+            details: "An Indexed Job pulls a lock by shards, a Job packs it and one has it \
+                      served; a CronJob refreshes; a \
+                      Deployment serves, with a Service, a PodDisruptionBudget and a \
+                      HorizontalPodAutoscaler. The pods share nothing but the \
                       store.",
             inputs: &[],
             settings: SETTINGS,
@@ -57,12 +60,14 @@ impl RenderPlatform for KubernetesPlatform {
         let mut notes = Vec::new();
         if wanted.claim.is_none() {
             notes.push(format!(
-                "first: kubectl {namespace}create configmap landfall --from-file=landfall.lock --from-file=site.yaml (at \
+                "first: kubectl {namespace}create configmap landfall --from-file=landfall.lock \
+                 --from-file=site.yaml (at \
                  most 1 MiB; for a larger lock name a volume with --set claim=NAME)"
             ));
         }
         notes.push(format!(
-            "and a Secret {} with the variables that reach store, registries and git; `landfall help scale` has the steps",
+            "and a Secret {} with the variables that reach store, registries and git; `landfall \
+             help scale` has the steps",
             wanted.secret
         ));
         Ok(RenderedConfig {

@@ -1,30 +1,30 @@
-//! What all pods of landfall share: no rights, nothing to write to but a temporary folder, the
-//! store by the environment, lock and site from a volume.
+//! The common part of all pods: no privileges, only a temporary folder to write to, the store from
+//! the environment, lock and site from a volume.
 
 use super::deployment::LandfallDeployment;
 use crate::kubernetes_objects::{map, optional};
 use serde_yaml::Value;
 
-/// Where lock and site are.
+/// The folder of lock and site.
 const CONFIG: &str = "/etc/landfall";
-/// The lock in a pod.
+/// The path of the lock in a pod.
 pub(super) const LOCK: &str = "/etc/landfall/landfall.lock";
-/// Where certificate and key of a server are.
+/// The folder of the certificate and the key of a server.
 pub(super) const TLS: &str = "/etc/landfall-tls";
-/// A user that no image knows.
+/// A user ID that does not exist in images.
 const USER: u32 = 65532;
 
 /// A pod with one container.
 pub(super) struct LandfallPod<'a> {
-    /// What it does: the container's name.
+    /// The role, which is also the name of the container.
     pub(super) name: &'a str,
-    /// What runs, with its arguments.
+    /// The command with its arguments.
     pub(super) command: Vec<String>,
-    /// Variables beside those of every pod.
+    /// The variables besides those of every pod.
     pub(super) variables: Vec<(&'a str, String)>,
-    /// When the container is begun again.
+    /// When Kubernetes restarts the container.
     pub(super) restart: &'a str,
-    /// What it asks for: processors.
+    /// The requested processors.
     pub(super) cpu: &'a str,
     /// Further fields of the container: ports and probes.
     pub(super) container: Vec<(&'a str, Value)>,
@@ -34,7 +34,7 @@ pub(super) struct LandfallPod<'a> {
     pub(super) tls: Option<&'a str>,
 }
 
-/// The labels of what does this.
+/// Returns the labels of the objects of a role.
 pub(super) fn labels(component: &str) -> Value {
     map([
         ("app.kubernetes.io/name", "landfall".into()),
@@ -42,7 +42,7 @@ pub(super) fn labels(component: &str) -> Value {
     ])
 }
 
-/// An object about what does this.
+/// Returns an object of a role.
 pub(super) fn object(
     wanted: &LandfallDeployment<'_>,
     (version, kind): (&str, &str),
@@ -63,7 +63,7 @@ pub(super) fn object(
     ])
 }
 
-/// A mapping, and more of it.
+/// Returns a mapping with further entries.
 fn with<'a>(mut base: Value, more: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     if let Some(map) = base.as_mapping_mut() {
         map.extend(more.into_iter().map(|(key, value)| (key.into(), value)));
@@ -81,7 +81,7 @@ fn mount(name: &str, path: &str, only_read: bool) -> Value {
 }
 
 impl LandfallPod<'_> {
-    /// Its template.
+    /// Returns the pod template.
     pub(super) fn template(self, wanted: &LandfallDeployment<'_>) -> Value {
         let config = match wanted.claim {
             Some(claim) => (

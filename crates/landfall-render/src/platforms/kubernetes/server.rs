@@ -1,4 +1,4 @@
-//! The servers: a Deployment, its Service, and what keeps so many of them.
+//! The servers: a Deployment, its Service, autoscaler and disruption budget.
 
 use super::deployment::LandfallDeployment;
 use super::pod::{LandfallPod, TLS, labels, object};
@@ -6,12 +6,13 @@ use crate::kubernetes_objects::map;
 use serde_yaml::Value;
 
 const PORT: u64 = 5000;
-/// How long a server that ends answers on, until the Service sends it nothing more.
+/// The time for which a terminating server still responds, until the Service sends it no more
+/// requests.
 const DRAIN: &str = "15s";
-/// The share of the processors that it asked for, in percent, at which there are more servers.
+/// The share of the requested processors, in percent, above which the autoscaler adds servers.
 const BUSY: u64 = 70;
 
-/// Deployment, Service, `PodDisruptionBudget` and `HorizontalPodAutoscaler`.
+/// Returns the Deployment, Service, `PodDisruptionBudget` and `HorizontalPodAutoscaler`.
 pub(super) fn objects(wanted: &LandfallDeployment<'_>) -> [Value; 4] {
     let selector = map([("matchLabels", labels("serve"))]);
     let surge = map([("maxSurge", 1.into()), ("maxUnavailable", 0.into())]);

@@ -1,17 +1,17 @@
-//! The Secrets of addons that talk through the proxy.
+//! The Secrets of addons that use the proxy.
 
 use super::cluster::{ClusterNames, TkgRepository};
 use crate::kubernetes_objects::{document, map, optional, secret, some_map};
 use crate::pod_proxy::PodProxy;
 use serde_yaml::Value;
 
-/// The type of the Secrets that TKG's addons read.
+/// The type of the Secrets of TKG addons.
 const ADDON: Option<&str> = Some("tkg.tanzu.vmware.com/addon");
 
-/// The comments that ytt reads before the values of an addon.
+/// The comments that ytt requires before the values of an addon.
 const HEADER: &str = "#@data/values\n#@overlay/match-child-defaults missing_ok=True\n---\n";
 
-/// The values of vSphere's cloud provider (`cpi`) or storage (`csi`).
+/// Returns the values of the cloud provider (`cpi`) or storage (`csi`) of vSphere.
 pub(super) fn vsphere(names: &ClusterNames<'_>, part: &str, kind: &str, proxy: &PodProxy) -> Value {
     let addon = format!("vsphere-{part}");
     let metadata = addon_metadata(names, &addon, kind, &[]);
@@ -33,8 +33,8 @@ pub(super) fn vsphere(names: &ClusterNames<'_>, part: &str, kind: &str, proxy: &
     )
 }
 
-/// The values of kapp-controller, which spells them its own way: the proxy, and how it trusts the
-/// repository and hosts behind the proxy. `None` if there is none of these to tell.
+/// Returns the values of kapp-controller, which has its own spelling: the proxy, and the trust in
+/// the repository and in hosts behind the proxy. Returns `None` if there are none.
 pub(super) fn kapp_controller(
     names: &ClusterNames<'_>,
     repository: &TkgRepository,
@@ -88,8 +88,8 @@ pub(super) fn kapp_controller(
     ))
 }
 
-/// The metadata by which TKG finds the Secret of an addon; `more` are further members, each by its
-/// section, key and value.
+/// Returns the metadata by which TKG finds the Secret of an addon. `more` are further members, each
+/// with its section, key and value.
 fn addon_metadata(
     names: &ClusterNames<'_>,
     addon: &str,

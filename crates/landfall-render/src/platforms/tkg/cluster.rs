@@ -1,11 +1,11 @@
-//! The cluster, and the repository that its images come from.
+//! The cluster and the repository of its images.
 
 use crate::error::RenderError;
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
 use landfall_model::ImageRef;
 
-/// The repository that TKG's images are in upstream.
+/// The upstream repository of TKG's images.
 pub(super) const SOURCE: PlatformSetting = PlatformSetting {
     key: "source",
     value_name: "REPOSITORY",
@@ -14,28 +14,29 @@ pub(super) const SOURCE: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-/// The cluster whose objects are written.
+/// The names of the cluster.
 pub(super) struct ClusterNames<'n> {
     pub(super) cluster: &'n str,
     pub(super) namespace: &'n str,
 }
 
-/// The repository that TKG takes its images from.
+/// The repository from which TKG pulls its images.
 pub(super) struct TkgRepository {
     /// `host[:port]/path`.
     pub(super) name: String,
     pub(super) skip_verify: bool,
-    /// The authority's certificates; empty where the site has none.
+    /// The certificates of its authority; empty if the site has none.
     pub(super) ca: String,
     pub(super) notes: Vec<String>,
 }
 
 impl TkgRepository {
-    /// What the site says.
+    /// Returns the repository of the site.
     pub(super) fn of(request: &RenderRequest<'_>) -> Result<TkgRepository, RenderError> {
         let registry = request.registry()?;
         if registry.plain_http {
-            let why = "TKG takes images over https alone; give the registry a certificate, and the site registry.ca";
+            let why = "TKG takes images over https alone; give the registry a certificate, and \
+                       the site registry.ca";
             return Err(RenderError::Site(why.into()));
         }
         let source = request.settings.need(SOURCE.key)?;
@@ -50,7 +51,10 @@ impl TkgRepository {
         let place = request.mapping.destinations(&pause).remove(0);
         let name = format!("{}/{}", place.registry, place.repository);
         let name = name.strip_suffix("/pause").ok_or_else(|| {
-            let why = format!("TKG puts image names behind one repository, and {name} does not end in /pause; change registry.paths");
+            let why = format!(
+                "TKG puts image names behind one repository, and {name} does not \
+                               end in /pause; change registry.paths"
+            );
             RenderError::Site(why)
         })?;
         let mut notes = Vec::new();
@@ -69,8 +73,10 @@ impl TkgRepository {
         }
         let ca = registry.ca.clone().unwrap_or_default();
         if name.starts_with('[') && (registry.skip_verify || !ca.is_empty()) {
-            let why = "containerd of TKG's machines does not start with an IPv6 address in the name of a table, which the \
-                       registry's certificate needs; give the registry a name, and write that as registry.address";
+            let why = "containerd of TKG's machines does not start with an IPv6 address in the \
+                       name of a table, which the \
+                       registry's certificate needs; give the registry a name, and write that as \
+                       registry.address";
             return Err(RenderError::Site(why.into()));
         }
         Ok(TkgRepository {
@@ -81,13 +87,12 @@ impl TkgRepository {
         })
     }
 
-    /// The registry: up to the first slash.
+    /// Returns the registry, which is the part before the first slash.
     pub(super) fn host(&self) -> &str {
         self.name.split('/').next().unwrap_or(&self.name)
     }
 
-    /// What containerd of TKG's machines is told of the registry's certificate, as TKG itself
-    /// writes it.
+    /// Returns the TLS settings of containerd for the registry, in the form that TKG itself writes.
     pub(super) fn trust(&self) -> Option<String> {
         let host = self.host();
         let key = match (self.skip_verify, self.ca.is_empty()) {
@@ -100,7 +105,7 @@ impl TkgRepository {
         ))
     }
 
-    /// Where machines have the registry's authority.
+    /// Returns the path of the registry's certificate authority on machines.
     pub(super) fn ca_path(&self) -> String {
         format!("/etc/containerd/{}.crt", self.host())
     }

@@ -1,4 +1,4 @@
-//! What machines of clusters that exist get: files, and commands before kubeadm.
+//! Files, and commands before kubeadm, for machines of existing clusters.
 
 use super::cluster::{ClusterNames, TkgRepository};
 use crate::error::RenderError;
@@ -9,16 +9,16 @@ use crate::request::RenderRequest;
 use landfall_model::report::shell_quoted;
 use serde_yaml::{Mapping, Value};
 
-/// What machines get: files, and commands before kubeadm.
+/// Files, and commands before kubeadm, for the machines of a cluster.
 pub(super) struct ClusterMachines {
-    /// Where kubeadm finds its images.
+    /// The repository of kubeadm's images.
     repository: String,
     files: Value,
     commands: Vec<String>,
 }
 
 impl ClusterMachines {
-    /// Machines of a site with this repository and proxy.
+    /// Returns the machines of a site with this repository and proxy.
     pub(super) fn of(
         request: &RenderRequest<'_>,
         repository: &TkgRepository,
@@ -79,7 +79,7 @@ impl ClusterMachines {
         })
     }
 
-    /// What both kinds of machines have, with cloud-init's name of the machine.
+    /// Returns the common part of all machines; cloud-init fills in the name of the machine.
     fn spec(&self, joins: &[&str]) -> Vec<(Value, Value)> {
         let node = map([(
             "nodeRegistration",
@@ -97,7 +97,7 @@ impl ClusterMachines {
         spec
     }
 
-    /// The patch of the control plane.
+    /// Returns the patch of the control plane.
     pub(super) fn control_plane(&self, names: &ClusterNames<'_>) -> Value {
         let images = || map([("imageRepository", self.repository.as_str().into())]);
         let cluster = map([
@@ -121,7 +121,7 @@ impl ClusterMachines {
         ])
     }
 
-    /// The patch of the workers.
+    /// Returns the patch of the workers.
     pub(super) fn workers(&self, names: &ClusterNames<'_>) -> Value {
         let spec = self.spec(&["joinConfiguration"]).into_iter().collect();
         map([

@@ -1,4 +1,4 @@
-//! `tkg`: Tanzu Kubernetes Grid's clusters behind the proxy, with images from the site's registry.
+//! `tkg`: clusters of Tanzu Kubernetes Grid behind the proxy, with images from the site's registry.
 //!
 //! - `platform.rs`: the settings, which files there are, and the variables of a cluster's
 //!   configuration.

@@ -24,9 +24,12 @@ impl RenderPlatform for TkgPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "tkg",
-            about: "TKG: the variables of a cluster's configuration, and the objects that they become",
-            details: "cluster-config.yaml is what one gives to TKG. The other files are what TKG makes of it, for clusters \
-                      that exist already: the machines' files and commands, and the Secrets of CPI, CSI, kapp-controller and \
+            about: "TKG: the variables of a cluster's configuration, and the objects that they \
+                    become",
+            details: "cluster-config.yaml is what one gives to TKG. The other files are what TKG \
+                      makes of it, for clusters \
+                      that exist already: the machines' files and commands, and the Secrets of \
+                      CPI, CSI, kapp-controller and \
                       of the configuration itself.",
             inputs: &[],
             settings: &[CLUSTER, NAMESPACE, SOURCE],
@@ -94,30 +97,28 @@ impl RenderPlatform for TkgPlatform {
     }
 }
 
-/// The proxy as TKG takes it.
+/// Returns the proxy if TKG can use it.
 fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, RenderError> {
     let written = request.site.and_then(|site| site.proxy.as_ref());
     if written.is_some_and(|proxy| proxy.http.is_some() != proxy.https.is_some()) {
         return Err(RenderError::Site(
-            "TKG wants both proxies or none; add the other to proxy.http and proxy.https".into(),
+            "TKG needs both proxies or none; add the other to proxy.http and proxy.https".into(),
         ));
     }
     let proxy = PodProxy::of(request, NoProxyDialect::Dotted)?;
-    match proxy
-        .as_ref()
-        .is_some_and(|proxy| proxy.no_proxy.contains('*'))
-    {
-        true => Err(RenderError::Site(
+    let has_wildcard = |proxy: &PodProxy| proxy.no_proxy.contains('*');
+    if proxy.as_ref().is_some_and(has_wildcard) {
+        return Err(RenderError::Site(
             "TKG refuses '*' in NO_PROXY; write .example.com for *.example.com".into(),
-        )),
-        false => Ok(proxy),
+        ));
     }
+    Ok(proxy)
 }
 
-/// A value of a variable: a text or a switch.
+/// The name of a variable with its value, a text or a switch.
 type TopologyVariable = (&'static str, Value);
 
-/// The variables of a cluster's configuration that follow from the site.
+/// Returns the variables of a cluster configuration that follow from the site.
 fn variables(repository: &TkgRepository, proxy: Option<&PodProxy>) -> Vec<TopologyVariable> {
     let mut variables: Vec<TopologyVariable> = vec![
         (
@@ -144,7 +145,7 @@ fn variables(repository: &TkgRepository, proxy: Option<&PodProxy>) -> Vec<Topolo
     variables
 }
 
-/// The variables as a file of their own.
+/// Formats the variables as a file.
 fn lines(variables: &[TopologyVariable]) -> String {
     let value = |value: &Value| {
         value
@@ -157,7 +158,7 @@ fn lines(variables: &[TopologyVariable]) -> String {
         .collect()
 }
 
-/// The Secret in which TKG keeps a cluster's configuration.
+/// Returns the Secret in which TKG stores the configuration of a cluster.
 fn config_values(names: &ClusterNames<'_>, variables: &[TopologyVariable]) -> Value {
     let values = format!(
         "CLUSTER_NAME: {}\nNAMESPACE: {}\n{}",
