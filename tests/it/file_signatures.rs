@@ -153,7 +153,7 @@ fn openssh_signs_a_file_or_its_checksum_file() {
 
     for (key, why) in [
         ("theirs.pub", "did not make it"),
-        ("m.yaml", "no public key"),
+        ("m.yaml", "not a public key"),
         ("ours", "private key"),
     ] {
         let _ = std::fs::remove_file(signed.place.path("landfall.lock"));

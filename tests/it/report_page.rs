@@ -210,7 +210,7 @@ fn a_moved_tag_is_noticed() {
         report["notices"][0]["message"]
             .as_str()
             .unwrap()
-            .contains("stands at"),
+            .contains("its digest changed from"),
         "{report:#}"
     );
 }
