@@ -85,7 +85,7 @@ pub(super) fn apt_seeds() -> Vec<Vec<u8>> {
 /// Reads the text as a release, and chooses out of it as an index of packages.
 pub(super) fn apt(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    let _ = apt::Release::parse("Release", &text);
+    let _ = apt::AptRelease::parse("Release", &text);
     let mut universe = apt::Universe::new(&["amd64".into()]);
     let source = universe.source(500);
     universe.add(source, &text);
@@ -93,7 +93,7 @@ pub(super) fn apt(bytes: &[u8]) {
         &universe,
         &[vec!["t".into()]],
         &["app".into(), "a".into()],
-        apt::Settings {
+        apt::AptSettings {
             recommends: true,
             expects_rest: true,
         },

@@ -2,7 +2,7 @@
 
 use super::rehearsal::{CarriedIndexes, Rehearsal, RehearsalError, WantedPackage};
 use landfall_item::{LockedPackageSet, PackageSource};
-use landfall_packages::apt::{Release, Settings, Universe, choose};
+use landfall_packages::apt::{AptRelease, AptSettings, Universe, choose};
 use landfall_packages::{COMPRESSIONS, decompress};
 use std::collections::BTreeSet;
 
@@ -59,7 +59,7 @@ pub(super) fn rehearse(
             )
         })
         .collect();
-    let settings = Settings {
+    let settings = AptSettings {
         recommends: set.recommends,
         expects_rest: false,
     };
@@ -95,5 +95,5 @@ fn preference(source: &PackageSource, carried: &CarriedIndexes<'_>) -> Result<i1
     let Some((index, text)) = source.release(carried.blobs)? else {
         return Ok(500);
     };
-    Ok(Release::parse(&index.path, &text)?.pin)
+    Ok(AptRelease::parse(&index.path, &text)?.pin)
 }

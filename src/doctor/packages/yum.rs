@@ -4,8 +4,8 @@ use super::rehearsal::{CarriedIndexes, Rehearsal, RehearsalError, WantedPackage}
 use landfall_item::{LockedPackageSet, PackageSource};
 use landfall_model::{Digest, Limits};
 use landfall_packages::yum::{
-    Architectures, Index, Metadata, Offered, PackageId, PackedIndex, Pool, Question, Repomd,
-    choose, is_plain_list, read_base,
+    Architectures, AvailablePackages, PackageId, PackedIndex, Pool, Repomd, RepomdIndex,
+    SelectionRequest, SourceMetadata, choose, is_plain_list, read_base,
 };
 use std::collections::BTreeSet;
 
@@ -24,14 +24,14 @@ pub(super) fn rehearse(
         .collect::<Result<Vec<_>, _>>()?;
     let mut has_files = false;
     loop {
-        let metadata: Vec<Metadata> = sources
+        let metadata: Vec<SourceMetadata> = sources
             .iter()
             .map(|source| source.metadata.clone())
             .collect();
-        let mut offered = Offered::read(&metadata, &architectures, &set.install)?;
+        let mut offered = AvailablePackages::read(&metadata, &architectures, &set.install)?;
         read_base(rpms, &mut offered.pool).map_err(RehearsalError::Rpms)?;
         offered.pool.index();
-        let question = Question {
+        let question = SelectionRequest {
             pool: &offered.pool,
             architectures: &architectures,
             install: &set.install,
@@ -100,7 +100,7 @@ fn replaced(pool: &Pool, old: PackageId, new: Option<PackageId>) -> String {
 struct YumMetadata<'a> {
     locked: &'a PackageSource,
     repomd: Repomd,
-    metadata: Metadata,
+    metadata: SourceMetadata,
 }
 
 impl<'a> YumMetadata<'a> {
@@ -122,7 +122,7 @@ impl<'a> YumMetadata<'a> {
         let repomd = Repomd::parse(&repomd).map_err(RehearsalError::Repomd)?;
         let packed = |kind| packed(&repomd, locked, carried, kind);
         let primary = packed("primary")?.ok_or_else(|| none("primary index"))?;
-        let metadata = Metadata {
+        let metadata = SourceMetadata {
             url: locked.url.clone(),
             primary,
             modules: packed("modules")?,
@@ -149,7 +149,7 @@ fn packed(
     carried: &CarriedIndexes<'_>,
     kind: &str,
 ) -> Result<Option<PackedIndex>, RehearsalError> {
-    let named = |index: &&Index| locked.indexes.iter().find(|one| one.path == index.path);
+    let named = |index: &&RepomdIndex| locked.indexes.iter().find(|one| one.path == index.path);
     let Some((index, locked)) = repomd
         .index(kind)
         .and_then(|index| Some((index, named(&index)?)))

@@ -10,7 +10,8 @@ use super::suites::{ReadSuites, Suite};
 use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
 use landfall_packages::apt::{
-    BaseSystem, Choice, Offer, Settings, Universe, Version, choose, suite_packages,
+    AptSelection, AptSettings, AptVersion, AptVersionId, BaseSystem, Universe, choose,
+    suite_packages,
 };
 use landfall_packages::{file_url, is_plain_path};
 use std::borrow::Cow;
@@ -91,7 +92,7 @@ fn lock(
             own.into_iter().flatten().cloned().collect()
         })
         .collect();
-    let settings = Settings {
+    let settings = AptSettings {
         recommends: wish.recommends,
         expects_rest: wish.bases.is_empty(),
     };
@@ -116,7 +117,7 @@ fn lock(
     }
     let universe = &*machine;
     let notes = notes(wish, universe, bases, &choices);
-    let versions: BTreeSet<Version> = choices
+    let versions: BTreeSet<AptVersionId> = choices
         .iter()
         .flat_map(|choice| choice.versions.iter().copied())
         .collect();
@@ -180,7 +181,7 @@ fn apply<'t>(
 /// The lock's record of a chosen package.
 fn locked(
     universe: &Universe<'_>,
-    offer: &Offer<'_>,
+    offer: &AptVersion<'_>,
     url: &str,
 ) -> Result<LockedPackage, ResolveError> {
     let name = universe.text(universe.packages[offer.package as usize].name);
@@ -233,7 +234,7 @@ fn notes(
     wish: &PackageSetRequest,
     universe: &Universe<'_>,
     bases: &[MachineBase],
-    choices: &[Choice],
+    choices: &[AptSelection],
 ) -> Vec<String> {
     let mut notes = Vec::new();
     let expected: BTreeSet<&String> = choices.iter().flat_map(|choice| &choice.expected).collect();
@@ -246,7 +247,7 @@ fn notes(
             all.join(", ")
         ));
     }
-    let everywhere = |version: &Version| {
+    let everywhere = |version: &AptVersionId| {
         choices
             .iter()
             .all(|choice| choice.versions.contains(version))

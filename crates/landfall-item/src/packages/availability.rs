@@ -2,7 +2,7 @@
 
 use super::locked::{LockedPackage, LockedPackageSet};
 use landfall_packages::apt;
-use landfall_packages::yum::{self, Pin};
+use landfall_packages::yum::{self, RpmPin};
 use std::collections::BTreeSet;
 
 /// Whether a machine can install a package from a set of packages.
@@ -69,13 +69,13 @@ fn of_yum(set: &LockedPackageSet, word: &str) -> PackageAvailability {
     if packages().any(is_it) || set.install.iter().any(|asked| asked == word) {
         return PackageAvailability::Carried;
     }
-    let pin = Pin::parse(word);
+    let pin = RpmPin::parse(word);
     let name = pin.as_ref().map_or(word, |pin| pin.name);
     let others = packages()
         .filter(|one| one.name == name)
         .map(|one| one.version.as_str());
     let is_asked =
-        |asked: &String| Pin::parse(asked).map_or(asked.as_str(), |pin| pin.name) == name;
+        |asked: &String| RpmPin::parse(asked).map_or(asked.as_str(), |pin| pin.name) == name;
     let is_asked = pin.is_none() && set.install.iter().any(is_asked);
     otherwise(others).unwrap_or_else(|| beside(set, name, is_asked))
 }

@@ -11,7 +11,7 @@ use landfall_content::BlobRead;
 use landfall_http::ErrorKind;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, media_type};
-use landfall_packages::apt::{Release, target_paths};
+use landfall_packages::apt::{AptRelease, target_paths};
 use landfall_packages::{COMPRESSIONS, Compression, PackagesError, decompress, file_url};
 
 /// The order in which apt prefers compressed forms of an index (`Acquire::CompressionTypes`).
@@ -58,7 +58,7 @@ async fn indexed(
     after: Option<&str>,
     signed: &SignedRelease,
 ) -> Result<Suite, ResolveError> {
-    let release = Release::parse(&signed.name, &signed.text)?;
+    let release = AptRelease::parse(&signed.name, &signed.text)?;
     release.check_time(&signed.name, jiff::Timestamp::now())?;
     let date = release.date.map(|date| date.to_string());
     check_age(&signed.name, date.as_deref(), after)?;
@@ -116,7 +116,7 @@ async fn indexed(
 fn check_suite(
     wanted: &PackageSourceRequest,
     name: &str,
-    release: &Release,
+    release: &AptRelease,
 ) -> Result<(), ResolveError> {
     let suite = wanted.codename.as_ref().unwrap_or(&wanted.suite);
     if suite.ends_with('/') || release.is_of_suite(suite) {
@@ -233,7 +233,7 @@ fn indexes(
     wanted: &PackageSourceRequest,
     folder: &str,
     architectures: &[String],
-    release: &Release,
+    release: &AptRelease,
     most: u64,
 ) -> Result<Vec<ListedIndex>, ResolveError> {
     let find = |path: &str, form: &str| {

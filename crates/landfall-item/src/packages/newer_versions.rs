@@ -6,7 +6,7 @@ use super::yum;
 use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
 use landfall_packages::apt;
-use landfall_packages::yum::{Pin, compare_versions};
+use landfall_packages::yum::{RpmPin, compare_versions};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A version of a package that a source offers.
@@ -72,7 +72,7 @@ pub async fn newer_packages(
 
 /// A version of a package that a suite offers.
 struct SuiteOffer<'t> {
-    one: apt::Offered<'t>,
+    one: apt::IndexedVersion<'t>,
     /// The pin priority of the suite (`apt_preferences(5)`).
     pin: i16,
     place: &'t str,
@@ -164,7 +164,7 @@ async fn of_yum(
                 )),
             };
         }
-        let written = |evr: &str| Pin::written_like(current, evr);
+        let written = |evr: &str| RpmPin::written_like(current, evr);
         let standing = of_name
             .iter()
             .map(|(evr, _)| evr)

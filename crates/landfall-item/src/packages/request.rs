@@ -4,7 +4,7 @@ use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
 use landfall_model::sign::OpenPgpKeys;
 use landfall_packages::apt;
-use landfall_packages::yum::Pin;
+use landfall_packages::yum::RpmPin;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt;
@@ -120,7 +120,7 @@ impl PackageSetRequest {
     /// The upstream part of a package version: without epoch and revision.
     pub fn upstream_version<'v>(&self, version: &'v str) -> &'v str {
         if self.is_yum() {
-            Pin::upstream(version)
+            RpmPin::upstream(version)
         } else {
             apt::upstream_version(version)
         }

@@ -4,7 +4,7 @@ use super::locked::PackageIndex;
 use crate::file::is_file_url;
 use crate::resolver::Resolver;
 use jiff::{SignedDuration, Timestamp};
-use landfall_packages::apt::Release;
+use landfall_packages::apt::AptRelease;
 use landfall_packages::file_url;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// if the release names no snapshot service, or it does not have the file.
 pub(super) async fn snapshot(
     resolver: &Resolver,
-    release: &Release,
+    release: &AptRelease,
     metadata: &PackageIndex,
 ) -> Option<String> {
     let template = release

@@ -2,7 +2,7 @@
 
 use super::locked::PackageSource;
 use super::request::{PackageSetRequest, PackageSourceRequest};
-use landfall_packages::apt::{Release, Universe};
+use landfall_packages::apt::{AptRelease, Universe};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
@@ -15,7 +15,7 @@ pub(super) struct Suite {
     /// The path of the Release file.
     pub(super) name: String,
     /// The parsed Release file of the suite.
-    pub(super) release: Release,
+    pub(super) release: AptRelease,
     /// The decompressed package indexes.
     pub(super) texts: Vec<String>,
 }

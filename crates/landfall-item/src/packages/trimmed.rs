@@ -12,7 +12,7 @@ use landfall_model::report::EntryKind;
 use landfall_model::sign::{OpenPgpError, OpenPgpSigner};
 use landfall_model::{Digest, Limits};
 use landfall_packages::apt::{TrimmedSuite, plain_path};
-use landfall_packages::yum::{Repomd, TrimmedIndex, YumError, trimmed_repomd};
+use landfall_packages::yum::{Repomd, TrimmedPrimary, YumError, trimmed_repomd};
 use landfall_packages::{Compression, PackagesError, decompress, decompressed, file_url};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
@@ -207,7 +207,7 @@ fn repository(
     signer: &OpenPgpSigner,
     limits: &Limits,
 ) -> Result<FilesByPath, TrimErrorReason> {
-    let mut indexes: BTreeMap<&str, TrimmedIndex> = BTreeMap::new();
+    let mut indexes: BTreeMap<&str, TrimmedPrimary> = BTreeMap::new();
     let (mut date, mut modules) = (Timestamp::UNIX_EPOCH, None);
     for part in parts {
         let list = part

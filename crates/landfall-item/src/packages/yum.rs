@@ -9,7 +9,8 @@ use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
 use landfall_model::Limits;
 use landfall_packages::yum::{
-    Architectures, Choice, Metadata, Offered, PackageId, Pool, Question, choose, read_base,
+    Architectures, AvailablePackages, PackageId, Pool, SelectionRequest, SourceMetadata,
+    YumSelection, choose, read_base,
 };
 use landfall_packages::{file_url, is_plain_path};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,13 +55,13 @@ pub(super) async fn visible(
     wish: &PackageSetRequest,
 ) -> Result<Pool, ResolveError> {
     let found = repositories(resolver, wish, None).await?;
-    let metadata: Vec<Metadata> = found
+    let metadata: Vec<SourceMetadata> = found
         .into_iter()
         .map(|repository| repository.metadata)
         .collect();
     let native = wish.architectures.first().cloned().unwrap_or_default();
     let reading = tokio::task::spawn_blocking(move || {
-        let mut offered = Offered::read(&metadata, &Architectures::of(&native), &[])?;
+        let mut offered = AvailablePackages::read(&metadata, &Architectures::of(&native), &[])?;
         offered.pool.index();
         Ok(offered.pool)
     });
@@ -112,18 +113,18 @@ fn lock(
     };
     let mut chosen: BTreeMap<(usize, String), ChosenPackages> = BTreeMap::new();
     let mut expected = BTreeSet::new();
-    let metadata: Vec<Metadata> = repositories
+    let metadata: Vec<SourceMetadata> = repositories
         .iter()
         .map(|repository| repository.metadata.clone())
         .collect();
     for (number, base) in bases.iter().enumerate() {
-        let mut offered = Offered::read(&metadata, &architectures, &install)?;
+        let mut offered = AvailablePackages::read(&metadata, &architectures, &install)?;
         if let MachineBase::Rpms(text) = base {
             read_base(text, &mut offered.pool)?;
         }
         offered.pool.index();
         let pool = &offered.pool;
-        let question = Question {
+        let question = SelectionRequest {
             pool,
             architectures: &architectures,
             install: &install,
@@ -143,7 +144,7 @@ fn lock(
                 .into());
             }
         };
-        let Choice {
+        let YumSelection {
             packages,
             expected: missing,
             unlisted: files,

@@ -10,7 +10,7 @@ use super::request::{
 use crate::MovableVersion;
 use crate::entry_reader::{EntryContext, ManifestResult};
 use landfall_model::document::{SourceSpan, TemplateField, VarBinding, YamlNode};
-use landfall_packages::yum::{Architectures, Pin, Pool, read_base};
+use landfall_packages::yum::{Architectures, Pool, RpmPin, read_base};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -134,7 +134,7 @@ pub(super) fn read_yum(
         return Err(at.fault("no package is asked for", help));
     }
     if let Some(policy) = &entry.update {
-        let has_version = |text: &str| !text.contains("${") && Pin::parse(text).is_some();
+        let has_version = |text: &str| !text.contains("${") && RpmPin::parse(text).is_some();
         check_policy(
             policy,
             &entry.install,
@@ -273,11 +273,11 @@ fn mirrors(
 /// The versions that the update policy of `entry` may change.
 pub(super) fn moving(entry: &YumEntry) -> Vec<MovableVersion<'_>> {
     let pin = |text: &str| {
-        let Pin {
+        let RpmPin {
             name,
             arch,
             version,
-        } = Pin::parse(text)?;
+        } = RpmPin::parse(text)?;
         let name = arch.map_or_else(|| name.to_owned(), |arch| format!("{name}.{arch}"));
         Some((name, version))
     };

@@ -4,7 +4,7 @@
 use super::request::{MirrorsRequest, PackageSourceRequest};
 use crate::resolver::{ResolveError, Resolver};
 use landfall_model::Digest;
-use landfall_packages::yum::{Mirrors, read_mirrors};
+use landfall_packages::yum::{MirrorList, read_mirrors};
 
 /// The URLs of a repository.
 pub(super) struct MirrorUrls {
@@ -69,7 +69,7 @@ pub(super) async fn places(
     })
 }
 
-async fn listed(resolver: &Resolver, url: &str) -> Result<Mirrors, ResolveError> {
+async fn listed(resolver: &Resolver, url: &str) -> Result<MirrorList, ResolveError> {
     let bytes = resolver
         .shared_file(url, resolver.limits().document_bytes)
         .await?;

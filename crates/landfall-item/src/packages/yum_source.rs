@@ -11,7 +11,9 @@ use bytes::Bytes;
 use landfall_http::ErrorKind;
 use landfall_model::sign::SignatureTime;
 use landfall_packages::file_url;
-use landfall_packages::yum::{Index, Metadata, MetadataError, PackedIndex, Repomd, YumError};
+use landfall_packages::yum::{
+    MetadataError, PackedIndex, Repomd, RepomdIndex, SourceMetadata, YumError,
+};
 
 const REPOMD: &str = "repodata/repomd.xml";
 const SIGNATURE: &str = "repodata/repomd.xml.asc";
@@ -24,7 +26,7 @@ pub(super) struct YumRepository {
     repomd: Repomd,
     mirrors: Vec<String>,
     /// The decompressed indexes.
-    pub(super) metadata: Metadata,
+    pub(super) metadata: SourceMetadata,
 }
 
 impl From<YumError> for ResolveError {
@@ -107,7 +109,7 @@ async fn indexed(
         .await?
         .ok_or("its repomd.xml names no primary index")?;
     let modules = read("modules").await?;
-    let metadata = Metadata {
+    let metadata = SourceMetadata {
         url: source.url.clone(),
         primary,
         modules,
@@ -231,7 +233,7 @@ fn is_carried(kind: &str) -> bool {
     !kind.starts_with("other") && !kind.ends_with("_db")
 }
 
-fn listed(url: &str, index: &Index) -> Result<PackageIndex, ResolveError> {
+fn listed(url: &str, index: &RepomdIndex) -> Result<PackageIndex, ResolveError> {
     let path = index.path.clone();
     let size = index
         .size

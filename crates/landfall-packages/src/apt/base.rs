@@ -2,8 +2,8 @@
 //! suite.
 
 use super::choose::choose;
-use super::marking::Settings;
-use super::offer::{Package, RelationKind, Version};
+use super::marking::AptSettings;
+use super::offer::{AptPackageId, AptVersionId, RelationKind};
 use super::universe::Universe;
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ pub fn suite_packages(
         IMPORTANT
     };
     let mut versions = bootstrap(&universe, least);
-    let is_required = |version: &Version| universe.offer_of(*version).priority == REQUIRED;
+    let is_required = |version: &AptVersionId| universe.offer_of(*version).priority == REQUIRED;
     if !versions.iter().any(is_required) {
         return Err(
             "it has no package of the priority `required`; name the suite of the distribution first, or \
@@ -63,13 +63,13 @@ pub fn suite_packages(
         versions
             .iter()
             .for_each(|version| universe.set_current(*version));
-        let settings = Settings {
+        let settings = AptSettings {
             recommends: false,
             expects_rest: true,
         };
         versions.extend(choose(&universe, &[], &names, settings)?.versions);
     }
-    let named = |version: &Version| {
+    let named = |version: &AptVersionId| {
         (
             name_of(&universe, *version).to_owned(),
             universe.offer_of(*version).version.to_owned(),
@@ -80,13 +80,13 @@ pub fn suite_packages(
 
 /// The packages up to the priority `least`, apt, and what these need as debootstrap resolves it: of
 /// alternatives the first, names that no package has are left out, and versions are not compared.
-fn bootstrap(universe: &Universe<'_>, least: u8) -> BTreeSet<Version> {
-    let mut next: Vec<Version> = (REQUIRED..=least)
+fn bootstrap(universe: &Universe<'_>, least: u8) -> BTreeSet<AptVersionId> {
+    let mut next: Vec<AptVersionId> = (REQUIRED..=least)
         .flat_map(|priority| of_priority(universe, priority))
         .collect();
     next.extend(native(universe).filter(|version| universe.offer_of(*version).is_essential));
     next.extend(real(universe, "apt"));
-    let mut found: BTreeSet<Version> = next.iter().copied().collect();
+    let mut found: BTreeSet<AptVersionId> = next.iter().copied().collect();
     let (merge, merged) = MERGE;
     while let Some(version) = next.pop() {
         let mut is_first = true;
@@ -112,25 +112,25 @@ fn bootstrap(universe: &Universe<'_>, least: u8) -> BTreeSet<Version> {
 }
 
 /// The newest version of each native package.
-fn native<'u>(universe: &'u Universe<'_>) -> impl Iterator<Item = Version> + use<'u> {
+fn native<'u>(universe: &'u Universe<'_>) -> impl Iterator<Item = AptVersionId> + use<'u> {
     let all = universe.packages.iter().filter(|known| known.arch == 0);
     all.filter_map(|known| known.versions.first().copied())
 }
 
-fn of_priority(universe: &Universe<'_>, priority: u8) -> Vec<Version> {
+fn of_priority(universe: &Universe<'_>, priority: u8) -> Vec<AptVersionId> {
     native(universe)
         .filter(|version| universe.offer_of(*version).priority == priority)
         .collect()
 }
 
 /// The newest version of the native package `name`.
-fn real(universe: &Universe<'_>, name: &str) -> Option<Version> {
-    let package: Package = universe.find(name, None)?;
+fn real(universe: &Universe<'_>, name: &str) -> Option<AptVersionId> {
+    let package: AptPackageId = universe.find(name, None)?;
     let known = &universe.packages[package as usize];
     known.versions.first().copied().filter(|_| known.arch == 0)
 }
 
-fn name_of<'t>(universe: &Universe<'t>, version: Version) -> &'t str {
+fn name_of<'t>(universe: &Universe<'t>, version: AptVersionId) -> &'t str {
     universe.text(universe.packages[universe.offer_of(version).package as usize].name)
 }
 

@@ -1,13 +1,15 @@
 //! Which versions fulfil a relation, and which one of a package apt would take.
 
-use super::offer::{MultiArch, Offer, Package, Relation, RelationKind, Version, Wanted};
-use super::relation::Op;
+use super::offer::{
+    AptPackageId, AptRelation, AptVersion, AptVersionId, ArchQualifier, MultiArch, RelationKind,
+};
+use super::relation::VersionOperator;
 use super::universe::Universe;
 use super::version::compare;
 
 impl Universe<'_> {
     /// Whether `version` fulfils `relation` of a package of the architecture `own`.
-    pub fn fulfils(&self, relation: &Relation<'_>, own: u8, version: Version) -> bool {
+    pub fn fulfils(&self, relation: &AptRelation<'_>, own: u8, version: AptVersionId) -> bool {
         let offer = &self.versions[version as usize];
         let known = &self.packages[offer.package as usize];
         if !Self::fits_architecture(relation, own, offer, known.arch) {
@@ -19,30 +21,37 @@ impl Universe<'_> {
         }
         self.provides_of(version).iter().any(|provide| {
             provide.name == relation.name
-                && (relation.op == Op::Any
+                && (relation.op == VersionOperator::Any
                     || (!provide.version.is_empty() && allows(provide.version)))
         })
     }
 
-    fn fits_architecture(relation: &Relation<'_>, own: u8, offer: &Offer<'_>, arch: u8) -> bool {
+    fn fits_architecture(
+        relation: &AptRelation<'_>,
+        own: u8,
+        offer: &AptVersion<'_>,
+        arch: u8,
+    ) -> bool {
         if matches!(
             relation.kind,
             RelationKind::Conflicts | RelationKind::Breaks
         ) {
-            return !matches!(relation.arch, Wanted::This(wanted) if wanted != arch);
+            return !matches!(relation.arch, ArchQualifier::This(wanted) if wanted != arch);
         }
         match relation.arch {
-            Wanted::Own => arch == own || offer.multi_arch == MultiArch::Foreign,
-            Wanted::Any => matches!(offer.multi_arch, MultiArch::Allowed | MultiArch::Foreign),
-            Wanted::This(wanted) => arch == wanted,
+            ArchQualifier::Own => arch == own || offer.multi_arch == MultiArch::Foreign,
+            ArchQualifier::Any => {
+                matches!(offer.multi_arch, MultiArch::Allowed | MultiArch::Foreign)
+            }
+            ArchQualifier::This(wanted) => arch == wanted,
         }
     }
 
     /// The version that apt would take of `package`: of those with the highest preference the
     /// highest version.
-    pub fn candidate(&self, package: Package) -> Option<Version> {
+    pub fn candidate(&self, package: AptPackageId) -> Option<AptVersionId> {
         let known = &self.packages[package as usize];
-        let pin = |version: &Version| {
+        let pin = |version: &AptVersionId| {
             let of_source = self
                 .sources_of(*version)
                 .map(|source| self.pins[source as usize])
@@ -57,7 +66,7 @@ impl Universe<'_> {
             .copied()
             .map(|version| (pin(&version), version));
         // apt goes back to a lower version only for preferences of more than 1000
-        let above = |version: &Version| {
+        let above = |version: &AptVersionId| {
             known.current.is_none_or(|current| {
                 compare(
                     self.versions[*version as usize].version,

@@ -1,19 +1,19 @@
 //! Which packages apt would install for what is asked for.
 
+pub use super::marking::AptSettings;
 use super::marking::Marking;
-pub use super::marking::Settings;
-use super::of_suite::OfSuite;
-use super::offer::{Package, Version};
+use super::of_suite::SuitePreference;
+use super::offer::{AptPackageId, AptVersionId};
 use super::reason::{broken, shown, written};
-use super::request::Request;
+use super::request::InstallRequest;
 use super::universe::Universe;
 use std::collections::BTreeSet;
 
 /// What apt would install.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct AptSelection {
     /// What is new on the machine.
-    pub versions: Vec<Version>,
+    pub versions: Vec<AptVersionId>,
     /// What the machine must have besides, as no source offers it: relations as they are written.
     pub expected: BTreeSet<String>,
     /// What is installed and would go, or be another version: names with versions.
@@ -32,8 +32,8 @@ pub fn choose(
     universe: &Universe<'_>,
     suites: &[Vec<String>],
     install: &[String],
-    settings: Settings,
-) -> Result<Choice, String> {
+    settings: AptSettings,
+) -> Result<AptSelection, String> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
         let thread =
@@ -49,12 +49,12 @@ fn choose_here(
     universe: &Universe<'_>,
     suites: &[Vec<String>],
     install: &[String],
-    settings: Settings,
-) -> Result<Choice, String> {
+    settings: AptSettings,
+) -> Result<AptSelection, String> {
     let mut marking = Marking::new(universe, settings);
     let (mut asked, mut of_suite) = (Vec::new(), Vec::new());
     for text in install {
-        let request = Request::of(text);
+        let request = InstallRequest::of(text);
         let meant = request.find(universe, suites)?;
         meant
             .version
@@ -72,7 +72,7 @@ fn choose_here(
     }
     for (request, version) in of_suite {
         let has = |version| request.is_of_suite(universe, suites, version);
-        marking.prefer_of_suite(version, &mut OfSuite::new(&has));
+        marking.prefer_of_suite(version, &mut SuitePreference::new(&has));
     }
     asked.iter().for_each(|package| marking.ask(*package));
     asked.iter().for_each(|package| marking.complete(*package));
@@ -96,7 +96,7 @@ fn choose_here(
         .packages
         .iter()
         .enumerate()
-        .filter_map(|(at, known)| Some((at as Package, known.current?)));
+        .filter_map(|(at, known)| Some((at as AptPackageId, known.current?)));
     let replaced = had.filter(|(package, current)| marking.installed(*package) != Some(*current));
     let replaced = replaced.map(|(package, current)| match marking.installed(package) {
         Some(new) => format!(
@@ -106,7 +106,7 @@ fn choose_here(
         ),
         None => format!("{} would be removed", shown(universe, current)),
     });
-    Ok(Choice {
+    Ok(AptSelection {
         versions,
         expected,
         replaced: replaced.collect(),
@@ -118,8 +118,8 @@ fn choose_here(
 fn why(
     universe: &Universe<'_>,
     marking: &Marking<'_, '_>,
-    asked: &[Package],
-    bad: Package,
+    asked: &[AptPackageId],
+    bad: AptPackageId,
 ) -> String {
     let chains = asked
         .iter()
@@ -150,7 +150,7 @@ mod tests {
         let source = universe.source(500);
         universe.add(source, index);
         let install: Vec<String> = install.iter().map(|name| (*name).to_owned()).collect();
-        let settings = Settings {
+        let settings = AptSettings {
             recommends: false,
             expects_rest: false,
         };

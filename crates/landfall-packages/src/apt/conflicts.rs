@@ -1,8 +1,8 @@
 //! What has to go, or to be upgraded, so that a package can be installed.
 
-use super::marking::{Marking, Mode, Which};
-use super::offer::{Package, Relation, Version};
-use super::reason::Reason;
+use super::marking::{MarkMode, MarkedVersion, Marking};
+use super::offer::{AptPackageId, AptRelation, AptVersionId};
+use super::reason::BrokenReason;
 
 impl<'u, 't> Marking<'u, 't> {
     /// Takes out of the way what `candidate` must not be beside.
@@ -12,19 +12,19 @@ impl<'u, 't> Marking<'u, 't> {
     )]
     pub(super) fn clear(
         &mut self,
-        package: Package,
-        candidate: Version,
-        against: &[&'u [Relation<'t>]],
+        package: AptPackageId,
+        candidate: AptVersionId,
+        against: &[&'u [AptRelation<'t>]],
         depth: u32,
         is_user: bool,
-        upgrades: &mut Vec<Package>,
-        removals: &mut Vec<Package>,
+        upgrades: &mut Vec<AptPackageId>,
+        removals: &mut Vec<AptPackageId>,
     ) -> bool {
         let is_protected = self.states[package as usize].is_protected;
         let mut bad = Vec::new();
         for group in against {
             let mut failed = None;
-            for version in self.solutions(group, candidate, Which::Candidate) {
+            for version in self.solutions(group, candidate, MarkedVersion::Candidate) {
                 let other = self.universe.offer_of(version).package;
                 let state = self.states[other as usize];
                 if state.candidate != Some(version) {
@@ -34,7 +34,7 @@ impl<'u, 't> Marking<'u, 't> {
                     if !self.remove(other, is_protected, depth, removals) {
                         failed = Some(version);
                     }
-                } else if state.mode == Mode::Install && !self.keep(other, depth, false) {
+                } else if state.mode == MarkMode::Install && !self.keep(other, depth, false) {
                     failed = Some(version);
                 } else if is_protected {
                     self.discard_candidate(other);
@@ -49,7 +49,7 @@ impl<'u, 't> Marking<'u, 't> {
                 }
             }
             if failed.is_none() || is_protected || is_user {
-                for version in self.solutions(group, candidate, Which::Current) {
+                for version in self.solutions(group, candidate, MarkedVersion::Current) {
                     let other = self.universe.offer_of(version).package;
                     let state = self.states[other as usize];
                     if state.candidate.is_some()
@@ -66,7 +66,7 @@ impl<'u, 't> Marking<'u, 't> {
             }
             if let Some(version) = failed {
                 self.reasons
-                    .set(package, Reason::Conflicts(candidate, version));
+                    .set(package, BrokenReason::Conflicts(candidate, version));
                 return false;
             }
         }
@@ -75,12 +75,12 @@ impl<'u, 't> Marking<'u, 't> {
 
     pub(super) fn remove(
         &mut self,
-        package: Package,
+        package: AptPackageId,
         is_protected: bool,
         depth: u32,
-        removals: &mut Vec<Package>,
+        removals: &mut Vec<AptPackageId>,
     ) -> bool {
-        let is_deleted = self.states[package as usize].mode == Mode::Delete;
+        let is_deleted = self.states[package as usize].mode == MarkMode::Delete;
         if !is_protected {
             let may = is_deleted || self.may_delete(package, depth);
             if may && !is_deleted {
@@ -99,9 +99,9 @@ impl<'u, 't> Marking<'u, 't> {
     /// Installed packages that need the installed version of what is replaced, and not the new one.
     pub(super) fn collect_dependents(
         &self,
-        package: Package,
-        candidate: Version,
-        upgrades: &mut Vec<Package>,
+        package: AptPackageId,
+        candidate: AptVersionId,
+        upgrades: &mut Vec<AptPackageId>,
     ) {
         let Some(current) = self.states[package as usize]
             .current
@@ -110,10 +110,10 @@ impl<'u, 't> Marking<'u, 't> {
             return;
         };
         for (other, state) in self.states.iter().enumerate() {
-            let (Some(parent), other) = (state.current, other as Package) else {
+            let (Some(parent), other) = (state.current, other as AptPackageId) else {
                 continue;
             };
-            if state.mode == Mode::Install || upgrades.contains(&other) || other == package {
+            if state.mode == MarkMode::Install || upgrades.contains(&other) || other == package {
                 continue;
             }
             let own = self.architecture(parent);
@@ -134,13 +134,18 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// Installed packages of the same source follow to the same version of it.
-    pub(super) fn upgrade_siblings(&mut self, package: Package, candidate: Version, depth: u32) {
-        let siblings: Vec<Package> = self
+    pub(super) fn upgrade_siblings(
+        &mut self,
+        package: AptPackageId,
+        candidate: AptVersionId,
+        depth: u32,
+    ) {
+        let siblings: Vec<AptPackageId> = self
             .universe
             .siblings_of(candidate)
             .filter(|version| {
                 let state = self.state_of(*version);
-                let is_marked = state.mode == Mode::Install && state.install == Some(*version);
+                let is_marked = state.mode == MarkMode::Install && state.install == Some(*version);
                 state.current.is_some_and(|current| current != *version)
                     && state.candidate == Some(*version)
                     && !is_marked

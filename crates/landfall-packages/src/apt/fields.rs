@@ -5,7 +5,7 @@ use super::paragraph::Paragraph;
 
 /// The fields of a paragraph that count.
 #[derive(Default)]
-pub(super) struct Fields<'t> {
+pub(super) struct PackageFields<'t> {
     pub(super) package: &'t str,
     pub(super) version: &'t str,
     pub(super) arch: &'t str,
@@ -24,10 +24,10 @@ pub(super) struct Fields<'t> {
     pub(super) built_from: &'t str,
 }
 
-impl<'t> Fields<'t> {
+impl<'t> PackageFields<'t> {
     /// Those of `paragraph`.
-    pub(super) fn of(paragraph: Paragraph<'t>) -> Fields<'t> {
-        let mut fields = Fields::default();
+    pub(super) fn of(paragraph: Paragraph<'t>) -> PackageFields<'t> {
+        let mut fields = PackageFields::default();
         for (name, value) in paragraph.fields() {
             let place = match name {
                 "Package" => &mut fields.package,
@@ -70,7 +70,7 @@ impl<'t> Fields<'t> {
     }
 }
 
-/// The kinds of [`Fields::relations`]; `None` where only the names count.
+/// The kinds of [`PackageFields::relations`]; `None` where only the names count.
 pub(super) const KINDS: [Option<RelationKind>; 8] = [
     Some(RelationKind::PreDepends),
     Some(RelationKind::Depends),

@@ -3,16 +3,16 @@
 //! chooses by the same rules, so what it would take is what is carried. It follows apt's
 //! `pkgDepCache::MarkInstall`, as of apt 2.6.
 
-use super::marking::{Marking, Mode, Which};
-use super::offer::{MultiArch, Package, Relation, Version};
-use super::reason::{Reason, written};
+use super::marking::{MarkMode, MarkedVersion, Marking};
+use super::offer::{AptPackageId, AptRelation, AptVersionId, MultiArch};
+use super::reason::{BrokenReason, written};
 
 impl<'u, 't> Marking<'u, 't> {
     /// Whether each relation of the candidate can be fulfilled by some candidate. If not, it is no
     /// candidate any more.
     pub(super) fn can_install(
         &mut self,
-        package: Package,
+        package: AptPackageId,
         with_needs: bool,
         is_user: bool,
     ) -> bool {
@@ -20,14 +20,15 @@ impl<'u, 't> Marking<'u, 't> {
         let Some(candidate) = state.candidate else {
             return false;
         };
-        if !(is_user || state.mode == Mode::Install && state.install == Some(candidate)) {
-            let others = self.other_architectures(package, candidate, Which::Install);
+        if !(is_user || state.mode == MarkMode::Install && state.install == Some(candidate)) {
+            let others = self.other_architectures(package, candidate, MarkedVersion::Install);
             if let (Some(other), true) = (
                 others.first(),
                 self.universe.offer_of(candidate).multi_arch == MultiArch::Same
                     && state.current != Some(candidate),
             ) {
-                self.reasons.set(package, Reason::OtherArchitecture(*other));
+                self.reasons
+                    .set(package, BrokenReason::OtherArchitecture(*other));
                 return false;
             }
         }
@@ -38,17 +39,19 @@ impl<'u, 't> Marking<'u, 't> {
             let can = |which| self.is_met(group, candidate, which);
             group[0].is_critical()
                 && !group[0].is_negative()
-                && !can(Which::Install)
-                && !can(Which::Candidate)
+                && !can(MarkedVersion::Install)
+                && !can(MarkedVersion::Candidate)
         });
         let Some(unmet) = unmet else { return true };
-        self.reasons
-            .set(package, Reason::unmet(self.universe, candidate, unmet));
+        self.reasons.set(
+            package,
+            BrokenReason::unmet(self.universe, candidate, unmet),
+        );
         if !state.is_protected {
             let state = self.state(package);
             state.candidate = state.current;
-            if state.mode != Mode::Delete {
-                (state.mode, state.install) = (Mode::Keep, state.current);
+            if state.mode != MarkMode::Delete {
+                (state.mode, state.install) = (MarkMode::Keep, state.current);
             }
         }
         false
@@ -58,17 +61,17 @@ impl<'u, 't> Marking<'u, 't> {
     /// whether that worked.
     pub(super) fn install(
         &mut self,
-        package: Package,
+        package: AptPackageId,
         with_needs: bool,
         depth: u32,
         is_user: bool,
     ) -> bool {
         let state = self.states[package as usize];
         let stays = state.is_protected
-            && state.mode == Mode::Keep
+            && state.mode == MarkMode::Keep
             && state.candidate.is_some()
             && state.candidate == state.current;
-        if !stays && !self.may_change(package, Mode::Install, depth, is_user) {
+        if !stays && !self.may_change(package, MarkMode::Install, depth, is_user) {
             return false;
         }
         let Some(candidate) = state.candidate else {
@@ -78,7 +81,7 @@ impl<'u, 't> Marking<'u, 't> {
             if state.current == Some(candidate) {
                 return state.install.is_some() || self.keep(package, depth + 1, is_user);
             }
-            if state.mode == Mode::Install {
+            if state.mode == MarkMode::Install {
                 return true;
             }
         }
@@ -94,7 +97,7 @@ impl<'u, 't> Marking<'u, 't> {
         if with_needs {
             let mut against = Vec::new();
             for group in self.groups(candidate) {
-                if self.is_met(group, candidate, Which::Install) && !state.is_protected
+                if self.is_met(group, candidate, MarkedVersion::Install) && !state.is_protected
                     || !self.counts(&group[0])
                 {
                     continue;
@@ -153,11 +156,11 @@ impl<'u, 't> Marking<'u, 't> {
     )]
     pub(super) fn bring_needs(
         &mut self,
-        package: Package,
-        candidate: Version,
-        needs: &[&'u [Relation<'t>]],
-        upgrades: &[Package],
-        removals: &[Package],
+        package: AptPackageId,
+        candidate: AptVersionId,
+        needs: &[&'u [AptRelation<'t>]],
+        upgrades: &[AptPackageId],
+        removals: &[AptPackageId],
         depth: u32,
         is_user: bool,
         is_protected: bool,
@@ -166,12 +169,12 @@ impl<'u, 't> Marking<'u, 't> {
         self.upgrade_siblings(package, candidate, depth);
         let mut worked = true;
         for other in upgrades {
-            let is_marked = self.states[*other as usize].mode == Mode::Install;
+            let is_marked = self.states[*other as usize].mode == MarkMode::Install;
             if is_marked || self.install(*other, true, depth + 1, false) {
                 continue;
             }
             if !self.delete(*other, depth + 1) {
-                self.reasons.set(package, Reason::Holds(*other));
+                self.reasons.set(package, BrokenReason::Holds(*other));
                 worked = false;
                 if !goes_on {
                     return false;
@@ -197,19 +200,19 @@ impl<'u, 't> Marking<'u, 't> {
     /// Fulfils one relation.
     pub(super) fn bring(
         &mut self,
-        package: Package,
-        parent: Version,
-        group: &[Relation<'t>],
+        package: AptPackageId,
+        parent: AptVersionId,
+        group: &[AptRelation<'t>],
         depth: u32,
         is_protected: bool,
     ) -> bool {
         let is_critical = group[0].is_critical();
-        if self.is_met(group, parent, Which::Install) {
+        if self.is_met(group, parent, MarkedVersion::Install) {
             if !is_protected || !is_critical {
                 return true;
             }
-            let mut all = self.matching(group, parent, Which::Candidate);
-            all.extend(self.matching(group, parent, Which::Current));
+            let mut all = self.matching(group, parent, MarkedVersion::Candidate);
+            all.extend(self.matching(group, parent, MarkedVersion::Current));
             all.sort_unstable();
             all.dedup();
             let [only] = all[..] else { return true };
@@ -226,7 +229,7 @@ impl<'u, 't> Marking<'u, 't> {
         {
             return true;
         }
-        let solutions = self.solutions(group, parent, Which::Candidate);
+        let solutions = self.solutions(group, parent, MarkedVersion::Candidate);
         for solution in &solutions {
             let other = self.universe.offer_of(*solution).package;
             if self.states[other as usize].candidate != Some(*solution) {
@@ -249,13 +252,17 @@ impl<'u, 't> Marking<'u, 't> {
                 .collect();
             let needed = written(self.universe, group);
             self.reasons
-                .set(package, Reason::Needs(parent, needed, tried));
+                .set(package, BrokenReason::Needs(parent, needed, tried));
         }
         !is_critical
     }
 
     /// Whether a recommendation is new with an upgrade, or was met before it.
-    pub(super) fn is_new_or_was_met(&self, current: Version, wanted: &Relation<'t>) -> bool {
+    pub(super) fn is_new_or_was_met(
+        &self,
+        current: AptVersionId,
+        wanted: &AptRelation<'t>,
+    ) -> bool {
         let mut is_new = true;
         for group in self
             .groups(current)
@@ -263,7 +270,7 @@ impl<'u, 't> Marking<'u, 't> {
         {
             if group.iter().any(|relation| relation.name == wanted.name) {
                 is_new = false;
-                if self.is_met(group, current, Which::Current) {
+                if self.is_met(group, current, MarkedVersion::Current) {
                     return true;
                 }
             }

@@ -27,11 +27,11 @@ mod universe;
 mod version;
 
 pub use base::{BaseSystem, suite_packages};
-pub use choose::{Choice, Settings, choose};
+pub use choose::{AptSelection, AptSettings, choose};
 pub use deb_file::{changelog, package_identity};
-pub use offer::{Offer, Version};
-pub use offered::{Offered, offered};
-pub use release::Release;
+pub use offer::{AptVersion, AptVersionId};
+pub use offered::{IndexedVersion, offered};
+pub use release::AptRelease;
 pub use release_names::ReleaseNames;
 pub use request::{is_request, pinned};
 pub use targets::{is_target, target_language, target_names, target_paths};

@@ -1,9 +1,9 @@
 //! `name/suite` as apt takes it: the package from that suite, and with it what it needs, where what
 //! would be taken else does not do as the machine is now.
 
-use super::marking::{Marking, Which};
-use super::offer::{Package, Relation, Version, Wanted};
-use super::relation::Op;
+use super::marking::{MarkedVersion, Marking};
+use super::offer::{AptPackageId, AptRelation, AptVersionId, ArchQualifier};
+use super::relation::VersionOperator;
 
 /// How deep packages may need each other here.
 const DEPTH: usize = 300;
@@ -12,17 +12,17 @@ const DEPTH: usize = 300;
 const LOOKS: u32 = 100_000;
 
 /// The suite that a package is asked for of, and what was looked at for it.
-pub(super) struct OfSuite<'a> {
-    has: &'a dyn Fn(Version) -> bool,
+pub(super) struct SuitePreference<'a> {
+    has: &'a dyn Fn(AptVersionId) -> bool,
     /// The packages whose version of the suite is taken, the one that is asked for first.
-    changed: Vec<Package>,
+    changed: Vec<AptPackageId>,
     looks: u32,
 }
 
-impl OfSuite<'_> {
+impl SuitePreference<'_> {
     /// `has` tells the versions of the suite.
-    pub(super) fn new(has: &dyn Fn(Version) -> bool) -> OfSuite<'_> {
-        OfSuite {
+    pub(super) fn new(has: &dyn Fn(AptVersionId) -> bool) -> SuitePreference<'_> {
+        SuitePreference {
             has,
             changed: Vec::new(),
             looks: 0,
@@ -34,7 +34,11 @@ impl<'t> Marking<'_, 't> {
     /// Makes `version` the one that is taken of its package, and of what it needs the versions of
     /// the suite where that must be. Returns whether all that it needs can be had so; where not,
     /// apt looks no further, and what was taken so far stays.
-    pub(super) fn prefer_of_suite(&mut self, version: Version, suite: &mut OfSuite<'_>) -> bool {
+    pub(super) fn prefer_of_suite(
+        &mut self,
+        version: AptVersionId,
+        suite: &mut SuitePreference<'_>,
+    ) -> bool {
         self.prefer(version);
         suite.changed.push(self.universe.offer_of(version).package);
         suite.looks += 1;
@@ -55,9 +59,9 @@ impl<'t> Marking<'_, 't> {
     /// Takes the first alternative of `group` that the suite has.
     fn take_of_suite(
         &mut self,
-        group: &[Relation<'t>],
-        parent: Version,
-        suite: &mut OfSuite<'_>,
+        group: &[AptRelation<'t>],
+        parent: AptVersionId,
+        suite: &mut SuitePreference<'_>,
     ) -> bool {
         for (at, relation) in group.iter().enumerate() {
             let versions = self
@@ -74,8 +78,9 @@ impl<'t> Marking<'_, 't> {
             });
             let own = self.architecture(parent);
             // another version is no help where any would do
-            let helps =
-                |version| relation.op != Op::Any && self.universe.fulfils(relation, own, version);
+            let helps = |version| {
+                relation.op != VersionOperator::Any && self.universe.fulfils(relation, own, version)
+            };
             let Some((package, version)) = found.filter(|(_, version)| helps(*version)) else {
                 continue;
             };
@@ -96,9 +101,9 @@ impl<'t> Marking<'_, 't> {
 
     /// Whether what is taken now fulfils one of the alternatives: it is installed, or could be
     /// without anything else.
-    fn does(&self, group: &[Relation<'t>], parent: Version) -> bool {
+    fn does(&self, group: &[AptRelation<'t>], parent: AptVersionId) -> bool {
         let own = self.architecture(parent);
-        let fulfils = |relation: &Relation<'t>, version: Option<Version>| {
+        let fulfils = |relation: &AptRelation<'t>, version: Option<AptVersionId>| {
             version.is_some_and(|version| self.universe.fulfils(relation, own, version))
         };
         group.iter().any(|relation| {
@@ -115,9 +120,10 @@ impl<'t> Marking<'_, 't> {
                 .providers_of(relation.name)
                 .map(|provide| provide.by)
                 .peekable();
-            if relation.op == Op::Any && providers.peek().is_some() {
+            if relation.op == VersionOperator::Any && providers.peek().is_some() {
                 return providers.any(|by| {
-                    self.state_of(by).version(Which::Candidate) == Some(by) && self.is_ready(by)
+                    self.state_of(by).version(MarkedVersion::Candidate) == Some(by)
+                        && self.is_ready(by)
                 });
             }
             fulfils(relation, candidate) && candidate.is_some_and(|version| self.is_ready(version))
@@ -125,20 +131,20 @@ impl<'t> Marking<'_, 't> {
     }
 
     /// Whether all that `version` needs is installed, and nothing that it must not be beside.
-    fn is_ready(&self, version: Version) -> bool {
+    fn is_ready(&self, version: AptVersionId) -> bool {
         let mut critical = self.groups(version).filter(|group| group[0].is_critical());
         self.settings.expects_rest
-            || critical.all(|group| self.is_met(group, version, Which::Current))
+            || critical.all(|group| self.is_met(group, version, MarkedVersion::Current))
     }
 
-    fn versions_of(&self, package: Package) -> &[Version] {
+    fn versions_of(&self, package: AptPackageId) -> &[AptVersionId] {
         &self.universe.packages[package as usize].versions
     }
 
     /// The package that a relation names, on the architecture that it means.
-    fn meant(&self, relation: &Relation<'t>, parent: Version) -> Option<Package> {
+    fn meant(&self, relation: &AptRelation<'t>, parent: AptVersionId) -> Option<AptPackageId> {
         let own = match relation.arch {
-            Wanted::This(arch) => arch,
+            ArchQualifier::This(arch) => arch,
             _ => self.architecture(parent),
         };
         let packages = self.universe.packages_of(relation.name).iter().copied();

@@ -1,14 +1,14 @@
 //! What a source offers: versions of packages, with their relations to others.
 
-use super::relation::Op;
+use super::relation::VersionOperator;
 use std::ops::Range;
 
 /// A name of packages, in the order of its first mention.
-pub(super) type Name = u32;
+pub(super) type NameId = u32;
 /// A package: a name on an architecture. Its number is its position in [`Universe::packages`].
-pub(super) type Package = u32;
+pub(super) type AptPackageId = u32;
 /// A version of a package, by its position in [`Universe::versions`].
-pub type Version = u32;
+pub type AptVersionId = u32;
 
 /// `Multi-Arch` (wiki.debian.org/Multiarch).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum RelationKind {
 
 /// Which architecture a relation means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ArchQualifier {
     /// That of the package that has it.
     Own,
     /// Any that the other allows.
@@ -43,11 +43,11 @@ pub enum Wanted {
 
 /// One alternative of a relation.
 #[derive(Debug, Clone, Copy)]
-pub struct Relation<'t> {
+pub struct AptRelation<'t> {
     pub version: &'t str,
-    pub name: Name,
-    pub op: Op,
-    pub arch: Wanted,
+    pub name: NameId,
+    pub op: VersionOperator,
+    pub arch: ArchQualifier,
     pub kind: RelationKind,
     /// Whether an alternative follows.
     pub or: bool,
@@ -55,9 +55,9 @@ pub struct Relation<'t> {
 
 /// A version of a package.
 #[derive(Debug, Clone)]
-pub struct Offer<'t> {
+pub struct AptVersion<'t> {
     /// The package, by its place in [`Universe`](super::Universe).
-    pub package: Package,
+    pub package: AptPackageId,
     /// As the index has it.
     pub version: &'t str,
     /// `all`, or the name of the package's architecture.
@@ -88,20 +88,20 @@ pub struct Offer<'t> {
 
 /// A name that a version stands for too.
 #[derive(Debug, Clone, Copy)]
-pub struct Provide<'t> {
-    pub name: Name,
+pub struct ProvidedName<'t> {
+    pub name: NameId,
     /// Empty where it has none.
     pub version: &'t str,
-    pub by: Version,
+    pub by: AptVersionId,
 }
 
 /// A package of the universe.
 #[derive(Debug, Clone)]
-pub struct Known {
-    pub name: Name,
+pub struct AptPackage {
+    pub name: NameId,
     pub arch: u8,
     /// The versions, the highest first.
-    pub versions: Vec<Version>,
+    pub versions: Vec<AptVersionId>,
     /// What is installed.
-    pub current: Option<Version>,
+    pub current: Option<AptVersionId>,
 }

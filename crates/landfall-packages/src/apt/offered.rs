@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// A version of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offered<'t> {
+pub struct IndexedVersion<'t> {
     /// The package.
     pub name: &'t str,
     /// As the index has it.
@@ -15,7 +15,7 @@ pub struct Offered<'t> {
 }
 
 /// The versions of the packages `names` in `index`.
-pub fn offered<'t>(index: &'t str, names: &BTreeSet<&str>) -> Vec<Offered<'t>> {
+pub fn offered<'t>(index: &'t str, names: &BTreeSet<&str>) -> Vec<IndexedVersion<'t>> {
     let mut found = Vec::new();
     for paragraph in paragraphs(index) {
         let Some(name) = paragraph
@@ -27,7 +27,7 @@ pub fn offered<'t>(index: &'t str, names: &BTreeSet<&str>) -> Vec<Offered<'t>> {
         if let (Some(version), Some(arch)) =
             (paragraph.field("Version"), paragraph.field("Architecture"))
         {
-            found.push(Offered {
+            found.push(IndexedVersion {
                 name,
                 version,
                 arch,

@@ -1,8 +1,8 @@
 //! Why packages cannot be installed: one reason a package, and the chain from what was asked for to
 //! what is in the way.
 
-use super::offer::{Name, Package, Relation, RelationKind, Version, Wanted};
-use super::relation::Op;
+use super::offer::{AptPackageId, AptRelation, AptVersionId, ArchQualifier, NameId, RelationKind};
+use super::relation::VersionOperator;
 use super::universe::Universe;
 use std::collections::HashMap;
 
@@ -11,36 +11,36 @@ const MOST: usize = 12;
 
 /// Why a package cannot be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reason {
+pub(super) enum BrokenReason {
     /// This relation of the version is fulfilled by nothing that apt would take.
-    Unmet(Version, UnmetRelation),
+    Unmet(AptVersionId, UnmetRelation),
     /// It needs this, and these packages could be it.
-    Needs(Version, String, Vec<Package>),
+    Needs(AptVersionId, String, Vec<AptPackageId>),
     /// It must not be beside this version.
-    Conflicts(Version, Version),
+    Conflicts(AptVersionId, AptVersionId),
     /// This version of another architecture is there.
-    OtherArchitecture(Version),
+    OtherArchitecture(AptVersionId),
     /// This package would have to go.
-    Holds(Package),
+    Holds(AptPackageId),
 }
 
 /// A relation that nothing fulfils.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct UnmetRelation {
     text: String,
-    names: Vec<Name>,
+    names: Vec<NameId>,
     /// The versions that would fulfil it, though apt takes others of their packages.
-    fitting: Vec<Version>,
+    fitting: Vec<AptVersionId>,
 }
 
-impl Reason {
+impl BrokenReason {
     pub(super) fn unmet(
         universe: &Universe<'_>,
-        version: Version,
-        group: &[Relation<'_>],
-    ) -> Reason {
+        version: AptVersionId,
+        group: &[AptRelation<'_>],
+    ) -> BrokenReason {
         let own = universe.packages[universe.offer_of(version).package as usize].arch;
-        let versions = |name: Name| {
+        let versions = |name: NameId| {
             let packages = universe.packages_of(name).iter();
             packages.flat_map(|package| {
                 universe.packages[*package as usize]
@@ -63,24 +63,24 @@ impl Reason {
             names,
             fitting: fitting.collect(),
         };
-        Reason::Unmet(version, unmet)
+        BrokenReason::Unmet(version, unmet)
     }
 }
 
-fn bounds(relation: &Relation<'_>) -> String {
+fn bounds(relation: &AptRelation<'_>) -> String {
     match relation.op {
-        Op::Any => String::new(),
+        VersionOperator::Any => String::new(),
         op => format!(" ({op} {})", relation.version),
     }
 }
 
 /// `a (>= 1) | b` as people write it.
-pub(super) fn written(universe: &Universe<'_>, group: &[Relation<'_>]) -> String {
-    let one = |relation: &Relation<'_>| {
+pub(super) fn written(universe: &Universe<'_>, group: &[AptRelation<'_>]) -> String {
+    let one = |relation: &AptRelation<'_>| {
         let arch = match relation.arch {
-            Wanted::Own => String::new(),
-            Wanted::Any => ":any".into(),
-            Wanted::This(at) => universe
+            ArchQualifier::Own => String::new(),
+            ArchQualifier::Any => ":any".into(),
+            ArchQualifier::This(at) => universe
                 .architectures
                 .get(at as usize)
                 .map(|arch| format!(":{arch}"))
@@ -93,15 +93,15 @@ pub(super) fn written(universe: &Universe<'_>, group: &[Relation<'_>]) -> String
 
 /// The first reason of each package.
 #[derive(Debug, Default)]
-pub(super) struct Reasons(HashMap<Package, Reason>);
+pub(super) struct BrokenReasons(HashMap<AptPackageId, BrokenReason>);
 
-impl Reasons {
-    pub(super) fn set(&mut self, package: Package, reason: Reason) {
+impl BrokenReasons {
+    pub(super) fn set(&mut self, package: AptPackageId, reason: BrokenReason) {
         self.0.entry(package).or_insert(reason);
     }
 
     /// The chain of reasons from `package` on, a sentence each. Of alternatives each has its own.
-    pub(super) fn chain(&self, universe: &Universe<'_>, package: Package) -> Vec<String> {
+    pub(super) fn chain(&self, universe: &Universe<'_>, package: AptPackageId) -> Vec<String> {
         let (mut lines, mut seen, mut next) = (Vec::new(), Vec::new(), vec![package]);
         while let Some(at) = next.pop() {
             let Some(reason) = self
@@ -121,7 +121,11 @@ impl Reasons {
 }
 
 /// What a broken relation of `version` says, where nothing was noted on the way.
-pub(super) fn broken(universe: &Universe<'_>, version: Version, group: &[Relation<'_>]) -> String {
+pub(super) fn broken(
+    universe: &Universe<'_>,
+    version: AptVersionId,
+    group: &[AptRelation<'_>],
+) -> String {
     let (name, text) = (shown(universe, version), written(universe, group));
     match group[0].kind {
         RelationKind::Conflicts | RelationKind::Breaks => {
@@ -131,10 +135,14 @@ pub(super) fn broken(universe: &Universe<'_>, version: Version, group: &[Relatio
     }
 }
 
-fn told(universe: &Universe<'_>, package: Package, reason: &Reason) -> (String, Vec<Package>) {
-    let name_of = |package: Package| universe.text(universe.packages[package as usize].name);
+fn told(
+    universe: &Universe<'_>,
+    package: AptPackageId,
+    reason: &BrokenReason,
+) -> (String, Vec<AptPackageId>) {
+    let name_of = |package: AptPackageId| universe.text(universe.packages[package as usize].name);
     match reason {
-        Reason::Unmet(
+        BrokenReason::Unmet(
             version,
             UnmetRelation {
                 text,
@@ -142,7 +150,7 @@ fn told(universe: &Universe<'_>, package: Package, reason: &Reason) -> (String, 
                 fitting,
             },
         ) => {
-            let all: Vec<Package> = names
+            let all: Vec<AptPackageId> = names
                 .iter()
                 .flat_map(|name| universe.packages_of(*name).iter().copied())
                 .collect();
@@ -174,7 +182,7 @@ fn told(universe: &Universe<'_>, package: Package, reason: &Reason) -> (String, 
                 all,
             )
         }
-        Reason::Needs(version, wanted, tried) => {
+        BrokenReason::Needs(version, wanted, tried) => {
             let mut names: Vec<&str> = tried.iter().map(|package| name_of(*package)).collect();
             names.dedup();
             let tried_ones = match names[..] {
@@ -187,7 +195,7 @@ fn told(universe: &Universe<'_>, package: Package, reason: &Reason) -> (String, 
                 tried.clone(),
             )
         }
-        Reason::Conflicts(version, other) => (
+        BrokenReason::Conflicts(version, other) => (
             format!(
                 "{} must not be beside {}",
                 shown(universe, *version),
@@ -195,7 +203,7 @@ fn told(universe: &Universe<'_>, package: Package, reason: &Reason) -> (String, 
             ),
             Vec::new(),
         ),
-        Reason::OtherArchitecture(other) => (
+        BrokenReason::OtherArchitecture(other) => (
             format!(
                 "{} has another version than {}",
                 name_of(package),
@@ -203,7 +211,7 @@ fn told(universe: &Universe<'_>, package: Package, reason: &Reason) -> (String, 
             ),
             Vec::new(),
         ),
-        Reason::Holds(other) => (
+        BrokenReason::Holds(other) => (
             format!(
                 "{} would have to go for {}",
                 name_of(*other),
@@ -215,7 +223,7 @@ fn told(universe: &Universe<'_>, package: Package, reason: &Reason) -> (String, 
 }
 
 /// `name version` of a version.
-pub(super) fn shown(universe: &Universe<'_>, version: Version) -> String {
+pub(super) fn shown(universe: &Universe<'_>, version: AptVersionId) -> String {
     let offer = universe.offer_of(version);
     let known = &universe.packages[offer.package as usize];
     let arch = match known.arch {

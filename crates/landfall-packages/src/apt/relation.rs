@@ -7,7 +7,7 @@ use std::fmt;
 
 /// How a version must compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
+pub enum VersionOperator {
     /// Any version.
     Any,
     Earlier,
@@ -19,49 +19,49 @@ pub enum Op {
 
 /// One alternative of a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written<'t> {
+pub(super) struct ParsedRelation<'t> {
     /// The name.
     pub name: &'t str,
     /// What stands behind its colon.
     pub arch: Option<&'t str>,
     /// How the version must compare.
-    pub op: Op,
+    pub op: VersionOperator,
     /// With which one.
     pub version: &'t str,
     /// Whether an alternative follows.
     pub or: bool,
 }
 
-impl Op {
+impl VersionOperator {
     /// Whether `version` is such a version, compared with `wanted`.
     pub fn allows(self, version: &str, wanted: &str) -> bool {
         let order = || compare(version, wanted);
         match self {
-            Op::Any => true,
-            Op::Earlier => order() == Ordering::Less,
-            Op::EarlierEqual => order() != Ordering::Greater,
-            Op::Equal => order() == Ordering::Equal,
-            Op::LaterEqual => order() != Ordering::Less,
-            Op::Later => order() == Ordering::Greater,
+            VersionOperator::Any => true,
+            VersionOperator::Earlier => order() == Ordering::Less,
+            VersionOperator::EarlierEqual => order() != Ordering::Greater,
+            VersionOperator::Equal => order() == Ordering::Equal,
+            VersionOperator::LaterEqual => order() != Ordering::Less,
+            VersionOperator::Later => order() == Ordering::Greater,
         }
     }
 }
 
-impl fmt::Display for Op {
+impl fmt::Display for VersionOperator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Op::Any => "",
-            Op::Earlier => "<<",
-            Op::EarlierEqual => "<=",
-            Op::Equal => "=",
-            Op::LaterEqual => ">=",
-            Op::Later => ">>",
+            VersionOperator::Any => "",
+            VersionOperator::Earlier => "<<",
+            VersionOperator::EarlierEqual => "<=",
+            VersionOperator::Equal => "=",
+            VersionOperator::LaterEqual => ">=",
+            VersionOperator::Later => ">>",
         })
     }
 }
 
 /// The alternatives in `text`, one after the other. What is no relation ends the list.
-pub(super) fn relations(text: &str) -> impl Iterator<Item = Written<'_>> {
+pub(super) fn relations(text: &str) -> impl Iterator<Item = ParsedRelation<'_>> {
     let groups = text
         .split(',')
         .map(str::trim)
@@ -73,7 +73,7 @@ pub(super) fn relations(text: &str) -> impl Iterator<Item = Written<'_>> {
     })
 }
 
-fn alternative(text: &str, or: bool) -> Option<Written<'_>> {
+fn alternative(text: &str, or: bool) -> Option<ParsedRelation<'_>> {
     // restrictions to architectures and profiles stand in sources alone
     let (text, version) = match text.split_once('(') {
         Some((name, version)) => (name, version.split(')').next().unwrap_or_default().trim()),
@@ -84,18 +84,18 @@ fn alternative(text: &str, or: bool) -> Option<Written<'_>> {
         None => (text.trim(), None),
     };
     let (op, version) = match version.as_bytes() {
-        [] => (Op::Any, version),
-        [b'<', b'<', ..] => (Op::Earlier, &version[2..]),
-        [b'<', b'=', ..] => (Op::EarlierEqual, &version[2..]),
-        [b'>', b'=', ..] => (Op::LaterEqual, &version[2..]),
-        [b'>', b'>', ..] => (Op::Later, &version[2..]),
-        [b'=', b'=', ..] => (Op::Equal, &version[2..]),
-        [b'=', ..] => (Op::Equal, &version[1..]),
-        [b'<', ..] => (Op::EarlierEqual, &version[1..]),
-        [b'>', ..] => (Op::LaterEqual, &version[1..]),
-        _ => (Op::Equal, version),
+        [] => (VersionOperator::Any, version),
+        [b'<', b'<', ..] => (VersionOperator::Earlier, &version[2..]),
+        [b'<', b'=', ..] => (VersionOperator::EarlierEqual, &version[2..]),
+        [b'>', b'=', ..] => (VersionOperator::LaterEqual, &version[2..]),
+        [b'>', b'>', ..] => (VersionOperator::Later, &version[2..]),
+        [b'=', b'=', ..] => (VersionOperator::Equal, &version[2..]),
+        [b'=', ..] => (VersionOperator::Equal, &version[1..]),
+        [b'<', ..] => (VersionOperator::EarlierEqual, &version[1..]),
+        [b'>', ..] => (VersionOperator::LaterEqual, &version[1..]),
+        _ => (VersionOperator::Equal, version),
     };
-    (!name.is_empty()).then_some(Written {
+    (!name.is_empty()).then_some(ParsedRelation {
         name,
         arch,
         op,
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn relations_are_read_as_they_are_written() {
         let read: Vec<_> = relations("a (>= 1:2~), b:any|c(<<3) , , d [amd64], e (= 1)").collect();
-        let one = |name, arch, op, version, or| Written {
+        let one = |name, arch, op, version, or| ParsedRelation {
             name,
             arch,
             op,
@@ -119,13 +119,16 @@ mod tests {
             or,
         };
         let wanted = [
-            one("a", None, Op::LaterEqual, "1:2~", false),
-            one("b", Some("any"), Op::Any, "", true),
-            one("c", None, Op::Earlier, "3", false),
-            one("d", None, Op::Any, "", false),
-            one("e", None, Op::Equal, "1", false),
+            one("a", None, VersionOperator::LaterEqual, "1:2~", false),
+            one("b", Some("any"), VersionOperator::Any, "", true),
+            one("c", None, VersionOperator::Earlier, "3", false),
+            one("d", None, VersionOperator::Any, "", false),
+            one("e", None, VersionOperator::Equal, "1", false),
         ];
         assert_eq!(read, wanted);
-        assert!(Op::LaterEqual.allows("1:2", "1:2~") && !Op::Earlier.allows("3", "3"));
+        assert!(
+            VersionOperator::LaterEqual.allows("1:2", "1:2~")
+                && !VersionOperator::Earlier.allows("3", "3")
+        );
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// What a Release file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Release {
+pub struct AptRelease {
     /// `Suite`, such as `stable`.
     pub suite: Option<String>,
     /// `Codename`, such as `bookworm`.
@@ -46,12 +46,12 @@ pub struct ReleaseFile {
     pub size: u64,
 }
 
-impl Release {
+impl AptRelease {
     /// Reads the text of a Release file, whose signature was checked. `name` is for messages.
     ///
     /// # Errors
     /// When it cannot be read, or has no strong sums.
-    pub fn parse(name: &str, text: &str) -> Result<Release, PackagesError> {
+    pub fn parse(name: &str, text: &str) -> Result<AptRelease, PackagesError> {
         let release = |why: &str| PackagesError::Release {
             name: name.into(),
             why: why.into(),
@@ -94,7 +94,7 @@ impl Release {
             (true, false) => 1,
             _ => 500,
         };
-        Ok(Release {
+        Ok(AptRelease {
             suite: field("Suite").map(str::to_owned),
             codename: field("Codename").map(str::to_owned),
             date: time("Date")?,
@@ -220,7 +220,7 @@ mod tests {
         let more = format!(
             "No-Support-for-Architecture-all: Packages\nSHA256:\n {SUM}   0 main/x\n {SUM} 12 ../x\n"
         );
-        let release = Release::parse("r", &text(&more)).unwrap();
+        let release = AptRelease::parse("r", &text(&more)).unwrap();
         assert_eq!(
             release.files.keys().collect::<Vec<_>>(),
             ["main/x"],
@@ -239,7 +239,7 @@ mod tests {
     fn a_release_is_of_the_suites_that_name_it() {
         let is_of = |names: &str, suite: &str| {
             let text = format!("Origin: x\n{names}SHA256:\n {SUM} 0 main/x\n");
-            Release::parse("r", &text).unwrap().is_of_suite(suite)
+            AptRelease::parse("r", &text).unwrap().is_of_suite(suite)
         };
         let debian = "Suite: oldstable\nCodename: bookworm\n";
         let security = "Suite: oldstable-security\nCodename: bookworm-security\n";
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn weak_sums_broken_lines_and_past_dates_are_refused() {
-        let parse = |more: &str| Release::parse("r", &text(more)).unwrap_err().to_string();
+        let parse = |more: &str| AptRelease::parse("r", &text(more)).unwrap_err().to_string();
         assert!(parse("MD5Sum:\n 00 1 x\n").contains("only MD5 or SHA-1"));
         assert!(parse("").contains("no SHA-256"));
         assert!(parse("SHA256:\n 00 1 x\n").contains("is no sha256"));
@@ -293,7 +293,7 @@ mod tests {
         assert!(parse(&format!("SHA256:\n {SUM}\n")).contains("no digest, size and path"));
         assert!(parse(&format!("Valid-Until: soon\nSHA256:\n {SUM} 1 x\n")).contains("no date"));
         let more = format!("Valid-Until: Sat, 22 Nov 2025 09:43:16 UTC\nSHA256:\n {SUM} 1 x\n");
-        let release = Release::parse("r", &text(&more)).unwrap();
+        let release = AptRelease::parse("r", &text(&more)).unwrap();
         assert!(
             release
                 .check_time("r", "2025-11-22T09:00:00Z".parse().unwrap())

@@ -1,7 +1,7 @@
 //! What is asked for, as `apt-get install` takes it: `name`, `name:arch`, `name=version`,
 //! `name/suite`.
 
-use super::offer::{Package, Version};
+use super::offer::{AptPackageId, AptVersionId};
 use super::universe::Universe;
 use super::version::fits;
 use std::ops::Range;
@@ -11,7 +11,7 @@ const PROVIDERS: usize = 10;
 
 /// A package that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Request<'r> {
+pub(super) struct InstallRequest<'r> {
     name: &'r str,
     arch: Option<&'r str>,
     /// A version, in which `*` stands for any text.
@@ -20,17 +20,17 @@ pub(super) struct Request<'r> {
 }
 
 /// What a request means.
-pub(super) struct Meant {
-    pub(super) package: Package,
+pub(super) struct ResolvedRequest {
+    pub(super) package: AptPackageId,
     /// The version that is asked for.
-    pub(super) version: Option<Version>,
+    pub(super) version: Option<AptVersionId>,
     /// Whether it is asked for by its suite.
     pub(super) is_of_suite: bool,
 }
 
 /// Whether `text` can be what is asked for.
 pub fn is_request(text: &str) -> bool {
-    let request = Request::of(text);
+    let request = InstallRequest::of(text);
     let is_name = |text: &str| {
         text.len() > 1
             && text.bytes().all(|byte| {
@@ -54,8 +54,8 @@ pub fn pinned(text: &str) -> Option<(&str, Range<usize>)> {
     (!version.contains('*')).then_some((name, name.len() + 1..text.len()))
 }
 
-impl Request<'_> {
-    pub(super) fn of(text: &str) -> Request<'_> {
+impl InstallRequest<'_> {
+    pub(super) fn of(text: &str) -> InstallRequest<'_> {
         let (text, version) = match text.split_once('=') {
             Some((text, version)) => (text, Some(version)),
             None => (text, None),
@@ -68,7 +68,7 @@ impl Request<'_> {
             Some((name, arch)) => (name, Some(arch)),
             None => (text, None),
         };
-        Request {
+        InstallRequest {
             name,
             arch,
             version,
@@ -81,9 +81,9 @@ impl Request<'_> {
         &self,
         universe: &Universe<'_>,
         suites: &[Vec<String>],
-    ) -> Result<Meant, String> {
+    ) -> Result<ResolvedRequest, String> {
         let name = self.name;
-        let versions = |package: Package| &universe.packages[package as usize].versions;
+        let versions = |package: AptPackageId| &universe.packages[package as usize].versions;
         // `any` is no architecture: apt takes the package that allows it
         let arch = self.arch.filter(|arch| *arch != "any");
         let package = universe
@@ -99,13 +99,13 @@ impl Request<'_> {
             None => self.provider(universe)?,
         };
         let meant = |version, is_of_suite| {
-            Ok(Meant {
+            Ok(ResolvedRequest {
                 package,
                 version,
                 is_of_suite,
             })
         };
-        let text = |version: Version| universe.offer_of(version).version;
+        let text = |version: AptVersionId| universe.offer_of(version).version;
         let has: Vec<&str> = versions(package)
             .iter()
             .map(|version| text(*version))
@@ -141,7 +141,7 @@ impl Request<'_> {
         &self,
         universe: &Universe<'_>,
         suites: &[Vec<String>],
-        version: Version,
+        version: AptVersionId,
     ) -> bool {
         let mut names = universe
             .sources_of(version)
@@ -153,7 +153,7 @@ impl Request<'_> {
 
     /// The one package that provides the name, where nothing has it. apt takes no choice among
     /// several.
-    fn provider(&self, universe: &Universe<'_>) -> Result<Package, String> {
+    fn provider(&self, universe: &Universe<'_>) -> Result<AptPackageId, String> {
         let name = self.name;
         let mut all = universe.providers_named(name);
         all.sort_unstable();
@@ -204,7 +204,7 @@ mod tests {
         }
         let suites = ["backports", "stable"].map(|name| vec![name.to_owned()]);
         let version = |asked: &str| {
-            let meant = Request::of(asked).find(&universe, &suites).unwrap();
+            let meant = InstallRequest::of(asked).find(&universe, &suites).unwrap();
             let version = meant
                 .version
                 .or_else(|| universe.candidate(meant.package))

@@ -2,8 +2,8 @@
 //! keeps, upgrades or removes the weaker side of each broken relation, and does so again while that
 //! changes anything. As `pkgProblemResolver` of apt 2.6.
 
-use super::marking::{Marking, Mode, Which};
-use super::offer::{Package, Relation, RelationKind, Version};
+use super::marking::{MarkMode, MarkedVersion, Marking};
+use super::offer::{AptPackageId, AptRelation, AptVersionId, RelationKind};
 
 /// How often apt goes through all packages.
 const ROUNDS: usize = 20;
@@ -16,7 +16,7 @@ enum Unwind {
 }
 
 /// A package that stands in the way, and the relation that says so.
-type Obstacle<'r, 't> = (Package, &'r [Relation<'t>], Version);
+type Obstacle<'r, 't> = (AptPackageId, &'r [AptRelation<'t>], AptVersionId);
 
 /// The state of the problem resolver beside that of the packages.
 struct Resolution {
@@ -35,12 +35,12 @@ impl<'u, 't> Marking<'u, 't> {
     /// Whether apt would settle anything here: not where something that is installed lacks
     /// something already.
     pub(super) fn can_resolve(&self) -> bool {
-        (0..self.states.len() as Package).all(|package| !self.was_broken(package))
+        (0..self.states.len() as AptPackageId).all(|package| !self.was_broken(package))
     }
 
     /// Settles what is broken. What is broken after that cannot be installed.
     pub(super) fn resolve(&mut self) {
-        let count = self.states.len() as Package;
+        let count = self.states.len() as AptPackageId;
         // what marking broke and a newer version mends
         loop {
             let mut is_changed = false;
@@ -55,7 +55,7 @@ impl<'u, 't> Marking<'u, 't> {
             return;
         }
         let needed = self.needed();
-        let is_garbage = |package: Package| {
+        let is_garbage = |package: AptPackageId| {
             let state = &self.states[package as usize];
             state
                 .install
@@ -66,14 +66,14 @@ impl<'u, 't> Marking<'u, 't> {
             was_marked: self
                 .states
                 .iter()
-                .map(|state| state.mode == Mode::Install)
+                .map(|state| state.mode == MarkMode::Install)
                 .collect(),
             may_upgrade: vec![true; self.states.len()],
             is_garbage: (0..count).map(is_garbage).collect(),
             round: 0,
             has_changed: true,
         };
-        let mut order: Vec<Package> = (0..count).collect();
+        let mut order: Vec<AptPackageId> = (0..count).collect();
         order.sort_by_key(|package| std::cmp::Reverse(resolution.scores[*package as usize]));
         while resolution.has_changed && resolution.round < ROUNDS {
             resolution.has_changed = false;
@@ -85,12 +85,14 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// Marks a package that is kept and broken. Returns whether it is upgraded by that.
-    fn upgrade_broken(&mut self, package: Package) -> bool {
-        if self.states[package as usize].mode == Mode::Install || !self.is_broken(package, false) {
+    fn upgrade_broken(&mut self, package: AptPackageId) -> bool {
+        if self.states[package as usize].mode == MarkMode::Install
+            || !self.is_broken(package, false)
+        {
             return false;
         }
         self.install(package, false, 0, false);
-        self.states[package as usize].mode == Mode::Install
+        self.states[package as usize].mode == MarkMode::Install
     }
 
     fn broken_count(&self) -> usize {
@@ -100,7 +102,7 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// Looks at one package, and settles its relations that do not hold.
-    fn settle(&mut self, resolution: &mut Resolution, package: Package) {
+    fn settle(&mut self, resolution: &mut Resolution, package: AptPackageId) {
         self.reinstate(resolution, package);
         let Some(version) = self
             .installed(package)
@@ -114,7 +116,7 @@ impl<'u, 't> Marking<'u, 't> {
             let mut unwind = Unwind::Remove;
             let (mut is_open, mut is_done) = (group.len() > 1, false);
             for relation in group {
-                if self.is_met(group, version, Which::Install) {
+                if self.is_met(group, version, MarkedVersion::Install) {
                     is_open = false;
                     break;
                 }
@@ -169,7 +171,7 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// Tries the candidate of a package that was to be upgraded and is not any more.
-    fn reinstate(&mut self, resolution: &mut Resolution, package: Package) {
+    fn reinstate(&mut self, resolution: &mut Resolution, package: AptPackageId) {
         let state = self.states[package as usize];
         let was_upgraded = state.current.is_some() && resolution.was_marked[package as usize];
         if state.candidate == state.install
@@ -194,10 +196,10 @@ impl<'u, 't> Marking<'u, 't> {
     fn settle_relation(
         &mut self,
         resolution: &mut Resolution,
-        (package, version): (Package, Version),
-        group: &'u [Relation<'t>],
-        relation: &Relation<'t>,
-        targets: &[Version],
+        (package, version): (AptPackageId, AptVersionId),
+        group: &'u [AptRelation<'t>],
+        relation: &AptRelation<'t>,
+        targets: &[AptVersionId],
         unwind: &mut Unwind,
         obstacles: &mut Vec<Obstacle<'u, 't>>,
     ) -> bool {
@@ -207,7 +209,11 @@ impl<'u, 't> Marking<'u, 't> {
             if relation.is_negative() && self.installed(other) != Some(*target) {
                 continue;
             }
-            let was_met = self.is_met(std::slice::from_ref(relation), version, Which::Current);
+            let was_met = self.is_met(
+                std::slice::from_ref(relation),
+                version,
+                MarkedVersion::Current,
+            );
             let [own_score, score] = [package, other].map(|one| resolution.scores[one as usize]);
             if own_score <= score || (!was_met && !relation.is_negative()) {
                 if !self.states[package as usize].is_protected {
@@ -229,13 +235,13 @@ impl<'u, 't> Marking<'u, 't> {
                 continue;
             }
             if relation.kind == RelationKind::Breaks
-                && self.is_met(group, version, Which::Candidate)
+                && self.is_met(group, version, MarkedVersion::Candidate)
             {
                 self.install(other, false, 0, false);
                 continue;
             }
             let state = &self.states[other as usize];
-            if state.is_protected && state.mode != Mode::Delete {
+            if state.is_protected && state.mode != MarkMode::Delete {
                 continue;
             }
             obstacles.push((other, group, version));
@@ -251,9 +257,9 @@ impl<'u, 't> Marking<'u, 't> {
     fn change_self(
         &mut self,
         resolution: &mut Resolution,
-        (package, version): (Package, Version),
-        relation: &Relation<'t>,
-        other: Package,
+        (package, version): (AptPackageId, AptVersionId),
+        relation: &AptRelation<'t>,
+        other: AptPackageId,
         is_open: bool,
         unwind: &mut Unwind,
     ) {
@@ -269,9 +275,9 @@ impl<'u, 't> Marking<'u, 't> {
             return;
         }
         let target = self.target(relation, self.architecture(version));
-        let is_new = |target: &Package| {
+        let is_new = |target: &AptPackageId| {
             let state = &self.states[*target as usize];
-            state.current.is_none() && state.mode != Mode::Delete && state.candidate.is_some()
+            state.current.is_none() && state.mode != MarkMode::Delete && state.candidate.is_some()
         };
         if let Some(target) = target.filter(is_new) {
             let before = self.broken_count();
@@ -284,8 +290,8 @@ impl<'u, 't> Marking<'u, 't> {
 
     /// Keeps what is installed of a package. Returns whether that is whole; of alternatives the
     /// others are tried too.
-    fn keep_if_whole(&mut self, package: Package, is_open: bool, unwind: &mut Unwind) -> bool {
-        let was_marked = self.states[package as usize].mode == Mode::Install;
+    fn keep_if_whole(&mut self, package: AptPackageId, is_open: bool, unwind: &mut Unwind) -> bool {
+        let was_marked = self.states[package as usize].mode == MarkMode::Install;
         self.keep(package, 0, false);
         if self.is_broken(package, false) {
             return false;
@@ -298,7 +304,7 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// Settles a package that needs what nothing is.
-    fn give_up(&mut self, package: Package, is_open: bool, unwind: &mut Unwind) {
+    fn give_up(&mut self, package: AptPackageId, is_open: bool, unwind: &mut Unwind) {
         if !self.keep_if_whole(package, is_open, unwind) && !is_open {
             self.delete(package, 0);
         }
@@ -306,7 +312,7 @@ impl<'u, 't> Marking<'u, 't> {
 
     /// Upgrades a package, with what that needs by newer versions alone. Returns whether that
     /// worked.
-    fn upgrade(&mut self, resolution: &mut Resolution, package: Package) -> bool {
+    fn upgrade(&mut self, resolution: &mut Resolution, package: AptPackageId) -> bool {
         let state = self.states[package as usize];
         let may = std::mem::replace(&mut resolution.may_upgrade[package as usize], false);
         if !may || !self.is_upgradable(package) || state.is_asked {
@@ -323,14 +329,18 @@ impl<'u, 't> Marking<'u, 't> {
         let mut has_failed = false;
         for group in self.groups(version).filter(|group| group[0].is_critical()) {
             for relation in group {
-                if self.is_met(group, version, Which::Install) {
+                if self.is_met(group, version, MarkedVersion::Install) {
                     break;
                 }
                 let target = self.smart_target(relation, own, package);
                 let is_protected =
                     target.is_some_and(|target| self.states[target as usize].is_protected);
                 if !is_protected
-                    && self.is_met(std::slice::from_ref(relation), version, Which::Candidate)
+                    && self.is_met(
+                        std::slice::from_ref(relation),
+                        version,
+                        MarkedVersion::Candidate,
+                    )
                 {
                     has_failed = !target.is_some_and(|target| self.upgrade(resolution, target));
                     if !has_failed {
@@ -347,7 +357,7 @@ impl<'u, 't> Marking<'u, 't> {
             }
         }
         if has_failed {
-            match state.mode == Mode::Keep {
+            match state.mode == MarkMode::Keep {
                 true => self.keep(package, 0, false),
                 false => self.delete(package, 0),
             };
@@ -356,9 +366,9 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// Whether its candidate is newer than what is installed.
-    fn is_upgradable(&self, package: Package) -> bool {
+    fn is_upgradable(&self, package: AptPackageId) -> bool {
         let state = &self.states[package as usize];
-        let text = |version: Version| self.universe.offer_of(version).version;
+        let text = |version: AptVersionId| self.universe.offer_of(version).version;
         state.candidate.is_some_and(|candidate| {
             let is_newer =
                 |current| super::version::compare(text(candidate), text(current)).is_gt();
@@ -370,10 +380,10 @@ impl<'u, 't> Marking<'u, 't> {
     fn clear_obstacle(
         &mut self,
         resolution: &mut Resolution,
-        package: Package,
+        package: AptPackageId,
         (other, group, version): Obstacle<'u, 't>,
     ) {
-        let is_cleared = match self.is_met(group, version, Which::Current) {
+        let is_cleared = match self.is_met(group, version, MarkedVersion::Current) {
             true => self.keep(other, 0, false),
             false => group[0].is_negative() && self.delete(other, 0),
         };
@@ -386,11 +396,12 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// All versions that fulfil a relation of `parent`, whether they are candidates or not.
-    fn all_targets(&self, relation: &Relation<'t>, parent: Version) -> Vec<Version> {
+    fn all_targets(&self, relation: &AptRelation<'t>, parent: AptVersionId) -> Vec<AptVersionId> {
         let universe = self.universe;
         let own = self.architecture(parent);
-        let name =
-            |version: Version| universe.packages[universe.offer_of(version).package as usize].name;
+        let name = |version: AptVersionId| {
+            universe.packages[universe.offer_of(version).package as usize].name
+        };
         let packages = universe.packages_of(relation.name).iter();
         let real = packages.flat_map(|package| {
             universe.packages[*package as usize]
@@ -399,7 +410,7 @@ impl<'u, 't> Marking<'u, 't> {
                 .copied()
         });
         // apt has the last that was read first
-        let provided: Vec<Version> = universe
+        let provided: Vec<AptVersionId> = universe
             .providers_of(relation.name)
             .map(|provide| provide.by)
             .collect();
@@ -414,10 +425,15 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// The package that a relation names; where only others provide the name, the first of those.
-    fn smart_target(&self, relation: &Relation<'t>, own: u8, parent: Package) -> Option<Package> {
+    fn smart_target(
+        &self,
+        relation: &AptRelation<'t>,
+        own: u8,
+        parent: AptPackageId,
+    ) -> Option<AptPackageId> {
         let universe = self.universe;
         self.target(relation, own).or_else(|| {
-            let all: Vec<Package> = universe
+            let all: Vec<AptPackageId> = universe
                 .providers_of(relation.name)
                 .map(|provide| universe.offer_of(provide.by).package)
                 .collect();

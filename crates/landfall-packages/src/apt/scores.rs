@@ -1,8 +1,8 @@
 //! How much a package counts when apt settles conflicts: by its priority, and by what depends on
 //! it.
 
-use super::marking::{Marking, Which};
-use super::offer::{Package, RelationKind, Version};
+use super::marking::{MarkedVersion, Marking};
+use super::offer::{AptPackageId, AptVersionId, RelationKind};
 
 /// What apt adds for each priority, from required to extra.
 const PRIORITIES: [i64; 5] = [3, 2, 1, -1, -2];
@@ -16,7 +16,7 @@ impl Marking<'_, '_> {
     pub(super) fn scores(&self) -> Vec<i64> {
         let universe = self.universe;
         let mut scores = vec![0; self.states.len()];
-        let there: Vec<(Package, Version)> = self.there().collect();
+        let there: Vec<(AptPackageId, AptVersionId)> = self.there().collect();
         for (package, version) in &there {
             scores[*package as usize] += self.own_score(*package, *version);
             let own = self.architecture(*version);
@@ -29,11 +29,15 @@ impl Marking<'_, '_> {
                     RelationKind::Conflicts | RelationKind::Breaks => -1,
                     RelationKind::Suggests => continue,
                 };
-                let is_self = |package: Package| {
+                let is_self = |package: AptPackageId| {
                     relation.is_negative() && universe.packages[package as usize].name == own_name
                 };
-                let mut meant: Vec<Package> = self
-                    .matching(std::slice::from_ref(relation), *version, Which::Install)
+                let mut meant: Vec<AptPackageId> = self
+                    .matching(
+                        std::slice::from_ref(relation),
+                        *version,
+                        MarkedVersion::Install,
+                    )
                     .into_iter()
                     .map(|version| universe.offer_of(version).package)
                     .collect();
@@ -52,7 +56,7 @@ impl Marking<'_, '_> {
             }
         }
         self.inherit(&there, &mut scores);
-        for package in 0..scores.len() as Package {
+        for package in 0..scores.len() as AptPackageId {
             let score = &mut scores[package as usize];
             if self.states[package as usize].is_asked {
                 *score += ASKED;
@@ -65,9 +69,9 @@ impl Marking<'_, '_> {
     }
 
     /// What counts of a package by itself.
-    fn own_score(&self, package: Package, version: Version) -> i64 {
+    fn own_score(&self, package: AptPackageId, version: AptVersionId) -> i64 {
         let universe = self.universe;
-        let is_offered = |version: Version| universe.offer_of(version).source.is_some();
+        let is_offered = |version: AptVersionId| universe.offer_of(version).source.is_some();
         let offer = universe.offer_of(version);
         let priority = if is_offered(version) {
             usize::from(offer.priority)
@@ -87,7 +91,7 @@ impl Marking<'_, '_> {
 
     /// Adds to each package the positive scores of those that need it by its name, and what it got
     /// so to those that stand for its name too.
-    fn inherit(&self, there: &[(Package, Version)], scores: &mut [i64]) {
+    fn inherit(&self, there: &[(AptPackageId, AptVersionId)], scores: &mut [i64]) {
         let universe = self.universe;
         let old = scores.to_vec();
         for (package, version) in there {
@@ -109,7 +113,7 @@ impl Marking<'_, '_> {
             let provided = universe.providers_of(universe.packages[package].name);
             let there =
                 provided.filter(|provide| self.state_of(provide.by).install == Some(provide.by));
-            let mut providers: Vec<Package> = there
+            let mut providers: Vec<AptPackageId> = there
                 .map(|provide| universe.offer_of(provide.by).package)
                 .collect();
             providers.sort_unstable();

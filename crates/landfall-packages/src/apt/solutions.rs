@@ -1,17 +1,17 @@
 //! Which versions fulfil a relation, and in which order apt takes them.
 
-use super::marking::{Marking, Mode, Which};
-use super::offer::{MultiArch, Package, Relation, Version};
+use super::marking::{MarkMode, MarkedVersion, Marking};
+use super::offer::{AptPackageId, AptRelation, AptVersionId, MultiArch};
 use std::cmp::Ordering;
 
 impl<'t> Marking<'_, 't> {
     /// The versions of `which` that a relation of `parent` means.
     pub(super) fn matching(
         &self,
-        group: &[Relation<'t>],
-        parent: Version,
-        which: Which,
-    ) -> Vec<Version> {
+        group: &[AptRelation<'t>],
+        parent: AptVersionId,
+        which: MarkedVersion,
+    ) -> Vec<AptVersionId> {
         let own = self.architecture(parent);
         let name = self.universe.packages[self.universe.offer_of(parent).package as usize].name;
         let mut found = Vec::new();
@@ -38,7 +38,12 @@ impl<'t> Marking<'_, 't> {
         found
     }
 
-    pub(super) fn is_met(&self, group: &[Relation<'t>], parent: Version, which: Which) -> bool {
+    pub(super) fn is_met(
+        &self,
+        group: &[AptRelation<'t>],
+        parent: AptVersionId,
+        which: MarkedVersion,
+    ) -> bool {
         let is_there = !self.matching(group, parent, which).is_empty();
         if group[0].is_negative() {
             !is_there
@@ -47,38 +52,38 @@ impl<'t> Marking<'_, 't> {
         }
     }
 
-    pub(super) fn is_broken(&self, package: Package, with_recommends: bool) -> bool {
+    pub(super) fn is_broken(&self, package: AptPackageId, with_recommends: bool) -> bool {
         let Some(version) = self.states[package as usize].install else {
             return false;
         };
-        let counts = |group: &&[Relation<'t>]| {
+        let counts = |group: &&[AptRelation<'t>]| {
             group[0].is_critical() || (with_recommends && self.counts(&group[0]))
         };
         self.groups(version)
             .filter(counts)
-            .any(|group| !self.is_met(group, version, Which::Install))
+            .any(|group| !self.is_met(group, version, MarkedVersion::Install))
             || !self
-                .other_architectures(package, version, Which::Install)
+                .other_architectures(package, version, MarkedVersion::Install)
                 .is_empty()
     }
 
-    pub(super) fn was_broken(&self, package: Package) -> bool {
+    pub(super) fn was_broken(&self, package: AptPackageId) -> bool {
         let Some(version) = self.states[package as usize].current else {
             return false;
         };
         let mut critical = self.groups(version).filter(|group| group[0].is_critical());
-        critical.any(|group| !self.is_met(group, version, Which::Current))
+        critical.any(|group| !self.is_met(group, version, MarkedVersion::Current))
     }
 
     /// What of the same name on other architectures cannot be beside `version`.
     pub(super) fn other_architectures(
         &self,
-        package: Package,
-        version: Version,
-        which: Which,
-    ) -> Vec<Version> {
+        package: AptPackageId,
+        version: AptVersionId,
+        which: MarkedVersion,
+    ) -> Vec<AptVersionId> {
         let offer = self.universe.offer_of(version);
-        let same = |other: &Version| {
+        let same = |other: &AptVersionId| {
             let other = self.universe.offer_of(*other);
             [offer, other]
                 .iter()
@@ -98,10 +103,10 @@ impl<'t> Marking<'_, 't> {
     /// The versions that can fulfil a relation, in apt's order.
     pub(super) fn solutions(
         &self,
-        group: &[Relation<'t>],
-        parent: Version,
-        which: Which,
-    ) -> Vec<Version> {
+        group: &[AptRelation<'t>],
+        parent: AptVersionId,
+        which: MarkedVersion,
+    ) -> Vec<AptVersionId> {
         let (mut upgrades, mut others) = (Vec::new(), Vec::new());
         for relation in group {
             let mut found = self.matching(std::slice::from_ref(relation), parent, which);
@@ -121,8 +126,8 @@ impl<'t> Marking<'_, 't> {
         if !group[0].is_negative() {
             upgrades.retain(|version| {
                 let state = self.state_of(*version);
-                let is_out = state.mode == Mode::Delete
-                    || (state.mode == Mode::Keep && state.current.is_none());
+                let is_out = state.mode == MarkMode::Delete
+                    || (state.mode == MarkMode::Keep && state.current.is_none());
                 !(state.is_protected && is_out)
             });
         }
@@ -130,20 +135,26 @@ impl<'t> Marking<'_, 't> {
     }
 
     /// Which of two versions that fulfil `relation` apt prefers.
-    pub(super) fn order(&self, relation: &Relation<'_>, a: Version, b: Version) -> Ordering {
+    pub(super) fn order(
+        &self,
+        relation: &AptRelation<'_>,
+        a: AptVersionId,
+        b: AptVersionId,
+    ) -> Ordering {
         let [of_a, of_b] = [a, b].map(|version| self.universe.offer_of(version));
         let [state_a, state_b] = [a, b].map(|version| *self.state_of(version));
         let [known_a, known_b] =
             [of_a, of_b].map(|offer| &self.universe.packages[offer.package as usize]);
         let first = |a: bool, b: bool| b.cmp(&a);
-        let has_sibling = |version: Version| {
+        let has_sibling = |version: AptVersionId| {
             let offer = self.universe.offer_of(version);
             let name = self.universe.packages[offer.package as usize].name;
             let mut packages = self.universe.packages_of(name).iter();
             offer.multi_arch == MultiArch::Same
                 && packages.any(|package| self.states[*package as usize].current.is_some())
         };
-        let number = |package: Package| (self.universe.packages[package as usize].name, package);
+        let number =
+            |package: AptPackageId| (self.universe.packages[package as usize].name, package);
         first(state_a.is_protected, state_b.is_protected)
             .then_with(|| first(has_sibling(a), has_sibling(b)))
             .then_with(|| first(state_a.current.is_some(), state_b.current.is_some()))

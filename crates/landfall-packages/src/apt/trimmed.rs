@@ -2,7 +2,7 @@
 //! the repository, and a release of them. Equal content gives equal bytes.
 
 use super::paragraph::{Paragraph, paragraphs};
-use super::release::Release;
+use super::release::AptRelease;
 use crate::{COMPRESSIONS, PackagesError};
 use jiff::Timestamp;
 use landfall_model::Digest;
@@ -47,7 +47,7 @@ impl TrimmedSuite {
         components: &[String],
         architectures: &[String],
     ) -> Result<(), PackagesError> {
-        let release = Release::parse(name, text)?;
+        let release = AptRelease::parse(name, text)?;
         self.components.extend(components.iter().cloned());
         self.architectures.extend(architectures.iter().cloned());
         if release.has_index_of_all {

@@ -4,10 +4,13 @@
 //! Names get their numbers in the order in which apt meets them, as apt falls back on that order
 //! between providers that are alike.
 
-use super::fields::{Fields, KINDS};
-use super::offer::{Known, MultiArch, Name, Offer, Package, Provide, Relation, Version, Wanted};
+use super::fields::{KINDS, PackageFields};
+use super::offer::{
+    AptPackage, AptPackageId, AptRelation, AptVersion, AptVersionId, ArchQualifier, MultiArch,
+    NameId, ProvidedName,
+};
 use super::paragraph::paragraphs;
-use super::relation::{Op, relations};
+use super::relation::{VersionOperator, relations};
 use super::version::compare;
 use std::collections::HashMap;
 
@@ -17,21 +20,21 @@ pub struct Universe<'t> {
     /// The architectures, the native one first.
     pub architectures: Vec<String>,
     /// The packages, by number.
-    pub packages: Vec<Known>,
+    pub packages: Vec<AptPackage>,
     /// The versions of all packages.
-    pub versions: Vec<Offer<'t>>,
+    pub versions: Vec<AptVersion<'t>>,
     /// The preference of each source.
     pub pins: Vec<i16>,
     names: Vec<&'t str>,
-    by_name: HashMap<&'t str, Name>,
+    by_name: HashMap<&'t str, NameId>,
     /// The packages of a name, by architecture.
-    of_name: Vec<Vec<Package>>,
+    of_name: Vec<Vec<AptPackageId>>,
     /// Who provides a name.
     providers: Vec<Vec<u32>>,
-    relations: Vec<Relation<'t>>,
-    provides: Vec<Provide<'t>>,
+    relations: Vec<AptRelation<'t>>,
+    provides: Vec<ProvidedName<'t>>,
     /// The later sources of versions that several have.
-    also: HashMap<Version, Vec<u16>>,
+    also: HashMap<AptVersionId, Vec<u16>>,
 }
 
 impl<'t> Universe<'t> {
@@ -52,14 +55,14 @@ impl<'t> Universe<'t> {
     /// Adds the packages of an index.
     pub fn add(&mut self, source: u16, index: &'t str) {
         for paragraph in paragraphs(index) {
-            self.offer(Some(source), &Fields::of(paragraph));
+            self.offer(Some(source), &PackageFields::of(paragraph));
         }
     }
 
     /// Adds what a node has, by its dpkg status file.
     pub fn install(&mut self, status: &'t str) {
         for paragraph in paragraphs(status) {
-            let fields = Fields::of(paragraph);
+            let fields = PackageFields::of(paragraph);
             let state = fields.status.rsplit(' ').next().unwrap_or_default();
             if matches!(state, "not-installed" | "config-files" | "half-installed") {
                 continue;
@@ -71,7 +74,7 @@ impl<'t> Universe<'t> {
     }
 
     /// Makes `version` what is installed of its package.
-    pub fn set_current(&mut self, version: Version) {
+    pub fn set_current(&mut self, version: AptVersionId) {
         let package = self.versions[version as usize].package;
         self.packages[package as usize].current = Some(version);
     }
@@ -98,7 +101,7 @@ impl<'t> Universe<'t> {
             .for_each(|known| known.current = None);
     }
 
-    fn offer(&mut self, source: Option<u16>, fields: &Fields<'t>) -> Option<Version> {
+    fn offer(&mut self, source: Option<u16>, fields: &PackageFields<'t>) -> Option<AptVersionId> {
         if fields.package.is_empty() || fields.version.is_empty() {
             return None;
         }
@@ -108,7 +111,8 @@ impl<'t> Universe<'t> {
         };
         let name = self.name(fields.package);
         let package = self.package_of(name, arch);
-        let same = |version: &&Version| self.versions[**version as usize].version == fields.version;
+        let same =
+            |version: &&AptVersionId| self.versions[**version as usize].version == fields.version;
         if let Some(known) = self.packages[package as usize]
             .versions
             .iter()
@@ -118,17 +122,17 @@ impl<'t> Universe<'t> {
             self.also.entry(known).or_default().extend(source);
             return Some(known);
         }
-        let version = self.versions.len() as Version;
+        let version = self.versions.len() as AptVersionId;
         let (first, first_provide) = (self.relations.len() as u32, self.provides.len() as u32);
         for (text, kind) in fields.relations.iter().zip(KINDS) {
             for one in relations(text) {
                 let name = self.name(one.name);
                 let arch = match one.arch {
-                    None => Wanted::Own,
-                    Some("any") => Wanted::Any,
-                    Some("native") => Wanted::This(0),
+                    None => ArchQualifier::Own,
+                    Some("any") => ArchQualifier::Any,
+                    Some("native") => ArchQualifier::This(0),
                     // of an architecture that the machine does not have
-                    Some(arch) => Wanted::This(
+                    Some(arch) => ArchQualifier::This(
                         self.architectures
                             .iter()
                             .position(|known| known == arch)
@@ -136,7 +140,7 @@ impl<'t> Universe<'t> {
                     ),
                 };
                 if let Some(kind) = kind {
-                    self.relations.push(Relation {
+                    self.relations.push(AptRelation {
                         version: one.version,
                         name,
                         op: one.op,
@@ -147,16 +151,18 @@ impl<'t> Universe<'t> {
                 }
             }
         }
-        for one in relations(fields.provides).filter(|one| matches!(one.op, Op::Any | Op::Equal)) {
+        for one in relations(fields.provides)
+            .filter(|one| matches!(one.op, VersionOperator::Any | VersionOperator::Equal))
+        {
             let name = self.name(one.name);
             self.providers[name as usize].push(self.provides.len() as u32);
-            self.provides.push(Provide {
+            self.provides.push(ProvidedName {
                 name,
                 version: one.version,
                 by: version,
             });
         }
-        self.versions.push(Offer {
+        self.versions.push(AptVersion {
             package,
             version: fields.version,
             arch: fields.arch,
@@ -185,17 +191,17 @@ impl<'t> Universe<'t> {
             provides: first_provide..self.provides.len() as u32,
         });
         let known = &self.packages[package as usize].versions;
-        let text = |at: &Version| self.versions[*at as usize].version;
+        let text = |at: &AptVersionId| self.versions[*at as usize].version;
         let at = known.partition_point(|one| compare(text(one), fields.version).is_gt());
         self.packages[package as usize].versions.insert(at, version);
         Some(version)
     }
 
-    fn name(&mut self, text: &'t str) -> Name {
+    fn name(&mut self, text: &'t str) -> NameId {
         if let Some(name) = self.by_name.get(text) {
             return *name;
         }
-        let name = self.names.len() as Name;
+        let name = self.names.len() as NameId;
         self.names.push(text);
         self.of_name.push(Vec::new());
         self.providers.push(Vec::new());
@@ -203,7 +209,7 @@ impl<'t> Universe<'t> {
         name
     }
 
-    fn package_of(&mut self, name: Name, arch: u8) -> Package {
+    fn package_of(&mut self, name: NameId, arch: u8) -> AptPackageId {
         let known = &self.of_name[name as usize];
         let found = known
             .iter()
@@ -211,8 +217,8 @@ impl<'t> Universe<'t> {
         if let Some(package) = found {
             return *package;
         }
-        let package = self.packages.len() as Package;
-        self.packages.push(Known {
+        let package = self.packages.len() as AptPackageId;
+        self.packages.push(AptPackage {
             name,
             arch,
             versions: Vec::new(),
@@ -223,9 +229,9 @@ impl<'t> Universe<'t> {
     }
 
     /// The package `name` of the native architecture, or of `arch`.
-    pub fn find(&self, name: &str, arch: Option<&str>) -> Option<Package> {
+    pub fn find(&self, name: &str, arch: Option<&str>) -> Option<AptPackageId> {
         let all = self.of_name.get(*self.by_name.get(name)? as usize)?;
-        let wanted = |package: &&Package| {
+        let wanted = |package: &&AptPackageId| {
             let has = self.packages[**package as usize].arch;
             arch.is_none_or(|arch| {
                 self.architectures
@@ -241,35 +247,35 @@ impl<'t> Universe<'t> {
 
     /// Whether some version of a package says that it is essential or protected: apt has it of the
     /// package then.
-    pub fn is_vital(&self, package: Package) -> bool {
+    pub fn is_vital(&self, package: AptPackageId) -> bool {
         self.is_essential(package) || self.is_important(package)
     }
 
     /// Whether some version of a package is essential.
-    pub fn is_essential(&self, package: Package) -> bool {
+    pub fn is_essential(&self, package: AptPackageId) -> bool {
         let mut versions = self.packages[package as usize].versions.iter();
         versions.any(|version| self.versions[*version as usize].is_essential)
     }
 
     /// Whether some version of a package is protected.
-    pub fn is_important(&self, package: Package) -> bool {
+    pub fn is_important(&self, package: AptPackageId) -> bool {
         let mut versions = self.packages[package as usize].versions.iter();
         versions.any(|version| self.versions[*version as usize].is_important)
     }
 
     /// Whether a version of a package may serve packages of any architecture that ask for it so.
-    pub fn allows_any(&self, package: Package) -> bool {
+    pub fn allows_any(&self, package: AptPackageId) -> bool {
         let mut versions = self.packages[package as usize].versions.iter();
         versions.any(|version| self.versions[*version as usize].multi_arch == MultiArch::Allowed)
     }
 
     /// A version.
-    pub fn offer_of(&self, version: Version) -> &Offer<'t> {
+    pub fn offer_of(&self, version: AptVersionId) -> &AptVersion<'t> {
         &self.versions[version as usize]
     }
 
     /// The sources that have a version, the first that was read first.
-    pub fn sources_of(&self, version: Version) -> impl Iterator<Item = u16> {
+    pub fn sources_of(&self, version: AptVersionId) -> impl Iterator<Item = u16> {
         let also = self.also.get(&version).into_iter().flatten().copied();
         self.versions[version as usize]
             .source
@@ -278,31 +284,31 @@ impl<'t> Universe<'t> {
     }
 
     /// The relations of a version, those with alternatives one after the other.
-    pub fn relations_of(&self, version: Version) -> &[Relation<'t>] {
+    pub fn relations_of(&self, version: AptVersionId) -> &[AptRelation<'t>] {
         let range = &self.versions[version as usize].relations;
         &self.relations[range.start as usize..range.end as usize]
     }
 
     /// What a version provides.
-    pub fn provides_of(&self, version: Version) -> &[Provide<'t>] {
+    pub fn provides_of(&self, version: AptVersionId) -> &[ProvidedName<'t>] {
         let range = &self.versions[version as usize].provides;
         &self.provides[range.start as usize..range.end as usize]
     }
 
     /// The packages of a name, of all architectures.
-    pub fn packages_of(&self, name: Name) -> &[Package] {
+    pub fn packages_of(&self, name: NameId) -> &[AptPackageId] {
         &self.of_name[name as usize]
     }
 
     /// Who provides a name.
-    pub fn providers_of(&self, name: Name) -> impl Iterator<Item = Provide<'t>> {
+    pub fn providers_of(&self, name: NameId) -> impl Iterator<Item = ProvidedName<'t>> {
         self.providers[name as usize]
             .iter()
             .map(|at| self.provides[*at as usize])
     }
 
     /// The packages that provide `name`.
-    pub fn providers_named(&self, name: &str) -> Vec<Package> {
+    pub fn providers_named(&self, name: &str) -> Vec<AptPackageId> {
         let name = self.by_name.get(name);
         let all = name.into_iter().flat_map(|name| self.providers_of(*name));
         all.map(|provide| self.versions[provide.by as usize].package)
@@ -311,7 +317,7 @@ impl<'t> Universe<'t> {
 
     /// The versions that were built from the same source as `version`, in the order of their
     /// packages.
-    pub fn siblings_of(&self, version: Version) -> impl Iterator<Item = Version> {
+    pub fn siblings_of(&self, version: AptVersionId) -> impl Iterator<Item = AptVersionId> {
         let from = self.versions[version as usize].built_from;
         let installed = self.packages.iter().filter(|known| known.current.is_some());
         installed
@@ -320,13 +326,14 @@ impl<'t> Universe<'t> {
     }
 
     /// A name as it is written.
-    pub fn text(&self, name: Name) -> &'t str {
+    pub fn text(&self, name: NameId) -> &'t str {
         self.names[name as usize]
     }
 
     /// Whether some source has a version of this name, or one that provides it.
-    pub fn has(&self, name: Name) -> bool {
-        let has_version = |package: &Package| !self.packages[*package as usize].versions.is_empty();
+    pub fn has(&self, name: NameId) -> bool {
+        let has_version =
+            |package: &AptPackageId| !self.packages[*package as usize].versions.is_empty();
         self.of_name[name as usize].iter().any(has_version)
             || !self.providers[name as usize].is_empty()
     }

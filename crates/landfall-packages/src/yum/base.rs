@@ -2,9 +2,9 @@
 //! `docs/how-to/packages.md` names, which says what packages provide and need too.
 
 use super::error::YumError;
-use super::pool::{Kind, NewPackage, Pool, Stored};
+use super::pool::{NewPackage, Pool, RpmRelationKind, StoredPackage};
 use super::primary::kind_of;
-use super::relation::{Relation, Sense};
+use super::relation::{RpmRelation, VersionSense};
 use super::version::Evr;
 
 const WHAT: &str = "list of installed packages";
@@ -60,23 +60,23 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
                 continue;
             }
             _ if is_key => continue,
-            "file" => Kind::Files,
+            "file" => RpmRelationKind::Files,
             word => kind_of(word).ok_or_else(bad)?,
         };
         if new.name.is_none() {
             return Err(bad());
         }
-        let is_plain = kind == Kind::Files || rest.starts_with('(');
+        let is_plain = kind == RpmRelationKind::Files || rest.starts_with('(');
         let relation = if is_plain {
-            Relation::any(rest)
+            RpmRelation::any(rest)
         } else {
-            Relation::parse(rest).ok_or_else(bad)?
+            RpmRelation::parse(rest).ok_or_else(bad)?
         };
         let (name, evr) = (
             pool.strings().add(relation.name),
             pool.strings().add(relation.evr),
         );
-        new.relations[kind as usize].push(Stored {
+        new.relations[kind as usize].push(StoredPackage {
             name,
             sense: relation.sense,
             evr,
@@ -89,9 +89,9 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
 fn begin(new: &mut NewPackage, pool: &mut Pool, name: &str, evr: &str, arch: &str) {
     let [name, evr, arch] = [name, evr, arch].map(|text| pool.strings().add(text));
     (new.name, new.evr, new.arch) = (Some(name), Some(evr), Some(arch));
-    new.relations[Kind::Provides as usize].push(Stored {
+    new.relations[RpmRelationKind::Provides as usize].push(StoredPackage {
         name,
-        sense: Sense::SAME,
+        sense: VersionSense::SAME,
         evr,
     });
 }
@@ -123,7 +123,7 @@ fn plain(line: &str, pool: &mut Pool) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::yum::strings::Strings;
+    use crate::yum::strings::StringPool;
 
     #[test]
     fn both_forms_are_read() {
@@ -143,14 +143,14 @@ mod tests {
         );
         let first = pool.ids().next().unwrap();
         let requires: Vec<String> = pool
-            .relations(first, Kind::Requires)
+            .relations(first, RpmRelationKind::Requires)
             .map(|one| one.to_string())
             .collect();
         assert_eq!(requires, ["/bin/sh", "(a if b)"]);
         assert_eq!(pool.named("/usr/bin/a file"), [first]);
         assert_eq!(pool.named("plain-name").len(), 1);
         assert_eq!(
-            pool.providers(Relation::parse("x > 9").unwrap()).len(),
+            pool.providers(RpmRelation::parse("x > 9").unwrap()).len(),
             1,
             "the epoch counts"
         );
@@ -162,10 +162,10 @@ mod tests {
         let mut new = NewPackage::default();
         begin(&mut new, &mut pool, "a", "1:1-1", "x86_64");
         let name = pool.strings().add("liba.so");
-        new.relations[Kind::Provides as usize].push(Stored {
+        new.relations[RpmRelationKind::Provides as usize].push(StoredPackage {
             name,
-            sense: Sense::ANY,
-            evr: Strings::EMPTY,
+            sense: VersionSense::ANY,
+            evr: StringPool::EMPTY,
         });
         pool.take(&mut new, Some(0));
         read_base("a-1-1.x86_64\n", &mut pool).unwrap();

@@ -2,9 +2,9 @@
 //! does not.
 
 use super::error::YumError;
-use super::pool::{Kind, PackageId, Pool};
-use super::rich::Rich;
-use super::xml::{Step, walk};
+use super::pool::{PackageId, Pool, RpmRelationKind};
+use super::rich::RichDependency;
+use super::xml::{XmlEvent, walk};
 use std::collections::{BTreeSet, HashMap};
 use std::io::BufRead;
 
@@ -17,13 +17,13 @@ pub(super) fn is_in_primary(path: &str) -> bool {
 }
 
 /// The relations whose paths may be those of files.
-pub(super) const FILE_RELATIONS: [Kind; 6] = [
-    Kind::Requires,
-    Kind::Conflicts,
-    Kind::Recommends,
-    Kind::Suggests,
-    Kind::Supplements,
-    Kind::Enhances,
+pub(super) const FILE_RELATIONS: [RpmRelationKind; 6] = [
+    RpmRelationKind::Requires,
+    RpmRelationKind::Conflicts,
+    RpmRelationKind::Recommends,
+    RpmRelationKind::Suggests,
+    RpmRelationKind::Supplements,
+    RpmRelationKind::Enhances,
 ];
 
 /// The paths that the relations of the packages of `pool` name. Files of other names change no
@@ -39,7 +39,7 @@ pub(super) fn related_paths(pool: &Pool) -> BTreeSet<String> {
             if !relation.name.contains('/') {
                 continue;
             }
-            let Some(rich) = Rich::parse_relation(&relation) else {
+            let Some(rich) = RichDependency::parse_relation(&relation) else {
                 continue;
             };
             rich.each_relation(&mut |one| {
@@ -71,12 +71,12 @@ pub(super) fn read_filelists(
     let mut package = None;
     walk(reader, WHAT, &mut |step| {
         match step {
-            Step::Start(element) if element.name() == "package" => {
+            XmlEvent::Start(element) if element.name() == "package" => {
                 package = element
                     .attribute("pkgid")?
                     .and_then(|id| by_digest.get(&id).copied());
             }
-            Step::End("file", path) => {
+            XmlEvent::End("file", path) => {
                 if let Some(package) = package.filter(|_| wanted.contains(path)) {
                     pool.add_file(package, path);
                 }

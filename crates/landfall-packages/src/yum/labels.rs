@@ -2,7 +2,7 @@
 //! SBOMs.
 
 use super::error::YumError;
-use super::xml::{Step, walk};
+use super::xml::{XmlEvent, walk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
@@ -27,7 +27,7 @@ pub(super) fn read_labels(
     let mut found = BTreeMap::new();
     let (mut labels, mut digest) = (PackageLabels::default(), String::new());
     walk(reader, "primary index of a repository", &mut |step| {
-        let Step::End(name, text) = step else {
+        let XmlEvent::End(name, text) = step else {
             return Ok(());
         };
         let label = || Some(text.to_owned()).filter(|text| !text.is_empty());

@@ -8,8 +8,8 @@ use super::labels::{PackageLabels, read_labels};
 use super::modules::{HiddenPackage, Modules};
 use super::pool::Pool;
 use super::primary::read_primary;
-use super::repomd::Index;
-use super::solve::Refusal;
+use super::repomd::RepomdIndex;
+use super::solve::UnsolvableRequest;
 use crate::{Compression, decompressed};
 use bytes::Bytes;
 use landfall_model::{Digest, Hasher};
@@ -31,7 +31,7 @@ pub struct PackedIndex {
 
 /// The metadata of a source.
 #[derive(Debug, Clone)]
-pub struct Metadata {
+pub struct SourceMetadata {
     /// The URL of the source.
     pub url: String,
     /// Its packages.
@@ -44,7 +44,7 @@ pub struct Metadata {
 
 /// The packages of all sources that a machine of dnf sees.
 #[derive(Debug)]
-pub struct Offered {
+pub struct AvailablePackages {
     /// The packages.
     pub pool: Pool,
     /// Packages of streams that no machine sees by default.
@@ -66,7 +66,7 @@ impl PackedIndex {
     ///
     /// # Errors
     /// When it is compressed in a form that is not read, or unpacks to more.
-    pub fn of(index: &Index, limit: u64) -> Result<PackedIndex, YumError> {
+    pub fn of(index: &RepomdIndex, limit: u64) -> Result<PackedIndex, YumError> {
         let path = index.path.clone();
         let compression =
             Compression::of(&path).ok_or_else(|| YumError::Compression(path.clone()))?;
@@ -113,7 +113,7 @@ impl PackedIndex {
         let Some(wanted) = &self.open_digest else {
             return read(&mut BufReader::new(reader));
         };
-        let mut hashed = Hashed {
+        let mut hashed = DigestReader {
             reader,
             hasher: Hasher::new(wanted.algorithm()),
         };
@@ -129,17 +129,17 @@ impl PackedIndex {
     }
 }
 
-impl Offered {
+impl AvailablePackages {
     /// What `sources` offer to a machine of `architectures`. The lists of all files are read for
     /// the paths that relations name, and those among `install`, what is asked for.
     ///
     /// # Errors
     /// When an index is damaged or malformed.
     pub fn read(
-        sources: &[Metadata],
+        sources: &[SourceMetadata],
         architectures: &Architectures,
         install: &[String],
-    ) -> Result<Offered, MetadataError> {
+    ) -> Result<AvailablePackages, MetadataError> {
         let mut pool = Pool::default();
         let mut modules = Modules::default();
         for (number, source) in sources.iter().enumerate() {
@@ -179,12 +179,12 @@ impl Offered {
                     .map_err(|error| source.failed(index, error))?;
             }
         }
-        Ok(Offered { pool, hidden })
+        Ok(AvailablePackages { pool, hidden })
     }
 
     /// The chain of reasons of `refusal` as one sentence, with the streams of modules that would
     /// have what is missing.
-    pub fn told(&self, refusal: &Refusal) -> String {
+    pub fn told(&self, refusal: &UnsolvableRequest) -> String {
         let mut sentences = refusal.reasons.clone();
         for wanted in &refusal.missing {
             let meant: Vec<&HiddenPackage> = self
@@ -215,7 +215,7 @@ impl Offered {
     }
 }
 
-impl Metadata {
+impl SourceMetadata {
     fn failed(&self, index: &PackedIndex, source: YumError) -> MetadataError {
         MetadataError {
             url: self.url.clone(),
@@ -226,12 +226,12 @@ impl Metadata {
 }
 
 /// A reader that hashes what it hands on.
-struct Hashed<R> {
+struct DigestReader<R> {
     reader: R,
     hasher: Hasher,
 }
 
-impl<R: Read> Read for Hashed<R> {
+impl<R: Read> Read for DigestReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buffer)?;
         self.hasher.update(&buffer[..read]);

@@ -2,14 +2,14 @@
 
 use super::error::YumError;
 use super::primary::digest;
-use super::xml::{Step, walk};
+use super::xml::{XmlEvent, walk};
 use landfall_model::Digest;
 
 const WHAT: &str = "metalink of a repository";
 
 /// The mirrors of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mirrors {
+pub struct MirrorList {
     /// URLs of the repository, with a slash at the end: best first.
     pub urls: Vec<String>,
     /// Digests that `repomd.xml` may have, where the list says so.
@@ -22,14 +22,14 @@ pub struct Mirrors {
 /// # Errors
 /// When there is none, or a metalink is malformed or gives `repomd.xml` no checksum that can be
 /// believed.
-pub fn read_mirrors(bytes: &[u8]) -> Result<Mirrors, YumError> {
+pub fn read_mirrors(bytes: &[u8]) -> Result<MirrorList, YumError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| YumError::malformed("list of mirrors", error))?;
     let mirrors = match text.trim_start().starts_with('<') {
         true => metalink(bytes)?,
         false => {
             let lines = text.lines().map(str::trim).filter(|line| is_url(line));
-            Mirrors {
+            MirrorList {
                 urls: lines
                     .map(|line| format!("{}/", line.trim_end_matches('/')))
                     .collect(),
@@ -50,12 +50,12 @@ fn is_url(text: &str) -> bool {
     (text.starts_with("https://") || text.starts_with("http://")) && !text.contains('$')
 }
 
-fn metalink(bytes: &[u8]) -> Result<Mirrors, YumError> {
+fn metalink(bytes: &[u8]) -> Result<MirrorList, YumError> {
     let (mut is_repomd, mut kind, mut preference) = (false, String::new(), 0_u32);
     let (mut urls, mut found, mut is_hashed) = (Vec::new(), Vec::new(), false);
     walk(bytes, WHAT, &mut |step| {
         match step {
-            Step::Start(element) => match element.name() {
+            XmlEvent::Start(element) => match element.name() {
                 "file" => is_repomd = element.attribute("name")?.as_deref() == Some("repomd.xml"),
                 "hash" => kind = element.attribute("type")?.unwrap_or_default(),
                 "url" => {
@@ -66,16 +66,16 @@ fn metalink(bytes: &[u8]) -> Result<Mirrors, YumError> {
                 }
                 _ => {}
             },
-            Step::End("hash", text) if is_repomd => {
+            XmlEvent::End("hash", text) if is_repomd => {
                 is_hashed = true;
                 found.extend(digest(&kind, text));
             }
-            Step::End("url", text) if is_repomd && is_url(text) => {
+            XmlEvent::End("url", text) if is_repomd && is_url(text) => {
                 if let Some(base) = text.strip_suffix("repodata/repomd.xml") {
                     urls.push((preference, base.to_owned()));
                 }
             }
-            Step::End(..) => {}
+            XmlEvent::End(..) => {}
         }
         Ok(())
     })?;
@@ -86,7 +86,7 @@ fn metalink(bytes: &[u8]) -> Result<Mirrors, YumError> {
         });
     }
     urls.sort_by_key(|(preference, _)| std::cmp::Reverse(*preference));
-    Ok(Mirrors {
+    Ok(MirrorList {
         urls: urls.into_iter().map(|(_, url)| url).collect(),
         repomd: found,
     })

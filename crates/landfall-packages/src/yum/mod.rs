@@ -27,14 +27,14 @@ pub use architecture::Architectures;
 pub use base::{is_plain_list, read_base};
 pub use error::YumError;
 pub use labels::PackageLabels;
-pub use metadata::{Metadata, MetadataError, Offered, PackedIndex};
-pub use mirrors::{Mirrors, read_mirrors};
-pub use pin::Pin;
+pub use metadata::{AvailablePackages, MetadataError, PackedIndex, SourceMetadata};
+pub use mirrors::{MirrorList, read_mirrors};
+pub use pin::RpmPin;
 pub use pool::{PackageId, Pool};
-pub use repomd::{Index, Repomd};
+pub use repomd::{Repomd, RepomdIndex};
 pub use rpm_file::{changelog, verify_package};
-pub use solve::{Choice, Question, Refusal, choose, is_named};
-pub use trimmed::{TrimmedIndex, trimmed_repomd};
+pub use solve::{SelectionRequest, UnsolvableRequest, YumSelection, choose, is_named};
+pub use trimmed::{TrimmedPrimary, trimmed_repomd};
 pub use version::{Evr, compare_evrs as compare_versions};
 
 /// Reads `bytes` as each index that fills a pool.

@@ -6,8 +6,8 @@
 //! hidden stream has is refused with the stream's name.
 
 use super::error::YumError;
-use super::pool::{Kind, PackageId, Pool};
-use super::relation::{Relation, Sense};
+use super::pool::{PackageId, Pool, RpmRelationKind};
+use super::relation::{RpmRelation, VersionSense};
 use super::solve::is_named;
 use landfall_model::document::yaml;
 use serde::Deserialize;
@@ -25,24 +25,24 @@ pub(super) struct Modules {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct ModuleDocument {
     document: String,
     #[serde(default)]
-    data: Data,
+    data: ModuleData,
 }
 
 #[derive(Deserialize, Default)]
-struct Data {
+struct ModuleData {
     name: Option<String>,
     module: Option<String>,
     #[serde(default, deserialize_with = "word")]
     stream: Option<String>,
     #[serde(default)]
-    artifacts: Artifacts,
+    artifacts: ModuleArtifacts,
 }
 
 #[derive(Deserialize, Default)]
-struct Artifacts {
+struct ModuleArtifacts {
     #[serde(default)]
     rpms: Vec<String>,
 }
@@ -67,7 +67,7 @@ impl Modules {
             if value.is_null() {
                 continue;
             }
-            let Document { document, data } =
+            let ModuleDocument { document, data } =
                 serde_yaml::from_value(value).map_err(|error| YumError::malformed(WHAT, error))?;
             match (document.as_str(), data.name, data.module, data.stream) {
                 ("modulemd" | "modulemd-stream-v2", Some(name), _, Some(stream)) => {
@@ -128,14 +128,14 @@ pub(super) struct HiddenPackage {
     /// Its streams, as `module:stream`.
     pub streams: String,
     /// What it provides: name, sense and version of each.
-    provides: Vec<(String, Sense, String)>,
+    provides: Vec<(String, VersionSense, String)>,
     /// Its name, version and architecture, for the forms in which people ask for it.
     identity: [String; 3],
 }
 
 impl HiddenPackage {
     fn new(pool: &Pool, id: PackageId, streams: String) -> HiddenPackage {
-        let provides = [Kind::Provides, Kind::Files]
+        let provides = [RpmRelationKind::Provides, RpmRelationKind::Files]
             .into_iter()
             .flat_map(|kind| pool.relations(id, kind));
         let provides = provides.map(|one| (one.name.to_owned(), one.sense, one.evr.to_owned()));
@@ -150,7 +150,7 @@ impl HiddenPackage {
     /// Whether `wanted`, a relation or a word that people ask for packages by, means it.
     pub(super) fn is_meant(&self, wanted: &str) -> bool {
         let [name, evr, arch] = &self.identity;
-        let relation = Relation::parse(wanted);
+        let relation = RpmRelation::parse(wanted);
         is_named(wanted, name, evr, arch)
             || relation.is_some_and(|relation| {
                 self.provides.iter().any(|(name, sense, evr)| {

@@ -11,7 +11,7 @@ const ARCHITECTURES: [&str; 9] = [
 
 /// A name and where its version stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pin<'t> {
+pub struct RpmPin<'t> {
     /// The name.
     pub name: &'t str,
     /// The architecture, where it is written.
@@ -20,11 +20,11 @@ pub struct Pin<'t> {
     pub version: Range<usize>,
 }
 
-impl<'t> Pin<'t> {
+impl<'t> RpmPin<'t> {
     /// Takes `text` apart; `None` where it has no version, or one with wildcards. A version begins
     /// with a digit. Where two readings are possible, two parts that begin with digits are version
     /// and release.
-    pub fn parse(text: &'t str) -> Option<Pin<'t>> {
+    pub fn parse(text: &'t str) -> Option<RpmPin<'t>> {
         if text.contains(['*', '?', ' ', '/', '(', '$']) {
             return None;
         }
@@ -39,7 +39,7 @@ impl<'t> Pin<'t> {
         let dash = before
             .or_else(|| begins(last).then_some(last))
             .filter(|dash| *dash > 0)?;
-        Some(Pin {
+        Some(RpmPin {
             name: &body[..dash],
             arch,
             version: dash + 1..body.len(),
@@ -91,7 +91,7 @@ mod tests {
                 "1:2.5.4-20.el9",
             ),
         ] {
-            let pin = Pin::parse(text).unwrap();
+            let pin = RpmPin::parse(text).unwrap();
             assert_eq!((pin.name, &text[pin.version]), (name, version), "{text}");
         }
         for none in [
@@ -102,7 +102,7 @@ mod tests {
             "/usr/bin/env-1",
             "-1",
         ] {
-            assert_eq!(Pin::parse(none), None, "{none}");
+            assert_eq!(RpmPin::parse(none), None, "{none}");
         }
     }
 
@@ -114,7 +114,7 @@ mod tests {
             ("0:1.0-1", "2.0-3", "0:2.0-3"),
             ("1:1.0", "1:2.0-3", "1:2.0"),
         ] {
-            assert_eq!(Pin::written_like(current, evr), written);
+            assert_eq!(RpmPin::written_like(current, evr), written);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The packages of all sources of a machine, and who provides what.
 
-use super::relation::{Relation, Sense};
-use super::strings::{Strings, Text};
+use super::relation::{RpmRelation, VersionSense};
+use super::strings::{StringPool, TextId};
 use super::version::Evr;
 use landfall_model::Digest;
 use std::cmp::Ordering;
@@ -9,11 +9,11 @@ use std::cmp::Ordering;
 /// Packages, with their relations.
 #[derive(Debug)]
 pub struct Pool {
-    strings: Strings,
-    packages: Vec<Package>,
-    relations: Vec<Stored>,
+    strings: StringPool,
+    packages: Vec<RpmPackage>,
+    relations: Vec<StoredPackage>,
     /// Files that a list apart from the packages names.
-    more_files: Vec<(Text, PackageId)>,
+    more_files: Vec<(TextId, PackageId)>,
     /// For each text, where its providers begin in `providers`; empty until [`Pool::index`].
     first: Vec<u32>,
     providers: Vec<Provider>,
@@ -25,7 +25,7 @@ pub struct PackageId(pub(super) u32);
 
 /// Kinds of relations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RpmRelationKind {
     /// What it can be taken for.
     Provides,
     /// What it needs.
@@ -46,19 +46,19 @@ pub enum Kind {
     Files,
 }
 
-impl Kind {
+impl RpmRelationKind {
     /// How many there are.
-    pub(super) const COUNT: usize = Kind::Files as usize + 1;
+    pub(super) const COUNT: usize = RpmRelationKind::Files as usize + 1;
 }
 
 /// What a repository, or a list of what is installed, says of a package.
 #[derive(Debug)]
-pub struct Package {
-    pub(super) name: Text,
-    pub(super) evr: Text,
-    pub(super) arch: Text,
+pub struct RpmPackage {
+    pub(super) name: TextId,
+    pub(super) evr: TextId,
+    pub(super) arch: TextId,
     /// Path relative to the repository, as the index has it.
-    pub(super) path: Text,
+    pub(super) path: TextId,
     /// The digest of its file, where the index has one that can be believed.
     pub(super) digest: Option<Digest>,
     /// The size of its file in bytes.
@@ -66,10 +66,10 @@ pub struct Package {
     /// Which source it is of; `None` where it is installed.
     pub(super) source: Option<u16>,
     /// Where the relations of each kind begin, and at last where they end.
-    bounds: [u32; Kind::COUNT + 1],
+    bounds: [u32; RpmRelationKind::COUNT + 1],
 }
 
-impl Package {
+impl RpmPackage {
     /// Which source it is of; `None` where it is installed.
     pub fn source(&self) -> Option<u16> {
         self.source
@@ -89,35 +89,35 @@ impl Package {
 /// A package that a reader fills in.
 #[derive(Debug, Default)]
 pub(super) struct NewPackage {
-    pub(super) name: Option<Text>,
-    pub(super) evr: Option<Text>,
-    pub(super) arch: Option<Text>,
-    pub(super) path: Option<Text>,
+    pub(super) name: Option<TextId>,
+    pub(super) evr: Option<TextId>,
+    pub(super) arch: Option<TextId>,
+    pub(super) path: Option<TextId>,
     pub(super) digest: Option<Digest>,
     pub(super) size: u64,
-    pub(super) relations: [Vec<Stored>; Kind::COUNT],
+    pub(super) relations: [Vec<StoredPackage>; RpmRelationKind::COUNT],
 }
 
 /// A relation in a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stored {
-    pub(super) name: Text,
-    pub(super) sense: Sense,
-    pub(super) evr: Text,
+pub(super) struct StoredPackage {
+    pub(super) name: TextId,
+    pub(super) sense: VersionSense,
+    pub(super) evr: TextId,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Provider {
     package: PackageId,
-    sense: Sense,
-    evr: Text,
+    sense: VersionSense,
+    evr: TextId,
 }
 
 impl Default for Pool {
     /// No packages.
     fn default() -> Pool {
         Pool {
-            strings: Strings::new(),
+            strings: StringPool::new(),
             packages: Vec::new(),
             relations: Vec::new(),
             more_files: Vec::new(),
@@ -129,14 +129,14 @@ impl Default for Pool {
 
 impl Pool {
     /// The texts, for readers that fill it.
-    pub(super) fn strings(&mut self) -> &mut Strings {
+    pub(super) fn strings(&mut self) -> &mut StringPool {
         &mut self.strings
     }
 
     /// Takes `new`, which is of `source`, and empties it. One without a name or version is no
     /// package.
     pub(super) fn take(&mut self, new: &mut NewPackage, source: Option<u16>) {
-        let mut bounds = [self.relations.len() as u32; Kind::COUNT + 1];
+        let mut bounds = [self.relations.len() as u32; RpmRelationKind::COUNT + 1];
         for (kind, relations) in new.relations.iter_mut().enumerate() {
             self.relations.append(relations);
             bounds[kind + 1] = self.relations.len() as u32;
@@ -144,9 +144,9 @@ impl Pool {
         if let (Some(name), Some(evr), Some(arch)) =
             (new.name.take(), new.evr.take(), new.arch.take())
         {
-            let path = new.path.take().unwrap_or(Strings::EMPTY);
+            let path = new.path.take().unwrap_or(StringPool::EMPTY);
             let digest = new.digest.take();
-            self.packages.push(Package {
+            self.packages.push(RpmPackage {
                 name,
                 evr,
                 arch,
@@ -198,7 +198,7 @@ impl Pool {
             .more_files
             .iter()
             .filter(|(_, has_it)| *has_it == package);
-        let files: Vec<(Text, PackageId)> = files.map(|(path, _)| (*path, last)).collect();
+        let files: Vec<(TextId, PackageId)> = files.map(|(path, _)| (*path, last)).collect();
         self.more_files.extend(files);
     }
 
@@ -211,10 +211,10 @@ impl Pool {
     /// Makes [`providers`](Pool::providers) true of all that was added.
     pub fn index(&mut self) {
         let mut first = vec![0_u32; self.strings.count() + 1];
-        let each = |this: &Pool, visit: &mut dyn FnMut(Text, Provider)| {
+        let each = |this: &Pool, visit: &mut dyn FnMut(TextId, Provider)| {
             for (number, package) in this.packages.iter().enumerate() {
                 let id = PackageId(number as u32);
-                for stored in [Kind::Provides, Kind::Files]
+                for stored in [RpmRelationKind::Provides, RpmRelationKind::Files]
                     .iter()
                     .flat_map(|kind| this.stored(package, *kind))
                 {
@@ -233,8 +233,8 @@ impl Pool {
                     *path,
                     Provider {
                         package: *package,
-                        sense: Sense::ANY,
-                        evr: Strings::EMPTY,
+                        sense: VersionSense::ANY,
+                        evr: StringPool::EMPTY,
                     },
                 );
             }
@@ -246,8 +246,8 @@ impl Pool {
         let mut next = first.clone();
         let none = Provider {
             package: PackageId(0),
-            sense: Sense::ANY,
-            evr: Strings::EMPTY,
+            sense: VersionSense::ANY,
+            evr: StringPool::EMPTY,
         };
         let mut providers = vec![none; first.last().map_or(0, |end| *end as usize)];
         each(self, &mut |name, provider| {
@@ -257,7 +257,7 @@ impl Pool {
         (self.first, self.providers) = (first, providers);
     }
 
-    fn stored(&self, package: &Package, kind: Kind) -> &[Stored] {
+    fn stored(&self, package: &RpmPackage, kind: RpmRelationKind) -> &[StoredPackage] {
         let [start, end] =
             [kind as usize, kind as usize + 1].map(|kind| package.bounds[kind] as usize);
         &self.relations[start..end]
@@ -274,15 +274,19 @@ impl Pool {
     }
 
     /// What is known of a package.
-    pub fn package(&self, id: PackageId) -> &Package {
+    pub fn package(&self, id: PackageId) -> &RpmPackage {
         &self.packages[id.0 as usize]
     }
 
     /// The relations of a package.
-    pub fn relations(&self, id: PackageId, kind: Kind) -> impl Iterator<Item = Relation<'_>> {
+    pub fn relations(
+        &self,
+        id: PackageId,
+        kind: RpmRelationKind,
+    ) -> impl Iterator<Item = RpmRelation<'_>> {
         self.stored(self.package(id), kind)
             .iter()
-            .map(|stored| Relation {
+            .map(|stored| RpmRelation {
                 name: self.strings.get(stored.name),
                 sense: stored.sense,
                 evr: self.strings.get(stored.evr),
@@ -325,11 +329,11 @@ impl Pool {
     /// Packages that provide some version of `name`, or have it as a file: each once, in the order
     /// of the pool.
     pub fn named(&self, name: &str) -> Vec<PackageId> {
-        self.providers(Relation::any(name))
+        self.providers(RpmRelation::any(name))
     }
 
     /// Packages that provide `relation`: each once, in the order of the pool.
-    pub fn providers(&self, relation: Relation<'_>) -> Vec<PackageId> {
+    pub fn providers(&self, relation: RpmRelation<'_>) -> Vec<PackageId> {
         let Some(name) = self.strings.find(relation.name) else {
             return Vec::new();
         };
@@ -351,11 +355,11 @@ impl Pool {
     }
 
     /// Packages whose own name and version are `relation`. RPM matches what a package obsoletes so.
-    pub fn by_name(&self, relation: Relation<'_>) -> Vec<PackageId> {
-        let mut found = self.providers(Relation::any(relation.name));
+    pub fn by_name(&self, relation: RpmRelation<'_>) -> Vec<PackageId> {
+        let mut found = self.providers(RpmRelation::any(relation.name));
         found.retain(|id| {
             self.name(*id) == relation.name
-                && Sense::SAME.meets(self.evr(*id), relation.sense, relation.evr)
+                && VersionSense::SAME.meets(self.evr(*id), relation.sense, relation.evr)
         });
         found
     }

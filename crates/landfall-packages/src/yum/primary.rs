@@ -3,10 +3,10 @@
 //! The format is that of createrepo, as its own `xml_dump_primary.c` writes it.
 
 use super::error::YumError;
-use super::pool::{Kind, NewPackage, Pool, Stored};
-use super::relation::Sense;
-use super::strings::Strings;
-use super::xml::{Element, Step, walk};
+use super::pool::{NewPackage, Pool, RpmRelationKind, StoredPackage};
+use super::relation::VersionSense;
+use super::strings::StringPool;
+use super::xml::{XmlElement, XmlEvent, walk};
 use landfall_model::Digest;
 use std::io::BufRead;
 
@@ -23,7 +23,7 @@ pub(super) fn read_primary(
     architectures: &[&str],
     pool: &mut Pool,
 ) -> Result<(), YumError> {
-    let mut primary = Primary {
+    let mut primary = PrimaryReader {
         pool,
         new: NewPackage::default(),
         kind: None,
@@ -32,24 +32,24 @@ pub(super) fn read_primary(
         is_wanted: false,
     };
     walk(reader, WHAT, &mut |step| match step {
-        Step::Start(element) => primary.start(element),
-        Step::End(name, text) => primary.end(name, text, source, architectures),
+        XmlEvent::Start(element) => primary.start(element),
+        XmlEvent::End(name, text) => primary.end(name, text, source, architectures),
     })
 }
 
-struct Primary<'p> {
+struct PrimaryReader<'p> {
     pool: &'p mut Pool,
     new: NewPackage,
     /// The relations that stand around.
-    kind: Option<Kind>,
+    kind: Option<RpmRelationKind>,
     /// The kind of the checksum that stands around.
     checksum: String,
     evr: String,
     is_wanted: bool,
 }
 
-impl Primary<'_> {
-    fn start(&mut self, element: &Element<'_>) -> Result<(), YumError> {
+impl PrimaryReader<'_> {
+    fn start(&mut self, element: &XmlElement<'_>) -> Result<(), YumError> {
         match element.name() {
             "package" => {
                 self.is_wanted = element.attribute("type")?.is_none_or(|kind| kind == "rpm")
@@ -103,12 +103,12 @@ impl Primary<'_> {
             "checksum" => self.new.digest = digest(&self.checksum, text),
             "file" if self.is_wanted => {
                 let name = self.pool.strings().add(text);
-                let stored = Stored {
+                let stored = StoredPackage {
                     name,
-                    sense: Sense::ANY,
-                    evr: Strings::EMPTY,
+                    sense: VersionSense::ANY,
+                    evr: StringPool::EMPTY,
                 };
-                self.new.relations[Kind::Files as usize].push(stored);
+                self.new.relations[RpmRelationKind::Files as usize].push(stored);
             }
             "package" => {
                 if self.new.name.is_none() || self.new.evr.is_none() || self.new.path.is_none() {
@@ -134,29 +134,29 @@ impl Primary<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, element: &Element<'_>) -> Result<(), YumError> {
+    fn entry(&mut self, element: &XmlElement<'_>) -> Result<(), YumError> {
         let Some(kind) = self.kind.filter(|_| self.is_wanted) else {
             return Ok(());
         };
-        let (mut name, mut sense) = (None, Sense::ANY);
+        let (mut name, mut sense) = (None, VersionSense::ANY);
         let strings = self.pool.strings();
         element.attributes(|key, value| match key {
             "name" => name = Some(strings.add(&value)),
-            "flags" => sense = Sense::parse(&value).unwrap_or(Sense::ANY),
+            "flags" => sense = VersionSense::parse(&value).unwrap_or(VersionSense::ANY),
             _ => {}
         })?;
         let name = name.ok_or_else(|| YumError::malformed(WHAT, "a relation has no name"))?;
-        let mut evr = Strings::EMPTY;
-        if sense != Sense::ANY {
+        let mut evr = StringPool::EMPTY;
+        if sense != VersionSense::ANY {
             self.read_evr(element)?;
             evr = self.pool.strings().add(&self.evr);
         }
-        self.new.relations[kind as usize].push(Stored { name, sense, evr });
+        self.new.relations[kind as usize].push(StoredPackage { name, sense, evr });
         Ok(())
     }
 
     /// Epoch, version and release in the attributes of `element`, as one text.
-    fn read_evr(&mut self, element: &Element<'_>) -> Result<(), YumError> {
+    fn read_evr(&mut self, element: &XmlElement<'_>) -> Result<(), YumError> {
         let evr = &mut self.evr;
         evr.clear();
         let mut release = String::new();
@@ -172,16 +172,16 @@ impl Primary<'_> {
 }
 
 /// The kind of relation that RPM calls `name`.
-pub(super) fn kind_of(name: &str) -> Option<Kind> {
+pub(super) fn kind_of(name: &str) -> Option<RpmRelationKind> {
     Some(match name {
-        "provides" => Kind::Provides,
-        "requires" => Kind::Requires,
-        "conflicts" => Kind::Conflicts,
-        "obsoletes" => Kind::Obsoletes,
-        "recommends" => Kind::Recommends,
-        "suggests" => Kind::Suggests,
-        "supplements" => Kind::Supplements,
-        "enhances" => Kind::Enhances,
+        "provides" => RpmRelationKind::Provides,
+        "requires" => RpmRelationKind::Requires,
+        "conflicts" => RpmRelationKind::Conflicts,
+        "obsoletes" => RpmRelationKind::Obsoletes,
+        "recommends" => RpmRelationKind::Recommends,
+        "suggests" => RpmRelationKind::Suggests,
+        "supplements" => RpmRelationKind::Supplements,
+        "enhances" => RpmRelationKind::Enhances,
         _ => return None,
     })
 }

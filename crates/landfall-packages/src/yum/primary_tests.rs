@@ -2,9 +2,9 @@
 
 use super::error::YumError;
 use super::filelists::read_filelists;
-use super::pool::{Kind, Pool};
+use super::pool::{Pool, RpmRelationKind};
 use super::primary::read_primary;
-use super::relation::Relation;
+use super::relation::RpmRelation;
 use std::collections::BTreeSet;
 
 const PRIMARY: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -58,13 +58,13 @@ fn packages_of_the_architectures_are_read_with_their_relations() {
             .map(|one| one.to_string())
             .collect::<Vec<_>>()
     };
-    assert_eq!(texts(Kind::Provides), ["bash&co = 1:5.1-2.el9"]);
+    assert_eq!(texts(RpmRelationKind::Provides), ["bash&co = 1:5.1-2.el9"]);
     assert_eq!(
-        texts(Kind::Requires),
+        texts(RpmRelationKind::Requires),
         ["libc.so.6()(64bit)", "filesystem >= 3", "(a >= 1 if b)"]
     );
-    assert_eq!(texts(Kind::Supplements), ["x"]);
-    assert_eq!(texts(Kind::Files), ["/usr/bin/bash", "/etc/a b"]);
+    assert_eq!(texts(RpmRelationKind::Supplements), ["x"]);
+    assert_eq!(texts(RpmRelationKind::Files), ["/usr/bin/bash", "/etc/a b"]);
     let package = pool.package(bash);
     assert_eq!(
         (package.size, package.source, pool.path(bash)),
@@ -72,7 +72,7 @@ fn packages_of_the_architectures_are_read_with_their_relations() {
     );
     assert_eq!(package.digest.as_ref().unwrap().hex(), "a".repeat(64));
     assert_eq!(
-        pool.providers(Relation::parse("bash&co >= 1:5").unwrap()),
+        pool.providers(RpmRelation::parse("bash&co >= 1:5").unwrap()),
         [bash]
     );
     assert_eq!(pool.named("/etc/a b"), [bash]);

@@ -6,20 +6,20 @@ use std::fmt;
 
 /// Which versions a relation means, beside the one that it names: older, that one, newer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Sense(u8);
+pub struct VersionSense(u8);
 
-impl Sense {
+impl VersionSense {
     /// Every version.
-    pub const ANY: Sense = Sense(0);
+    pub const ANY: VersionSense = VersionSense(0);
     const OLDER: u8 = 1;
     const EQUAL: u8 = 2;
     const NEWER: u8 = 4;
     /// `=`.
-    pub const SAME: Sense = Sense(Self::EQUAL);
+    pub const SAME: VersionSense = VersionSense(Self::EQUAL);
 
     /// That of `<`, `<=`, `=`, `>=`, `>`, or of the words that a primary index has for them.
-    pub fn parse(word: &str) -> Option<Sense> {
-        Some(Sense(match word {
+    pub fn parse(word: &str) -> Option<VersionSense> {
+        Some(VersionSense(match word {
             "<" | "LT" => Self::OLDER,
             "<=" | "=<" | "LE" => Self::OLDER | Self::EQUAL,
             "=" | "==" | "EQ" => Self::EQUAL,
@@ -34,9 +34,9 @@ impl Sense {
     }
 
     /// Whether some version is meant by both this sense of `own` and `other` of `others`.
-    pub fn meets(self, own: &str, other: Sense, others: &str) -> bool {
-        if self == Sense::ANY
-            || other == Sense::ANY
+    pub fn meets(self, own: &str, other: VersionSense, others: &str) -> bool {
+        if self == VersionSense::ANY
+            || other == VersionSense::ANY
             || self.0 & other.0 & (Self::OLDER | Self::NEWER) != 0
         {
             return true;
@@ -62,37 +62,37 @@ impl Sense {
 
 /// A relation as a text has it: `name`, or `name >= 1.2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Relation<'a> {
+pub struct RpmRelation<'a> {
     /// The name: of a package, a capability or a file.
     pub name: &'a str,
     /// Which versions.
-    pub sense: Sense,
+    pub sense: VersionSense,
     /// The version; empty where every one is meant.
     pub evr: &'a str,
 }
 
-impl<'a> Relation<'a> {
+impl<'a> RpmRelation<'a> {
     /// Every version of `name`.
-    pub fn any(name: &'a str) -> Relation<'a> {
-        Relation {
+    pub fn any(name: &'a str) -> RpmRelation<'a> {
+        RpmRelation {
             name,
-            sense: Sense::ANY,
+            sense: VersionSense::ANY,
             evr: "",
         }
     }
 
     /// `text`, with the sense between spaces. `None` where it is no relation.
-    pub fn parse(text: &'a str) -> Option<Relation<'a>> {
+    pub fn parse(text: &'a str) -> Option<RpmRelation<'a>> {
         let mut words = text.split_ascii_whitespace();
         let relation = match (words.next()?, words.next(), words.next()) {
-            (name, None, _) => Relation {
+            (name, None, _) => RpmRelation {
                 name,
-                sense: Sense::ANY,
+                sense: VersionSense::ANY,
                 evr: "",
             },
-            (name, Some(sense), Some(evr)) => Relation {
+            (name, Some(sense), Some(evr)) => RpmRelation {
                 name,
-                sense: Sense::parse(sense)?,
+                sense: VersionSense::parse(sense)?,
                 evr,
             },
             _ => return None,
@@ -101,13 +101,13 @@ impl<'a> Relation<'a> {
     }
 }
 
-impl fmt::Display for Relation<'_> {
+impl fmt::Display for RpmRelation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
         let signs = [
-            (Sense::OLDER, "<"),
-            (Sense::NEWER, ">"),
-            (Sense::EQUAL, "="),
+            (VersionSense::OLDER, "<"),
+            (VersionSense::NEWER, ">"),
+            (VersionSense::EQUAL, "="),
         ];
         let signs: String = signs
             .iter()
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn meets(provided: &str, required: &str) -> bool {
-        let [a, b] = [provided, required].map(|text| Relation::parse(text).unwrap());
+        let [a, b] = [provided, required].map(|text| RpmRelation::parse(text).unwrap());
         a.name == b.name && a.sense.meets(a.evr, b.sense, b.evr)
     }
 
@@ -182,10 +182,10 @@ mod tests {
             "a > 1",
             "libc.so.6(GLIBC_2.4)(64bit)",
         ] {
-            assert_eq!(Relation::parse(text).unwrap().to_string(), text);
+            assert_eq!(RpmRelation::parse(text).unwrap().to_string(), text);
         }
         for text in ["", "a =", "a ~ 1", "a = 1 2"] {
-            assert_eq!(Relation::parse(text), None, "{text}");
+            assert_eq!(RpmRelation::parse(text), None, "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::error::YumError;
 use super::primary::digest;
-use super::xml::{Step, walk};
+use super::xml::{XmlEvent, walk};
 use crate::is_plain_path;
 use jiff::Timestamp;
 use landfall_model::Digest;
@@ -16,12 +16,12 @@ pub struct Repomd {
     /// revision, where that is a time.
     pub date: Option<Timestamp>,
     /// Its indexes, in its order.
-    pub indexes: Vec<Index>,
+    pub indexes: Vec<RepomdIndex>,
 }
 
 /// An index of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Index {
+pub struct RepomdIndex {
     /// What it is: `primary`, `filelists`, `modules`, ….
     pub kind: String,
     /// Its path relative to the repository, checked.
@@ -44,18 +44,18 @@ impl Repomd {
     /// be forged.
     pub fn parse(bytes: &[u8]) -> Result<Repomd, YumError> {
         let mut indexes = Vec::new();
-        let mut one = Draft::default();
+        let mut one = IndexDraft::default();
         let mut checksum = String::new();
         let mut is_repomd = false;
         let (mut newest, mut revision) = (None, None);
         walk(bytes, WHAT, &mut |step| {
             match step {
-                Step::Start(element) => match element.name() {
+                XmlEvent::Start(element) => match element.name() {
                     "repomd" => is_repomd = true,
                     "data" => {
-                        one = Draft {
+                        one = IndexDraft {
                             kind: element.attribute("type")?.unwrap_or_default(),
-                            ..Draft::default()
+                            ..IndexDraft::default()
                         }
                     }
                     "checksum" | "open-checksum" => {
@@ -64,7 +64,7 @@ impl Repomd {
                     "location" => one.path = element.attribute("href")?.unwrap_or_default(),
                     _ => {}
                 },
-                Step::End(name, text) => match name {
+                XmlEvent::End(name, text) => match name {
                     "checksum" => one.checksum = (std::mem::take(&mut checksum), text.to_owned()),
                     "open-checksum" => one.open_digest = digest(&checksum, text),
                     "revision" => revision = time(text),
@@ -87,13 +87,13 @@ impl Repomd {
     }
 
     /// The index of this kind.
-    pub fn index(&self, kind: &str) -> Option<&Index> {
+    pub fn index(&self, kind: &str) -> Option<&RepomdIndex> {
         self.indexes.iter().find(|index| index.kind == kind)
     }
 }
 
 #[derive(Default)]
-struct Draft {
+struct IndexDraft {
     kind: String,
     path: String,
     checksum: (String, String),
@@ -102,8 +102,8 @@ struct Draft {
     open_size: Option<u64>,
 }
 
-impl Draft {
-    fn index(self) -> Result<Index, YumError> {
+impl IndexDraft {
+    fn index(self) -> Result<RepomdIndex, YumError> {
         let (kind, hex) = &self.checksum;
         let digest = digest(kind, hex).ok_or_else(|| match kind.as_str() {
             "sha256" | "sha512" => YumError::malformed(WHAT, format!("'{hex}' is no checksum")),
@@ -114,7 +114,7 @@ impl Draft {
         })?;
         let path = checked_path(&self.path)?.to_owned();
         let (size, open_digest, open_size) = (self.size, self.open_digest, self.open_size);
-        Ok(Index {
+        Ok(RepomdIndex {
             kind: self.kind,
             path,
             digest,

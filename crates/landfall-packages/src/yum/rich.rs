@@ -3,35 +3,41 @@
 //!
 //! RPM's manual has them as "boolean dependencies".
 
-use super::relation::{Relation, Sense};
+use super::relation::{RpmRelation, VersionSense};
 
 /// A dependency: a relation, or relations joined by words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Rich<'a> {
+pub(super) enum RichDependency<'a> {
     /// A relation.
-    One(Relation<'a>),
+    One(RpmRelation<'a>),
     /// All of them.
-    And(Vec<Rich<'a>>),
+    And(Vec<RichDependency<'a>>),
     /// One of them at least.
-    Or(Vec<Rich<'a>>),
+    Or(Vec<RichDependency<'a>>),
     /// The first where the second holds, else the third.
-    If(Box<[Rich<'a>; 2]>, Option<Box<Rich<'a>>>),
+    If(
+        Box<[RichDependency<'a>; 2]>,
+        Option<Box<RichDependency<'a>>>,
+    ),
     /// The first where the second does not hold, else the third.
-    Unless(Box<[Rich<'a>; 2]>, Option<Box<Rich<'a>>>),
+    Unless(
+        Box<[RichDependency<'a>; 2]>,
+        Option<Box<RichDependency<'a>>>,
+    ),
     /// One package that is all of them.
-    With(Vec<Rich<'a>>),
+    With(Vec<RichDependency<'a>>),
     /// A package that is the first, and not the second.
-    Without(Box<[Rich<'a>; 2]>),
+    Without(Box<[RichDependency<'a>; 2]>),
 }
 
 /// How deep parentheses may stand in each other; RPM itself writes few.
 const DEPTH: usize = 32;
 
-impl<'a> Rich<'a> {
+impl<'a> RichDependency<'a> {
     /// The dependency in `text`, which may be a relation alone. `None` where it is malformed.
-    pub(super) fn parse(text: &'a str) -> Option<Rich<'a>> {
+    pub(super) fn parse(text: &'a str) -> Option<RichDependency<'a>> {
         if !text.starts_with('(') {
-            return Relation::parse(text).map(Rich::One);
+            return RpmRelation::parse(text).map(RichDependency::One);
         }
         let mut rest = text;
         let rich = group(&mut rest, DEPTH)?;
@@ -39,25 +45,25 @@ impl<'a> Rich<'a> {
     }
 
     /// The dependency that `relation` is: rich, or `relation` itself. `None` where it is malformed.
-    pub(super) fn parse_relation(relation: &Relation<'a>) -> Option<Rich<'a>> {
-        match Rich::is_rich(relation.name) {
-            true => Rich::parse(relation.name),
-            false => Some(Rich::One(*relation)),
+    pub(super) fn parse_relation(relation: &RpmRelation<'a>) -> Option<RichDependency<'a>> {
+        match RichDependency::is_rich(relation.name) {
+            true => RichDependency::parse(relation.name),
+            false => Some(RichDependency::One(*relation)),
         }
     }
 
     /// Shows each relation in it to `visit`.
-    pub(super) fn each_relation(&self, visit: &mut dyn FnMut(&Relation<'a>)) {
+    pub(super) fn each_relation(&self, visit: &mut dyn FnMut(&RpmRelation<'a>)) {
         match self {
-            Rich::One(relation) => visit(relation),
-            Rich::And(all) | Rich::Or(all) | Rich::With(all) => {
+            RichDependency::One(relation) => visit(relation),
+            RichDependency::And(all) | RichDependency::Or(all) | RichDependency::With(all) => {
                 all.iter().for_each(|one| one.each_relation(visit));
             }
-            Rich::If(both, otherwise) | Rich::Unless(both, otherwise) => {
+            RichDependency::If(both, otherwise) | RichDependency::Unless(both, otherwise) => {
                 both.iter().for_each(|one| one.each_relation(visit));
                 otherwise.iter().for_each(|one| one.each_relation(visit));
             }
-            Rich::Without(both) => both.iter().for_each(|one| one.each_relation(visit)),
+            RichDependency::Without(both) => both.iter().for_each(|one| one.each_relation(visit)),
         }
     }
 
@@ -68,7 +74,7 @@ impl<'a> Rich<'a> {
 }
 
 /// What stands in the parentheses that `rest` begins with.
-fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<Rich<'a>> {
+fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     *rest = rest.strip_prefix('(')?;
     let first = operand(rest, depth)?;
     if let Some(behind) = rest.trim_start().strip_prefix(')') {
@@ -87,9 +93,9 @@ fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<Rich<'a>> {
                 all.push(operand(rest, depth)?);
             }
             match word {
-                "and" => Rich::And(all),
-                "or" => Rich::Or(all),
-                _ => Rich::With(all),
+                "and" => RichDependency::And(all),
+                "or" => RichDependency::Or(all),
+                _ => RichDependency::With(all),
             }
         }
         "if" | "unless" => {
@@ -100,35 +106,35 @@ fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<Rich<'a>> {
             };
             let both = Box::new([first, second]);
             if word == "if" {
-                Rich::If(both, otherwise)
+                RichDependency::If(both, otherwise)
             } else {
-                Rich::Unless(both, otherwise)
+                RichDependency::Unless(both, otherwise)
             }
         }
-        "without" => Rich::Without(Box::new([first, second])),
+        "without" => RichDependency::Without(Box::new([first, second])),
         _ => return None,
     };
     *rest = rest.trim_start().strip_prefix(')')?;
     Some(rich)
 }
 
-fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<Rich<'a>> {
+fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     *rest = rest.trim_start();
     if rest.starts_with('(') {
         return group(rest, depth.checked_sub(1)?);
     }
     let name = word(rest)?;
     let mut behind = *rest;
-    match word(&mut behind).and_then(Sense::parse) {
-        None => Some(Rich::One(Relation {
+    match word(&mut behind).and_then(VersionSense::parse) {
+        None => Some(RichDependency::One(RpmRelation {
             name,
-            sense: Sense::ANY,
+            sense: VersionSense::ANY,
             evr: "",
         })),
         Some(sense) => {
             let evr = word(&mut behind)?;
             *rest = behind;
-            Some(Rich::One(Relation { name, sense, evr }))
+            Some(RichDependency::One(RpmRelation { name, sense, evr }))
         }
     }
 }
@@ -160,8 +166,8 @@ fn word<'a>(rest: &mut &'a str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    fn one(text: &str) -> Rich<'_> {
-        Rich::One(Relation::parse(text).unwrap())
+    fn one(text: &str) -> RichDependency<'_> {
+        RichDependency::One(RpmRelation::parse(text).unwrap())
     }
 
     #[test]
@@ -172,37 +178,37 @@ mod tests {
             ("(a)", one("a")),
             (
                 "(a and b and c = 2)",
-                Rich::And(vec![one("a"), one("b"), one("c = 2")]),
+                RichDependency::And(vec![one("a"), one("b"), one("c = 2")]),
             ),
             (
                 "(a or lib(x)(64bit) < 3)",
-                Rich::Or(vec![one("a"), one("lib(x)(64bit) < 3")]),
+                RichDependency::Or(vec![one("a"), one("lib(x)(64bit) < 3")]),
             ),
-            ("(a if b)", Rich::If(two("a", "b"), None)),
+            ("(a if b)", RichDependency::If(two("a", "b"), None)),
             (
                 "(a if b else c)",
-                Rich::If(two("a", "b"), Some(Box::new(one("c")))),
+                RichDependency::If(two("a", "b"), Some(Box::new(one("c")))),
             ),
             (
                 "(a unless b else c)",
-                Rich::Unless(two("a", "b"), Some(Box::new(one("c")))),
+                RichDependency::Unless(two("a", "b"), Some(Box::new(one("c")))),
             ),
             (
                 "(a >= 1 with a < 2)",
-                Rich::With(vec![one("a >= 1"), one("a < 2")]),
+                RichDependency::With(vec![one("a >= 1"), one("a < 2")]),
             ),
-            ("(a without b)", Rich::Without(two("a", "b"))),
+            ("(a without b)", RichDependency::Without(two("a", "b"))),
             (
                 "((a or b) if c)",
-                Rich::If(
-                    Box::new([Rich::Or(vec![one("a"), one("b")]), one("c")]),
+                RichDependency::If(
+                    Box::new([RichDependency::Or(vec![one("a"), one("b")]), one("c")]),
                     None,
                 ),
             ),
-            ("( a  or  b )", Rich::Or(vec![one("a"), one("b")])),
+            ("( a  or  b )", RichDependency::Or(vec![one("a"), one("b")])),
         ];
         for (text, expected) in cases {
-            assert_eq!(Rich::parse(text), Some(expected), "{text}");
+            assert_eq!(RichDependency::parse(text), Some(expected), "{text}");
         }
     }
 
@@ -221,7 +227,12 @@ mod tests {
             "(a >=)",
             &deep,
         ] {
-            assert_eq!(Rich::parse(text), None, "{}", &text[..text.len().min(20)]);
+            assert_eq!(
+                RichDependency::parse(text),
+                None,
+                "{}",
+                &text[..text.len().min(20)]
+            );
         }
     }
 }

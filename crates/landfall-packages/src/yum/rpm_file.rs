@@ -128,27 +128,30 @@ pub fn changelog(mut package: impl Read, limits: &Limits) -> Result<Vec<String>,
 }
 
 /// The header with the signatures of `package`, and the header proper; the payload is left.
-fn headers(package: &mut impl Read, limits: &Limits) -> Result<(Header, Header), RpmFileError> {
+fn headers(
+    package: &mut impl Read,
+    limits: &Limits,
+) -> Result<(RpmHeader, RpmHeader), RpmFileError> {
     let mut lead = [0; LEAD];
     package.read_exact(&mut lead).map_err(short)?;
     if lead[..4] != LEAD_MAGIC {
         return Err(RpmFileError::NoPackage);
     }
-    let signatures = Header::read(package, limits)?;
+    let signatures = RpmHeader::read(package, limits)?;
     let padding = signatures.bytes.len().next_multiple_of(8) - signatures.bytes.len();
     package.read_exact(&mut [0; 8][..padding]).map_err(short)?;
-    let header = Header::read(package, limits)?;
+    let header = RpmHeader::read(package, limits)?;
     Ok((signatures, header))
 }
 
 /// A header of a package, with its magic.
-struct Header {
+struct RpmHeader {
     bytes: Vec<u8>,
     entries: usize,
 }
 
-impl Header {
-    fn read(reader: &mut impl Read, limits: &Limits) -> Result<Header, RpmFileError> {
+impl RpmHeader {
+    fn read(reader: &mut impl Read, limits: &Limits) -> Result<RpmHeader, RpmFileError> {
         let mut start = [0; HEADER_START];
         reader.read_exact(&mut start).map_err(short)?;
         let [entries, data] = [&start[8..12], &start[12..16]].map(number);
@@ -161,7 +164,7 @@ impl Header {
         if bytes.len() as u64 != HEADER_START as u64 + size {
             return Err(RpmFileError::NoPackage);
         }
-        Ok(Header { bytes, entries })
+        Ok(RpmHeader { bytes, entries })
     }
 
     /// The data of `tag` from where it begins, and how many values it has.
@@ -294,7 +297,7 @@ mod tests {
     #[test]
     fn a_changed_package_is_refused() {
         let whole = file("signed.rpm");
-        let signatures = Header::read(&mut &whole[LEAD..], &Limits::default())
+        let signatures = RpmHeader::read(&mut &whole[LEAD..], &Limits::default())
             .unwrap()
             .bytes
             .len();

@@ -2,11 +2,11 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// A text of [`Strings`].
+/// A text of [`StringPool`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Text(u32);
+pub(super) struct TextId(u32);
 
-impl Text {
+impl TextId {
     /// Its number: texts have those from 0 on.
     pub(super) fn number(self) -> usize {
         self.0 as usize
@@ -15,7 +15,7 @@ impl Text {
 
 /// Texts, each once: a repository says the same names and versions a million times.
 #[derive(Debug)]
-pub(super) struct Strings {
+pub(super) struct StringPool {
     bytes: String,
     /// Where each text ends.
     ends: Vec<usize>,
@@ -24,14 +24,14 @@ pub(super) struct Strings {
     hasher: RandomState,
 }
 
-impl Strings {
+impl StringPool {
     /// The empty text.
-    pub(super) const EMPTY: Text = Text(0);
+    pub(super) const EMPTY: TextId = TextId(0);
 
     /// The empty text alone.
-    pub(super) fn new() -> Strings {
+    pub(super) fn new() -> StringPool {
         let table = vec![0; 1 << 12];
-        let mut strings = Strings {
+        let mut strings = StringPool {
             bytes: String::new(),
             ends: Vec::new(),
             table,
@@ -47,7 +47,7 @@ impl Strings {
     }
 
     /// The text.
-    pub(super) fn get(&self, text: Text) -> &str {
+    pub(super) fn get(&self, text: TextId) -> &str {
         let start = text
             .number()
             .checked_sub(1)
@@ -56,15 +56,15 @@ impl Strings {
     }
 
     /// `text`, if it is there.
-    pub(super) fn find(&self, text: &str) -> Option<Text> {
+    pub(super) fn find(&self, text: &str) -> Option<TextId> {
         match self.table[self.place(text)] {
             0 => None,
-            found => Some(Text(found - 1)),
+            found => Some(TextId(found - 1)),
         }
     }
 
     /// `text`, which is there now.
-    pub(super) fn add(&mut self, text: &str) -> Text {
+    pub(super) fn add(&mut self, text: &str) -> TextId {
         if (self.ends.len() + 1) * 2 > self.table.len() {
             self.grow();
         }
@@ -74,14 +74,14 @@ impl Strings {
             self.ends.push(self.bytes.len());
             self.table[place] = self.ends.len() as u32;
         }
-        Text(self.table[place] - 1)
+        TextId(self.table[place] - 1)
     }
 
     /// Where `text` stands in the table, or belongs.
     fn place(&self, text: &str) -> usize {
         let mask = self.table.len() - 1;
         let mut place = self.hasher.hash_one(text) as usize & mask;
-        while self.table[place] != 0 && self.get(Text(self.table[place] - 1)) != text {
+        while self.table[place] != 0 && self.get(TextId(self.table[place] - 1)) != text {
             place = (place + 1) & mask;
         }
         place
@@ -91,7 +91,7 @@ impl Strings {
         self.table = vec![0; self.table.len() * 2];
         let mask = self.table.len() - 1;
         for number in 0..self.ends.len() {
-            let mut place = self.hasher.hash_one(self.get(Text(number as u32))) as usize & mask;
+            let mut place = self.hasher.hash_one(self.get(TextId(number as u32))) as usize & mask;
             while self.table[place] != 0 {
                 place = (place + 1) & mask;
             }
@@ -106,12 +106,12 @@ mod tests {
 
     #[test]
     fn each_text_is_kept_once() {
-        let mut strings = Strings::new();
+        let mut strings = StringPool::new();
         let texts: Vec<String> = (0..10_000)
             .map(|n| format!("libfoo.so.{n}()(64bit)"))
             .collect();
-        let first: Vec<Text> = texts.iter().map(|text| strings.add(text)).collect();
-        let again: Vec<Text> = texts.iter().map(|text| strings.add(text)).collect();
+        let first: Vec<TextId> = texts.iter().map(|text| strings.add(text)).collect();
+        let again: Vec<TextId> = texts.iter().map(|text| strings.add(text)).collect();
         assert_eq!(first, again);
         assert_eq!(strings.count(), 10_001);
         assert!(
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(strings.find("libfoo.so.77()(64bit)"), Some(first[77]));
         assert_eq!(
             (strings.find("no"), strings.find("")),
-            (None, Some(Strings::EMPTY))
+            (None, Some(StringPool::EMPTY))
         );
     }
 }

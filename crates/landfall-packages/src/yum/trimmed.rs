@@ -3,7 +3,7 @@
 
 use super::error::YumError;
 use super::primary::digest;
-use super::repomd::Index;
+use super::repomd::RepomdIndex;
 use landfall_model::Digest;
 use quick_xml::events::Event;
 use quick_xml::{Reader, Writer, XmlVersion};
@@ -13,7 +13,7 @@ use std::io::BufRead;
 /// An index of what is carried, while it is put together. Several locks may carry parts of one
 /// repository.
 #[derive(Debug, Default)]
-pub struct TrimmedIndex {
+pub struct TrimmedPrimary {
     /// The name of its outermost element, and its attributes: the prefixes of the packages below it
     /// stand there.
     name: String,
@@ -22,7 +22,7 @@ pub struct TrimmedIndex {
     packages: BTreeMap<String, String>,
 }
 
-impl TrimmedIndex {
+impl TrimmedPrimary {
     /// Adds those packages of an index, primary or another, that are `carried`: their paths by
     /// their digests in hex. The digests that it has. `what` is for messages.
     ///
@@ -37,7 +37,7 @@ impl TrimmedIndex {
         let malformed = |error: &dyn ToString| YumError::malformed(what, error.to_string());
         let mut reader = Reader::from_reader(reader);
         let (mut buffer, mut depth, mut found) = (Vec::new(), 0_usize, BTreeSet::new());
-        let mut package = Package::default();
+        let mut package = TrimmedPackage::default();
         loop {
             buffer.clear();
             let event = match reader.read_event_into(&mut buffer) {
@@ -62,7 +62,7 @@ impl TrimmedIndex {
                 if depth == 0 {
                     name.clone_into(&mut self.name);
                 } else if depth == 1 {
-                    package = Package::default();
+                    package = TrimmedPackage::default();
                 } else {
                     name.clone_into(&mut package.inside);
                 }
@@ -101,7 +101,7 @@ impl TrimmedIndex {
                 package.inside.clear();
             }
             if closes && depth == 1 {
-                let Package {
+                let TrimmedPackage {
                     text, digest, path, ..
                 } = std::mem::take(&mut package);
                 let Some(digest) = digest else { continue };
@@ -133,7 +133,7 @@ impl TrimmedIndex {
 }
 
 /// The element of a package, as far as it is read.
-struct Package {
+struct TrimmedPackage {
     text: Writer<Vec<u8>>,
     digest: Option<String>,
     path: Option<String>,
@@ -143,10 +143,10 @@ struct Package {
     checksum: String,
 }
 
-impl Default for Package {
-    fn default() -> Package {
+impl Default for TrimmedPackage {
+    fn default() -> TrimmedPackage {
         let text = Writer::new(Vec::new());
-        Package {
+        TrimmedPackage {
             text,
             digest: None,
             path: None,
@@ -159,8 +159,8 @@ impl Default for Package {
 /// `repomd.xml` of `indexes`, each by its kind, and of `kept`, which stays as it is, as if made at
 /// `seconds`; and the indexes by the paths that it gives them.
 pub fn trimmed_repomd(
-    indexes: &BTreeMap<&str, TrimmedIndex>,
-    kept: Option<&Index>,
+    indexes: &BTreeMap<&str, TrimmedPrimary>,
+    kept: Option<&RepomdIndex>,
     seconds: i64,
 ) -> (String, BTreeMap<String, String>) {
     let mut text = format!(
@@ -173,7 +173,7 @@ pub fn trimmed_repomd(
         let (digest, size) = (Digest::sha256(index.as_bytes()), Some(index.len() as u64));
         let path = format!("repodata/{}-{kind}.xml", digest.hex());
         let (open_digest, open_size) = (Some(digest.clone()), size);
-        let own = Index {
+        let own = RepomdIndex {
             kind: (*kind).into(),
             path: path.clone(),
             digest,
@@ -189,8 +189,8 @@ pub fn trimmed_repomd(
 }
 
 /// What `repomd.xml` says of an index.
-fn data(index: &Index, seconds: i64) -> String {
-    let Index {
+fn data(index: &RepomdIndex, seconds: i64) -> String {
+    let RepomdIndex {
         kind,
         path,
         digest,
@@ -262,7 +262,7 @@ mod tests {
             (b.clone(), "Packages/b.rpm"),
             (c, "other.rpm"),
         ]);
-        let modules = Index {
+        let modules = RepomdIndex {
             kind: "modules".into(),
             path: "repodata/modules.yaml.gz".into(),
             digest: Digest::sha256(b"packed"),
@@ -271,7 +271,7 @@ mod tests {
             open_size: None,
         };
         let make = || {
-            let [mut index, mut files] = [TrimmedIndex::default(), TrimmedIndex::default()];
+            let [mut index, mut files] = [TrimmedPrimary::default(), TrimmedPrimary::default()];
             let found = index.add(primary.as_bytes(), "index", &carried).unwrap();
             assert_eq!(
                 found,
@@ -321,7 +321,7 @@ mod tests {
             "plain",
         ] {
             assert!(
-                TrimmedIndex::default()
+                TrimmedPrimary::default()
                     .add(cut.as_bytes(), "index", &carried)
                     .is_err(),
                 "{cut}"

@@ -7,20 +7,20 @@ use std::borrow::Cow;
 use std::io::BufRead;
 
 /// What comes next in a document. Names are without their prefixes.
-pub(super) enum Step<'a> {
+pub(super) enum XmlEvent<'a> {
     /// An element begins.
-    Start(&'a Element<'a>),
+    Start(&'a XmlElement<'a>),
     /// The element of this name ends, with this text since the last start or end.
     End(&'a str, &'a str),
 }
 
 /// The start of an element.
-pub(super) struct Element<'a> {
+pub(super) struct XmlElement<'a> {
     start: &'a BytesStart<'a>,
     what: &'static str,
 }
 
-impl Element<'_> {
+impl XmlElement<'_> {
     /// Its name, without the prefix.
     pub(super) fn name(&self) -> &str {
         local(self.start.name().into_inner())
@@ -61,7 +61,7 @@ impl Element<'_> {
 pub(super) fn walk(
     reader: impl BufRead,
     what: &'static str,
-    visit: &mut dyn FnMut(Step<'_>) -> Result<(), YumError>,
+    visit: &mut dyn FnMut(XmlEvent<'_>) -> Result<(), YumError>,
 ) -> Result<(), YumError> {
     let mut reader = Reader::from_reader(reader);
     let (mut buffer, mut text) = (Vec::new(), String::new());
@@ -80,23 +80,23 @@ pub(super) fn walk(
             Ok(Event::Start(start)) => {
                 (depth, elements) = (depth + 1, elements + 1);
                 text.clear();
-                visit(Step::Start(&Element {
+                visit(XmlEvent::Start(&XmlElement {
                     start: &start,
                     what,
                 }))?;
             }
             Ok(Event::Empty(start)) => {
                 elements += 1;
-                visit(Step::Start(&Element {
+                visit(XmlEvent::Start(&XmlElement {
                     start: &start,
                     what,
                 }))?;
-                visit(Step::End(local(start.name().into_inner()), ""))?;
+                visit(XmlEvent::End(local(start.name().into_inner()), ""))?;
                 text.clear();
             }
             Ok(Event::End(end)) => {
                 depth = depth.saturating_sub(1);
-                visit(Step::End(local(end.name().into_inner()), text.trim()))?;
+                visit(XmlEvent::End(local(end.name().into_inner()), text.trim()))?;
                 text.clear();
             }
             Ok(Event::Eof) if depth > 0 || elements == 0 => {

@@ -1,14 +1,14 @@
 //! What people ask for, as packages: the forms of names that `dnf install` takes.
 
 use super::reasons::offers;
-use crate::yum::pool::{Kind, PackageId, Pool};
-use crate::yum::relation::{Relation, Sense};
+use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
+use crate::yum::relation::{RpmRelation, VersionSense};
 
 /// A way to write a package: of its name, version and architecture.
-type Form = fn(&str, &str, &str) -> Vec<String>;
+type NameForm = fn(&str, &str, &str) -> Vec<String>;
 
 /// The forms that dnf tries, in its order.
-const FORMS: [Form; 5] = [
+const FORMS: [NameForm; 5] = [
     |name, evr, arch| {
         with_epoch(evr)
             .into_iter()
@@ -42,7 +42,9 @@ pub fn is_named(word: &str, name: &str, evr: &str, arch: &str) -> bool {
 /// gives one for each name.
 pub(super) fn asked(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
     let all: Vec<PackageId> = pool.ids().collect();
-    if let Some(relation) = Relation::parse(word).filter(|relation| relation.sense != Sense::ANY) {
+    if let Some(relation) =
+        RpmRelation::parse(word).filter(|relation| relation.sense != VersionSense::ANY)
+    {
         return some(pool.providers(relation));
     }
     if word.starts_with('/') {
@@ -96,12 +98,13 @@ fn with_epoch(evr: &str) -> Vec<String> {
 /// `found`, and the packages that replace them.
 fn with_replacements(pool: &Pool, mut found: Vec<PackageId>) -> Vec<PackageId> {
     let replaces = |id: &PackageId| {
-        pool.relations(*id, Kind::Obsoletes).any(|relation| {
-            found.iter().any(|other| {
-                pool.name(*other) == relation.name
-                    && Sense::SAME.meets(pool.evr(*other), relation.sense, relation.evr)
+        pool.relations(*id, RpmRelationKind::Obsoletes)
+            .any(|relation| {
+                found.iter().any(|other| {
+                    pool.name(*other) == relation.name
+                        && VersionSense::SAME.meets(pool.evr(*other), relation.sense, relation.evr)
+                })
             })
-        })
     };
     let more: Vec<PackageId> = pool.ids().filter(replaces).collect();
     found.extend(more);
@@ -144,7 +147,8 @@ fn matches(pattern: &str, text: &str) -> bool {
 /// Why nothing is meant by `word`: the versions that there are, if a name in it is one of a package
 /// or of something provided; otherwise the name that people may have meant.
 pub(super) fn not_offered(pool: &Pool, word: &str) -> String {
-    let name = match Relation::parse(word).filter(|relation| relation.sense != Sense::ANY) {
+    let name = match RpmRelation::parse(word).filter(|relation| relation.sense != VersionSense::ANY)
+    {
         Some(relation) => Some(relation.name.to_owned()),
         None => name_before_version(pool, word),
     };

@@ -5,7 +5,7 @@
 
 use super::formula::{Literal, installed, package};
 use super::kept::{may_follow, obsoletes};
-use super::rules::{Rule, Rules, Why};
+use super::rules::{Rule, RuleOrigin, Rules};
 use crate::yum::architecture::Architectures;
 use crate::yum::pool::PackageId;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -19,7 +19,7 @@ pub(super) struct ChoiceRules {
 #[derive(Debug)]
 struct ChoiceRule {
     literals: Vec<Literal>,
-    why: Why,
+    why: RuleOrigin,
     /// The packages that the dependency itself allows.
     allowed: BTreeSet<PackageId>,
     is_enabled: bool,
@@ -52,7 +52,9 @@ impl ChoiceRules {
         }
         let barred: HashSet<PackageId> = dependencies
             .iter()
-            .filter(|rule| matches!(rule.why, Why::Architecture(_)) && rule.literals.len() == 1)
+            .filter(|rule| {
+                matches!(rule.why, RuleOrigin::Architecture(_)) && rule.literals.len() == 1
+            })
             .map(|rule| package(rule.literals[0]))
             .collect();
         // which package of the base another one would take the place of

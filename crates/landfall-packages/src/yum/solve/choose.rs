@@ -7,16 +7,16 @@ use super::formula::{Literal, installed, package};
 use super::kept::{kept, replacement, unwanted};
 use super::policy::{Policy, open};
 use super::reasons;
-use super::rules::{Rule, Rules, Why};
-use super::sat::{Sat, Stop};
+use super::rules::{Rule, RuleOrigin, Rules};
+use super::sat::{Sat, SolverStop};
 use crate::yum::architecture::Architectures;
-use crate::yum::pool::{Kind, PackageId, Pool};
-use crate::yum::relation::Relation;
+use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
+use crate::yum::relation::RpmRelation;
 use std::collections::{BTreeSet, HashSet};
 
 /// What is asked of the packages of a pool.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct SelectionRequest<'a> {
     /// The packages of all sources, and those of the base.
     pub pool: &'a Pool,
     /// What the machine takes.
@@ -33,7 +33,7 @@ pub struct Question<'a> {
 
 /// What is to be installed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Choice {
+pub struct YumSelection {
     /// The packages that are not in the base, by name.
     pub packages: Vec<PackageId>,
     /// What is taken to be on the machine.
@@ -46,12 +46,12 @@ pub struct Choice {
 
 /// Why nothing can be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct UnsolvableRequest {
     /// The chain of reasons, a sentence each.
     pub reasons: Vec<String>,
     /// What no package has that is seen: relations, and words that were asked for.
     pub missing: BTreeSet<String>,
-    /// As in [`Choice`].
+    /// As in [`YumSelection`].
     pub unlisted: BTreeSet<String>,
 }
 
@@ -60,8 +60,8 @@ pub struct Refusal {
 /// # Errors
 /// When what is asked for is not there, cannot be installed together, or takes more than the given
 /// steps to be found.
-pub fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
-    let Question {
+pub fn choose(question: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableRequest> {
+    let SelectionRequest {
         pool,
         architectures,
         install,
@@ -86,9 +86,9 @@ pub fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
     let mut rules = Rules::new(pool, architectures, assume);
     install
         .iter()
-        .for_each(|word| rules.note_file(&Relation::any(word)));
+        .for_each(|word| rules.note_file(&RpmRelation::any(word)));
     if !missing.is_empty() {
-        return Err(Refusal {
+        return Err(UnsolvableRequest {
             reasons,
             missing,
             unlisted: rules.unlisted,
@@ -113,7 +113,7 @@ pub fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
     let dependencies = rules.rules.len();
     let job = |(word, candidates): (String, Vec<PackageId>)| Rule {
         literals: candidates.into_iter().map(installed).collect(),
-        why: Why::Asked(word),
+        why: RuleOrigin::Asked(word),
     };
     rules.rules.extend(jobs.into_iter().map(job));
     let jobs = dependencies..rules.rules.len();
@@ -126,8 +126,10 @@ pub fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
         rules.rules.extend(choice_rules.enabled());
         let clauses = rules.rules.iter().map(|rule| rule.literals.as_slice());
         let (sat, outcome) = Sat::new(pool.count(), left, clauses);
-        let mut chooser = Chooser::new(sat, rules, jobs.clone(), dependencies, strong, weak);
-        let outcome = outcome.map_err(Stop::from).and_then(|()| chooser.run());
+        let mut chooser = PackageChooser::new(sat, rules, jobs.clone(), dependencies, strong, weak);
+        let outcome = outcome
+            .map_err(SolverStop::from)
+            .and_then(|()| chooser.run());
         left = chooser.sat.steps();
         match outcome {
             Ok(()) => {
@@ -136,15 +138,15 @@ pub fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
                     break chooser;
                 }
             }
-            Err(Stop::OutOfSteps) => {
+            Err(SolverStop::OutOfSteps) => {
                 let (reasons, missing) = (vec![out_of_steps(steps)], BTreeSet::new());
-                return Err(Refusal {
+                return Err(UnsolvableRequest {
                     reasons,
                     missing,
                     unlisted: chooser.rules.unlisted,
                 });
             }
-            Err(Stop::Contradiction(contradiction)) => {
+            Err(SolverStop::Contradiction(contradiction)) => {
                 let core = chooser.sat.core(contradiction);
                 let last = core
                     .iter()
@@ -152,7 +154,7 @@ pub fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
                     .and_then(|last| (*last as usize).checked_sub(strong));
                 let Some(last) = last else {
                     let (reasons, missing) = reasons::told(&chooser.rules, &core, left);
-                    return Err(Refusal {
+                    return Err(UnsolvableRequest {
                         reasons,
                         missing,
                         unlisted: chooser.rules.unlisted,
@@ -182,7 +184,7 @@ pub fn choose(question: Question<'_>) -> Result<Choice, Refusal> {
     let replaced = gone
         .map(|id| (id, replacement(pool, id, &packages)))
         .collect();
-    Ok(Choice {
+    Ok(YumSelection {
         packages,
         expected,
         replaced,
@@ -207,8 +209,10 @@ fn reach_supplements(rules: &mut Rules<'_>) {
             .filter(|id| !rules.reached[id.0 as usize])
             .collect::<Vec<_>>()
         {
-            let relations: Vec<Relation<'_>> =
-                rules.pool.relations(id, Kind::Supplements).collect();
+            let relations: Vec<RpmRelation<'_>> = rules
+                .pool
+                .relations(id, RpmRelationKind::Supplements)
+                .collect();
             let may_come = relations.iter().any(|relation| {
                 rules.note_file(relation);
                 let wanted = rules
@@ -229,7 +233,7 @@ fn reach_supplements(rules: &mut Rules<'_>) {
 
 /// A decision between several candidates.
 #[derive(Debug, Clone)]
-struct Branch {
+struct SolverBranch {
     /// The level before it.
     level: usize,
     /// Those that were taken, the last of them now.
@@ -237,7 +241,7 @@ struct Branch {
     others: Vec<PackageId>,
 }
 
-pub(super) struct Chooser<'p> {
+pub(super) struct PackageChooser<'p> {
     pub(super) sat: Sat,
     pub(super) rules: Rules<'p>,
     jobs: std::ops::Range<usize>,
@@ -248,7 +252,7 @@ pub(super) struct Chooser<'p> {
     /// For each package, where its rules begin; they end where those of the package before begin.
     first_rule: Vec<(u32, u32)>,
     weak: bool,
-    branches: Vec<Branch>,
+    branches: Vec<SolverBranch>,
     /// Where the look at the rules goes on.
     cursor: usize,
     /// The first rule with several good candidates, which was left for later; gone once it was come
@@ -257,7 +261,7 @@ pub(super) struct Chooser<'p> {
     is_late: bool,
 }
 
-impl<'p> Chooser<'p> {
+impl<'p> PackageChooser<'p> {
     fn new(
         sat: Sat,
         rules: Rules<'p>,
@@ -265,7 +269,7 @@ impl<'p> Chooser<'p> {
         dependencies: usize,
         strong: usize,
         weak: bool,
-    ) -> Chooser<'p> {
+    ) -> PackageChooser<'p> {
         let mut first_rule = vec![(0, 0); rules.pool.count()];
         for (number, rule) in rules.rules[..dependencies].iter().enumerate() {
             let (first, end) = &mut first_rule[package(rule.literals[0]).0 as usize];
@@ -279,7 +283,7 @@ impl<'p> Chooser<'p> {
         } else {
             HashSet::new()
         };
-        Chooser {
+        PackageChooser {
             sat,
             rules,
             unwanted,
@@ -294,7 +298,7 @@ impl<'p> Chooser<'p> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Stop> {
+    fn run(&mut self) -> Result<(), SolverStop> {
         loop {
             if self.decide_job()? || self.keep()? {
                 self.start_over();
@@ -325,17 +329,17 @@ impl<'p> Chooser<'p> {
     }
 
     /// Installs the best of `candidates`. Whether no decision had to be taken back.
-    pub(super) fn install(&mut self, mut candidates: Vec<PackageId>) -> Result<bool, Stop> {
+    pub(super) fn install(&mut self, mut candidates: Vec<PackageId>) -> Result<bool, SolverStop> {
         self.policy().choose(&mut candidates);
         self.install_first(candidates)
     }
 
     /// Installs the first of `candidates`, the others of which may be taken later. Whether no
     /// decision had to be taken back.
-    fn install_first(&mut self, candidates: Vec<PackageId>) -> Result<bool, Stop> {
+    fn install_first(&mut self, candidates: Vec<PackageId>) -> Result<bool, SolverStop> {
         let level = self.sat.level();
         if candidates.len() > 1 {
-            self.branches.push(Branch {
+            self.branches.push(SolverBranch {
                 level,
                 taken: vec![candidates[0]],
                 others: candidates[1..].to_vec(),
@@ -344,7 +348,7 @@ impl<'p> Chooser<'p> {
         self.decide(installed(candidates[0]))
     }
 
-    pub(super) fn decide(&mut self, literal: Literal) -> Result<bool, Stop> {
+    pub(super) fn decide(&mut self, literal: Literal) -> Result<bool, SolverStop> {
         let level = self.sat.level();
         self.sat.decide(literal)?;
         let now = self.sat.level();
@@ -356,7 +360,7 @@ impl<'p> Chooser<'p> {
         Ok(is_forward)
     }
 
-    fn decide_job(&mut self) -> Result<bool, Stop> {
+    fn decide_job(&mut self) -> Result<bool, SolverStop> {
         let Some(mut candidates) = self.jobs.clone().find_map(|job| self.open(job)) else {
             return Ok(false);
         };
@@ -382,7 +386,7 @@ impl<'p> Chooser<'p> {
     }
 
     /// Keeps a package of the base, or finds another for it.
-    fn keep(&mut self) -> Result<bool, Stop> {
+    fn keep(&mut self) -> Result<bool, SolverStop> {
         let kept = self.jobs.end..self.strong;
         for rule in kept {
             let own = self.rules.rules[rule].literals[0];
@@ -401,7 +405,7 @@ impl<'p> Chooser<'p> {
 
     /// Decides one dependency that is open: those with one good candidate first. Whether there was
     /// one.
-    fn decide_dependency(&mut self) -> Result<bool, Stop> {
+    fn decide_dependency(&mut self) -> Result<bool, SolverStop> {
         let trail = self.sat.trail().iter().filter(|literal| **literal > 0);
         let mut ranges: Vec<(u32, u32)> = trail
             .map(|literal| self.first_rule[package(*literal).0 as usize])
@@ -445,7 +449,7 @@ impl<'p> Chooser<'p> {
 
     /// Where a candidate that was not taken came in later anyway, or is recommended, takes it at
     /// once instead. Whether there was one.
-    fn decide_better(&mut self) -> Result<bool, Stop> {
+    fn decide_better(&mut self) -> Result<bool, SolverStop> {
         let mut take = None;
         for number in (0..self.branches.len()).rev() {
             let branch = self.branches[number].clone();

@@ -1,7 +1,7 @@
 //! Dependencies as clauses: each a list of literals of which one must hold.
 
 use crate::yum::pool::{PackageId, Pool};
-use crate::yum::rich::Rich;
+use crate::yum::rich::RichDependency;
 
 /// A package that is installed (positive) or not (negative); the number is that of the package and
 /// 1.
@@ -32,14 +32,16 @@ const CLAUSES: usize = 4096;
 
 impl Formula {
     /// What `rich` means among the packages of `pool`.
-    pub(super) fn of(pool: &Pool, rich: &Rich<'_>) -> Formula {
+    pub(super) fn of(pool: &Pool, rich: &RichDependency<'_>) -> Formula {
         let of = |rich| Formula::of(pool, rich);
         let not = |rich| Formula::Not(Box::new(of(rich)));
         match rich {
-            Rich::One(_) | Rich::With(_) | Rich::Without(_) => Formula::Any(set(pool, rich)),
-            Rich::And(all) => Formula::And(all.iter().map(of).collect()),
-            Rich::Or(all) => Formula::Or(all.iter().map(of).collect()),
-            Rich::If(both, otherwise) => {
+            RichDependency::One(_) | RichDependency::With(_) | RichDependency::Without(_) => {
+                Formula::Any(set(pool, rich))
+            }
+            RichDependency::And(all) => Formula::And(all.iter().map(of).collect()),
+            RichDependency::Or(all) => Formula::Or(all.iter().map(of).collect()),
+            RichDependency::If(both, otherwise) => {
                 let [then, condition] = &**both;
                 let mut all = vec![Formula::Or(vec![of(then), not(condition)])];
                 all.extend(
@@ -49,7 +51,7 @@ impl Formula {
                 );
                 Formula::And(all)
             }
-            Rich::Unless(both, otherwise) => {
+            RichDependency::Unless(both, otherwise) => {
                 let [then, condition] = &**both;
                 let mut any = vec![Formula::And(vec![of(then), not(condition)])];
                 any.extend(
@@ -167,10 +169,10 @@ fn distributed(a: &[Vec<Literal>], b: &[Vec<Literal>]) -> Option<Vec<Vec<Literal
 }
 
 /// The packages each of which is what `rich` says.
-fn set(pool: &Pool, rich: &Rich<'_>) -> Vec<PackageId> {
+fn set(pool: &Pool, rich: &RichDependency<'_>) -> Vec<PackageId> {
     match rich {
-        Rich::One(relation) => pool.providers(*relation),
-        Rich::With(all) => {
+        RichDependency::One(relation) => pool.providers(*relation),
+        RichDependency::With(all) => {
             let mut sets = all.iter().map(|one| set(pool, one));
             let first = sets.next().unwrap_or_default();
             sets.fold(first, |mut all, other| {
@@ -178,19 +180,19 @@ fn set(pool: &Pool, rich: &Rich<'_>) -> Vec<PackageId> {
                 all
             })
         }
-        Rich::Without(both) => {
+        RichDependency::Without(both) => {
             let [mut first, second] = [&both[0], &both[1]].map(|one| set(pool, one));
             first.retain(|id| second.binary_search(id).is_err());
             first
         }
-        Rich::Or(all) => {
+        RichDependency::Or(all) => {
             let mut any: Vec<PackageId> = all.iter().flat_map(|one| set(pool, one)).collect();
             any.sort_unstable();
             any.dedup();
             any
         }
         // the other words do not speak of one package
-        Rich::And(_) | Rich::If(..) | Rich::Unless(..) => Vec::new(),
+        RichDependency::And(_) | RichDependency::If(..) | RichDependency::Unless(..) => Vec::new(),
     }
 }
 

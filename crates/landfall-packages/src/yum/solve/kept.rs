@@ -2,11 +2,11 @@
 //! what they have done without.
 
 use super::formula::installed;
-use super::rules::{Rule, Rules, Why};
+use super::rules::{Rule, RuleOrigin, Rules};
 use crate::yum::architecture::{Architectures, NOARCH};
-use crate::yum::pool::{Kind, PackageId, Pool};
-use crate::yum::relation::{Relation, Sense};
-use crate::yum::rich::Rich;
+use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
+use crate::yum::relation::{RpmRelation, VersionSense};
+use crate::yum::rich::RichDependency;
 use std::collections::{HashMap, HashSet};
 
 /// Which of `packages` takes the place of `gone`: another version of it, or what says that it
@@ -27,10 +27,11 @@ pub(super) fn replacement(
 
 /// Whether `one` says that it replaces `other`.
 pub(super) fn obsoletes(pool: &Pool, one: PackageId, other: PackageId) -> bool {
-    pool.relations(one, Kind::Obsoletes).any(|relation| {
-        relation.name == pool.name(other)
-            && Sense::SAME.meets(pool.evr(other), relation.sense, relation.evr)
-    })
+    pool.relations(one, RpmRelationKind::Obsoletes)
+        .any(|relation| {
+            relation.name == pool.name(other)
+                && VersionSense::SAME.meets(pool.evr(other), relation.sense, relation.evr)
+        })
 }
 
 /// Whether `other` may take the place of `id`, by their architectures.
@@ -47,9 +48,9 @@ pub(super) fn may_follow(rules: &Rules<'_>, id: PackageId, other: PackageId) -> 
 /// package does both.
 pub(super) fn kept(rules: &Rules<'_>) -> Vec<Rule> {
     let pool = rules.pool;
-    let mut replacing: HashMap<&str, Vec<(PackageId, Relation<'_>)>> = HashMap::new();
+    let mut replacing: HashMap<&str, Vec<(PackageId, RpmRelation<'_>)>> = HashMap::new();
     for id in pool.ids() {
-        for relation in pool.relations(id, Kind::Obsoletes) {
+        for relation in pool.relations(id, RpmRelationKind::Obsoletes) {
             replacing
                 .entry(relation.name)
                 .or_default()
@@ -71,8 +72,8 @@ pub(super) fn kept(rules: &Rules<'_>) -> Vec<Rule> {
             }
         }
         if !has_replacement {
-            let replaces = |(other, relation): &(PackageId, Relation<'_>)| {
-                let is_meant = Sense::SAME.meets(pool.evr(id), relation.sense, relation.evr);
+            let replaces = |(other, relation): &(PackageId, RpmRelation<'_>)| {
+                let is_meant = VersionSense::SAME.meets(pool.evr(id), relation.sense, relation.evr);
                 (is_meant && pool.name(*other) != pool.name(id)).then_some(*other)
             };
             let others = replacing
@@ -85,7 +86,7 @@ pub(super) fn kept(rules: &Rules<'_>) -> Vec<Rule> {
         let all = std::iter::once(id).chain(followers);
         Rule {
             literals: all.map(installed).collect(),
-            why: Why::Kept(id),
+            why: RuleOrigin::Kept(id),
         }
     };
     pool.ids()
@@ -104,10 +105,10 @@ pub(super) fn unwanted(pool: &Pool) -> HashSet<PackageId> {
     if base.is_empty() {
         return unwanted;
     }
-    let is_plain = |relation: &Relation<'_>| !Rich::is_rich(relation.name);
+    let is_plain = |relation: &RpmRelation<'_>| !RichDependency::is_rich(relation.name);
     for relation in base
         .iter()
-        .flat_map(|id| pool.relations(*id, Kind::Recommends))
+        .flat_map(|id| pool.relations(*id, RpmRelationKind::Recommends))
         .filter(is_plain)
     {
         if !pool.named(relation.name).iter().any(is_base) {
@@ -116,7 +117,9 @@ pub(super) fn unwanted(pool: &Pool) -> HashSet<PackageId> {
     }
     let names: HashSet<&str> = base.iter().map(|id| pool.name(*id)).collect();
     for id in pool.ids().filter(|id| !names.contains(pool.name(*id))) {
-        let mut supplemented = pool.relations(id, Kind::Supplements).filter(is_plain);
+        let mut supplemented = pool
+            .relations(id, RpmRelationKind::Supplements)
+            .filter(is_plain);
         if supplemented.any(|relation| pool.providers(relation).iter().any(is_base)) {
             unwanted.insert(id);
         }

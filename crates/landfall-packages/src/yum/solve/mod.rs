@@ -1,4 +1,4 @@
-//! The choice of packages by dnf's rules: [`choose`] answers a [`Question`] with a [`Choice`], or
+//! The choice of packages by dnf's rules: [`choose`] answers a [`SelectionRequest`] with a [`YumSelection`], or
 //! with a chain of reasons.
 
 mod asked;
@@ -15,4 +15,4 @@ mod tests;
 mod weak;
 
 pub use asked::is_named;
-pub use choose::{Choice, Question, Refusal, choose};
+pub use choose::{SelectionRequest, UnsolvableRequest, YumSelection, choose};

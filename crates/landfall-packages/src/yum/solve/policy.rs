@@ -6,9 +6,9 @@
 use super::formula::{Formula, Literal, installed, package};
 use super::kept::obsoletes;
 use super::rules::Rules;
-use crate::yum::pool::{Kind, PackageId};
-use crate::yum::relation::{Relation, Sense};
-use crate::yum::rich::Rich;
+use crate::yum::pool::{PackageId, RpmRelationKind};
+use crate::yum::relation::{RpmRelation, VersionSense};
+use crate::yum::rich::RichDependency;
 use crate::yum::version::Evr;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,10 +93,11 @@ impl<'r, 'p> Policy<'r, 'p> {
     /// replace each other stay.
     fn prune_replaced(&self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
-        if !candidates
-            .iter()
-            .any(|id| pool.relations(*id, Kind::Obsoletes).next().is_some())
-        {
+        if !candidates.iter().any(|id| {
+            pool.relations(*id, RpmRelationKind::Obsoletes)
+                .next()
+                .is_some()
+        }) {
             return;
         }
         let all = candidates.clone();
@@ -126,12 +127,13 @@ impl<'r, 'p> Policy<'r, 'p> {
         if candidates.iter().filter(|id| !is_base(self, id)).count() < 2 {
             return;
         }
-        let recommended = self.wished(Kind::Recommends);
+        let recommended = self.wished(RpmRelationKind::Recommends);
         let is_weak: Vec<bool> = candidates
             .iter()
             .map(|id| {
                 !is_base(self, id)
-                    && (recommended.contains(id) || self.is_beside(*id, Kind::Supplements))
+                    && (recommended.contains(id)
+                        || self.is_beside(*id, RpmRelationKind::Supplements))
             })
             .collect();
         if is_weak.contains(&true) {
@@ -145,7 +147,7 @@ impl<'r, 'p> Policy<'r, 'p> {
         self.dislike_old_versions(candidates);
         self.sort_by_common_provides(candidates);
         let has_base = |id: &PackageId| {
-            pool.by_name(Relation::any(pool.name(*id)))
+            pool.by_name(RpmRelation::any(pool.name(*id)))
                 .into_iter()
                 .any(|other| self.rules.is_base(other))
         };
@@ -164,7 +166,7 @@ impl<'r, 'p> Policy<'r, 'p> {
     fn dislike_old_versions(&self, candidates: &mut [PackageId]) {
         let pool = self.rules.pool;
         candidates.sort_by_key(|id| {
-            let same = pool.by_name(Relation::any(pool.name(*id)));
+            let same = pool.by_name(RpmRelation::any(pool.name(*id)));
             let is_newer = |other: PackageId| {
                 pool.package(other).arch == pool.package(*id).arch
                     && pool.compare(other, *id).is_gt()
@@ -176,14 +178,14 @@ impl<'r, 'p> Policy<'r, 'p> {
     /// Brings those to the front that are suggested, or enhance what is installed; packages of the
     /// base too.
     fn prefer_suggested(&mut self, candidates: &mut [PackageId]) {
-        let suggested = self.wished(Kind::Suggests);
+        let suggested = self.wished(RpmRelationKind::Suggests);
         let is_suggested: BTreeSet<PackageId> = candidates
             .iter()
             .copied()
             .filter(|id| {
                 self.rules.is_base(*id)
                     || suggested.contains(id)
-                    || self.is_beside(*id, Kind::Enhances)
+                    || self.is_beside(*id, RpmRelationKind::Enhances)
             })
             .collect();
         candidates.sort_by_key(|id| !is_suggested.contains(id));
@@ -200,14 +202,14 @@ impl<'r, 'p> Policy<'r, 'p> {
     /// Brings those to the front that are recommended, and among equals those that are suggested.
     pub(super) fn prefer_wished(&mut self, candidates: &mut [PackageId]) {
         self.prefer_suggested(candidates);
-        let recommended = self.wished(Kind::Recommends);
+        let recommended = self.wished(RpmRelationKind::Recommends);
         let is_recommended: BTreeSet<PackageId> = candidates
             .iter()
             .copied()
             .filter(|id| {
                 self.rules.is_base(*id)
                     || recommended.contains(id)
-                    || self.is_beside(*id, Kind::Supplements)
+                    || self.is_beside(*id, RpmRelationKind::Supplements)
             })
             .collect();
         candidates.sort_by_key(|id| !is_recommended.contains(id));
@@ -219,8 +221,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         let mut by_name: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
         for (place, id) in candidates.iter().enumerate() {
             for relation in pool
-                .relations(*id, Kind::Provides)
-                .filter(|relation| relation.sense == Sense::SAME)
+                .relations(*id, RpmRelationKind::Provides)
+                .filter(|relation| relation.sense == VersionSense::SAME)
             {
                 // a hash is no version
                 let is_hash = relation.evr.len() >= 4
@@ -257,10 +259,10 @@ impl<'r, 'p> Policy<'r, 'p> {
     }
 
     /// Packages that those installed recommend, or suggest.
-    fn wished(&mut self, kind: Kind) -> BTreeSet<PackageId> {
+    fn wished(&mut self, kind: RpmRelationKind) -> BTreeSet<PackageId> {
         let mut all = BTreeSet::new();
         for id in self.order.clone() {
-            let relations: Vec<Relation<'p>> = self.rules.pool.relations(id, kind).collect();
+            let relations: Vec<RpmRelation<'p>> = self.rules.pool.relations(id, kind).collect();
             for relation in relations {
                 all.extend(self.candidates_of(relation));
             }
@@ -269,8 +271,8 @@ impl<'r, 'p> Policy<'r, 'p> {
     }
 
     /// The packages that would fulfil a wish of an installed package.
-    pub(super) fn candidates_of(&mut self, relation: Relation<'_>) -> Vec<PackageId> {
-        if !Rich::is_rich(relation.name) {
+    pub(super) fn candidates_of(&mut self, relation: RpmRelation<'_>) -> Vec<PackageId> {
+        if !RichDependency::is_rich(relation.name) {
             return self.rules.providers(relation).to_vec();
         }
         let clauses = self
@@ -290,11 +292,11 @@ impl<'r, 'p> Policy<'r, 'p> {
     }
 
     /// Whether what is installed asks for `id` by what `id` itself says (supplements, enhances).
-    pub(super) fn is_beside(&mut self, id: PackageId, kind: Kind) -> bool {
-        let relations: Vec<Relation<'p>> = self.rules.pool.relations(id, kind).collect();
+    pub(super) fn is_beside(&mut self, id: PackageId, kind: RpmRelationKind) -> bool {
+        let relations: Vec<RpmRelation<'p>> = self.rules.pool.relations(id, kind).collect();
         relations
             .into_iter()
-            .any(|relation| match Rich::is_rich(relation.name) {
+            .any(|relation| match RichDependency::is_rich(relation.name) {
                 true => {
                     let is_installed = |id: PackageId| self.is_installed[id.0 as usize];
                     self.rules
@@ -312,10 +314,13 @@ impl<'r, 'p> Policy<'r, 'p> {
     /// Whether `id` supplements something that is new on the machine. What supplements the base
     /// alone, the base has done without.
     pub(super) fn newly_supplements(&mut self, id: PackageId) -> bool {
-        let relations: Vec<Relation<'p>> =
-            self.rules.pool.relations(id, Kind::Supplements).collect();
+        let relations: Vec<RpmRelation<'p>> = self
+            .rules
+            .pool
+            .relations(id, RpmRelationKind::Supplements)
+            .collect();
         relations.into_iter().any(|relation| {
-            let formula = match Rich::is_rich(relation.name) {
+            let formula = match RichDependency::is_rich(relation.name) {
                 true => self.rules.formula(&relation),
                 false => Some(Formula::Any(self.rules.providers(relation).to_vec())),
             };
@@ -330,7 +335,8 @@ impl<'r, 'p> Policy<'r, 'p> {
 
     /// Whether what is installed asks for `id`, by what either says.
     pub(super) fn is_wished(&mut self, id: PackageId) -> bool {
-        self.is_beside(id, Kind::Supplements) || self.wished(Kind::Recommends).contains(&id)
+        self.is_beside(id, RpmRelationKind::Supplements)
+            || self.wished(RpmRelationKind::Recommends).contains(&id)
     }
 
     /// Whether a package is installed so far.

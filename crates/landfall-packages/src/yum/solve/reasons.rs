@@ -2,11 +2,11 @@
 //! ends.
 
 use super::formula::{Literal, package};
-use super::rules::{Rule, Rules, Why};
-use super::sat::{ClauseId, Sat, Stop};
-use crate::yum::pool::{Kind, PackageId, Pool};
-use crate::yum::relation::Relation;
-use crate::yum::rich::Rich;
+use super::rules::{Rule, RuleOrigin, Rules};
+use super::sat::{ClauseId, Sat, SolverStop};
+use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
+use crate::yum::relation::RpmRelation;
+use crate::yum::rich::RichDependency;
 use std::collections::BTreeSet;
 
 /// The rules of `core`, which cannot all hold, as sentences, and what they require that nobody
@@ -39,22 +39,22 @@ pub(super) fn told(
 
 /// The relation that `rule` requires, where nobody offers it.
 fn missing_relation(rules: &Rules<'_>, rule: &Rule) -> Option<String> {
-    let Why::Dependency(id, Kind::Requires, number) = &rule.why else {
+    let RuleOrigin::Dependency(id, RpmRelationKind::Requires, number) = &rule.why else {
         return None;
     };
     let has_providers = rule.literals.iter().any(|literal| *literal > 0);
     let relation = rules
         .pool
-        .relations(*id, Kind::Requires)
+        .relations(*id, RpmRelationKind::Requires)
         .nth(*number as usize)?;
-    (!has_providers && !Rich::is_rich(relation.name)).then(|| relation.to_string())
+    (!has_providers && !RichDependency::is_rich(relation.name)).then(|| relation.to_string())
 }
 
 /// Whether `some` of the rules can all hold, or `steps` do not suffice to find that out.
 fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
     let clauses = some.iter().map(|rule| rule.literals.as_slice());
     let (mut sat, outcome) = Sat::new(rules.pool.count(), *steps, clauses);
-    let mut outcome = outcome.map_err(Stop::from);
+    let mut outcome = outcome.map_err(SolverStop::from);
     let literals: BTreeSet<Literal> = some
         .iter()
         .flat_map(|rule| &rule.literals)
@@ -72,7 +72,7 @@ fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
         outcome = sat.decide(open);
     }
     *steps = sat.steps();
-    outcome == Err(Stop::OutOfSteps)
+    outcome == Err(SolverStop::OutOfSteps)
 }
 
 /// First what is asked for, then what that needs, and so on; what excludes comes when both sides
@@ -116,7 +116,7 @@ pub(super) fn offers(pool: &Pool, name: &str) -> Vec<String> {
             return nevra;
         }
         let provided = pool
-            .relations(id, Kind::Provides)
+            .relations(id, RpmRelationKind::Provides)
             .find(|one| one.name == name);
         provided.map_or_else(
             || nevra.clone(),
@@ -132,7 +132,7 @@ pub(super) fn offers(pool: &Pool, name: &str) -> Vec<String> {
 
 /// Whether none of `packages` has `name` as its own.
 fn is_virtual(pool: &Pool, name: &str, packages: &[PackageId]) -> bool {
-    !Rich::is_rich(name) && packages.iter().all(|id| pool.name(*id) != name)
+    !RichDependency::is_rich(name) && packages.iter().all(|id| pool.name(*id) != name)
 }
 
 fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
@@ -155,8 +155,8 @@ fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
         .map(|literal| package(*literal))
         .collect();
     match &rule.why {
-        Why::Asked(word) => {
-            let name = Relation::parse(word).map_or(word.as_str(), |relation| relation.name);
+        RuleOrigin::Asked(word) => {
+            let name = RpmRelation::parse(word).map_or(word.as_str(), |relation| relation.name);
             let is_provided = !pool.named(name).is_empty() && is_virtual(pool, name, &others);
             let is = if is_provided { "provided by" } else { "" };
             format!(
@@ -164,18 +164,18 @@ fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
                 [is, &list(&others)].join(" ").trim_start()
             )
         }
-        Why::Kept(id) => format!("{} stays", name(*id)),
-        Why::SameName(one, other) => {
+        RuleOrigin::Kept(id) => format!("{} stays", name(*id)),
+        RuleOrigin::SameName(one, other) => {
             format!(
                 "{} and {} cannot stand beside each other",
                 name(*one.min(other)),
                 name(*one.max(other))
             )
         }
-        Why::Architecture(id) => {
+        RuleOrigin::Architecture(id) => {
             format!("{} is for an architecture that is not preferred", name(*id))
         }
-        Why::Dependency(id, kind, number) => {
+        RuleOrigin::Dependency(id, kind, number) => {
             let relation = pool.relations(*id, *kind).nth(*number as usize);
             let text = relation
                 .map(|relation| relation.to_string())
@@ -188,12 +188,16 @@ fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
                 .map(|literal| package(*literal))
                 .collect::<Vec<_>>();
             match kind {
-                Kind::Conflicts if Rich::is_rich(&text) => format!("{who} conflicts with {text}"),
-                Kind::Conflicts => {
+                RpmRelationKind::Conflicts if RichDependency::is_rich(&text) => {
+                    format!("{who} conflicts with {text}")
+                }
+                RpmRelationKind::Conflicts => {
                     format!("{who} conflicts with {text}, which is {}", list(&excluded))
                 }
-                Kind::Obsoletes => format!("{who} replaces {text}, which is {}", list(&excluded)),
-                _ if others.is_empty() && Rich::is_rich(&text) => {
+                RpmRelationKind::Obsoletes => {
+                    format!("{who} replaces {text}, which is {}", list(&excluded))
+                }
+                _ if others.is_empty() && RichDependency::is_rich(&text) => {
                     format!("{who} requires {text}, which cannot be met")
                 }
                 _ if others.is_empty() => {

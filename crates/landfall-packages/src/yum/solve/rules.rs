@@ -6,9 +6,9 @@
 use super::formula::{Formula, Literal, installed};
 use crate::yum::architecture::Architectures;
 use crate::yum::filelists::{FILE_RELATIONS, is_in_primary};
-use crate::yum::pool::{Kind, PackageId, Pool};
-use crate::yum::relation::Relation;
-use crate::yum::rich::Rich;
+use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
+use crate::yum::relation::RpmRelation;
+use crate::yum::rich::RichDependency;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
@@ -25,11 +25,11 @@ const BESIDE: [&str; 6] = [
 
 /// Why a clause must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum RuleOrigin {
     /// It is asked for, by this word.
     Asked(String),
     /// The package has this dependency of this kind; where that cannot hold, nothing meets it.
-    Dependency(PackageId, Kind, u32),
+    Dependency(PackageId, RpmRelationKind, u32),
     /// Two packages have one name.
     SameName(PackageId, PackageId),
     /// The package is for an architecture that is not preferred.
@@ -42,7 +42,7 @@ pub(super) enum Why {
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) literals: Vec<Literal>,
-    pub(super) why: Why,
+    pub(super) why: RuleOrigin,
 }
 
 /// All that is known of the packages that can be reached.
@@ -92,8 +92,8 @@ impl<'p> Rules<'p> {
             self.excludes(id, &mut queue);
             queue.extend(self.lock_step(id));
             if weak {
-                for (_, relation) in self.dependencies(id, Kind::Recommends) {
-                    match Rich::is_rich(relation.name) {
+                for (_, relation) in self.dependencies(id, RpmRelationKind::Recommends) {
+                    match RichDependency::is_rich(relation.name) {
                         true => queue.extend(
                             self.formula(&relation)
                                 .map_or_else(Vec::new, |f| f.packages()),
@@ -118,11 +118,11 @@ impl<'p> Rules<'p> {
     }
 
     /// Notes the files in `relation` that only a list of all files can have.
-    pub(super) fn note_file(&mut self, relation: &Relation<'_>) {
+    pub(super) fn note_file(&mut self, relation: &RpmRelation<'_>) {
         if !relation.name.contains('/') {
             return;
         }
-        let Some(rich) = Rich::parse_relation(relation) else {
+        let Some(rich) = RichDependency::parse_relation(relation) else {
             return;
         };
         rich.each_relation(&mut |one| {
@@ -134,12 +134,12 @@ impl<'p> Rules<'p> {
     }
 
     /// The relations of a package, numbered.
-    fn dependencies(&self, id: PackageId, kind: Kind) -> Vec<(u32, Relation<'p>)> {
+    fn dependencies(&self, id: PackageId, kind: RpmRelationKind) -> Vec<(u32, RpmRelation<'p>)> {
         (0..).zip(self.pool.relations(id, kind)).collect()
     }
 
     /// Who provides `relation`, remembered: many packages need the same.
-    pub(super) fn providers(&mut self, relation: Relation<'_>) -> Rc<[PackageId]> {
+    pub(super) fn providers(&mut self, relation: RpmRelation<'_>) -> Rc<[PackageId]> {
         let key = relation.to_string();
         if let Some(known) = self.providers.get(&key) {
             return known.clone();
@@ -150,18 +150,18 @@ impl<'p> Rules<'p> {
     }
 
     /// What a rich dependency means; `None` where it is malformed.
-    pub(super) fn formula(&self, relation: &Relation<'_>) -> Option<Formula> {
-        Rich::parse(relation.name).map(|rich| Formula::of(self.pool, &rich))
+    pub(super) fn formula(&self, relation: &RpmRelation<'_>) -> Option<Formula> {
+        RichDependency::parse(relation.name).map(|rich| Formula::of(self.pool, &rich))
     }
 
     fn requires(&mut self, id: PackageId, queue: &mut Vec<PackageId>) {
         let is_base = self.is_base(id);
-        for (number, relation) in self.dependencies(id, Kind::Requires) {
+        for (number, relation) in self.dependencies(id, RpmRelationKind::Requires) {
             if relation.name.starts_with("rpmlib(") {
                 continue;
             }
-            let why = Why::Dependency(id, Kind::Requires, number);
-            if Rich::is_rich(relation.name) {
+            let why = RuleOrigin::Dependency(id, RpmRelationKind::Requires, number);
+            if RichDependency::is_rich(relation.name) {
                 self.requires_rich(id, relation, why, queue);
                 continue;
             }
@@ -193,18 +193,18 @@ impl<'p> Rules<'p> {
     }
 
     /// Whether `relation`, which nobody provides, is taken to be on the machine.
-    fn is_elsewhere(&self, relation: Relation<'_>) -> bool {
+    fn is_elsewhere(&self, relation: RpmRelation<'_>) -> bool {
         self.assume && self.pool.named(relation.name).is_empty()
     }
 
     fn requires_rich(
         &mut self,
         id: PackageId,
-        relation: Relation<'_>,
-        why: Why,
+        relation: RpmRelation<'_>,
+        why: RuleOrigin,
         queue: &mut Vec<PackageId>,
     ) {
-        let Some(rich) = Rich::parse(relation.name) else {
+        let Some(rich) = RichDependency::parse(relation.name) else {
             self.rules.push(Rule {
                 literals: vec![-installed(id)],
                 why,
@@ -245,9 +245,9 @@ impl<'p> Rules<'p> {
         // what stands beside each other in a base already does no harm
         let is_base = self.is_base(id);
         let does_no_harm = |this: &Rules<'_>, other: PackageId| is_base && this.is_base(other);
-        for (number, relation) in self.dependencies(id, Kind::Conflicts) {
-            let why = || Why::Dependency(id, Kind::Conflicts, number);
-            let clauses = match Rich::is_rich(relation.name) {
+        for (number, relation) in self.dependencies(id, RpmRelationKind::Conflicts) {
+            let why = || RuleOrigin::Dependency(id, RpmRelationKind::Conflicts, number);
+            let clauses = match RichDependency::is_rich(relation.name) {
                 true => self
                     .formula(&relation)
                     .and_then(|formula| formula.clauses(false))
@@ -275,19 +275,19 @@ impl<'p> Rules<'p> {
                 });
             }
         }
-        for (number, relation) in self.dependencies(id, Kind::Obsoletes) {
+        for (number, relation) in self.dependencies(id, RpmRelationKind::Obsoletes) {
             for other in self.pool.by_name(relation) {
                 if other == id || does_no_harm(self, other) {
                     continue;
                 }
-                let why = Why::Dependency(id, Kind::Obsoletes, number);
+                let why = RuleOrigin::Dependency(id, RpmRelationKind::Obsoletes, number);
                 self.rules.push(Rule {
                     literals: vec![-installed(id), -installed(other)],
                     why,
                 });
             }
         }
-        let name = Relation::any(self.pool.name(id));
+        let name = RpmRelation::any(self.pool.name(id));
         for other in self.pool.by_name(name) {
             let collide = Architectures::collide(self.pool.arch(id), self.pool.arch(other));
             // whoever came first has said it
@@ -296,7 +296,7 @@ impl<'p> Rules<'p> {
                 && !self.stands_beside(id)
                 && !does_no_harm(self, other)
             {
-                let why = Why::SameName(id, other);
+                let why = RuleOrigin::SameName(id, other);
                 self.rules.push(Rule {
                     literals: vec![-installed(id), -installed(other)],
                     why,
@@ -311,7 +311,7 @@ impl<'p> Rules<'p> {
         if rank(id).is_none_or(|rank| rank == 0) {
             return Vec::new();
         }
-        let mut same = self.pool.by_name(Relation::any(self.pool.name(id)));
+        let mut same = self.pool.by_name(RpmRelation::any(self.pool.name(id)));
         same.retain(|other| rank(*other) < rank(id) && self.pool.compare(*other, id).is_eq());
         same
     }
@@ -346,7 +346,7 @@ impl<'p> Rules<'p> {
             else {
                 continue;
             };
-            let mut same = self.pool.by_name(Relation::any(self.pool.name(id)));
+            let mut same = self.pool.by_name(RpmRelation::any(self.pool.name(id)));
             same.retain(|other| self.reached[other.0 as usize]);
             let rank_of = |other: &PackageId| self.architectures.rank(self.pool.arch(*other));
             if self.is_base(id)
@@ -365,7 +365,7 @@ impl<'p> Rules<'p> {
                 std::iter::once(-installed(id)).chain(beside.map(|other| installed(*other)));
             let rule = Rule {
                 literals: literals.collect(),
-                why: Why::Architecture(id),
+                why: RuleOrigin::Architecture(id),
             };
             self.rules.push(rule);
         }

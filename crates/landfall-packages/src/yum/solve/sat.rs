@@ -36,16 +36,16 @@ pub(super) struct Sat {
 
 /// Why nothing more can be decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum SolverStop {
     /// The clauses cannot all hold.
     Contradiction(Contradiction),
     /// The steps are used up.
     OutOfSteps,
 }
 
-impl From<Contradiction> for Stop {
-    fn from(contradiction: Contradiction) -> Stop {
-        Stop::Contradiction(contradiction)
+impl From<Contradiction> for SolverStop {
+    fn from(contradiction: Contradiction) -> SolverStop {
+        SolverStop::Contradiction(contradiction)
     }
 }
 
@@ -140,10 +140,10 @@ impl Sat {
     ///
     /// # Errors
     /// When they are used up.
-    pub(super) fn spend(&mut self, steps: usize) -> Result<(), Stop> {
+    pub(super) fn spend(&mut self, steps: usize) -> Result<(), SolverStop> {
         self.steps = self.steps.saturating_sub(steps as u64);
         if self.steps == 0 {
-            Err(Stop::OutOfSteps)
+            Err(SolverStop::OutOfSteps)
         } else {
             Ok(())
         }
@@ -166,7 +166,7 @@ impl Sat {
     ///
     /// # Errors
     /// When the clauses cannot all hold, whatever is decided, or the steps are used up.
-    pub(super) fn decide(&mut self, literal: Literal) -> Result<(), Stop> {
+    pub(super) fn decide(&mut self, literal: Literal) -> Result<(), SolverStop> {
         self.level_starts.push(self.trail.len());
         self.set(literal, None);
         while let Some(conflict) = self.propagate() {
@@ -338,7 +338,7 @@ mod tests {
     /// Decides every package, wanted or not by `wishes`.
     fn solved(clauses: &[Vec<Literal>], wishes: u8) -> Result<Vec<bool>, Vec<ClauseId>> {
         let (mut sat, outcome) = Sat::new(8, u64::MAX, clauses.iter().map(Vec::as_slice));
-        let mut outcome = outcome.map_err(Stop::from);
+        let mut outcome = outcome.map_err(SolverStop::from);
         while outcome.is_ok() {
             let Some(open) = (1..=8).find(|package| sat.value(*package) == 0) else {
                 break;
@@ -351,8 +351,8 @@ mod tests {
         }
         match outcome {
             Ok(()) => Ok((1..=8).map(|package| sat.value(package) > 0).collect()),
-            Err(Stop::Contradiction(contradiction)) => Err(sat.core(contradiction)),
-            Err(Stop::OutOfSteps) => unreachable!("there are enough"),
+            Err(SolverStop::Contradiction(contradiction)) => Err(sat.core(contradiction)),
+            Err(SolverStop::OutOfSteps) => unreachable!("there are enough"),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The choice over made packages. That it is dnf's is shown by the tests with dnf itself; these say
 //! the point of each rule.
 
-use super::choose::{Choice, Question, Refusal, choose};
+use super::choose::{SelectionRequest, UnsolvableRequest, YumSelection, choose};
 use crate::yum::architecture::Architectures;
 use crate::yum::base::read_base;
 use crate::yum::pool::Pool;
@@ -21,7 +21,7 @@ const STEPS: u64 = 2_000_000;
 
 struct Answer {
     pool: Pool,
-    outcome: Result<Choice, Refusal>,
+    outcome: Result<YumSelection, UnsolvableRequest>,
 }
 
 impl Answer {
@@ -65,7 +65,7 @@ fn ask(sources: &str, base: &str, install: &[&str], weak: bool, assume: bool) ->
     let pool = pool(&long(sources), &long(base));
     let install: Vec<String> = install.iter().map(|word| (*word).to_owned()).collect();
     let architectures = Architectures::of("x86_64");
-    let question = Question {
+    let question = SelectionRequest {
         pool: &pool,
         architectures: &architectures,
         install: &install,

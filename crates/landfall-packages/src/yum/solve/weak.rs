@@ -1,16 +1,16 @@
 //! What is installed because it is recommended, or because it supplements what is installed.
 
-use super::choose::Chooser;
+use super::choose::PackageChooser;
 use super::formula::{Literal, installed, package};
-use super::sat::Stop;
-use crate::yum::pool::{Kind, PackageId};
-use crate::yum::relation::Relation;
-use crate::yum::rich::Rich;
+use super::sat::SolverStop;
+use crate::yum::pool::{PackageId, RpmRelationKind};
+use crate::yum::relation::RpmRelation;
+use crate::yum::rich::RichDependency;
 use std::collections::HashSet;
 
-impl<'p> Chooser<'p> {
+impl<'p> PackageChooser<'p> {
     /// Installs what is recommended and what supplements. Whether there was anything to decide.
-    pub(super) fn decide_weak(&mut self) -> Result<bool, Stop> {
+    pub(super) fn decide_weak(&mut self) -> Result<bool, SolverStop> {
         let (pool, reached) = (self.rules.pool, self.rules.reached.clone());
         self.sat.spend(pool.count())?;
         let is_installed = |literal: &&Literal| **literal > 0;
@@ -30,7 +30,7 @@ impl<'p> Chooser<'p> {
         by_number.sort_unstable();
         let mut all: Vec<PackageId> = Vec::new();
         for id in by_number {
-            for relation in pool.relations(id, Kind::Recommends) {
+            for relation in pool.relations(id, RpmRelationKind::Recommends) {
                 all.extend(self.recommended(relation));
             }
         }
@@ -41,7 +41,7 @@ impl<'p> Chooser<'p> {
         supplementing.retain(|id| {
             policy.newly_supplements(*id)
                 && !pool
-                    .by_name(Relation::any(pool.name(*id)))
+                    .by_name(RpmRelation::any(pool.name(*id)))
                     .into_iter()
                     .any(|other| policy.has(other))
         });
@@ -67,7 +67,7 @@ impl<'p> Chooser<'p> {
             }
         }
         for id in recommending.drain(..) {
-            for relation in pool.relations(id, Kind::Recommends) {
+            for relation in pool.relations(id, RpmRelationKind::Recommends) {
                 let mut candidates = self.recommended(relation);
                 candidates.retain(|id| all.contains(id));
                 if !candidates.is_empty() && !self.install(candidates)? {
@@ -81,8 +81,8 @@ impl<'p> Chooser<'p> {
     /// The open packages that would fulfil a recommendation; none where it is fulfilled. In a rich
     /// one, each clause is a recommendation of its own, once the packages that it depends on are
     /// installed.
-    fn recommended(&mut self, relation: Relation<'p>) -> Vec<PackageId> {
-        let clauses: Vec<Vec<Literal>> = match Rich::is_rich(relation.name) {
+    fn recommended(&mut self, relation: RpmRelation<'p>) -> Vec<PackageId> {
+        let clauses: Vec<Vec<Literal>> = match RichDependency::is_rich(relation.name) {
             true => self
                 .rules
                 .formula(&relation)
