@@ -538,7 +538,7 @@ fn init_takes_an_address_and_leaves_what_is_there() {
         .code(2);
     let told = String::from_utf8_lossy(&again.get_output().stderr).into_owned();
     assert!(
-        told.contains("there is a k/site.yaml already") && !place.path("k/k3s.yaml").exists(),
+        told.contains("k/site.yaml already exists") && !place.path("k/k3s.yaml").exists(),
         "{told}"
     );
     let shown = place.ok(&["init", "--from", "rke2", "-o", "r", "--dry-run"]);

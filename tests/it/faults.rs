@@ -168,7 +168,7 @@ fn wrong_bytes_are_found_and_named() {
         &rig,
         "a corrupt byte always",
         Fault::always(On::Blob, What::Corrupt),
-        &["source: ", "are not sha256:"],
+        &["source: ", "received wrong bytes: expected sha256:"],
     );
     refused(
         &rig,

@@ -265,7 +265,7 @@ fn a_chart_under_many_aliases_is_counted_each_time() {
         Chart::new("app", "1.0.0", &format!("dependencies:\n{aliases}"), &empty).archive,
     );
     let told = said(&place, &["discover", "many.tgz"]);
-    assert!(told.contains("more than 1000 charts in it"), "{told}");
+    assert!(told.contains("more than 1000 subcharts"), "{told}");
 }
 
 #[test]

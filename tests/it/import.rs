@@ -72,7 +72,7 @@ fn a_list_becomes_a_manifest_and_what_is_left_is_told() {
             "zarf",
             "package.yaml",
             1,
-            "names nothing that a manifest can have, so nothing was written",
+            "contains nothing that a manifest can express, so nothing was written",
         ),
     ] {
         place.write("empty.txt", "# nothing\n");

@@ -162,7 +162,7 @@ fn init_replaces_nothing_and_leaves_nothing_half_done() {
         (
             "moves.yaml",
             1,
-            "names an image with a version, so nothing was written",
+            "names no image with a version, so nothing was written",
         ),
     ] {
         let told = said(&place, exit, &["init", from, "-o", "new"]);

@@ -117,7 +117,7 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
         (
             "rewrite first.bundle --to DOWN",
             2,
-            &["what is to be rewritten?"],
+            &["nothing to rewrite is named"],
         ),
         (
             "rewrite app.yaml first.bundle first.bundle --to DOWN",

@@ -255,7 +255,11 @@ fn the_example_site_loads() {
         Some(key) => format!("{}{key}\n", &line[..line.find('#').unwrap_or_default()]),
         None => format!("{line}\n"),
     };
-    let full: String = text.lines().skip(1).map(uncommented).collect();
+    let full: String = text
+        .lines()
+        .skip_while(|line| line.starts_with('#'))
+        .map(uncommented)
+        .collect();
     let place = Place::new();
     let loaded = Site::load(&place.write("site.yaml", &full));
     assert!(loaded.is_ok(), "{full}\n{}", loaded.unwrap_err());

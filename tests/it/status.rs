@@ -99,7 +99,7 @@ fn drifts_and_is_mended(registry: &Server) {
     let said = String::from_utf8_lossy(&said.get_output().stdout).into_owned();
     let mend = said
         .lines()
-        .find_map(|line| line.strip_prefix("  mend it with      landfall "))
+        .find_map(|line| line.strip_prefix("  to fix it         landfall "))
         .unwrap();
     assert!(mend.contains("--move-tags"), "{said}");
     place.ok(&mend.split(' ').collect::<Vec<_>>());

@@ -86,7 +86,7 @@ fn a_chain_of_deltas_arrives_with_all_its_files() {
     let listed = place.ok(&["ls", "d2"]);
     for part in [
         "one/app:2",
-        "a delta: it leaves out 4 blobs",
+        "a delta, which omits 4 blobs",
         &line.digest("a1")[7..19],
         "good, needs base",
     ] {

@@ -432,7 +432,7 @@ fn a_sign_in_that_cannot_be_done_is_final_and_names_a_way_out() {
             "{reason}"
         );
         assert!(
-            reason.contains("a local helper such as cntlm or px"),
+            reason.contains("a local proxy such as cntlm or px"),
             "{reason}"
         );
         // the request, and one without an account to read the offer

@@ -254,7 +254,7 @@ fn an_older_bundle_of_a_series_is_refused() {
     let output = push("b1", &[]);
     assert_eq!(code(&output), 4, "{}", shown(&output));
     assert!(
-        shown(&output).contains("b1 is number 1 of node images, and number 2 was taken before"),
+        shown(&output).contains("b1 is number 1 of node images, but number 2 was received before"),
         "{}",
         shown(&output)
     );

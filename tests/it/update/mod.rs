@@ -194,7 +194,7 @@ fn check_says_4_when_something_is_newer_moved_or_gone_and_writes_nothing() {
     );
     let message = notice["message"].as_str().unwrap();
     assert!(
-        message.ends_with(" now: not taken; `update: digest` takes it"),
+        message.ends_with(": not updated; `update: digest` updates it"),
         "{message}"
     );
     // a moved tag is never taken silently
@@ -344,7 +344,7 @@ fn what_cannot_be_updated_is_a_fault_with_its_place_or_a_failing_item() {
         ),
         (
             "vars: {v: {value: 1.0.0, updat: patch}}\nimages: ['REG/a:${v}']\n",
-            "the variable `v` cannot be read",
+            "the variable `v` is not valid",
         ),
         (
             "vars: {v: 1.0.0}\nimages: [{ref: 'REG/a:${v}', update: patch}]\n",

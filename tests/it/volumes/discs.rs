@@ -212,7 +212,7 @@ fn damage_that_shows_in_the_middle_of_a_push_stops_what_comes_after_it() {
         later["reason"]
             .as_str()
             .unwrap()
-            .contains("--allow-partial sends what is whole"),
+            .contains("--allow-partial sends what is intact"),
         "{report}"
     );
     // one that is under way by then may stop before its tag
