@@ -23,7 +23,7 @@ pub(crate) use lint::LintMessage;
 pub(crate) use names::check_names;
 pub(crate) use no_proxy::lint_entries;
 pub(crate) use packages::{NodeList, rehearse};
-pub(crate) use ports::{PORTS_FORMATS, PortQuery, Strategy, knock_at, port_table};
+pub(crate) use ports::{PORTS_FORMATS, PortQuery, Strategy, port_table, probe_ports};
 pub(crate) use real_items::RealItems;
 pub(crate) use status::CheckStatus;
 pub(crate) use steps::Diagnosis;

@@ -1,12 +1,12 @@
-//! The ports that a platform needs between the machines of a site, by the role of this one; and the
-//! knocks at them.
+//! The ports that a platform needs between the machines of a site, by the role of this machine, and
+//! the connection attempts that test them.
 
-mod ask;
-mod knock;
-mod list;
-mod table;
-mod write;
+mod kkp_table;
+mod port_formats;
+mod port_probe;
+mod port_query;
+mod required_port;
 
-pub(crate) use ask::{PortQuery, Strategy};
-pub(crate) use knock::knock_at;
-pub(crate) use write::{PORTS_FORMATS, port_table};
+pub(crate) use port_formats::{PORTS_FORMATS, port_table};
+pub(crate) use port_probe::probe_ports;
+pub(crate) use port_query::{PortQuery, Strategy};

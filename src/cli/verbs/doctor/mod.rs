@@ -5,8 +5,8 @@ mod packages;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::doctor::{
     CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, PortQuery, RealItems,
-    Strategy, check_names, diagnose, knock_at, lint_entries, lint_environment, lint_seeds,
-    port_table, targets_of,
+    Strategy, check_names, diagnose, lint_entries, lint_environment, lint_seeds, port_table,
+    probe_ports, targets_of,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -128,7 +128,7 @@ impl DoctorCommand {
                 diagnoses.push(diagnose(sessions, target, &real).await);
             }
             if ask.is_some() || (everything && !endpoints.is_empty()) {
-                diagnoses.push(knock_at(transport, ask.as_ref(), endpoints).await);
+                diagnoses.push(probe_ports(transport, ask.as_ref(), endpoints).await);
             }
             if everything && !names.is_empty() {
                 diagnoses.push(check_names(transport, &names).await);

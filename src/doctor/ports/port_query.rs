@@ -1,7 +1,7 @@
-//! What to knock at: the rows of a role, filled in with addresses.
+//! The connections to test for a role: the rows of the port table, with the site's addresses.
 
-use super::list::{self, RequiredPort};
-use super::table::{Decided, PortRow, Ports, RANGE, TABLE};
+use super::kkp_table::{Decided, PortRow, Ports, RANGE, TABLE};
+use super::required_port::{self, RequiredPort};
 use landfall_http::ConnectRoute;
 use landfall_item::lockfile::Endpoint;
 use landfall_model::document::nearest;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 /// The usual range of node ports.
 const NODE_PORTS: RangeInclusive<u16> = 30000..=32767;
-/// How many ports of a range are knocked at: its ends, and these many between.
+/// The number of ports of a range that are tested in addition to its two ends.
 const SAMPLE: u16 = 3;
 
 /// How KKP exposes user clusters.
@@ -19,7 +19,7 @@ const SAMPLE: u16 = 3;
 pub(crate) struct Strategy(&'static str);
 
 impl Strategy {
-    /// Every strategy.
+    /// The strategies by their names in KKP.
     pub(crate) const ALL: [&'static str; 3] = ["NodePort", "LoadBalancer", "Tunneling"];
 }
 
@@ -36,67 +36,68 @@ impl FromStr for Strategy {
     }
 }
 
-/// The role that stands for every role: its ports are listed, and none is probed.
+/// Selects all roles. Their ports are listed, and none is probed, since one machine cannot test
+/// the connections of another.
 const ALL_ROLES: &str = "all";
 
-/// What is asked for: the ports that machines of a role need.
+/// The ports that machines of a role need, and the connections that test them.
 #[derive(Debug)]
 pub(crate) struct PortQuery {
-    /// The role.
+    /// The role, as in the port table or in `from` of an endpoint.
     pub role: String,
     /// The table of the ports, whether or not their addresses are known.
     pub ports: Vec<RequiredPort>,
-    /// What to knock at, and what cannot be.
+    /// The connections to test, and those that cannot be tested.
     pub lines: Vec<PortLine>,
 }
 
-/// One port, or why there is none to knock at.
+/// A connection to test, or the reason why it cannot be tested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PortLine {
-    /// A port that somebody must listen at.
+    /// A port at which a service must listen.
     Port {
-        /// Name or address.
+        /// The DNS name or IP address to connect to.
         host: String,
-        /// Port.
+        /// The TCP port.
         port: u16,
         /// What it is: `seed-api`, or an endpoint of the lock.
         what: String,
         /// What it is needed for.
         why: String,
-        /// How it is reached.
+        /// Whether the connection goes through a proxy.
         route: ConnectRoute,
     },
-    /// Some ports of a range: nobody need listen there, but nothing may drop what goes there.
+    /// Samples of a range. No service has to listen there, but no firewall may drop the packets.
     Range {
-        /// Name or address.
+        /// The DNS name or IP address to connect to.
         host: String,
-        /// The ends and a sample.
+        /// The ports that are tested: both ends and some between.
         ports: Vec<u16>,
-        /// The range.
+        /// All ports that the firewall must let through.
         range: RangeInclusive<u16>,
-        /// As in `Port`.
+        /// What it is, as in [`PortLine::Port`].
         what: String,
-        /// As in `Port`.
+        /// What it is needed for, as in [`PortLine::Port`].
         why: String,
     },
-    /// It cannot be knocked at; and what helps.
+    /// A connection that cannot be tested: the reason, and the help.
     Not(String, Option<String>),
 }
 
-/// Why nothing can be asked for.
+/// An error in the arguments of a port query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PortQueryError {
-    /// No role of this name.
+    /// Neither the port table nor an endpoint has this role.
     #[error("there is no role {0}: {1}")]
     Role(String, String),
-    /// `--set` names nothing that counts here.
+    /// `--set` names an unknown destination, or its value cannot be parsed.
     #[error("--set {0}: {1}")]
     Set(String, String),
 }
 
 impl PortQuery {
-    /// The ports that machines of `role` need with `strategy`: KKP's by the addresses of `set`, and
-    /// the endpoints that name the role.
+    /// Returns the ports that machines of `role` need with `strategy`: those of KKP's table, with
+    /// the addresses in `set`, and the endpoints of the role.
     pub(crate) fn new(
         role: &str,
         strategy: Option<Strategy>,
@@ -124,28 +125,27 @@ impl PortQuery {
         }
         let is_all = role == ALL_ROLES && !roles.contains(role);
         let set = PortSettings::read(set)?;
-        let (mut lines, mut ports) = (Vec::new(), Vec::new());
+        let mut lines = Vec::new();
+        let mut ports = Vec::new();
         for row in TABLE.iter().filter(|row| is_all || row.role == role) {
             let fits = row.strategies.is_empty()
                 || strategy.is_some_and(|one| row.strategies.iter().any(|fits| fits == one.0));
             if fits || strategy.is_none() {
-                ports.extend(list::of_row(
+                ports.extend(required_port::rows_of_table(
                     row,
                     set.addresses.get(row.to.as_str()),
                     &set.range,
                     !fits,
                 ));
             }
-            match (fits, strategy) {
-                (true, _) => lines.extend(set.fill(row)),
-                (false, None) => {
-                    let words = format!("{} with {}", row.to, row.strategies.join(" or "));
-                    lines.push(PortLine::Not(
-                        words,
-                        Some("name the strategy with --expose".into()),
-                    ));
-                }
-                (false, Some(_)) => {}
+            if fits {
+                lines.extend(set.fill(row));
+            } else if strategy.is_none() {
+                let words = format!("{} with {}", row.to, row.strategies.join(" or "));
+                lines.push(PortLine::Not(
+                    words,
+                    Some("name the strategy with --expose".into()),
+                ));
             }
         }
         let needed = endpoints
@@ -154,9 +154,9 @@ impl PortQuery {
         ports.extend(
             needed
                 .clone()
-                .map(|endpoint| list::of_endpoint(endpoint, role)),
+                .map(|endpoint| required_port::row_of_endpoint(endpoint, role)),
         );
-        lines.extend(needed.map(of_endpoint));
+        lines.extend(needed.map(line_of_endpoint));
         if is_all {
             lines = Vec::new();
         }
@@ -169,12 +169,14 @@ impl PortQuery {
             } else {
                 (
                     "nothing was probed: no address of what this role needs is known",
-                    "name addresses with --set, as the lines above say, or hand the table to the firewall's administrators",
+                    "name addresses with --set, as the lines above say, or hand the table to the \
+                     firewall's administrators",
                 )
             };
             lines.push(PortLine::Not(words.into(), Some(fix.into())));
         }
-        let nodes = "whether the nodes of a cluster reach each other (CNI, CSI, and UDP of any kind) cannot be seen from one host";
+        let nodes = "whether the nodes of a cluster reach each other (CNI, CSI, and UDP of any kind) \
+                     cannot be seen from one host";
         lines.push(PortLine::Not(
             nodes.into(),
             Some("run it on each network that has machines of the role".into()),
@@ -187,8 +189,8 @@ impl PortQuery {
     }
 }
 
-/// The line of an endpoint.
-pub(super) fn of_endpoint(endpoint: &Endpoint) -> PortLine {
+/// The connection that tests an endpoint. A wildcard has no name to connect to.
+pub(super) fn line_of_endpoint(endpoint: &Endpoint) -> PortLine {
     match endpoint.host.strip_prefix("*.") {
         Some(_) => PortLine::Not(
             format!("{endpoint} is a wildcard ({})", endpoint.why),
@@ -262,7 +264,7 @@ impl PortSettings<'_> {
             route: ConnectRoute::Direct,
         };
         match (&row.ports, own) {
-            // a port that the installation chose stands for the first of the table
+            // a port that the site chose replaces the first port of the row
             (Ports::Of(ports), Some(own)) => {
                 let rest = ports.iter().skip(1).copied();
                 std::iter::once(*own).chain(rest).map(port).collect()
@@ -290,14 +292,14 @@ impl PortSettings<'_> {
     }
 }
 
-/// `30000-32767`.
+/// Parses a range of ports such as `30000-32767`.
 fn range(text: &str) -> Option<RangeInclusive<u16>> {
     let (from, to) = text.split_once('-')?;
     let range = from.trim().parse().ok()?..=to.trim().parse().ok()?;
     (!range.is_empty() && *range.start() > 0).then_some(range)
 }
 
-/// `host`, `host:port`, an IPv6 address with or without brackets.
+/// Parses `host` or `host:port`; an IPv6 address may have brackets.
 fn address(text: &str) -> Option<(String, Option<u16>)> {
     let bare: Option<std::net::IpAddr> = text.parse().ok();
     let (host, port) = match text.rsplit_once(':') {
@@ -311,9 +313,11 @@ fn address(text: &str) -> Option<(String, Option<u16>)> {
     (!host.is_empty() && host.chars().all(good)).then(|| (host.to_owned(), port))
 }
 
-/// The ends of a range, and some ports between, evenly apart.
+/// Returns the ends of a range and [`SAMPLE`] ports between, at equal distances.
 fn sample(range: &RangeInclusive<u16>) -> Vec<u16> {
-    let (from, to) = (u32::from(*range.start()), u32::from(*range.end()));
+    // in u32, since a product of a distance and an index exceeds u16
+    let from = u32::from(*range.start());
+    let to = u32::from(*range.end());
     let parts = u32::from(SAMPLE) + 1;
     let ports = (0..=parts).map(|n| from + (to - from) * n / parts);
     let ports: BTreeSet<u16> = ports.filter_map(|port| u16::try_from(port).ok()).collect();
@@ -354,8 +358,7 @@ mod tests {
         Ok(told.collect())
     }
 
-    /// Every row of the seed's table, by role and strategy; without the last line, which is about
-    /// what cannot be seen.
+    /// The rows of the table by role and strategy, without the last line, which is the same in all.
     #[test]
     fn the_table_by_role_and_strategy() {
         let proxy = [

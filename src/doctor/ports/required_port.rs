@@ -1,12 +1,12 @@
-//! The ports that machines of a role need, as a table for people and for firewalls.
+//! The rows of the table of required ports that people and firewalls read.
 
-use super::table::{Decided, PortRow, Ports};
+use super::kkp_table::{Decided, PortRow, Ports};
 use landfall_item::lockfile::Endpoint;
 use serde::Serialize;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// One row: a port, or a range of ports, that somebody must reach.
+/// A row of the table: a port, or a range of ports, that a machine must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct RequiredPort {
     /// The role of the machine that connects; of an endpoint that every machine may need, `any`.
@@ -15,9 +15,9 @@ pub(crate) struct RequiredPort {
     pub port: PortRange,
     /// The transport protocol.
     pub protocol: &'static str,
-    /// What connects.
+    /// The component that connects.
     pub from: String,
-    /// What it connects to: the name of the destination, or the host of an endpoint.
+    /// The name of the destination, or the host of an endpoint.
     pub to: String,
     /// The address of the destination, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,9 +29,9 @@ pub(crate) struct RequiredPort {
 /// The ports of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PortRange {
-    /// One port, or all of a range.
+    /// All ports of the range, which may be a single one.
     Known(RangeInclusive<u16>),
-    /// The provider decides it.
+    /// The provider decides the port; the table has none.
     Provider,
 }
 
@@ -59,10 +59,10 @@ impl Serialize for PortRange {
     }
 }
 
-/// The rows of one row of KKP's table. `address` is the destination's address and, if the site
+/// Expands a row of KKP's table to one row a port. `address` is the destination's address and, if the site
 /// chose another port than the table's, that port; `node_ports` is the range of node ports.
 /// `is_conditional` says that the strategy is not known.
-pub(super) fn of_row(
+pub(super) fn rows_of_table(
     row: &PortRow,
     address: Option<&(String, Option<u16>)>,
     node_ports: &RangeInclusive<u16>,
@@ -97,7 +97,7 @@ pub(super) fn of_row(
 }
 
 /// The row of an endpoint of the lock, for machines of `role`.
-pub(super) fn of_endpoint(endpoint: &Endpoint, role: &str) -> RequiredPort {
+pub(super) fn row_of_endpoint(endpoint: &Endpoint, role: &str) -> RequiredPort {
     let is_address = endpoint.host.parse::<std::net::IpAddr>().is_ok();
     RequiredPort {
         role: role.into(),

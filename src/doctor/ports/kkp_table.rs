@@ -1,25 +1,25 @@
-//! The table of required ports, which is data: `manifests/ports/kubermatic.yaml`.
+//! Parses the table of required ports of KKP, `manifests/ports/kubermatic.yaml`.
 
 use landfall_model::document::yaml;
 use serde::Deserialize;
 use std::sync::LazyLock;
 
-/// One row: who needs which port of whom.
+/// A row of the table: a component that connects to a port of another machine.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PortRow {
     /// The role of the machine that connects.
     pub(super) role: String,
-    /// What runs there.
+    /// The component on that machine that connects.
     pub(super) component: String,
-    /// Where it connects to: the word of `--set`.
+    /// The name of the destination, which is its key for `--set`.
     pub(super) to: String,
-    /// The expose strategies with which it does; empty for any.
+    /// The expose strategies that need the port; empty if all do.
     #[serde(default)]
     pub(super) strategies: Vec<String>,
-    /// The ports.
+    /// The ports, or what decides them.
     pub(super) ports: Ports,
-    /// What for.
+    /// What the connection is needed for.
     pub(super) why: String,
 }
 
@@ -27,9 +27,9 @@ pub(super) struct PortRow {
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Ports {
-    /// These.
+    /// The same ports at every site.
     Of(Vec<u16>),
-    /// Those that a cluster or a provider decides.
+    /// Ports that a cluster or a provider decides.
     Decided(Decided),
 }
 
@@ -37,16 +37,16 @@ pub(super) enum Ports {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Decided {
-    /// The range of node ports, which a cluster may set otherwise.
+    /// The range of node ports of the cluster, 30000-32767 by default.
     NodePorts,
-    /// Those of the provider.
+    /// The port of the API of the cloud provider.
     Provider,
 }
 
-/// What `--set` names beside destinations: the range of node ports.
+/// The key of `--set` for the range of node ports. All other keys are destinations.
 pub(super) const RANGE: &str = "nodeport-range";
 
-/// Every row. The data is part of the program, and a test reads it.
+/// All rows. The data is compiled in, and a test parses it, so that parsing cannot fail at run time.
 pub(super) static TABLE: LazyLock<Vec<PortRow>> =
     LazyLock::new(|| yaml::from_str(DATA).unwrap_or_default());
 

@@ -1,6 +1,6 @@
-//! Knocks at the ports of a role and at the endpoints of a lock: a connection is opened and closed.
+//! Tests the ports of a role and the endpoints of a lock: opens a connection and closes it.
 
-use super::ask::{PortLine, PortQuery, of_endpoint};
+use super::port_query::{PortLine, PortQuery, line_of_endpoint};
 use crate::doctor::CheckStatus;
 use crate::doctor::steps::{Diagnosis, DiagnosisSteps, usual_fix};
 use landfall_content::run_concurrently;
@@ -9,8 +9,8 @@ use landfall_item::lockfile::Endpoint;
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 
-/// Knocks at what machines of a role need, where one is asked for, else at all endpoints.
-pub(crate) async fn knock_at(
+/// Connects to the ports that `ask` lists; without a query, to all endpoints.
+pub(crate) async fn probe_ports(
     transport: &Transport,
     ask: Option<&PortQuery>,
     endpoints: &[Endpoint],
@@ -19,18 +19,18 @@ pub(crate) async fn knock_at(
         Some(ask) => (format!("ports of {}", ask.role), ask.lines.clone()),
         None => (
             "endpoints".to_owned(),
-            endpoints.iter().map(of_endpoint).collect(),
+            endpoints.iter().map(line_of_endpoint).collect(),
         ),
     };
     let jobs = transport.limits().jobs;
-    let found = run_concurrently(lines.len(), jobs, |at| knock(transport, &lines[at])).await;
+    let found = run_concurrently(lines.len(), jobs, |at| probe_line(transport, &lines[at])).await;
     Diagnosis {
         target,
         checks: found.into_iter().flat_map(|steps| steps.0).collect(),
     }
 }
 
-async fn knock(transport: &Transport, line: &PortLine) -> DiagnosisSteps {
+async fn probe_line(transport: &Transport, line: &PortLine) -> DiagnosisSteps {
     let mut steps = DiagnosisSteps::default();
     match line {
         PortLine::Not(words, fix) => {
@@ -45,7 +45,7 @@ async fn knock(transport: &Transport, line: &PortLine) -> DiagnosisSteps {
             route,
         } => {
             let found = transport.try_connect(host, *port, *route).await;
-            of_port(
+            add_port_step(
                 &mut steps,
                 &address(host, *port),
                 &format!("{what}, {why}"),
@@ -63,11 +63,11 @@ async fn knock(transport: &Transport, line: &PortLine) -> DiagnosisSteps {
             what,
             why,
         } => {
-            let knocks = ports
+            let attempts = ports
                 .iter()
                 .map(|port| transport.try_connect(host, *port, ConnectRoute::Direct));
-            let found = futures_util::future::join_all(knocks).await;
-            of_range(
+            let found = futures_util::future::join_all(attempts).await;
+            add_range_step(
                 &mut steps,
                 (host, range),
                 ports,
@@ -88,8 +88,8 @@ fn address(host: &str, port: impl std::fmt::Display) -> String {
     }
 }
 
-/// The step of one port at `at`, which is needed for `what`.
-fn of_port(
+/// Adds the step of one port at the address `at`, which is needed for `what`.
+fn add_port_step(
     steps: &mut DiagnosisSteps,
     at: &str,
     what: &str,
@@ -163,9 +163,9 @@ fn of_port(
     fix.into_iter().for_each(|fix| steps.fix(fix));
 }
 
-/// The step of a range of ports, of which `ports` were tried. Nobody need listen there, but nothing
-/// may drop what goes there.
-fn of_range(
+/// Adds the step of a range of ports, of which `ports` were tried. A refused connection passes: no
+/// service has to listen there, but a firewall that drops packets would break node ports later.
+fn add_range_step(
     steps: &mut DiagnosisSteps,
     (host, range): (&str, &RangeInclusive<u16>),
     ports: &[u16],
@@ -174,9 +174,10 @@ fn of_range(
 ) {
     let all = address(host, format_args!("{}-{}", range.start(), range.end()));
     let facts = json!({"host": host, "ports": ports, "range": [range.start(), range.end()]});
-    let (mut silent, mut cause) = (Vec::new(), None);
-    for (port, knocked) in ports.iter().zip(found) {
-        match knocked {
+    let mut silent = Vec::new();
+    let mut cause = None;
+    for (port, outcome) in ports.iter().zip(found) {
+        match outcome {
             Ok(ConnectOutcome::Unresolved(error)) | Err(error) => {
                 steps.add(
                     "port",
@@ -196,7 +197,8 @@ fn of_range(
     let Some(cause) = cause else {
         let shown: Vec<String> = ports.iter().map(ToString::to_string).collect();
         let says = format!(
-            "{all} ({what}): nothing drops what goes to {}, of which a service need listen at none; the others were not tried",
+            "{all} ({what}): nothing drops what goes to {}, of which a service need listen at none; \
+             the others were not tried",
             shown.join(", ")
         );
         return steps.add("port", CheckStatus::Ok, says, facts);
@@ -207,6 +209,7 @@ fn of_range(
     );
     steps.add("port", CheckStatus::No, says, facts);
     steps.fix(format!(
-        "let the whole range {all} through at the firewall; nothing on the way may drop it in silence"
+        "let the whole range {all} through at the firewall; \
+         nothing on the way may drop it in silence"
     ));
 }

@@ -1,22 +1,22 @@
-//! The forms in which the table of required ports is written.
+//! The formats of the table of required ports.
 
-use super::list::{PortRange, RequiredPort};
+use super::required_port::{PortRange, RequiredPort};
 use landfall_model::report::{csv_line, markdown_text, one_line};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-/// A form of the table of required ports.
+/// A format of the table of required ports.
 pub(crate) struct PortsFormat {
-    /// Its word on the command line.
+    /// The name on the command line.
     pub(crate) name: &'static str,
-    /// Its help, one line.
+    /// One line for the help.
     pub(crate) about: &'static str,
-    /// Writes the table of the named role.
+    /// Formats the table of the named role.
     pub(crate) write: fn(&str, &[RequiredPort]) -> String,
 }
 
-/// Every form.
+/// All formats, in the order of the help.
 pub(crate) const PORTS_FORMATS: [PortsFormat; 4] = [
     PortsFormat {
         name: "text",
@@ -55,11 +55,11 @@ fn cells(row: &RequiredPort) -> [String; 7] {
     .map(|cell| one_line(&cell))
 }
 
-/// Aligned columns.
+/// Formats the table as aligned columns.
 pub(crate) fn port_table(rows: &[RequiredPort]) -> String {
     let mut lines = vec![COLUMNS.map(str::to_owned)];
     lines.extend(rows.iter().map(cells));
-    // an address that the destination is named by would stand there twice
+    // an endpoint that is an address would be listed in two columns
     for line in &mut lines {
         if line[4] == line[5] {
             line[5].clear();
@@ -101,13 +101,13 @@ fn markdown(rows: &[RequiredPort]) -> String {
 }
 
 const LIMIT: &str = "\
-# A NetworkPolicy holds for pods alone: kubelet, SSH and pods in the network of their host need rules at the firewall.
-# It knows addresses and no names: destinations without an address are allowed at every address.
-# Give the pods that the rules are for the label below, or write a selector of your own.
+# A NetworkPolicy applies to pods only: kubelet, SSH and pods with hostNetwork need firewall rules.
+# It supports addresses, not names: destinations without an address are allowed at every address.
+# Add the label below to the pods that need these rules, or change the selector.
 ";
 
-/// A policy that allows the known ports. Rows whose port a provider decides stand in its comment
-/// alone.
+/// Formats a policy that allows the known ports. Rows whose port a provider decides are only listed
+/// in its comment.
 fn network_policy(role: &str, rows: &[RequiredPort]) -> String {
     let mut policy = "# written by `landfall doctor --role`\n".to_owned();
     for row in rows {
@@ -146,7 +146,7 @@ spec:
     - {{protocol: TCP, port: 53}}
 "
     );
-    // the addresses of each port or range; none for one that every address is allowed at
+    // the addresses by port or range; `None` allows every address
     let mut rules: BTreeMap<(u16, u16), Option<Vec<IpAddr>>> = BTreeMap::new();
     for row in rows {
         let PortRange::Known(range) = &row.port else {
@@ -185,7 +185,7 @@ spec:
     policy
 }
 
-/// A role as Kubernetes takes it for names and labels.
+/// The role in the characters that Kubernetes accepts in names and labels.
 fn label(role: &str) -> String {
     let plain: String = role
         .to_lowercase()
