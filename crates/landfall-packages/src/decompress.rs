@@ -11,17 +11,17 @@ use std::io::{self, BufRead, Read};
 /// How an index is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Stored without compression.
     None,
-    /// gzip, `.gz`.
+    /// gzip (RFC 1952); its file names end in `.gz`.
     Gzip,
-    /// xz, `.xz`.
+    /// xz; its file names end in `.xz`.
     Xz,
-    /// Zstandard, `.zst`.
+    /// Zstandard (RFC 8878); its file names end in `.zst`.
     Zstd,
 }
 
-/// Those that are read, the best first.
+/// The file name endings of the supported compressions, the preferred one first.
 pub const COMPRESSIONS: [(&str, Compression); 4] = [
     (".xz", Compression::Xz),
     (".zst", Compression::Zstd),
@@ -29,7 +29,7 @@ pub const COMPRESSIONS: [(&str, Compression); 4] = [
     ("", Compression::None),
 ];
 
-/// Memory that an index may ask for to be unpacked, in KiB: what `xz -9` takes.
+/// The most memory that an xz decoder may use, in KiB: what `xz -9` needs.
 const XZ_MEMORY: u32 = 66 << 10;
 /// The same for Zstandard, as the exponent of its window.
 const ZSTD_WINDOW_LOG: u32 = 27;
@@ -105,7 +105,7 @@ fn bounded<'a>(reader: impl Read + 'a, most: u64) -> Box<dyn Read + 'a> {
     })
 }
 
-/// A reader that fails behind `most` bytes. `io::Take` would end there, as if that were the whole.
+/// Fails after `most` bytes. `io::Take` would report the end there, as if the file were complete.
 struct Bounded<R> {
     reader: R,
     left: u64,

@@ -1,9 +1,9 @@
 //! Why the metadata of a package repository is refused.
 
-/// Why the metadata of a package repository is refused.
+/// The metadata of a package repository cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackagesError {
-    /// A compressed index is damaged.
+    /// A compressed index is damaged or truncated.
     #[error("{name} is not what its name says: {why}")]
     Damaged {
         /// Which file of the repository.
@@ -11,27 +11,28 @@ pub enum PackagesError {
         /// What is wrong with it.
         why: String,
     },
-    /// An index is larger than it may be.
+    /// An index unpacks to more bytes than allowed.
     #[error("{name} unpacks to more than {most} bytes")]
     TooLarge {
         /// Which file of the repository.
         name: String,
-        /// The limit in bytes.
+        /// The most bytes that it may unpack to.
         most: u64,
     },
-    /// The text of an index or a release cannot be read.
+    /// The text of an index or a release is malformed.
     #[error("{name}, line {line}: {why}")]
     Text {
         /// Which file of the repository.
         name: String,
-        /// The line, from 1.
+        /// The number of the line, counted from 1.
         line: usize,
         /// What is wrong with it.
         why: String,
     },
-    /// The release is good no more.
+    /// The release is past its `Valid-Until`.
     #[error(
-        "{name} was good until {until}, and that is past: the mirror is behind, or somebody replays an old one"
+        "{name} was good until {until}, and that is past: the mirror is behind, or somebody replays \
+         an old one"
     )]
     Expired {
         /// Which file of the repository.
@@ -39,7 +40,7 @@ pub enum PackagesError {
         /// The end of its validity.
         until: String,
     },
-    /// A release says nothing that can be relied on of its files.
+    /// A release has only checksums that are too weak to verify its files.
     #[error("{name} has no SHA-256 or SHA-512 sums{weak}, so nothing below it can be checked")]
     Weak {
         /// Which file of the repository.
@@ -47,7 +48,7 @@ pub enum PackagesError {
         /// The weaker sums that it has, with a leading space.
         weak: &'static str,
     },
-    /// A release lacks something.
+    /// A required field of a release is missing or malformed.
     #[error("{name} {why}")]
     Release {
         /// Which file of the repository.

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// Name, version and architecture, as the file of a package has them.
+/// The name, version and architecture in the header of a package file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageIdentity {
-    /// Its name.
+    /// The name of the package, without version and architecture.
     pub name: String,
     /// Its version: that of Debian, or `[epoch:]version-release` of RPM, without an epoch of 0.
     pub version: String,
-    /// Its architecture.
+    /// The architecture that it was built for, such as `amd64` or `noarch`.
     pub arch: String,
 }
 

@@ -23,7 +23,7 @@ pub fn is_plain_path(path: &str) -> bool {
     path.len() < 1024 && path.split('/').all(is_name) && !path.contains(is_odd)
 }
 
-/// The URL of `path` below `base`.
+/// Returns the URL of `path` below `base`.
 pub fn file_url(base: &str, path: &str) -> String {
     format!(
         "{}/{}",

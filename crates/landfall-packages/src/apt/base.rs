@@ -49,8 +49,8 @@ pub fn suite_packages(
     let is_required = |version: &AptVersionId| universe.offer_of(*version).priority == REQUIRED;
     if !versions.iter().any(is_required) {
         return Err(
-            "it has no package of the priority `required`; name the suite of the distribution first, or \
-             take another `base`"
+            "it has no package of the priority `required`; name the suite of the \
+             distribution first, or take another `base`"
                 .into(),
         );
     }

@@ -56,7 +56,7 @@ impl Universe<'_> {
                 .sources_of(*version)
                 .map(|source| self.pins[source as usize])
                 .max();
-            // what is installed counts as 100
+            // apt_preferences(5): an installed version has the priority 100
             let of_current = (known.current == Some(*version)).then_some(100);
             of_source.max(of_current).unwrap_or(0)
         };

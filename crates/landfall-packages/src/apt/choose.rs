@@ -9,7 +9,7 @@ use super::request::InstallRequest;
 use super::universe::Universe;
 use std::collections::BTreeSet;
 
-/// What apt would install.
+/// The packages that apt would install for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AptSelection {
     /// What is new on the machine.
@@ -135,9 +135,10 @@ fn why(
                 .into_iter()
                 .collect()
         });
-    match chain.is_empty() {
-        true => "what is asked for cannot be installed together".into(),
-        false => chain.join("; "),
+    if chain.is_empty() {
+        "what is asked for cannot be installed together".into()
+    } else {
+        chain.join("; ")
     }
 }
 

@@ -25,7 +25,6 @@ pub(super) struct PackageFields<'t> {
 }
 
 impl<'t> PackageFields<'t> {
-    /// Those of `paragraph`.
     pub(super) fn of(paragraph: Paragraph<'t>) -> PackageFields<'t> {
         let mut fields = PackageFields::default();
         for (name, value) in paragraph.fields() {

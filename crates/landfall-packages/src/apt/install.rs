@@ -197,7 +197,6 @@ impl<'u, 't> Marking<'u, 't> {
         worked
     }
 
-    /// Fulfils one relation.
     pub(super) fn bring(
         &mut self,
         package: AptPackageId,

@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 /// How deep packages may need each other; apt's own bound.
 const DEPTH: u32 = 3000;
 
-/// What is settled before anything is chosen.
+/// Options for the selection of packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AptSettings {
-    /// Whether what is recommended is taken too.
+    /// Whether to install recommended packages too (`APT::Install-Recommends`).
     pub recommends: bool,
-    /// Whether the machine is taken to have what no source offers.
+    /// Whether dependencies that no source offers are assumed to be installed.
     pub expects_rest: bool,
 }
 
@@ -30,15 +30,15 @@ pub(super) enum MarkMode {
 pub(super) struct PackageMark {
     pub(super) current: Option<AptVersionId>,
     pub(super) candidate: Option<AptVersionId>,
-    /// What is there in the end.
+    /// The version that is installed after all changes; `None` if it is removed.
     pub(super) install: Option<AptVersionId>,
     pub(super) mode: MarkMode,
     pub(super) is_protected: bool,
-    /// Whether it is wanted for itself.
+    /// Whether the package was requested by name.
     pub(super) is_asked: bool,
 }
 
-/// The state of every package.
+/// The state of the selection: one [`PackageMark`] for each package.
 pub(super) struct Marking<'u, 't> {
     pub(super) universe: &'u Universe<'t>,
     pub(super) settings: AptSettings,
@@ -46,7 +46,7 @@ pub(super) struct Marking<'u, 't> {
     pub(super) reasons: BrokenReasons,
 }
 
-/// Which version of a package counts.
+/// Selects one of the versions in a [`PackageMark`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MarkedVersion {
     Current,

@@ -10,7 +10,7 @@ pub(super) type AptPackageId = u32;
 /// A version of a package, by its position in [`Universe::versions`].
 pub type AptVersionId = u32;
 
-/// `Multi-Arch` (wiki.debian.org/Multiarch).
+/// The values of the field `Multi-Arch`, as wiki.debian.org/Multiarch defines them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MultiArch {
     No,
@@ -19,7 +19,7 @@ pub enum MultiArch {
     Allowed,
 }
 
-/// What a relation is.
+/// The field that a relation was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RelationKind {
     PreDepends,
@@ -37,7 +37,7 @@ pub enum ArchQualifier {
     Own,
     /// Any that the other allows.
     Any,
-    /// This one.
+    /// The architecture with this position in `Universe::architectures`.
     This(u8),
 }
 
@@ -49,30 +49,30 @@ pub struct AptRelation<'t> {
     pub op: VersionOperator,
     pub arch: ArchQualifier,
     pub kind: RelationKind,
-    /// Whether an alternative follows.
+    /// Whether another alternative of the same dependency follows.
     pub or: bool,
 }
 
-/// A version of a package.
+/// A version of a package, as an index lists it.
 #[derive(Debug, Clone)]
 pub struct AptVersion<'t> {
-    /// The package, by its place in [`Universe`](super::Universe).
+    /// The package, as a position in [`Universe::packages`](super::Universe::packages).
     pub package: AptPackageId,
     /// As the index has it.
     pub version: &'t str,
     /// `all`, or the name of the package's architecture.
     pub arch: &'t str,
-    /// Its field `Multi-Arch`.
+    /// The field `Multi-Arch`, which decides whose dependencies it may fulfil.
     pub multi_arch: MultiArch,
     /// From 1, required, to 5, extra, which is also that of a package without one.
     pub priority: u8,
-    /// Its field `Essential`.
+    /// The field `Essential`: apt never removes such a package.
     pub is_essential: bool,
     /// `Protected`, or `Important` as it was called before.
     pub is_important: bool,
     /// The first source that has it; `None` for what is installed and no source has.
     pub source: Option<u16>,
-    /// Where its file stands below the root of the repository.
+    /// The path of its file, relative to the root of the repository.
     pub path: &'t str,
     /// The SHA-256 of the file in hex; empty where the index has none.
     pub sha256: &'t str,
@@ -86,7 +86,7 @@ pub struct AptVersion<'t> {
     pub(super) provides: Range<u32>,
 }
 
-/// A name that a version stands for too.
+/// A virtual package that a version provides.
 #[derive(Debug, Clone, Copy)]
 pub struct ProvidedName<'t> {
     pub name: NameId,
@@ -95,13 +95,13 @@ pub struct ProvidedName<'t> {
     pub by: AptVersionId,
 }
 
-/// A package of the universe.
+/// A package of the universe, with all its versions.
 #[derive(Debug, Clone)]
 pub struct AptPackage {
     pub name: NameId,
     pub arch: u8,
     /// The versions, the highest first.
     pub versions: Vec<AptVersionId>,
-    /// What is installed.
+    /// The installed version, if any.
     pub current: Option<AptVersionId>,
 }

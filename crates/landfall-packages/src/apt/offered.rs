@@ -3,10 +3,10 @@
 use super::paragraph::paragraphs;
 use std::collections::BTreeSet;
 
-/// A version of a package.
+/// A version of a package in an index, without its relations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexedVersion<'t> {
-    /// The package.
+    /// The name of the package.
     pub name: &'t str,
     /// As the index has it.
     pub version: &'t str,
@@ -14,7 +14,7 @@ pub struct IndexedVersion<'t> {
     pub arch: &'t str,
 }
 
-/// The versions of the packages `names` in `index`.
+/// Returns the versions that `index` lists of the packages `names`.
 pub fn offered<'t>(index: &'t str, names: &BTreeSet<&str>) -> Vec<IndexedVersion<'t>> {
     let mut found = Vec::new();
     for paragraph in paragraphs(index) {

@@ -5,7 +5,6 @@
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Paragraph<'t>(&'t str);
 
-/// The paragraphs of `text`.
 pub(super) fn paragraphs(text: &str) -> impl Iterator<Item = Paragraph<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {

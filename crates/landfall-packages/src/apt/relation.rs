@@ -8,7 +8,6 @@ use std::fmt;
 /// How a version must compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionOperator {
-    /// Any version.
     Any,
     Earlier,
     EarlierEqual,
@@ -20,15 +19,14 @@ pub enum VersionOperator {
 /// One alternative of a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ParsedRelation<'t> {
-    /// The name.
     pub name: &'t str,
     /// What stands behind its colon.
     pub arch: Option<&'t str>,
     /// How the version must compare.
     pub op: VersionOperator,
-    /// With which one.
+    /// The version to compare with; empty for [`VersionOperator::Any`].
     pub version: &'t str,
-    /// Whether an alternative follows.
+    /// Whether another alternative of the same dependency follows.
     pub or: bool,
 }
 

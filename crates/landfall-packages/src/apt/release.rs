@@ -8,27 +8,27 @@ use jiff::Timestamp;
 use landfall_model::Digest;
 use std::collections::BTreeMap;
 
-/// What a Release file says.
+/// The content of a `Release` or `InRelease` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AptRelease {
-    /// `Suite`, such as `stable`.
+    /// The field `Suite`, such as `stable`.
     pub suite: Option<String>,
-    /// `Codename`, such as `bookworm`.
+    /// The field `Codename`, such as `bookworm`.
     pub codename: Option<String>,
-    /// When it was made.
+    /// The field `Date`: when the release was generated.
     pub date: Option<Timestamp>,
-    /// After what it is good no more.
+    /// The field `Valid-Until`: the time after which clients reject the release.
     pub valid_until: Option<Timestamp>,
-    /// Whether its indexes stand under their digests too.
+    /// The field `Acquire-By-Hash`: whether indexes can be downloaded by digest too.
     pub by_hash: bool,
     /// The URL of what it had at a time, with a placeholder for the time.
     pub snapshots: Option<String>,
     /// The architectures that it has, `all` among them where packages of it have indexes of their
     /// own.
     pub architectures: Vec<String>,
-    /// Its components.
+    /// The field `Components`, such as `main` and `contrib`.
     pub components: Vec<String>,
-    /// Whether packages of `all` stand in an index of their own.
+    /// Whether packages of the architecture `all` have an index of their own.
     pub has_index_of_all: bool,
     /// The preference of its packages: 500; less for suites whose packages are taken only when
     /// asked for.
@@ -37,12 +37,12 @@ pub struct AptRelease {
     pub files: BTreeMap<String, ReleaseFile>,
 }
 
-/// What a Release file says of an index.
+/// The digest and size of an index, as listed in a `Release` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseFile {
-    /// Its digest.
+    /// The digest of the file, SHA-512 or SHA-256.
     pub digest: Digest,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
 }
 
@@ -89,10 +89,13 @@ impl AptRelease {
         let without_all = words("No-Support-for-Architecture-all")
             .iter()
             .any(|word| word == "Packages");
-        let pin = match (is_yes("NotAutomatic"), is_yes("ButAutomaticUpgrades")) {
-            (true, true) => 100,
-            (true, false) => 1,
-            _ => 500,
+        // apt_preferences(5): the default priorities of a source
+        let pin = if !is_yes("NotAutomatic") {
+            500
+        } else if is_yes("ButAutomaticUpgrades") {
+            100
+        } else {
+            1
         };
         Ok(AptRelease {
             suite: field("Suite").map(str::to_owned),

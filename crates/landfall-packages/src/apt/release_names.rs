@@ -5,7 +5,7 @@ use super::paragraph::paragraphs;
 /// The names in a Release file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReleaseNames {
-    /// `Origin`, such as `Debian`.
+    /// The field `Origin`, such as `Debian`.
     pub origin: Option<String>,
     /// `Codename`, such as `bookworm`, or `Suite` if the release has no code name.
     pub distro: Option<String>,

@@ -19,7 +19,7 @@ pub(super) struct InstallRequest<'r> {
     suite: Option<&'r str>,
 }
 
-/// What a request means.
+/// The package and version that an [`InstallRequest`] resolves to.
 pub(super) struct ResolvedRequest {
     pub(super) package: AptPackageId,
     /// The version that is asked for.

@@ -25,7 +25,7 @@ struct Resolution {
     was_marked: Vec<bool>,
     /// What may still be upgraded to mend something.
     may_upgrade: Vec<bool>,
-    /// What nothing needs.
+    /// Packages that no other package needs, by package id.
     is_garbage: Vec<bool>,
     round: usize,
     has_changed: bool,
@@ -133,13 +133,12 @@ impl<'u, 't> Marking<'u, 't> {
                     break;
                 }
                 let parent = (package, version);
-                is_done = match targets.is_empty() && is_free {
-                    true => {
-                        self.give_up(package, is_open, &mut unwind);
-                        resolution.has_changed = true;
-                        true
-                    }
-                    false => self.settle_relation(
+                is_done = if targets.is_empty() && is_free {
+                    self.give_up(package, is_open, &mut unwind);
+                    resolution.has_changed = true;
+                    true
+                } else {
+                    self.settle_relation(
                         resolution,
                         parent,
                         group,
@@ -147,7 +146,7 @@ impl<'u, 't> Marking<'u, 't> {
                         &targets,
                         &mut unwind,
                         &mut obstacles,
-                    ),
+                    )
                 };
             }
             if is_open && before == obstacles.len() {
@@ -357,10 +356,11 @@ impl<'u, 't> Marking<'u, 't> {
             }
         }
         if has_failed {
-            match state.mode == MarkMode::Keep {
-                true => self.keep(package, 0, false),
-                false => self.delete(package, 0),
-            };
+            if state.mode == MarkMode::Keep {
+                self.keep(package, 0, false);
+            } else {
+                self.delete(package, 0);
+            }
         }
         !has_failed
     }
@@ -383,9 +383,10 @@ impl<'u, 't> Marking<'u, 't> {
         package: AptPackageId,
         (other, group, version): Obstacle<'u, 't>,
     ) {
-        let is_cleared = match self.is_met(group, version, MarkedVersion::Current) {
-            true => self.keep(other, 0, false),
-            false => group[0].is_negative() && self.delete(other, 0),
+        let is_cleared = if self.is_met(group, version, MarkedVersion::Current) {
+            self.keep(other, 0, false)
+        } else {
+            group[0].is_negative() && self.delete(other, 0)
         };
         let [own_score, score] = [package, other].map(|one| resolution.scores[one as usize]);
         if (!is_cleared || resolution.round > 1) && own_score > score {

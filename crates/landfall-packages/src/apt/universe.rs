@@ -14,22 +14,21 @@ use super::relation::{VersionOperator, relations};
 use super::version::compare;
 use std::collections::HashMap;
 
-/// All that the sources of a machine offer, and what it has.
+/// The packages that the sources of a machine offer, and those that it has installed.
 #[derive(Debug, Clone, Default)]
 pub struct Universe<'t> {
     /// The architectures, the native one first.
     pub architectures: Vec<String>,
-    /// The packages, by number.
+    /// All packages; an [`AptPackageId`](super::offer::AptPackageId) is a position in it.
     pub packages: Vec<AptPackage>,
     /// The versions of all packages.
     pub versions: Vec<AptVersion<'t>>,
-    /// The preference of each source.
+    /// The pin priority of each source (`apt_preferences(5)`).
     pub pins: Vec<i16>,
     names: Vec<&'t str>,
     by_name: HashMap<&'t str, NameId>,
     /// The packages of a name, by architecture.
     of_name: Vec<Vec<AptPackageId>>,
-    /// Who provides a name.
     providers: Vec<Vec<u32>>,
     relations: Vec<AptRelation<'t>>,
     provides: Vec<ProvidedName<'t>>,
@@ -38,7 +37,7 @@ pub struct Universe<'t> {
 }
 
 impl<'t> Universe<'t> {
-    /// A universe without packages. The first architecture is the native one.
+    /// Returns a universe without packages. The first architecture is the native one.
     pub fn new(architectures: &[String]) -> Universe<'t> {
         Universe {
             architectures: architectures.to_vec(),
@@ -46,7 +45,7 @@ impl<'t> Universe<'t> {
         }
     }
 
-    /// A source whose packages have the preference `pin`; its number.
+    /// Adds a source with the pin priority `pin` (`apt_preferences(5)`), and returns its number.
     pub fn source(&mut self, pin: i16) -> u16 {
         self.pins.push(pin);
         self.pins.len() as u16 - 1
@@ -59,7 +58,7 @@ impl<'t> Universe<'t> {
         }
     }
 
-    /// Adds what a node has, by its dpkg status file.
+    /// Adds the packages that are installed on a node, from its dpkg status file.
     pub fn install(&mut self, status: &'t str) {
         for paragraph in paragraphs(status) {
             let fields = PackageFields::of(paragraph);
@@ -73,7 +72,7 @@ impl<'t> Universe<'t> {
         }
     }
 
-    /// Makes `version` what is installed of its package.
+    /// Marks `version` as the installed version of its package.
     pub fn set_current(&mut self, version: AptVersionId) {
         let package = self.versions[version as usize].package;
         self.packages[package as usize].current = Some(version);
@@ -94,7 +93,7 @@ impl<'t> Universe<'t> {
         }
     }
 
-    /// Makes it a machine with nothing.
+    /// Marks all packages as not installed.
     pub fn forget_installed(&mut self) {
         self.packages
             .iter_mut()
@@ -251,13 +250,13 @@ impl<'t> Universe<'t> {
         self.is_essential(package) || self.is_important(package)
     }
 
-    /// Whether some version of a package is essential.
+    /// Whether any version of a package is essential.
     pub fn is_essential(&self, package: AptPackageId) -> bool {
         let mut versions = self.packages[package as usize].versions.iter();
         versions.any(|version| self.versions[*version as usize].is_essential)
     }
 
-    /// Whether some version of a package is protected.
+    /// Whether any version of a package is protected.
     pub fn is_important(&self, package: AptPackageId) -> bool {
         let mut versions = self.packages[package as usize].versions.iter();
         versions.any(|version| self.versions[*version as usize].is_important)
@@ -269,7 +268,7 @@ impl<'t> Universe<'t> {
         versions.any(|version| self.versions[*version as usize].multi_arch == MultiArch::Allowed)
     }
 
-    /// A version.
+    /// Returns the details of a version.
     pub fn offer_of(&self, version: AptVersionId) -> &AptVersion<'t> {
         &self.versions[version as usize]
     }
@@ -289,7 +288,7 @@ impl<'t> Universe<'t> {
         &self.relations[range.start as usize..range.end as usize]
     }
 
-    /// What a version provides.
+    /// Returns the virtual packages that a version provides.
     pub fn provides_of(&self, version: AptVersionId) -> &[ProvidedName<'t>] {
         let range = &self.versions[version as usize].provides;
         &self.provides[range.start as usize..range.end as usize]
@@ -300,14 +299,14 @@ impl<'t> Universe<'t> {
         &self.of_name[name as usize]
     }
 
-    /// Who provides a name.
+    /// Returns the versions that provide `name` as a virtual package.
     pub fn providers_of(&self, name: NameId) -> impl Iterator<Item = ProvidedName<'t>> {
         self.providers[name as usize]
             .iter()
             .map(|at| self.provides[*at as usize])
     }
 
-    /// The packages that provide `name`.
+    /// Returns the packages that provide `name`.
     pub fn providers_named(&self, name: &str) -> Vec<AptPackageId> {
         let name = self.by_name.get(name);
         let all = name.into_iter().flat_map(|name| self.providers_of(*name));
@@ -325,12 +324,12 @@ impl<'t> Universe<'t> {
             .filter(move |other| self.versions[*other as usize].built_from == from)
     }
 
-    /// A name as it is written.
+    /// Returns the text of a name.
     pub fn text(&self, name: NameId) -> &'t str {
         self.names[name as usize]
     }
 
-    /// Whether some source has a version of this name, or one that provides it.
+    /// Whether any source has a package with this name, or one that provides it.
     pub fn has(&self, name: NameId) -> bool {
         let has_version =
             |package: &AptPackageId| !self.packages[*package as usize].versions.is_empty();

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// The order of two versions.
+/// Compares two versions by Debian's rules.
 pub fn compare(a: &str, b: &str) -> Ordering {
     let ((a_epoch, a_rest), (b_epoch, b_rest)) = (epoch(a), epoch(b));
     let ((a_upstream, a_revision), (b_upstream, b_revision)) = (revision(a_rest), revision(b_rest));
@@ -11,7 +11,7 @@ pub fn compare(a: &str, b: &str) -> Ordering {
         .then_with(|| part(a_revision, b_revision))
 }
 
-/// What upstream calls the version: without epoch and revision.
+/// Returns the upstream part of a version: without epoch and revision.
 pub fn upstream(version: &str) -> &str {
     revision(epoch(version).1).0
 }
@@ -74,7 +74,7 @@ fn texts(a: &str, b: &str) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// Whether `version` is what the pattern `wanted` means, in which `*` stands for any text.
+/// Whether `version` matches the pattern `wanted`, in which `*` matches any text.
 pub fn fits(version: &str, wanted: &str) -> bool {
     let Some((first, rest)) = wanted.split_once('*') else {
         return version == wanted;

@@ -22,19 +22,19 @@ pub enum YumError {
     /// Nothing but a checksum that can be forged.
     #[error("it gives {name} a checksum of kind {kind}; only sha256 and sha512 are believed")]
     Weak {
-        /// Of what.
+        /// The file that has the unsupported checksum.
         name: String,
-        /// The kind of checksum.
+        /// The name of the checksum's algorithm, as `repomd.xml` has it.
         kind: String,
     },
     /// An index unpacks to more than is allowed.
     #[error("{name} unpacks to {size} bytes, more than {limit}")]
     TooLarge {
-        /// Its path.
+        /// The path of the index in its repository.
         name: String,
         /// What it unpacks to, in bytes.
         size: u64,
-        /// What is allowed.
+        /// The most bytes that it may unpack to.
         limit: u64,
     },
     /// A form of compression that landfall does not read.

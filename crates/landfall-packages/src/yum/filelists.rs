@@ -52,10 +52,8 @@ pub(super) fn related_paths(pool: &Pool) -> BTreeSet<String> {
     paths
 }
 
-/// Notes in `pool` which packages of `source` have one of `wanted`, as `reader` says.
-///
-/// # Errors
-/// When it is malformed or cut short.
+/// Records in `pool` which packages of `source` contain one of the paths `wanted`, according to the
+/// `filelists.xml` in `reader`.
 pub(super) fn read_filelists(
     reader: impl BufRead,
     source: u16,

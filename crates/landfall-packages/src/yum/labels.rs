@@ -15,11 +15,8 @@ pub struct PackageLabels {
     pub vendor: Option<String>,
 }
 
-/// Reads the labels of the packages of `reader` whose digests are among `wanted`, by digest
-/// (hexadecimal).
-///
-/// # Errors
-/// When it is malformed or cut short.
+/// Reads the labels of those packages of `reader` whose digest (hexadecimal) is among `wanted`, by
+/// digest.
 pub(super) fn read_labels(
     reader: impl BufRead,
     wanted: &BTreeSet<String>,

@@ -16,42 +16,42 @@ use landfall_model::{Digest, Hasher};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read};
 
-/// An index as it came, with its digest checked.
+/// A compressed index as it was downloaded; its digest is verified.
 #[derive(Debug, Clone)]
 pub struct PackedIndex {
-    /// Its content.
+    /// The compressed content, as it was downloaded.
     pub bytes: Bytes,
     compression: Compression,
-    /// The most that it may unpack to, in bytes.
+    /// The most bytes that it may unpack to.
     most: u64,
     /// The digest of what it unpacks to, where it is known.
     open_digest: Option<Digest>,
     path: String,
 }
 
-/// The metadata of a source.
+/// The downloaded metadata of a source.
 #[derive(Debug, Clone)]
 pub struct SourceMetadata {
     /// The URL of the source.
     pub url: String,
-    /// Its packages.
+    /// The index `primary`, which lists the packages of the source.
     pub primary: PackedIndex,
-    /// Its modules.
+    /// The index `modules`, if the source has module streams.
     pub modules: Option<PackedIndex>,
-    /// The list of all files, where somebody needs a file that `primary` does not name.
+    /// The index `filelists`, if a dependency names a file that `primary` does not list.
     pub files: Option<PackedIndex>,
 }
 
-/// The packages of all sources that a machine of dnf sees.
+/// The packages of all sources that are available to a machine with dnf.
 #[derive(Debug)]
 pub struct AvailablePackages {
-    /// The packages.
+    /// The packages that a machine with the default module streams can install.
     pub pool: Pool,
-    /// Packages of streams that no machine sees by default.
+    /// Packages of module streams that are not enabled by default.
     hidden: Vec<HiddenPackage>,
 }
 
-/// Which index cannot be read, and why.
+/// An index could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{url} {path}: {source}")]
 pub struct MetadataError {
@@ -119,13 +119,11 @@ impl PackedIndex {
         };
         read(&mut hashed)?;
         io::copy(&mut hashed, &mut io::sink())?;
-        match hashed.hasher.finish() == *wanted {
-            true => Ok(()),
-            false => {
-                let why = "it unpacks to something else than repomd.xml says";
-                Err(io::Error::new(io::ErrorKind::InvalidData, why).into())
-            }
+        if hashed.hasher.finish() != *wanted {
+            let why = "it unpacks to something else than repomd.xml says";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why).into());
         }
+        Ok(())
     }
 }
 
@@ -198,16 +196,17 @@ impl AvailablePackages {
                 .map(|package| &*package.streams)
                 .filter(|other| *other != first.streams)
                 .collect();
-            let others = match others.is_empty() {
-                true => String::new(),
-                false => format!(
+            let others = if others.is_empty() {
+                String::new()
+            } else {
+                format!(
                     " (others are in {})",
                     others.into_iter().collect::<Vec<_>>().join(", ")
-                ),
+                )
             };
             sentences.push(format!(
-                "{wanted} is offered by {} of the module stream {}{others}, which is not the default of its module, and \
-                 landfall enables no other streams",
+                "{wanted} is offered by {} of the module stream {}{others}, which is not the \
+                 default of its module, and landfall enables no other streams",
                 first.nevra, first.streams
             ));
         }
@@ -225,7 +224,7 @@ impl SourceMetadata {
     }
 }
 
-/// A reader that hashes what it hands on.
+/// A reader that hashes the bytes it returns.
 struct DigestReader<R> {
     reader: R,
     hasher: Hasher,

@@ -25,25 +25,24 @@ pub struct MirrorList {
 pub fn read_mirrors(bytes: &[u8]) -> Result<MirrorList, YumError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| YumError::malformed("list of mirrors", error))?;
-    let mirrors = match text.trim_start().starts_with('<') {
-        true => metalink(bytes)?,
-        false => {
-            let lines = text.lines().map(str::trim).filter(|line| is_url(line));
-            MirrorList {
-                urls: lines
-                    .map(|line| format!("{}/", line.trim_end_matches('/')))
-                    .collect(),
-                repomd: Vec::new(),
-            }
+    let mirrors = if text.trim_start().starts_with('<') {
+        metalink(bytes)?
+    } else {
+        let lines = text.lines().map(str::trim).filter(|line| is_url(line));
+        MirrorList {
+            urls: lines
+                .map(|line| format!("{}/", line.trim_end_matches('/')))
+                .collect(),
+            repomd: Vec::new(),
         }
     };
-    match mirrors.urls.is_empty() {
-        true => Err(YumError::malformed(
+    if mirrors.urls.is_empty() {
+        return Err(YumError::malformed(
             "list of mirrors",
             "it names no URL of http or https without a variable",
-        )),
-        false => Ok(mirrors),
+        ));
     }
+    Ok(mirrors)
 }
 
 fn is_url(text: &str) -> bool {

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 const WHAT: &str = "modules.yaml of a repository";
 
-/// The streams of modules.
+/// The module streams that the sources define.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Modules {
     /// Packages of each stream, as `name-epoch:version-release.arch`, by `module:stream`.
@@ -57,10 +57,7 @@ fn word<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::
 }
 
 impl Modules {
-    /// Adds what `text` lists.
-    ///
-    /// # Errors
-    /// When it is no YAML, or none of modules.
+    /// Adds the module streams and defaults of a `modules.yaml`.
     pub(super) fn read(&mut self, text: &str) -> Result<(), YumError> {
         for document in yaml::documents::<serde_yaml::Value>(text) {
             let value = document.map_err(|error| YumError::malformed(WHAT, error))?;
@@ -123,9 +120,9 @@ impl Modules {
 /// A package of a stream that is not enabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HiddenPackage {
-    /// `name-evr.arch`.
+    /// The package as `name-evr.arch`.
     pub nevra: String,
-    /// Its streams, as `module:stream`.
+    /// The streams that contain it, as `module:stream`.
     pub streams: String,
     /// What it provides: name, sense and version of each.
     provides: Vec<(String, VersionSense, String)>,

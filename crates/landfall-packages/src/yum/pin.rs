@@ -12,7 +12,7 @@ const ARCHITECTURES: [&str; 9] = [
 /// A name and where its version stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RpmPin<'t> {
-    /// The name.
+    /// The name of the package, without its version.
     pub name: &'t str,
     /// The architecture, where it is written.
     pub arch: Option<&'t str>,

@@ -6,7 +6,7 @@ use super::version::Evr;
 use landfall_model::Digest;
 use std::cmp::Ordering;
 
-/// Packages, with their relations.
+/// All known packages with their relations, stored compactly.
 #[derive(Debug)]
 pub struct Pool {
     strings: StringPool,
@@ -19,35 +19,34 @@ pub struct Pool {
     providers: Vec<Provider>,
 }
 
-/// The number of a package in its pool.
+/// The id of a package: its position in its [`Pool`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PackageId(pub(super) u32);
 
-/// Kinds of relations.
+/// The kinds of relations between RPM packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RpmRelationKind {
-    /// What it can be taken for.
+    /// The capabilities that the package provides.
     Provides,
-    /// What it needs.
+    /// The dependencies that must be installed too.
     Requires,
-    /// What must not be beside it.
+    /// The packages that cannot be installed together with it.
     Conflicts,
-    /// What it replaces.
+    /// The packages that are removed when this one is installed.
     Obsoletes,
-    /// What is installed with it where that is possible.
+    /// Weak dependencies, installed if possible.
     Recommends,
-    /// What is preferred beside it.
+    /// Packages that are preferred among alternatives, never installed for this alone.
     Suggests,
-    /// What it is installed with where that is possible.
+    /// Reverse `Recommends`: this package is installed with them if possible.
     Supplements,
-    /// What it is preferred beside.
+    /// Reverse `Suggests`: this package is preferred if they are installed.
     Enhances,
     /// Its files, those that the primary index names.
     Files,
 }
 
 impl RpmRelationKind {
-    /// How many there are.
     pub(super) const COUNT: usize = RpmRelationKind::Files as usize + 1;
 }
 
@@ -114,7 +113,6 @@ struct Provider {
 }
 
 impl Default for Pool {
-    /// No packages.
     fn default() -> Pool {
         Pool {
             strings: StringPool::new(),
@@ -263,12 +261,12 @@ impl Pool {
         &self.relations[start..end]
     }
 
-    /// How many packages there are.
+    /// Returns the number of packages.
     pub fn count(&self) -> usize {
         self.packages.len()
     }
 
-    /// All packages.
+    /// Returns the ids of all packages, in the order in which they were added.
     pub fn ids(&self) -> impl Iterator<Item = PackageId> + use<> {
         (0..self.packages.len() as u32).map(PackageId)
     }
@@ -278,7 +276,7 @@ impl Pool {
         &self.packages[id.0 as usize]
     }
 
-    /// The relations of a package.
+    /// Returns the relations of a package of one kind.
     pub fn relations(
         &self,
         id: PackageId,
@@ -293,7 +291,7 @@ impl Pool {
             })
     }
 
-    /// Its name.
+    /// Returns the name of a package, without version and architecture.
     pub fn name(&self, id: PackageId) -> &str {
         self.strings.get(self.package(id).name)
     }
@@ -303,7 +301,7 @@ impl Pool {
         self.strings.get(self.package(id).evr)
     }
 
-    /// Its architecture.
+    /// Returns the architecture of a package, such as `x86_64` or `noarch`.
     pub fn arch(&self, id: PackageId) -> &str {
         self.strings.get(self.package(id).arch)
     }

@@ -12,11 +12,8 @@ use std::io::BufRead;
 
 const WHAT: &str = "primary index of a repository";
 
-/// Adds the packages of `reader` that are for one of `architectures` to `pool`, as those of
-/// `source`.
-///
-/// # Errors
-/// When it is malformed or cut short.
+/// Adds the packages of `reader` that are built for one of `architectures` to `pool`, as packages
+/// of `source`.
 pub(super) fn read_primary(
     reader: impl BufRead,
     source: u16,

@@ -9,12 +9,12 @@ use std::fmt;
 pub struct VersionSense(u8);
 
 impl VersionSense {
-    /// Every version.
+    /// Matches every version.
     pub const ANY: VersionSense = VersionSense(0);
     const OLDER: u8 = 1;
     const EQUAL: u8 = 2;
     const NEWER: u8 = 4;
-    /// `=`.
+    /// Matches equal versions only (`=`).
     pub const SAME: VersionSense = VersionSense(Self::EQUAL);
 
     /// That of `<`, `<=`, `=`, `>=`, `>`, or of the words that a primary index has for them.
@@ -65,14 +65,14 @@ impl VersionSense {
 pub struct RpmRelation<'a> {
     /// The name: of a package, a capability or a file.
     pub name: &'a str,
-    /// Which versions.
+    /// How the version of a package must compare to `evr`.
     pub sense: VersionSense,
     /// The version; empty where every one is meant.
     pub evr: &'a str,
 }
 
 impl<'a> RpmRelation<'a> {
-    /// Every version of `name`.
+    /// Returns the relation that every version of `name` fulfils.
     pub fn any(name: &'a str) -> RpmRelation<'a> {
         RpmRelation {
             name,

@@ -9,7 +9,7 @@ use landfall_model::Digest;
 
 const WHAT: &str = "repomd.xml of a repository";
 
-/// What a `repomd.xml` lists.
+/// The content of a `repomd.xml`: the indexes of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repomd {
     /// When it was made: the newest time of an index, which is what clients compare; else its
@@ -26,7 +26,7 @@ pub struct RepomdIndex {
     pub kind: String,
     /// Its path relative to the repository, checked.
     pub path: String,
-    /// Its digest.
+    /// The digest of the compressed file.
     pub digest: Digest,
     /// Its size in bytes, where it is given.
     pub size: Option<u64>,
@@ -77,13 +77,13 @@ impl Repomd {
             }
             Ok(())
         })?;
-        match is_repomd {
-            true => Ok(Repomd {
-                date: newest.or(revision),
-                indexes,
-            }),
-            false => Err(YumError::malformed(WHAT, "it has no element 'repomd'")),
+        if !is_repomd {
+            return Err(YumError::malformed(WHAT, "it has no element 'repomd'"));
         }
+        Ok(Repomd {
+            date: newest.or(revision),
+            indexes,
+        })
     }
 
     /// The index of this kind.
@@ -137,14 +137,12 @@ fn time(text: &str) -> Option<Timestamp> {
     Timestamp::from_second(seconds.parse().ok()?).ok()
 }
 
-/// `path`, if it stays inside a repository.
-///
-/// # Errors
-/// When it does not.
+/// Returns `path`, or an error if it leads out of the repository.
 pub(super) fn checked_path(path: &str) -> Result<&str, YumError> {
-    match is_plain_path(path) {
-        true => Ok(path),
-        false => Err(YumError::Path(path.escape_default().to_string())),
+    if is_plain_path(path) {
+        Ok(path)
+    } else {
+        Err(YumError::Path(path.escape_default().to_string()))
     }
 }
 

@@ -8,9 +8,8 @@ use super::relation::{RpmRelation, VersionSense};
 /// A dependency: a relation, or relations joined by words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RichDependency<'a> {
-    /// A relation.
     One(RpmRelation<'a>),
-    /// All of them.
+    /// `and`: all parts must be fulfilled.
     And(Vec<RichDependency<'a>>),
     /// One of them at least.
     Or(Vec<RichDependency<'a>>),
@@ -46,9 +45,10 @@ impl<'a> RichDependency<'a> {
 
     /// The dependency that `relation` is: rich, or `relation` itself. `None` where it is malformed.
     pub(super) fn parse_relation(relation: &RpmRelation<'a>) -> Option<RichDependency<'a>> {
-        match RichDependency::is_rich(relation.name) {
-            true => RichDependency::parse(relation.name),
-            false => Some(RichDependency::One(*relation)),
+        if RichDependency::is_rich(relation.name) {
+            RichDependency::parse(relation.name)
+        } else {
+            Some(RichDependency::One(*relation))
         }
     }
 
@@ -99,10 +99,12 @@ fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
             }
         }
         "if" | "unless" => {
-            let otherwise = match rest.trim_start().starts_with(')') {
-                true => None,
-                false if self::word(rest)? == "else" => Some(Box::new(operand(rest, depth)?)),
-                false => return None,
+            let otherwise = if rest.trim_start().starts_with(')') {
+                None
+            } else if self::word(rest)? == "else" {
+                Some(Box::new(operand(rest, depth)?))
+            } else {
+                return None;
             };
             let both = Box::new([first, second]);
             if word == "if" {

@@ -43,25 +43,28 @@ pub enum RpmFileError {
     /// It cannot be read to its end.
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// It is something else.
+    /// The file is not an RPM package, or is truncated.
     #[error("it is no RPM package, or a damaged one")]
     NoPackage,
-    /// Nobody signed it.
+    /// The package has no signature at all.
     #[error(
-        "it is not signed at all; ask its vendor for signed packages, or sign it with rpmsign and name your key as `key`"
+        "it is not signed at all; ask its vendor for signed packages, or sign it with rpmsign and \
+         name your key as `key`"
     )]
     NotSigned,
     /// It has no signature of its header, only one of the older form over header and payload.
     #[error(
-        "its header is not signed; its only signature is of the older form over header and payload, which is not accepted"
+        "its header is not signed; its only signature is of the older form over header and payload, \
+         which is not accepted"
     )]
     OldSignature,
     /// The signature does not cover its content.
     #[error(
-        "its signed header has no digest of its content by SHA-256 or better; the package is too old to be checked"
+        "its signed header has no digest of its content by SHA-256 or better; the package is too old \
+         to be checked"
     )]
     NoPayloadDigest,
-    /// The content was changed.
+    /// The payload does not match the digest in the signed header.
     #[error("its content is not what its signed header says")]
     Payload,
     /// The signature is none of the keys'.
@@ -202,7 +205,6 @@ impl RpmHeader {
             .map(number)
     }
 
-    /// What the package is.
     fn identity(&self) -> Option<PackageIdentity> {
         let text = |tag| self.texts(tag).first().map(|text| (*text).to_owned());
         let epoch = self.number(EPOCH).filter(|epoch| *epoch > 0);
@@ -236,10 +238,10 @@ impl RpmHeader {
                 read => hasher.update(&buffer[..read]),
             }
         }
-        match hasher.finish().hex() == *wanted {
-            true => Ok(()),
-            false => Err(RpmFileError::Payload),
+        if hasher.finish().hex() != *wanted {
+            return Err(RpmFileError::Payload);
         }
+        Ok(())
     }
 }
 

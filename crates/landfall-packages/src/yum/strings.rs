@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// A text of [`StringPool`].
+/// The id of a string in a [`StringPool`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct TextId(u32);
 
@@ -17,7 +17,7 @@ impl TextId {
 #[derive(Debug)]
 pub(super) struct StringPool {
     bytes: String,
-    /// Where each text ends.
+    /// The end of each string, as an offset in bytes.
     ends: Vec<usize>,
     /// Open addressing: the number of a text and 1; 0 is a free place.
     table: Vec<u32>,
@@ -25,10 +25,9 @@ pub(super) struct StringPool {
 }
 
 impl StringPool {
-    /// The empty text.
     pub(super) const EMPTY: TextId = TextId(0);
 
-    /// The empty text alone.
+    /// Returns a pool that holds only the empty string.
     pub(super) fn new() -> StringPool {
         let table = vec![0; 1 << 12];
         let mut strings = StringPool {
@@ -41,12 +40,10 @@ impl StringPool {
         strings
     }
 
-    /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.ends.len()
     }
 
-    /// The text.
     pub(super) fn get(&self, text: TextId) -> &str {
         let start = text
             .number()

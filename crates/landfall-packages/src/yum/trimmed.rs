@@ -118,7 +118,7 @@ impl TrimmedPrimary {
         }
     }
 
-    /// Its text.
+    /// Returns the trimmed index as XML.
     pub fn text(&self) -> String {
         let mut text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{}", self.name);
         for (key, value) in &self.attributes {

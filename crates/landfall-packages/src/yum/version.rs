@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 pub struct Evr<'a> {
     /// Left out, it is 0.
     pub epoch: u32,
-    /// The version.
+    /// The version as upstream numbers it.
     pub version: &'a str,
     /// The release; a relation may leave it out, and means every one then.
     pub release: Option<&'a str>,
@@ -87,9 +87,11 @@ pub(super) fn compare(first: &str, second: &str) -> Ordering {
                 }
                 let (own, a_rest) = segment(a, is_number);
                 let (others, b_rest) = segment(b, is_number);
-                let order = match is_number {
-                    true => own.len().cmp(&others.len()).then_with(|| own.cmp(others)),
-                    false => own.cmp(others),
+                let order = if is_number {
+                    // leading zeros are gone, so the longer number is the larger one
+                    own.len().cmp(&others.len()).then_with(|| own.cmp(others))
+                } else {
+                    own.cmp(others)
                 };
                 if order.is_ne() {
                     return order;

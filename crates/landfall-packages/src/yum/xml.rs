@@ -8,7 +8,6 @@ use std::io::BufRead;
 
 /// What comes next in a document. Names are without their prefixes.
 pub(super) enum XmlEvent<'a> {
-    /// An element begins.
     Start(&'a XmlElement<'a>),
     /// The element of this name ends, with this text since the last start or end.
     End(&'a str, &'a str),
@@ -54,10 +53,8 @@ impl XmlElement<'_> {
     }
 }
 
-/// Shows every element of `reader`, which is said to be `what`, to `visit`.
-///
-/// # Errors
-/// When it is malformed or cut short, and what `visit` says.
+/// Calls `visit` for each start and end of an element in `reader`, and stops at its first error.
+/// `what` names the document in messages.
 pub(super) fn walk(
     reader: impl BufRead,
     what: &'static str,

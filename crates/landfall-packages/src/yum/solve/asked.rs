@@ -71,9 +71,10 @@ pub(super) fn asked(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
         if is_name_alone {
             found = with_replacements(pool, found);
         }
-        return match is_glob {
-            true => by_name(pool, found),
-            false => vec![found],
+        return if is_glob {
+            by_name(pool, found)
+        } else {
+            vec![found]
         };
     }
     some(pool.named(word))

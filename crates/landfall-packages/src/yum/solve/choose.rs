@@ -14,44 +14,44 @@ use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
 use crate::yum::relation::RpmRelation;
 use std::collections::{BTreeSet, HashSet};
 
-/// What is asked of the packages of a pool.
+/// A request to select packages from a pool, with its options.
 #[derive(Debug, Clone, Copy)]
 pub struct SelectionRequest<'a> {
     /// The packages of all sources, and those of the base.
     pub pool: &'a Pool,
-    /// What the machine takes.
+    /// The architectures whose packages the machine can install.
     pub architectures: &'a Architectures,
     /// What to install, in the forms that `dnf install` takes.
     pub install: &'a [String],
-    /// Whether to install what is recommended too.
+    /// Whether to install recommended packages too (weak dependencies).
     pub weak: bool,
-    /// Whether what no source offers is taken to be on the machine.
+    /// Whether dependencies that no source offers are assumed to be installed.
     pub assume: bool,
-    /// How many steps the choice may take.
+    /// The most solver steps to spend before giving up.
     pub steps: u64,
 }
 
-/// What is to be installed.
+/// The packages to install for a [`SelectionRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct YumSelection {
     /// The packages that are not in the base, by name.
     pub packages: Vec<PackageId>,
-    /// What is taken to be on the machine.
+    /// The dependencies that are assumed to be installed.
     pub expected: BTreeSet<String>,
-    /// What of the base gives way, and to what.
+    /// The packages of the base that are removed, each with its replacement.
     pub replaced: Vec<(PackageId, Option<PackageId>)>,
     /// Files that are needed, and that no list has: another list of files may.
     pub unlisted: BTreeSet<String>,
 }
 
-/// Why nothing can be installed.
+/// The reasons why a request cannot be fulfilled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsolvableRequest {
     /// The chain of reasons, a sentence each.
     pub reasons: Vec<String>,
     /// What no package has that is seen: relations, and words that were asked for.
     pub missing: BTreeSet<String>,
-    /// As in [`YumSelection`].
+    /// The file paths that only the list of all files can resolve, as in [`YumSelection`].
     pub unlisted: BTreeSet<String>,
 }
 
@@ -194,7 +194,8 @@ pub fn choose(question: SelectionRequest<'_>) -> Result<YumSelection, Unsolvable
 
 fn out_of_steps(steps: u64) -> String {
     format!(
-        "the choice was given up after {steps} steps: too many of the packages exclude each other; ask for fewer packages in one \
+        "the choice was given up after {steps} steps: too many of the \
+         packages exclude each other; ask for fewer packages in one \
          entry, or for exact versions"
     )
 }
@@ -234,7 +235,7 @@ fn reach_supplements(rules: &mut Rules<'_>) {
 /// A decision between several candidates.
 #[derive(Debug, Clone)]
 struct SolverBranch {
-    /// The level before it.
+    /// The decision level to return to.
     level: usize,
     /// Those that were taken, the last of them now.
     taken: Vec<PackageId>,

@@ -17,7 +17,7 @@ pub(super) fn package(literal: Literal) -> PackageId {
     PackageId(literal.unsigned_abs() - 1)
 }
 
-/// A dependency over packages.
+/// A dependency as a boolean formula over installed packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Formula {
     /// One of them at least.
@@ -76,10 +76,10 @@ impl Formula {
             (Formula::And(all), true) | (Formula::Or(all), false) => {
                 let all: Option<Vec<_>> = all.iter().map(|one| one.clauses(wanted)).collect();
                 let clauses = all?.concat();
-                match never_holds(&clauses) {
-                    true => Some(vec![Vec::new()]),
-                    false => Some(clauses).filter(|clauses| clauses.len() <= CLAUSES),
+                if never_holds(&clauses) {
+                    return Some(vec![Vec::new()]);
                 }
+                (clauses.len() <= CLAUSES).then_some(clauses)
             }
             (Formula::Or(all), true) | (Formula::And(all), false) => {
                 let mut product: Option<Vec<Vec<Literal>>> = None;
@@ -128,7 +128,6 @@ impl Formula {
         }
     }
 
-    /// The packages in it.
     pub(super) fn packages(&self) -> Vec<PackageId> {
         match self {
             Formula::Any(all) => all.clone(),

@@ -294,21 +294,16 @@ impl<'r, 'p> Policy<'r, 'p> {
     /// Whether what is installed asks for `id` by what `id` itself says (supplements, enhances).
     pub(super) fn is_beside(&mut self, id: PackageId, kind: RpmRelationKind) -> bool {
         let relations: Vec<RpmRelation<'p>> = self.rules.pool.relations(id, kind).collect();
-        relations
-            .into_iter()
-            .any(|relation| match RichDependency::is_rich(relation.name) {
-                true => {
-                    let is_installed = |id: PackageId| self.is_installed[id.0 as usize];
-                    self.rules
-                        .formula(&relation)
-                        .is_some_and(|formula| formula.holds(&is_installed))
-                }
-                false => self
-                    .rules
-                    .providers(relation)
-                    .iter()
-                    .any(|id| self.is_installed[id.0 as usize]),
-            })
+        relations.into_iter().any(|relation| {
+            let is_installed = |id: PackageId| self.is_installed[id.0 as usize];
+            if RichDependency::is_rich(relation.name) {
+                let formula = self.rules.formula(&relation);
+                formula.is_some_and(|formula| formula.holds(&is_installed))
+            } else {
+                let providers = self.rules.providers(relation);
+                providers.iter().any(|id| is_installed(*id))
+            }
+        })
     }
 
     /// Whether `id` supplements something that is new on the machine. What supplements the base
@@ -320,14 +315,19 @@ impl<'r, 'p> Policy<'r, 'p> {
             .relations(id, RpmRelationKind::Supplements)
             .collect();
         relations.into_iter().any(|relation| {
-            let formula = match RichDependency::is_rich(relation.name) {
-                true => self.rules.formula(&relation),
-                false => Some(Formula::Any(self.rules.providers(relation).to_vec())),
+            let formula = if RichDependency::is_rich(relation.name) {
+                self.rules.formula(&relation)
+            } else {
+                Some(Formula::Any(self.rules.providers(relation).to_vec()))
             };
-            let strength_of = |id: PackageId| match self.is_installed[id.0 as usize] {
-                true if self.rules.is_base(id) => 1,
-                true => 2,
-                false => 0,
+            let strength_of = |id: PackageId| {
+                if !self.is_installed[id.0 as usize] {
+                    0
+                } else if self.rules.is_base(id) {
+                    1
+                } else {
+                    2
+                }
             };
             formula.is_some_and(|formula| formula.strength(&strength_of) == 2)
         })
@@ -347,10 +347,12 @@ impl<'r, 'p> Policy<'r, 'p> {
 
 /// Whether `a` is newer than `b`, where a missing release means every one.
 fn is_really_newer(a: &str, b: &str) -> bool {
-    let (a, b) = (Evr::parse(a), Evr::parse(b));
-    match a.release.is_some() == b.release.is_some() {
-        true => a.compare(b).is_gt(),
-        false => a.compare_versions(b).is_gt(),
+    let a = Evr::parse(a);
+    let b = Evr::parse(b);
+    if a.release.is_some() == b.release.is_some() {
+        a.compare(b).is_gt()
+    } else {
+        a.compare_versions(b).is_gt()
     }
 }
 

@@ -137,9 +137,12 @@ fn is_virtual(pool: &Pool, name: &str, packages: &[PackageId]) -> bool {
 
 fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
     let pool = rules.pool;
-    let name = |id: PackageId| match rules.is_base(id) {
-        true => format!("{} of the base", pool.nevra(id)),
-        false => pool.nevra(id),
+    let name = |id: PackageId| {
+        if rules.is_base(id) {
+            format!("{} of the base", pool.nevra(id))
+        } else {
+            pool.nevra(id)
+        }
     };
     let list = |ids: &[PackageId]| {
         let mut names: Vec<String> = ids.iter().take(NAMED).map(|id| name(*id)).collect();
@@ -203,14 +206,13 @@ fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
                 _ if others.is_empty() => {
                     let offers =
                         relation.map_or_else(Vec::new, |relation| offers(pool, relation.name));
-                    match offers.is_empty() {
-                        true => format!("{who} requires {text}, which no source offers"),
-                        false => {
-                            format!(
-                                "{who} requires {text}; the sources have only {}",
-                                offers.join(", ")
-                            )
-                        }
+                    if offers.is_empty() {
+                        format!("{who} requires {text}, which no source offers")
+                    } else {
+                        format!(
+                            "{who} requires {text}; the sources have only {}",
+                            offers.join(", ")
+                        )
                     }
                 }
                 _ if relation.is_some_and(|relation| is_virtual(pool, relation.name, &others)) => {

@@ -23,7 +23,7 @@ const BESIDE: [&str; 6] = [
     "multiversion(kernel)",
 ];
 
-/// Why a clause must hold.
+/// The reason why a clause must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RuleOrigin {
     /// It is asked for, by this word.
@@ -93,12 +93,10 @@ impl<'p> Rules<'p> {
             queue.extend(self.lock_step(id));
             if weak {
                 for (_, relation) in self.dependencies(id, RpmRelationKind::Recommends) {
-                    match RichDependency::is_rich(relation.name) {
-                        true => queue.extend(
-                            self.formula(&relation)
-                                .map_or_else(Vec::new, |f| f.packages()),
-                        ),
-                        false => queue.extend(self.providers(relation).iter()),
+                    if !RichDependency::is_rich(relation.name) {
+                        queue.extend(self.providers(relation).iter());
+                    } else if let Some(formula) = self.formula(&relation) {
+                        queue.extend(formula.packages());
                     }
                 }
             }
@@ -247,16 +245,15 @@ impl<'p> Rules<'p> {
         let does_no_harm = |this: &Rules<'_>, other: PackageId| is_base && this.is_base(other);
         for (number, relation) in self.dependencies(id, RpmRelationKind::Conflicts) {
             let why = || RuleOrigin::Dependency(id, RpmRelationKind::Conflicts, number);
-            let clauses = match RichDependency::is_rich(relation.name) {
-                true => self
-                    .formula(&relation)
+            let clauses = if RichDependency::is_rich(relation.name) {
+                self.formula(&relation)
                     .and_then(|formula| formula.clauses(false))
-                    .unwrap_or_default(),
-                false => self
-                    .providers(relation)
+                    .unwrap_or_default()
+            } else {
+                self.providers(relation)
                     .iter()
                     .map(|other| vec![-installed(*other)])
-                    .collect(),
+                    .collect()
             };
             for clause in clauses {
                 // RPM lets a package conflict with what it provides itself

@@ -58,11 +58,9 @@ fn index(literal: Literal) -> usize {
 }
 
 impl Sat {
-    /// `clauses` over `packages` packages, with all that follows from them alone. Decisions take at
-    /// most `steps`: the time to decide whether clauses can hold may grow exponentially with them.
-    ///
-    /// # Errors
-    /// When they cannot all hold.
+    /// Returns a solver for `clauses` over `packages` packages, after unit propagation, and whether
+    /// that found a contradiction. Decisions take at most `steps`, because the time to solve clauses
+    /// may grow exponentially with their number.
     pub(super) fn new<'c>(
         packages: usize,
         steps: u64,
@@ -136,10 +134,7 @@ impl Sat {
         self.steps
     }
 
-    /// Counts `steps`, such as looks at clauses.
-    ///
-    /// # Errors
-    /// When they are used up.
+    /// Subtracts `steps` (visited clauses, for example) from the budget, and fails once it is used up.
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), SolverStop> {
         self.steps = self.steps.saturating_sub(steps as u64);
         if self.steps == 0 {
@@ -161,11 +156,9 @@ impl Sat {
         self.trail.push(literal);
     }
 
-    /// Decides `literal`, which is open, at a level of its own, with all that follows. Where that
-    /// leads into a conflict, what it teaches is noted, and decisions are taken back.
-    ///
-    /// # Errors
-    /// When the clauses cannot all hold, whatever is decided, or the steps are used up.
+    /// Assigns the unassigned `literal` at a new decision level and propagates it. After a conflict,
+    /// adds the learned clause and backtracks. Fails if the clauses are unsatisfiable, or the steps
+    /// are used up.
     pub(super) fn decide(&mut self, literal: Literal) -> Result<(), SolverStop> {
         self.level_starts.push(self.trail.len());
         self.set(literal, None);

@@ -82,28 +82,23 @@ impl<'p> PackageChooser<'p> {
     /// one, each clause is a recommendation of its own, once the packages that it depends on are
     /// installed.
     fn recommended(&mut self, relation: RpmRelation<'p>) -> Vec<PackageId> {
-        let clauses: Vec<Vec<Literal>> = match RichDependency::is_rich(relation.name) {
-            true => self
-                .rules
+        let clauses: Vec<Vec<Literal>> = if RichDependency::is_rich(relation.name) {
+            self.rules
                 .formula(&relation)
                 .and_then(|formula| formula.clauses(true))
-                .unwrap_or_default(),
-            false => vec![
-                self.rules
-                    .providers(relation)
-                    .iter()
-                    .map(|id| installed(*id))
-                    .collect(),
-            ],
+                .unwrap_or_default()
+        } else {
+            let providers = self.rules.providers(relation);
+            vec![providers.iter().map(|id| installed(*id)).collect()]
         };
         // what cannot be fulfilled as a whole is not fulfilled in part
         if clauses.iter().any(Vec::is_empty) {
             return Vec::new();
         }
         let is_wanted = |clause: &&Vec<Literal>| {
-            clause.iter().all(|literal| match *literal > 0 {
-                true => self.sat.value(*literal) <= 0,
-                false => self.sat.value(*literal) < 0,
+            clause.iter().all(|literal| {
+                let value = self.sat.value(*literal);
+                if *literal > 0 { value <= 0 } else { value < 0 }
             })
         };
         let mut found: Vec<PackageId> = Vec::new();
