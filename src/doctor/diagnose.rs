@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use url::Url;
 
-/// Checks the steps to `target`, up to the first that fails. Nothing is tried twice.
+/// Checks the steps to `target`, up to the first that fails. No request is retried.
 pub(crate) async fn diagnose(
     sessions: &RegistrySessions,
     target: &CheckTarget,
@@ -100,7 +100,7 @@ impl HostChecker<'_> {
             Err(error) => return self.add("name", CheckStatus::No, error.to_string(), Value::Null),
         };
         if !self
-            .open(&url, origin.as_deref(), RequestPurpose::File)
+            .check_path(&url, origin.as_deref(), RequestPurpose::File)
             .await
         {
             return;
@@ -113,9 +113,9 @@ impl HostChecker<'_> {
         let mut request =
             HttpRequest::new(Method::GET, url, RequestPurpose::File).header(RANGE, "bytes=0-0");
         request.origin = origin;
-        if self.ask(request, &host, "", true).await && is_https {
+        if self.check_response(request, &host, "", true).await && is_https {
             let tried = get_file(self.sessions, written.as_str(), Some("bytes=0-0".into())).await;
-            self.tried(tried.and_then(expect_success).map(drop));
+            self.add_sign_in_result(tried.and_then(expect_success).map(drop));
         }
     }
 
@@ -132,7 +132,7 @@ impl HostChecker<'_> {
             }
         };
         if !self
-            .open(
+            .check_path(
                 &found.url,
                 found.origin.as_deref(),
                 RequestPurpose::Registry,
@@ -147,8 +147,8 @@ impl HostChecker<'_> {
             } else {
                 (
                     CheckStatus::Note,
-                    "plain http, found by probing: no credentials are sent; `plainHTTP: true` under registry in the site, or \
-                     --plain-http, allows that",
+                    "plain http, found by probing: no credentials are sent; `plainHTTP: true` under \
+                     registry in the site, or --plain-http, allows that",
                 )
             };
             self.add("tls", verdict, says, json!({"plainHTTP": true}));
@@ -166,7 +166,7 @@ impl HostChecker<'_> {
         let mut request = HttpRequest::new(Method::GET, url, RequestPurpose::Registry);
         request.origin = found.origin;
         if self
-            .ask(
+            .check_response(
                 request,
                 &account.unwrap_or_default(),
                 repository,
@@ -178,12 +178,12 @@ impl HostChecker<'_> {
                 Ok(session) => session.sign_in(repository).await,
                 Err(error) => Err(error),
             };
-            self.tried(tried);
+            self.add_sign_in_result(tried);
         }
     }
 
-    /// Adds to the step of the sign-in what came of trying the account.
-    fn tried(&mut self, result: Result<(), HttpError>) {
+    /// Adds the result of signing in with the account to the step `sign-in`.
+    fn add_sign_in_result(&mut self, result: Result<(), HttpError>) {
         let Some(step) = self.steps.0.iter_mut().find(|step| step.check == "sign-in") else {
             return;
         };
@@ -197,8 +197,14 @@ impl HostChecker<'_> {
         }
     }
 
-    /// Name, proxy, connection and certificate. Whether there is somebody to ask.
-    async fn open(&mut self, url: &Url, origin: Option<&str>, purpose: RequestPurpose) -> bool {
+    /// Checks the name, the proxy, the connection and the certificate. Returns whether a request can
+    /// be sent.
+    async fn check_path(
+        &mut self,
+        url: &Url,
+        origin: Option<&str>,
+        purpose: RequestPurpose,
+    ) -> bool {
         let PathInspection {
             addresses,
             via,
@@ -208,21 +214,21 @@ impl HostChecker<'_> {
             tls,
         } = self.transport().inspect_path(url, purpose).await;
         let host = url.host_str().unwrap_or_default();
-        let stands_in = origin
+        let mirror_note = origin
             .map(|origin| format!(" (the mirror of {origin})"))
             .unwrap_or_default();
         match addresses {
             Ok(list) => {
                 let list: Vec<String> = list.iter().map(ToString::to_string).collect();
-                let says = format!("{host}{stands_in} is {}", list.join(", "));
+                let says = format!("{host}{mirror_note} is {}", list.join(", "));
                 self.add("name", CheckStatus::Ok, says, json!({"addresses": list}));
             }
             Err(why) if via.is_some() => {
-                let says = format!("{host}{stands_in}: {why}; the proxy may know it");
+                let says = format!("{host}{mirror_note}: {why}; the proxy may know it");
                 self.add("name", CheckStatus::Note, says, json!({"addresses": []}));
             }
             Err(why) => {
-                let says = format!("{host}{stands_in}: {why}");
+                let says = format!("{host}{mirror_note}: {why}");
                 self.add("name", CheckStatus::No, says, json!({"addresses": []}));
             }
         }
@@ -285,7 +291,8 @@ impl HostChecker<'_> {
                 };
                 let facts = json!({
                     "subject": own.map(|own| &own.subject), "issuer": issuer,
-                    "until": own.map(|own| own.not_after.to_string()), "trustedBy": shaken.trusted_by,
+                    "until": own.map(|own| own.not_after.to_string()),
+                    "trustedBy": shaken.trusted_by,
                 });
                 self.add("tls", verdict, says, facts);
                 true
@@ -293,9 +300,9 @@ impl HostChecker<'_> {
         }
     }
 
-    /// Sends `request`, and checks the response, the sign-in and the redirects. Whether an account
-    /// is known, and wanted.
-    async fn ask(
+    /// Sends `request`, and checks the response, the sign-in and the redirects. Returns whether the
+    /// host requires an account and one is known that may be sent to it.
+    async fn check_response(
         &mut self,
         mut request: HttpRequest,
         host: &str,
@@ -308,7 +315,7 @@ impl HostChecker<'_> {
         let account = self.sessions.keychain().find(host, repository).await;
         match &answer {
             Err(error) => self.add("answer", CheckStatus::No, error.to_string(), Value::Null),
-            Ok(response) => self.answered(response, &account, trusted),
+            Ok(response) => self.add_response_steps(response, &account, trusted),
         }
         let hosts: Vec<String> = self
             .redirects()
@@ -329,13 +336,18 @@ impl HostChecker<'_> {
         is_wanted && trusted && matches!(account, Ok(Some(_)))
     }
 
-    fn answered(&mut self, response: &HttpResponse, account: &CredentialLookup, trusted: bool) {
+    fn add_response_steps(
+        &mut self,
+        response: &HttpResponse,
+        account: &CredentialLookup,
+        trusted: bool,
+    ) {
         let status = response.status;
         let from = redacted_url(&response.url);
         let verdict = match status.as_u16() {
             200..=399 | 401 | 416 => CheckStatus::Ok,
             404 | 405 => CheckStatus::Note,
-            // a file server may well keep its list of files to itself
+            // a file server may forbid listing its root and still serve files
             403 if response.url.path() == "/" => CheckStatus::Note,
             _ => CheckStatus::No,
         };
@@ -355,7 +367,7 @@ impl HostChecker<'_> {
             Err(error) => (false, error.to_string()),
         };
         if account.is_err() {
-            // it matters where the registry asks for an account
+            // unreadable credentials are an error only if the registry requires an account
             let asked = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
             let verdict = if asked {
                 CheckStatus::No
@@ -414,7 +426,7 @@ impl HostChecker<'_> {
     }
 }
 
-/// The end of a certificate; a note where it is near.
+/// Formats when a certificate expires. The status is a note if that is within 30 days.
 fn lifetime(certificate: &Certificate, now: Timestamp) -> (CheckStatus, String) {
     let soon = now
         .checked_add((24 * 30).hours())

@@ -1,4 +1,4 @@
-//! A lint of KKP Seeds: keys of old releases, which present releases ignore silently.
+//! A lint of KKP Seeds for keys of old releases, which current releases ignore silently.
 
 use super::CheckStatus;
 use super::steps::{Diagnosis, DiagnosisSteps};
@@ -99,7 +99,8 @@ mod tests {
                     "{at}.http_proxy is a key of KKP 2.12: this one ignores it; write httpProxy"
                 ),
                 format!(
-                    "{at}.hyperkube_image is a key of KKP 2.12: this one ignores it; take it out: there is none in its place"
+                    "{at}.hyperkube_image is a key of KKP 2.12: this one ignores it; \
+                     take it out: there is none in its place"
                 ),
             ]
         );

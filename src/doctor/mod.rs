@@ -1,6 +1,6 @@
-//! Why is a host not reached, and what will not work at a site? Each step to a host, explained:
+//! Finds why a host cannot be reached, and what will not work at a site. Checks each step to a host:
 //! name, proxy and the rule that chose it, connection, certificate, response, sign-in, redirects;
-//! what the private registry lets one do; ports by role; names and their certificates; and a lint
+//! the rights at the private registry; ports by role; names and their certificates; and a lint
 //! of the settings that name proxies.
 
 mod diagnose;

@@ -1,6 +1,5 @@
 //! Checks the names of a site: each must resolve, wildcards by a made-up label, and be covered by
-//! the
-//! certificate that is presented there.
+//! the certificate that is presented there.
 
 use super::CheckStatus;
 use super::steps::{Diagnosis, DiagnosisSteps};
@@ -35,7 +34,8 @@ pub(crate) async fn check_names(
                 }
                 (false, _) => {
                     let says = format!(
-                        "who shows a certificate for {name} cannot be found: no name of its entry resolves"
+                        "who shows a certificate for {name} cannot be found: \
+                         no name of its entry resolves"
                     );
                     steps.say("certificate", CheckStatus::Note, says);
                 }
@@ -48,7 +48,7 @@ pub(crate) async fn check_names(
     }
 }
 
-/// The name with a made-up label in place of `*`.
+/// Returns `name` with [`LABEL`] in place of `*`.
 fn made_up(name: &str) -> String {
     name.strip_prefix("*.")
         .map_or(name.to_owned(), |below| format!("{LABEL}.{below}"))
@@ -116,7 +116,7 @@ async fn check_certificate(
             return steps.fix("start what serves it, and run it again");
         }
     };
-    // a proxy that opens TLS shows a certificate of its own
+    // a proxy that intercepts TLS presents its own certificate instead
     let place = match &shown.via {
         Some(via) => format!("{host}:443, as the proxy {via} shows it,"),
         None => format!("{host}:443"),
@@ -154,7 +154,10 @@ async fn check_certificate(
                 format!("{says}; {error}"),
                 facts,
             );
-            steps.fix("give its authority to whoever talks to it, and to landfall as `ca` under `upstreams` of the site");
+            steps.fix(
+                "give its authority to whoever talks to it, and to landfall as `ca` under \
+                 `upstreams` of the site",
+            );
         }
         _ => steps.add("certificate", CheckStatus::Ok, says, facts),
     }

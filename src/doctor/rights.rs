@@ -1,6 +1,5 @@
 //! Checks what the private registry allows this account: begins and cancels an upload, puts and
-//! removes
-//! an index with missing children, and sends bodies of growing size into uploads that are
+//! removes an index with missing children, and sends bodies of growing size into uploads that are
 //! cancelled.
 
 use super::CheckStatus;
@@ -74,7 +73,8 @@ pub(super) async fn check_rights(
     check_item(session, first, steps).await;
     check_referrers(session, first, steps).await;
     if private.is_read_only {
-        let says = "the right to push, indexes with missing children and sizes of bodies are not tried (--read-only)";
+        let says = "the right to push, indexes with missing children and sizes of bodies are not \
+                    tried (--read-only)";
         return steps.say("push", CheckStatus::Note, says);
     }
     let before = steps.0.len();
@@ -147,7 +147,8 @@ async fn check_referrers(
             "it lists what refers to an image",
         ),
         Ok(None) => {
-            let says = "it lists no referrers, or does not know the repository yet: a push keeps the list under a tag";
+            let says = "it lists no referrers, or does not know the repository yet: a push keeps the \
+                        list under a tag";
             steps.say("referrers", CheckStatus::Note, says);
         }
         Err(error) => steps.say(
@@ -201,14 +202,15 @@ async fn check_sparse_index(
         }
         Ok(SparseIndexSupport::AcceptedAndKept(bytes)) => {
             let says = format!(
-                "it takes an index with missing children, and removes no manifest: the one put for a trial stays in {} \
-                 without a tag ({bytes} bytes)",
+                "it takes an index with missing children, and removes no manifest: the one put for a \
+                 trial stays in {} without a tag ({bytes} bytes)",
                 place.repository
             );
             steps.say("index", CheckStatus::Note, says);
         }
         Ok(SparseIndexSupport::Refused) => {
-            let says = "it refuses an index with missing children: a push sends the trimmed one, and `index: exact` refuses";
+            let says = "it refuses an index with missing children: a push sends the trimmed one, and \
+                        `index: exact` refuses";
             steps.say("index", CheckStatus::Note, says);
             steps.fix("lock all platforms where the digest of the index must stay");
         }

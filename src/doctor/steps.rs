@@ -1,6 +1,5 @@
 //! The steps of a diagnosis: each with its result for people, facts for programs, and the fix if
-//! one
-//! is needed.
+//! one is needed.
 
 use super::CheckStatus;
 use serde::Serialize;
@@ -38,8 +37,7 @@ pub(super) struct DiagnosisSteps(pub(super) Vec<DiagnosisStep>);
 
 impl DiagnosisSteps {
     /// Adds a step. A failed one gets the [`usual_fix`] of its check; [`DiagnosisSteps::fix`]
-    /// replaces
-    /// it.
+    /// replaces it.
     pub(super) fn add(
         &mut self,
         check: &'static str,

@@ -3,7 +3,7 @@
 use super::pattern::InvalidHost;
 use std::path::PathBuf;
 
-/// The list of hosts cannot be made.
+/// Why the hosts that a lock needs cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EgressError {
     /// The record of contacted hosts cannot be read.

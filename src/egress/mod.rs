@@ -1,6 +1,5 @@
-//! The hosts that a lock needs on the connected side: observed
-//! by earlier runs, predicted from the lock, or declared as endpoints; and as rules for those who
-//! enforce them.
+//! The hosts that a lock needs on the connected side: observed by earlier runs, predicted from the
+//! lock, or declared as endpoints. Formats them as lists, and as rules of firewalls and proxies.
 
 mod diff;
 mod error;

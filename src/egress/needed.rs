@@ -1,6 +1,5 @@
 //! The hosts that a lock needs: those that it names, those that their responses named in earlier
-//! runs,
-//! and its endpoints.
+//! runs, and its endpoints.
 
 use super::EgressError;
 use super::host::{EgressHost, HostEvidence};
@@ -159,16 +158,16 @@ pub(crate) fn needed(
             )?;
         }
         let lacks = match known {
-            None => "no run with this store has asked it",
+            None => "no run with this store has contacted it",
             Some(_) if kind == SourceKind::ChartIndex => continue,
             Some(known) if known.by.iter().all(|command| command == "lock") => {
-                "only `lock` has asked it"
+                "only `lock` has contacted it"
             }
             Some(_) => continue,
         };
         notes.insert(format!(
-            "{name}: {lacks}: the hosts that its tokens and content come from show at the first pull, \
-             or with --probe"
+            "{name}: {lacks}: the hosts that its tokens and content come from show \
+             at the first pull, or with --probe"
         ));
     }
     lock.endpoints

@@ -1,6 +1,5 @@
 //! The hosts that a firewall rule allows: one name, every name below one, or one address. Nothing
-//! else
-//! can be written into a rule.
+//! else can be written into a rule, so that no text of a server ends up in a policy.
 
 use landfall_model::is_dns_name;
 use serde::{Deserialize, Serialize};
@@ -26,8 +25,7 @@ pub(crate) struct InvalidHost(String);
 
 impl EgressPattern {
     /// Parses the host of a URL or registry, an IPv6 address with or without brackets. A wildcard
-    /// is
-    /// refused.
+    /// is refused.
     pub(crate) fn exact(host: &str) -> Result<EgressPattern, InvalidHost> {
         let bare = host
             .strip_prefix('[')

@@ -20,7 +20,7 @@ use url::Url;
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
     failures: BTreeMap<(EgressPattern, u16), (Reachability, String)>,
-    /// Refusals behind which further hosts are not known yet.
+    /// Hosts that refused, so that the hosts that they would name are not known yet.
     pub notes: Vec<String>,
 }
 
@@ -41,7 +41,8 @@ pub(crate) async fn probe(
             let host = url.host_str().unwrap_or_default().to_owned();
             if reach == Reachability::Refused {
                 probed.notes.push(format!(
-                    "{}: {host} does not let it on; hosts that it names come to light when that is allowed",
+                    "{}: {host} does not let it on; hosts that it names are not known until that is \
+                     allowed",
                     source.name
                 ));
             }
@@ -124,7 +125,7 @@ fn failing_url(error: &HttpError) -> Option<Url> {
     url
 }
 
-/// Whether access was refused on the way, or the host answered otherwise than expected.
+/// Tells a refusal on the way, by a proxy or firewall, from an unexpected response of the host.
 fn reachability(error: &HttpError) -> Reachability {
     match (error.kind, error.status) {
         (ErrorKind::Proxy(_) | ErrorKind::Network | ErrorKind::GivenUp | ErrorKind::Local, _)

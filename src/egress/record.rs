@@ -1,6 +1,5 @@
 //! The hosts that `lock`, `pull`, `mirror` and probes contacted. The store remembers them: each run
-//! is
-//! merged into the file, which is replaced as a whole.
+//! is merged into the file, which is replaced as a whole.
 
 use super::EgressError;
 use super::pattern::EgressPattern;
@@ -122,7 +121,7 @@ impl ContactRecord {
     }
 }
 
-/// Checks that a record which can be read can be read again after it was written.
+/// Checks that every record that can be parsed can be parsed again after formatting.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzz(bytes: &[u8]) {
     if let Ok(record) = ContactRecord::parse(bytes) {

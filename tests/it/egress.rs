@@ -151,7 +151,7 @@ fn hosts_are_predicted_then_observed_by_lock_and_then_by_pull() {
         before["egress"]["notes"][0]
             .as_str()
             .unwrap()
-            .contains("no run with this store has asked it")
+            .contains("no run with this store has contacted it")
     );
     assert_eq!(before["totals"]["requests"], 0);
 
@@ -167,7 +167,7 @@ fn hosts_are_predicted_then_observed_by_lock_and_then_by_pull() {
         after_lock["egress"]["notes"][0]
             .as_str()
             .unwrap()
-            .contains("only `lock` has asked it")
+            .contains("only `lock` has contacted it")
     );
 
     up.run(0, "store", &["pull"]);

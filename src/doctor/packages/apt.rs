@@ -1,4 +1,4 @@
-//! apt's choice for a node, by the carried indexes and its dpkg status file.
+//! Simulates apt on a node, with the carried indexes and the node's dpkg status file.
 
 use super::rehearsal::{CarriedIndexes, Rehearsal, RehearsalError, WantedPackage};
 use landfall_item::{LockedPackageSet, PackageSource};
@@ -6,7 +6,7 @@ use landfall_packages::apt::{AptRelease, AptSettings, Universe, choose};
 use landfall_packages::{COMPRESSIONS, decompress};
 use std::collections::BTreeSet;
 
-/// What the node's apt would do for `set`.
+/// Returns what apt on the node would do to install `set`.
 pub(super) fn rehearse(
     set: &LockedPackageSet,
     carried: &CarriedIndexes<'_>,

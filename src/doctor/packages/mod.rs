@@ -1,5 +1,5 @@
-//! Whether what is carried can be installed on a node: the choice that its apt or dnf makes, by the
-//! carried indexes and the node's own list.
+//! Simulates the installation of carried packages on a node: the choice of its apt or dnf, computed
+//! from the carried indexes and the node's list of packages.
 
 mod apt;
 mod node_list;

@@ -40,7 +40,8 @@ impl NodeList {
             }
             NodeList::Rpms(text) if text.trim().is_empty() => Some("names no packages".into()),
             NodeList::Rpms(text) => {
-                let help = "write it by `rpm -qa` on the node, in the form that `landfall help packages` shows";
+                let help = "write it by `rpm -qa` on the node, in the form that \
+                            `landfall help packages` shows";
                 is_rpms(text)
                     .err()
                     .map(|error| format!("cannot be read: {error}; {help}"))

@@ -1,4 +1,4 @@
-//! dnf's choice for a node, by the carried indexes and its list of RPM packages.
+//! Simulates dnf on a node, with the carried indexes and the node's list of RPM packages.
 
 use super::rehearsal::{CarriedIndexes, Rehearsal, RehearsalError, WantedPackage};
 use landfall_item::{LockedPackageSet, PackageSource};
@@ -9,7 +9,7 @@ use landfall_packages::yum::{
 };
 use std::collections::BTreeSet;
 
-/// What the node's dnf would do for `set`.
+/// Returns what dnf on the node would do to install `set`.
 pub(super) fn rehearse(
     set: &LockedPackageSet,
     carried: &CarriedIndexes<'_>,
@@ -52,8 +52,8 @@ pub(super) fn rehearse(
         }
         return Ok(match outcome {
             Err(refusal) => {
-                let help = "; this list is the plain one, which does not say what packages provide: `landfall help packages` \
-                            has the form that does";
+                let help = "; this list is the plain one, which does not say what packages provide: \
+                            `landfall help packages` has the form that does";
                 let help = if is_plain_list(rpms) { help } else { "" };
                 Rehearsal::refused(set, format!("{}{help}", offered.told(&refusal)))
             }
@@ -96,7 +96,7 @@ fn replaced(pool: &Pool, old: PackageId, new: Option<PackageId>) -> String {
     }
 }
 
-/// The metadata of a source, as it is carried.
+/// The metadata of a source, from the carried indexes.
 struct YumMetadata<'a> {
     locked: &'a PackageSource,
     repomd: Repomd,
@@ -135,14 +135,14 @@ impl<'a> YumMetadata<'a> {
         })
     }
 
-    /// Reads the list of all files too.
+    /// Also reads the list of all files, of which the primary index has only some.
     fn read_files(&mut self, carried: &CarriedIndexes<'_>) -> Result<(), RehearsalError> {
         self.metadata.files = packed(&self.repomd, self.locked, carried, "filelists")?;
         Ok(())
     }
 }
 
-/// The index of this kind as it is carried, where the source has one.
+/// Returns the carried index of this kind, if the source has one.
 fn packed(
     repomd: &Repomd,
     locked: &PackageSource,

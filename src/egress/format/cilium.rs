@@ -1,12 +1,12 @@
-//! A Cilium policy by names. Cilium learns the addresses of names from the DNS answers that it lets
-//! pass, so the policy lets the pods ask for these names.
+//! A Cilium policy by names. Cilium learns the addresses of names from the DNS responses that it
+//! proxies, so the policy also allows DNS queries for these names.
 
 use super::groups::{HostGroup, by_port, comment};
 use crate::egress::Egress;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Lets the pods ask the cluster's DNS for names.
+/// Allows DNS queries to the cluster's DNS; the allowed names follow.
 const ASK: &str = "  - toEndpoints:
     - matchLabels:
         k8s:io.kubernetes.pod.namespace: kube-system
@@ -62,7 +62,7 @@ spec:
     text
 }
 
-/// The names of a group as Cilium selects them. Its `*` stands for one label.
+/// The selectors of the names of a group. In Cilium, `*` matches one label.
 fn selectors<'a>(group: &'a HostGroup<'_>) -> impl Iterator<Item = String> + 'a {
     let names = group
         .names

@@ -1,4 +1,4 @@
-//! A table for spreadsheets (RFC 4180): the same columns in every list.
+//! A table for spreadsheets (RFC 4180). Every list has the same columns.
 
 use crate::egress::Egress;
 use landfall_model::report::csv_line;
@@ -9,18 +9,19 @@ pub(super) fn write(egress: &Egress) -> String {
     ];
     let mut text = csv_line(HEAD);
     for row in &egress.hosts {
-        let word = |word: Option<String>| word.unwrap_or_default();
         let fields = [
-            word(row.change.map(|change| change.to_string())),
+            row.change
+                .map(|change| change.to_string())
+                .unwrap_or_default(),
             row.host.to_string(),
             row.port.to_string(),
             row.scheme.clone(),
             row.known.to_string(),
             row.why.join("; "),
             row.from.join(" "),
-            word(row.via.clone()),
-            word(row.reach.map(|reach| reach.to_string())),
-            word(row.reason.clone()),
+            row.via.clone().unwrap_or_default(),
+            row.reach.map(|reach| reach.to_string()).unwrap_or_default(),
+            row.reason.clone().unwrap_or_default(),
         ];
         text += &csv_line(fields);
     }

@@ -1,4 +1,4 @@
-//! The hosts of a list by port, as policies need them, and the comment at the top of a policy.
+//! Groups the hosts of a list by port, as policies need them, and formats the comment of a policy.
 
 use crate::egress::Egress;
 use crate::egress::host::EgressHost;

@@ -1,4 +1,4 @@
-//! A document that `--diff` reads.
+//! The JSON document that `--diff` reads (see [`crate::egress::read_list`]).
 
 use crate::egress::Egress;
 

@@ -4,7 +4,8 @@ use crate::egress::Egress;
 use crate::egress::host::EgressHost;
 use landfall_model::report::{markdown_code, markdown_text};
 
-/// A column: its heading, and its cell, which is empty in all rows where the column is left out.
+/// A column: its heading and the function that returns its cell. A column whose cells are all empty
+/// is omitted.
 type Column = (&'static str, fn(&EgressHost) -> String);
 
 const COLUMNS: [Column; 10] = [

@@ -1,4 +1,4 @@
-//! The formats of a list of hosts: one file and one row of the table for each.
+//! The formats of a list of hosts: each has a file here and a row in [`FORMATS`].
 
 mod cilium;
 mod csv;

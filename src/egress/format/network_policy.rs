@@ -1,12 +1,14 @@
-//! A Kubernetes `NetworkPolicy`. It knows ports and addresses and no names, and says so.
+//! A Kubernetes `NetworkPolicy`, which supports ports and addresses but not names. Its comment says
+//! so, since the policy allows more than the list.
 
 use super::groups::{by_port, comment};
 use crate::egress::Egress;
 use std::fmt::Write as _;
 
 const LIMIT: &str = "\
-# A NetworkPolicy knows no names: where the list names hosts, this lets out to every address at their ports. To hold
-# it to the names above, use `--format cilium`, or a proxy with `--format squid` and let out to that proxy alone.
+# A NetworkPolicy does not support names: for hosts listed by name, it allows every address at
+# their ports. To allow only the names above, use `--format cilium`, or allow only a proxy here and
+# give the proxy the list of `--format squid`.
 ";
 
 pub(super) fn write(egress: &Egress) -> String {

@@ -1,4 +1,4 @@
-//! Whatever host text goes in, a written rule lets that host through and no other.
+//! Property tests: for any text of a host, a rule allows that host and no other.
 
 use super::FORMATS;
 use crate::egress::Egress;
@@ -7,7 +7,7 @@ use crate::egress::pattern::EgressPattern;
 use proptest::prelude::*;
 use serde_yaml::Value;
 
-/// Texts that a server may name as a host, among them all that break out of something.
+/// Texts that a server may name as a host, with the characters that end a token in some format.
 fn host_text() -> impl Strategy<Value = String> {
     let parts = proptest::sample::select(vec![
         "a", "Z9", "-", "_", ".", "*", "*.", "-i", "-n", "\"", "'", "\\", " ", "\n", "\r", "\t",
@@ -41,12 +41,12 @@ fn written(name: &str, egress: &Egress) -> String {
         .write)(egress)
 }
 
-/// The lines of a text that are no comment.
+/// The lines of a text that are not comments.
 fn rules(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with('#')).collect()
 }
 
-/// Every text in a document of YAML.
+/// Collects all strings of a YAML value into `found`.
 fn texts(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) => found.push(text.clone()),
@@ -57,15 +57,23 @@ fn texts(value: &Value, found: &mut Vec<String>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 2000, failure_persistence: None, ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn a_rule_lets_through_the_host_that_was_observed_and_no_other(text in host_text(), why in any::<String>()) {
-        // what cannot be named in a rule is no host
+    fn a_rule_lets_through_the_host_that_was_observed_and_no_other(
+        text in host_text(),
+        why in any::<String>(),
+    ) {
+        // a text that is neither a name nor an address never becomes a rule
         let Ok(host) = EgressPattern::exact(&text) else { return Ok(()) };
         prop_assert!(!matches!(host, EgressPattern::Below(_)));
         let shown = host.to_string();
-        let egress = Egress { hosts: vec![row(host.clone(), "https", &why)], notes: vec![why.clone()] };
+        let egress = Egress {
+            hosts: vec![row(host.clone(), "https", &why)],
+            notes: vec![why.clone()],
+        };
 
         let squid = written("squid", &egress);
         let (kind, acl) = match host {
@@ -76,21 +84,28 @@ proptest! {
             "acl landfall_connect method CONNECT".to_owned(),
             "acl landfall_connect_443 port 443".into(),
             format!("acl landfall_connect_443_{kind} {acl} -n {shown}"),
-            format!("http_access allow landfall_connect landfall_connect_443 landfall_connect_443_{kind}"),
+            format!(
+                "http_access allow landfall_connect landfall_connect_443 \
+                 landfall_connect_443_{kind}"
+            ),
             "http_access deny all".into(),
         ];
         prop_assert_eq!(rules(&squid), expected);
-        prop_assert!(shown.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte)));
+        prop_assert!(
+            shown.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
+        );
         prop_assert!(!shown.starts_with(['-', '.']), "an option, or every name below");
 
         let cilium: Value = serde_yaml::from_str(&written("cilium", &egress)).unwrap();
         let mut named = Vec::new();
         for rule in cilium["spec"]["egress"].as_sequence().unwrap() {
-            for hosts in [rule.get("toFQDNs"), rule.get("toCIDR"), rule["toPorts"][0].get("rules")] {
+            let dns = rule["toPorts"][0].get("rules");
+            for hosts in [rule.get("toFQDNs"), rule.get("toCIDR"), dns] {
                 hosts.into_iter().for_each(|hosts| texts(hosts, &mut named));
             }
         }
-        let (v4, v6) = (format!("{shown}/32"), format!("{shown}/128"));
+        let v4 = format!("{shown}/32");
+        let v6 = format!("{shown}/128");
         prop_assert!(named.iter().all(|text| [&shown, &v4, &v6].contains(&text)), "{:?}", named);
         prop_assert!(!named.is_empty());
 
@@ -106,7 +121,10 @@ proptest! {
     fn only_an_endpoint_is_a_wildcard_and_only_before_a_name(text in host_text()) {
         if let Ok(EgressPattern::Below(name)) = EgressPattern::declared(&text) {
             prop_assert_eq!(EgressPattern::exact(&name), Ok(EgressPattern::Name(name.clone())));
-            let egress = Egress { hosts: vec![row(EgressPattern::Below(name.clone()), "tcp", "x")], notes: Vec::new() };
+            let egress = Egress {
+                hosts: vec![row(EgressPattern::Below(name.clone()), "tcp", "x")],
+                notes: Vec::new(),
+            };
             let regex = format!("\\.{}$", name.replace('.', "\\."));
             let rule = format!(" dstdom_regex -n -i {regex}\n");
             prop_assert!(written("squid", &egress).contains(&rule));

@@ -1,5 +1,5 @@
-//! An access list of squid: exactly these hosts at exactly these ports. What stands in no list is
-//! denied.
+//! An access list of squid: it allows exactly these hosts at exactly these ports, and denies all
+//! others.
 
 use super::groups::{HostGroup, by_port, comment};
 use crate::egress::Egress;
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 pub(super) fn write(egress: &Egress) -> String {
     let mut text = comment(egress);
-    // https and other TCP go through by CONNECT; plain http never does
+    // https and other TCP need a tunnel (CONNECT); plain http is requested from the proxy itself
     let tunneled = by_port(egress, |row| row.scheme != "http");
     let plain = by_port(egress, |row| row.scheme == "http");
     text += "acl landfall_connect method CONNECT\n";
@@ -36,7 +36,7 @@ fn rules(text: &mut String, port: u16, group: &HostGroup<'_>, word: &str, method
         allow("names", format!("dstdomain -n {}", group.names.join(" ")));
     }
     if !group.below.is_empty() {
-        // dstdomain's leading dot would cover the name itself too
+        // not `dstdomain .name`, which also matches the name itself
         let below: Vec<String> = group
             .below
             .iter()

@@ -76,7 +76,7 @@ fn sample() -> Egress {
                 ..proxied
             },
         ],
-        notes: vec!["quay.io: no run with this store has asked it".into()],
+        notes: vec!["quay.io: no run with this store has contacted it".into()],
     }
 }
 
