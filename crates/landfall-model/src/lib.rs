@@ -1,12 +1,15 @@
-//! The vocabulary of landfall, and its documents, without any network.
+//! The vocabulary of landfall and its documents, without any network.
 //!
 //! The crate root has the terms of the field as types: [`Digest`], [`ImageRef`], [`Platform`],
-//! [`Descriptor`], [`Manifest`], [`DestinationMap`], [`Limits`]. [`document`] reads YAML with the place of
-//! each value and explains errors by showing the line; it is the only entrance for YAML. [`report`]
-//! is what a command reports, as JSON, Markdown and HTML. [`config`] is the site document. [`sign`]
-//! verifies and makes signatures of SSH, OpenPGP and minisign.
+//! [`Descriptor`], [`Manifest`], [`DestinationMap`], [`Limits`].
 //!
-//! It imports no other crate of landfall. Begin with `digest.rs`, `limits.rs` and
+//! - [`document`] reads YAML with the position of each value and shows the line of an error. It is
+//!   the only way to read YAML.
+//! - [`report`] is the report of a command, as JSON, Markdown and HTML.
+//! - [`config`] is the site document.
+//! - [`sign`] makes and verifies signatures of SSH and OpenPGP, and verifies those of minisign.
+//!
+//! The crate imports no other crate of landfall. Begin with `digest.rs`, `limits.rs` and
 //! `document/yaml.rs`.
 
 #![cfg_attr(
