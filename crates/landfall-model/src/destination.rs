@@ -225,6 +225,7 @@ fn normalize_prefix(prefix: &str) -> String {
     format!("{}{path}", canonical_host(&host))
 }
 
+/// Strips `prefix` and the slash after it, on whole path components.
 fn strip_components<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let rest = name.strip_prefix(prefix)?;
     if rest.is_empty() {
