@@ -169,7 +169,7 @@ impl Client {
         let allow_partial = request.allow_partial;
         let (lock, progress) = (lock.clone(), self.progress.clone());
         let work = tokio::task::spawn_blocking(move || {
-            let mut plan = PackPlan::since(&lock, &*store, &bases, today())?;
+            let mut plan = PackPlan::delta(&lock, &*store, &bases, today())?;
             plan.serial = serial;
             if plan.items.is_empty() || (!plan.missing.is_empty() && !allow_partial) {
                 return Ok(RefreshedBundle {

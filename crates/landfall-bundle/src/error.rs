@@ -2,7 +2,7 @@
 
 use super::format::damage::Damage;
 use super::format::loss::Loss;
-use super::format::names::MissingItem;
+use super::format::names::OmittedItem;
 use landfall_content::ContentError;
 use landfall_item::lockfile::LockError;
 use landfall_model::human_size;
@@ -17,9 +17,9 @@ pub enum BundleError {
     /// The bundle cannot be opened.
     #[error("cannot open the bundle {path}: {source}")]
     Open {
-        /// The file.
+        /// The path of the bundle.
         path: PathBuf,
-        /// The system's error.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// The file is damaged, or not a bundle.
@@ -30,21 +30,21 @@ pub enum BundleError {
         loss_lines(loss.as_ref())
     )]
     Damaged {
-        /// The file.
+        /// The path of the bundle.
         path: PathBuf,
-        /// The damaged places.
+        /// The places that are damaged.
         damage: Vec<Damage>,
         /// The consequences; `None` if they were not determined.
         loss: Option<Loss>,
     },
-    /// Volumes are missing.
+    /// Volumes of the bundle are missing.
     #[error(
         "{path} is not all there: {} missing; put all volumes into one folder, or name each folder{}",
         names_with_verb(volumes),
         loss_lines(loss.as_ref())
     )]
     Missing {
-        /// The bundle.
+        /// The path of the bundle.
         path: PathBuf,
         /// The names of the missing volumes.
         volumes: Vec<String>,
@@ -54,19 +54,19 @@ pub enum BundleError {
     /// Volumes are missing, damaged, or belong to another bundle.
     #[error("{path} is not sound\n{}{}", lines(bad), loss_lines(loss.as_ref()))]
     Volumes {
-        /// The bundle.
+        /// The path of the bundle.
         path: PathBuf,
         /// Each bad volume, with what is wrong with it.
         bad: Vec<String>,
-        /// The consequences.
+        /// The consequences of the damage.
         loss: Option<Loss>,
     },
     /// The bundle has no volume with the requested number.
     #[error("{path} has {}; there is no volume {number}", volume_count(*count))]
     NoVolume {
-        /// The bundle.
+        /// The path of the bundle.
         path: PathBuf,
-        /// The requested number.
+        /// The number that was requested.
         number: usize,
         /// The number of volumes of the bundle.
         count: usize,
@@ -74,7 +74,7 @@ pub enum BundleError {
     /// The format of the bundle is newer than this landfall.
     #[error("{path} needs a newer landfall: {what}")]
     Newer {
-        /// The file.
+        /// The path of the bundle.
         path: PathBuf,
         /// What this release does not support.
         what: String,
@@ -87,15 +87,15 @@ pub enum BundleError {
         lines(missing)
     )]
     Incomplete {
-        /// The missing items.
-        missing: Vec<MissingItem>,
+        /// The items that are missing.
+        missing: Vec<OmittedItem>,
     },
     /// The content of an item cannot be read.
     #[error("{source}; run `landfall pull` again")]
     Content {
         /// The name of the item.
         item: String,
-        /// The cause.
+        /// The error that caused the failure.
         source: ContentError,
     },
     /// The index of an image cannot be trimmed as the lock says.
@@ -103,7 +103,7 @@ pub enum BundleError {
     Trim {
         /// The name of the image.
         item: String,
-        /// The cause.
+        /// The error that caused the failure.
         why: String,
     },
     /// The disk has too little free space.
@@ -118,7 +118,7 @@ pub enum BundleError {
         folder: PathBuf,
         /// The bytes that the bundle may need.
         needed: u64,
-        /// The free bytes.
+        /// The number of free bytes.
         available: u64,
     },
     /// The bundle would exceed a limit of its readers.
@@ -127,13 +127,13 @@ pub enum BundleError {
          {most}; put fewer items into one bundle"
     )]
     TooLarge {
-        /// The file.
+        /// The path of the bundle.
         path: PathBuf,
         /// The part that is too large.
         what: &'static str,
         /// The size of the part in bytes.
         bytes: u64,
-        /// The limit in bytes.
+        /// The largest accepted size in bytes.
         most: u64,
     },
     /// The bundle would have too many volumes, or a volume cannot hold a single frame.
@@ -154,7 +154,7 @@ pub enum BundleError {
     Volume {
         /// The name of the volume.
         volume: String,
-        /// The cause.
+        /// The error that caused the failure.
         why: String,
     },
     /// A single volume cannot be rebuilt: it contained the lock, and no other lock is available.
@@ -170,15 +170,15 @@ pub enum BundleError {
     /// A program or document cannot be placed next to the bundle.
     #[error("cannot put {path} beside the bundle: {why}")]
     Tool {
-        /// The file.
+        /// The path of the bundle.
         path: PathBuf,
-        /// The cause.
+        /// The error that caused the failure.
         why: String,
     },
     /// Another process is writing the same bundle.
     #[error("{path} is being written by another process; wait for it, or choose another name")]
     Busy {
-        /// The file.
+        /// The path of the bundle.
         path: PathBuf,
     },
     /// The bundle has no signature, but one is required.
@@ -187,13 +187,13 @@ pub enum BundleError {
          `landfall sign {path} --key KEY`"
     )]
     NotSigned {
-        /// The file.
+        /// The path of the bundle.
         path: PathBuf,
     },
     /// The only signature is not accepted.
     #[error("cannot accept the signature of {path}: {source}")]
     Signature {
-        /// The file.
+        /// The path of the bundle.
         path: PathBuf,
         /// Why the signature is not accepted.
         source: Box<sign::SignatureError>,
@@ -205,7 +205,7 @@ pub enum BundleError {
         refused_lines(refused)
     )]
     Signers {
-        /// The file.
+        /// The path of the bundle.
         path: PathBuf,
         /// The required number of signers.
         at_least: usize,
@@ -217,17 +217,17 @@ pub enum BundleError {
     /// The bundle cannot be signed.
     #[error("cannot sign {path}: {source}")]
     Sign {
-        /// The file.
+        /// The path of the bundle.
         path: PathBuf,
-        /// The cause.
+        /// The error that caused the failure.
         source: Box<sign::SignatureError>,
     },
     /// The bundle cannot be written.
     #[error("cannot write {path}: {source}")]
     Write {
-        /// The file.
+        /// The path of the bundle.
         path: PathBuf,
-        /// The system's error.
+        /// The error that the system returned.
         source: io::Error,
     },
 }

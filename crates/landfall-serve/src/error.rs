@@ -10,7 +10,7 @@ pub enum ServeError {
     /// The value of `--listen` is not an address.
     #[error("cannot listen at '{address}': {why}; write HOST:PORT, as in 127.0.0.1:5000")]
     Address {
-        /// The value of `--listen`.
+        /// The value of `--listen` as written.
         address: String,
         /// What is wrong with it.
         why: String,
@@ -18,9 +18,9 @@ pub enum ServeError {
     /// The system refuses to listen at the address.
     #[error("cannot listen at {address}: {source}; use another address with --listen HOST:PORT")]
     Listen {
-        /// The value of `--listen`.
+        /// The value of `--listen` as written.
         address: String,
-        /// The system's error.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// The server would accept pushes from the network without authentication.
@@ -29,15 +29,15 @@ pub enum ServeError {
          with --htpasswd FILE, or allow everybody with --anonymous-push"
     )]
     Exposed {
-        /// An address beyond loopback.
+        /// The address, which is not a loopback address.
         address: SocketAddr,
     },
     /// The folder of `--writable` cannot be used.
     #[error("cannot store pushes in {dir}: {source}")]
     Writable {
-        /// The folder.
+        /// The folder named by `--writable`.
         dir: PathBuf,
-        /// The system's error.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// Another process serves the folder of `--writable`.
@@ -46,23 +46,23 @@ pub enum ServeError {
          choose another folder with --writable"
     )]
     Busy {
-        /// The folder.
+        /// The folder named by `--writable`.
         dir: PathBuf,
     },
     /// A certificate or its key cannot be used.
     #[error("cannot use {path} for TLS: {why}")]
     Tls {
-        /// The file.
+        /// The certificate, key or password file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         why: String,
     },
     /// A password file cannot be used.
     #[error("cannot use the password file {path}: {why}")]
     PasswordFile {
-        /// The file.
+        /// The certificate, key or password file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         why: String,
     },
     /// The system provides no random numbers for the key that protects remembered passwords.

@@ -24,7 +24,7 @@ pub struct ServedBundle {
     pub missing: Vec<String>,
     /// The keys of its signatures. The server does not verify them.
     pub signatures: Vec<String>,
-    /// The items.
+    /// The lock, which names all items.
     pub lock: Lock,
     /// The content of the items, including what a delta takes from its bases.
     pub blobs: Arc<dyn BlobRead>,
@@ -80,7 +80,7 @@ pub struct ServeOptions<'a> {
     pub log: Option<AccessLog>,
     /// Bounds on memory, connections and sizes.
     pub limits: Limits,
-    /// Receives warnings.
+    /// Receives warnings and other messages.
     pub progress: Arc<dyn Progress>,
 }
 

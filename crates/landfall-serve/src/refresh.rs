@@ -7,10 +7,10 @@ use tokio::sync::{mpsc, oneshot};
 /// The newest value, or why it is unknown.
 pub(crate) type RefreshResult<T> = Result<T, String>;
 
-/// Requests the newest value.
+/// Requests the newest value of a shared state.
 pub(crate) struct RefreshHandle<T> {
     requests: mpsc::UnboundedSender<oneshot::Sender<RefreshResult<T>>>,
-    /// The number of refreshes.
+    /// The number of refreshes so far, for the metrics.
     pub(crate) refreshes: AtomicU64,
     /// The number of requests that got no value.
     pub(crate) failures: AtomicU64,

@@ -41,7 +41,7 @@ pub(crate) struct ServerState {
 pub(crate) struct ServerContext {
     pub(crate) verified_blobs: VerifiedBlobs,
     pub(crate) body_buffers: Arc<BodyBuffers>,
-    /// The folder of `--writable`.
+    /// The folder of `--writable`; `None` if the server is read-only.
     pub(crate) writable: Option<Arc<WritableStore>>,
     pub(crate) uploads: UploadSessions,
     /// Set after a deletion: there may be blobs that no manifest names any more.
@@ -58,7 +58,7 @@ pub(crate) struct ServerContext {
     /// Set when the server was told to stop: it still answers, but `/readyz` reports 503.
     pub(crate) draining: AtomicBool,
     pub(crate) limits: Limits,
-    /// Receives warnings.
+    /// Receives warnings and other messages.
     pub(crate) progress: Arc<dyn Progress>,
     /// The first address at which the server listens, `HOST:PORT`.
     pub(crate) address: String,

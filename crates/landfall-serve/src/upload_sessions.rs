@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The uploads in progress.
+/// The chunked uploads that clients have begun and not finished.
 #[derive(Default)]
 pub(crate) struct UploadSessions(Mutex<HashMap<String, Arc<PushedUpload>>>);
 
-/// An upload in progress.
+/// An upload that may span several requests.
 pub(crate) struct PushedUpload {
     repository: String,
     last_used: Mutex<Instant>,

@@ -150,7 +150,7 @@ pub(crate) fn unreadable(error: ContentError) -> CliError {
 /// What to do about missing content: names the bases that were not given.
 fn advice(bundle: &Bundle, given: &[Bundle]) -> String {
     let bases = std::iter::once(bundle).chain(given).flat_map(Bundle::bases);
-    let absent = bases.filter(|base| !given.iter().any(|bundle| bundle.is(base)));
+    let absent = bases.filter(|base| !given.iter().any(|bundle| bundle.matches_base(base)));
     let absent: BTreeSet<String> = absent.map(ToString::to_string).collect();
     if absent.is_empty() {
         return "the bases do not have all of it: use complete bases, or pack the delta again"

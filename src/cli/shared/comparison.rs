@@ -58,7 +58,7 @@ impl ComparedSide {
     /// The content of `bundle`.
     pub(crate) fn bundle(bundle: &Bundle) -> Result<ComparedSide, CliError> {
         Ok(ComparedSide::Lock {
-            lock: bundle.held()?.into(),
+            lock: bundle.available_lock()?.into(),
             fingerprint: bundle.fingerprint().clone(),
             bundle: Some(bundle.clone()),
         })

@@ -58,7 +58,7 @@ impl ContentFlags {
             optional_store(context, self.with_store)?,
             false,
         )?;
-        let lock = together.bundle.held()?;
+        let lock = together.bundle.available_lock()?;
         together.check_complete(lock.entries().iter().filter(|entry| wanted(entry)))?;
         Ok((lock, together.blobs))
     }

@@ -133,7 +133,7 @@ impl LockFlags {
     }
 
     fn load_bundle(&self, context: &Context, path: &Path) -> Result<Lock, CliError> {
-        Ok(self.open_bundle(context, path)?.held()?)
+        Ok(self.open_bundle(context, path)?.available_lock()?)
     }
 
     fn open_bundle(&self, context: &Context, path: &Path) -> Result<Bundle, CliError> {

@@ -130,7 +130,7 @@ impl LsCommand {
         // A partial bundle records in its lock what it lacks, as unresolved items.
         let held = bundle
             .as_ref()
-            .map(Bundle::held)
+            .map(Bundle::available_lock)
             .transpose()?
             .unwrap_or(lock);
         let losses = losses(&held);

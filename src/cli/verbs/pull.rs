@@ -104,10 +104,10 @@ impl PullCommand {
         dir: &Path,
         out: &Path,
     ) -> Result<VerbOutcome, CliError> {
-        let mut plan = PackPlan::wanted(lock, today());
+        let mut plan = PackPlan::of_complete_lock(lock, today());
         plan.serial = self.serial.serial_of(lock)?;
         let plan = Arc::new(plan);
-        if let Err(error) = plan.check_whole() {
+        if let Err(error) = plan.check_complete() {
             let report = bundle_report::pack_report(lock, &plan, ItemStatus::Skipped);
             return Err(CliError::from(error).with_report(report));
         }

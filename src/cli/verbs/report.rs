@@ -34,7 +34,7 @@ impl ReportCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let carried = self.bundle.open(context)?;
         let bundle = &carried.bundle;
-        let lock = bundle.held()?;
+        let lock = bundle.available_lock()?;
         let items = lock
             .each_entry()
             .map(|entry| entry.item())

@@ -28,7 +28,7 @@ impl SbomCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let carried = self.bundle.open(context)?;
         let bundle = &carried.bundle;
-        let lock = bundle.held()?;
+        let lock = bundle.available_lock()?;
         let subject = SbomSubject {
             digest: bundle.digest(),
             lock: bundle.fingerprint(),

@@ -62,7 +62,7 @@ impl VerifyCommand {
         let progress = Arc::clone(&context.progress);
         // If this cannot be read, the check below reports all damage.
         if context.page.is_wanted()
-            && let Ok(held) = carried.bundle.held()
+            && let Ok(held) = carried.bundle.available_lock()
         {
             context.page.set_content(&held, Some(&carried.bundle));
         }
@@ -99,7 +99,7 @@ impl VerifyCommand {
         let runner = report_shard(&self.shard, shard, &mut report);
         let its_part = its_part(shard);
         let count = count(&report.items);
-        let losses = losses(&bundle.held()?);
+        let losses = losses(&bundle.available_lock()?);
         let loss_lines: Vec<String> = losses.iter().map(item_line).collect();
         report.items.extend(losses);
         report

@@ -5,8 +5,8 @@ use super::journal::{self, DirectJournal};
 use super::reused_bundle::ReusedBundle;
 use super::stored_offsets::stored_offsets;
 use crate::error::BundleError;
+use crate::format::content_form::ContentForm;
 use crate::format::contents::{ContentsIndex, PackOptions};
-use crate::format::entry_form::EntryForm;
 use crate::format::names::FRONT_LEN;
 use crate::plan::pack_plan::PackPlan;
 use crate::plan::planned_entry::ContentSource;
@@ -95,7 +95,7 @@ impl DirectBundle {
         let compressed = plan
             .entries
             .iter()
-            .position(|entry| entry.form == EntryForm::Compressed);
+            .position(|entry| entry.form == ContentForm::Compressed);
         let compressed = compressed.unwrap_or(plan.entries.len());
         let (starts, end) = stored_offsets(&plan, compressed);
         contents

@@ -25,7 +25,7 @@ pub enum BaseName {
     Receipt {
         /// Fingerprint of the lock that was pushed.
         lock: Digest,
-        /// The registry, `host[:port]`.
+        /// The registry that received the push, `host[:port]`.
         registry: String,
         /// A repository of the registry for each omitted blob.
         repositories: BTreeMap<Digest, String>,

@@ -1,7 +1,7 @@
 //! Builds one frame. The content of a stored frame is read directly to the offsets of its raw
 //! blocks, which saves a copy.
 
-use super::entry_form::EntryForm;
+use super::content_form::ContentForm;
 use super::frame_buffers::FrameBuffers;
 use super::stored::{
     BLOCK, BLOCK_HEAD, CHECKSUM, HEAD, block_header, checksum, head, stored_place,
@@ -18,7 +18,7 @@ const ZSTD_HEAD: usize = 6;
 /// The content of one frame, at most [`super::stored::CHUNK`] bytes. For a stored frame, the buffer
 /// is the frame itself.
 pub(crate) struct FrameBuilder {
-    form: EntryForm,
+    form: ContentForm,
     size: usize,
     bytes: Vec<u8>,
 }
@@ -26,10 +26,10 @@ pub(crate) struct FrameBuilder {
 impl FrameBuilder {
     /// A builder for `size` bytes of content, which [`FrameBuilder::fill`] reads. It reuses the
     /// buffer `bytes`.
-    pub(crate) fn new(form: EntryForm, size: usize, mut bytes: Vec<u8>) -> FrameBuilder {
+    pub(crate) fn new(form: ContentForm, size: usize, mut bytes: Vec<u8>) -> FrameBuilder {
         let length = match form {
-            EntryForm::Stored => HEAD + size.div_ceil(BLOCK) * BLOCK_HEAD + size + CHECKSUM,
-            EntryForm::Compressed => size,
+            ContentForm::Stored => HEAD + size.div_ceil(BLOCK) * BLOCK_HEAD + size + CHECKSUM,
+            ContentForm::Compressed => size,
         };
         if length <= bytes.len() {
             bytes.truncate(length);
@@ -42,7 +42,7 @@ impl FrameBuilder {
     }
 
     /// A builder that contains `content`.
-    pub(crate) fn of(form: EntryForm, content: &[u8]) -> FrameBuilder {
+    pub(crate) fn of(form: ContentForm, content: &[u8]) -> FrameBuilder {
         let mut builder = FrameBuilder::new(form, content.len(), Vec::new());
         for (from, block) in (0..).step_by(BLOCK).zip(content.chunks(BLOCK)) {
             builder.block(from).copy_from_slice(block);
@@ -74,8 +74,8 @@ impl FrameBuilder {
     fn block(&mut self, from: usize) -> &mut [u8] {
         let length = BLOCK.min(self.size - from);
         let at = match self.form {
-            EntryForm::Stored => stored_place(from as u64).0 as usize,
-            EntryForm::Compressed => from,
+            ContentForm::Stored => stored_place(from as u64).0 as usize,
+            ContentForm::Compressed => from,
         };
         &mut self.bytes[at..at + length]
     }
@@ -83,8 +83,8 @@ impl FrameBuilder {
     /// Encodes the frame. A buffer that is no longer needed is returned to `spare`.
     pub(crate) fn frame(self, level: i32, spare: &FrameBuffers) -> io::Result<Vec<u8>> {
         match self.form {
-            EntryForm::Stored => Ok(self.stored()),
-            EntryForm::Compressed => {
+            ContentForm::Stored => Ok(self.stored()),
+            ContentForm::Compressed => {
                 let frame = compressed(level, &self.bytes);
                 spare.give(self.bytes);
                 frame

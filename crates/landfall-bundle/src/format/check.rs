@@ -2,10 +2,10 @@
 //! delta.
 
 use super::base_name::BaseName;
+use super::content_form::ContentForm;
 use super::contents::ContentsIndex;
 use super::damage::Damage;
 use super::entry::TarEntry;
-use super::entry_form::EntryForm;
 use super::frame::MAX_FRAME;
 use super::frame_table::{FrameTable, ROW};
 use super::header;
@@ -32,10 +32,10 @@ impl ContentsIndex {
         for entry in &self.entries {
             let damage = |why: &str| Damage::new(&entry.name, entry.offset, why);
             if !entry.is_blob() && !is_own_name(&entry.name) {
-                return Err(damage("it is no entry of a bundle"));
+                return Err(damage("it is not an entry of a bundle"));
             }
             if !seen.insert(&entry.name) {
-                return Err(damage("it is there twice"));
+                return Err(damage("it is listed twice"));
             }
             if (entry.offset, entry.frame) != (end, frame) {
                 return Err(damage(&format!(
@@ -47,8 +47,7 @@ impl ContentsIndex {
             } else {
                 None
             };
-            end =
-                next.ok_or_else(|| damage("the contents index gives it a length that cannot be"))?;
+            end = next.ok_or_else(|| damage("the contents index gives it an impossible length"))?;
             frame += TarEntry::frame_count(entry.size);
         }
         let FrameTable {
@@ -102,8 +101,8 @@ impl TarEntry {
         }
         let content = self.length.checked_sub(around);
         content.is_some_and(|content| match self.form {
-            EntryForm::Stored => content == stored_len(self.size),
-            EntryForm::Compressed => {
+            ContentForm::Stored => content == stored_len(self.size),
+            ContentForm::Compressed => {
                 let frames = self.size.div_ceil(CHUNK as u64);
                 (frames..=frames * MAX_FRAME as u64).contains(&content)
             }
@@ -126,7 +125,7 @@ fn check_bases(contents: &ContentsIndex) -> Result<(), String> {
         return Err("what it says of its bases does not fit together".into());
     }
     if !omitted.is_sorted_by(|a, b| a.digest < b.digest) {
-        return Err("what it leaves out is not sorted, or is there twice".into());
+        return Err("its list of omitted items is not sorted, or names an item twice".into());
     }
     let inside: HashSet<&Digest> = if omitted.is_empty() {
         HashSet::new()

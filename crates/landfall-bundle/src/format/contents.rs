@@ -56,7 +56,7 @@ pub struct Serial {
 /// The options that affect the bytes of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackOptions {
-    /// The zstd compression level.
+    /// The compression level of zstd.
     pub level: i32,
 }
 

@@ -12,7 +12,7 @@ pub struct Damage {
     pub offset: u64,
     /// The name of the volume with this offset, if the bundle is split.
     pub volume: Option<String>,
-    /// What is wrong there.
+    /// What is wrong at this place.
     pub why: String,
     /// Whether the place could not be read, so that its content is unknown.
     pub is_unread: bool,

@@ -1,6 +1,6 @@
 //! An entry of the tar, as the contents index lists it, and the content of each of its frames.
 
-use super::entry_form::EntryForm;
+use super::content_form::ContentForm;
 use super::frame::MAX_FRAME;
 use super::hash::FrameHash;
 use super::stored::{CHUNK, stored_len};
@@ -21,7 +21,7 @@ pub struct TarEntry {
     /// The media type of the content.
     pub media_type: MediaType,
     /// How the frames encode the content.
-    pub form: EntryForm,
+    pub form: ContentForm,
     /// The file offset of the first frame.
     pub offset: u64,
     /// The length of all its frames in the file: one with the tar header, one for each MiB of
@@ -58,11 +58,11 @@ impl TarEntry {
     }
 
     /// The form of the frame at `index`: header and padding are always stored.
-    pub fn form_of(&self, index: usize) -> EntryForm {
+    pub fn form_of(&self, index: usize) -> ContentForm {
         if self.is_content(index) {
             self.form
         } else {
-            EntryForm::Stored
+            ContentForm::Stored
         }
     }
 
@@ -105,8 +105,8 @@ impl TarEntry {
         let is_last = index as u64 + 1 == TarEntry::frame_count(self.size);
         let length = to.saturating_sub(from);
         let has_length = match self.form_of(index) {
-            EntryForm::Stored => length == stored_len(self.content_len(index) as u64),
-            EntryForm::Compressed => length <= MAX_FRAME as u64,
+            ContentForm::Stored => length == stored_len(self.content_len(index) as u64),
+            ContentForm::Compressed => length <= MAX_FRAME as u64,
         };
         let ends = is_first == (from == self.offset) && is_last == (to == self.end());
         if !(is_inside && has_length && ends) {

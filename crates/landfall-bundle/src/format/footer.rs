@@ -61,7 +61,7 @@ impl Footer {
         )
     }
 
-    /// The footer as bytes.
+    /// Encodes the footer in its fixed length.
     pub fn to_bytes(&self) -> Vec<u8> {
         skippable(self.text().as_bytes())
     }

@@ -2,7 +2,7 @@
 //! single-segment, window 1 MiB, content size in four bytes; an XXH64 checksum is at the end.
 
 use super::builder::{FrameBuilder, compressed};
-use super::entry_form::EntryForm;
+use super::content_form::ContentForm;
 use super::stored::{self, CHUNK, head};
 use std::io;
 use zstd::bulk::Decompressor;
@@ -12,27 +12,27 @@ use zstd::zstd_safe::find_frame_compressed_size;
 pub(crate) const MAX_FRAME: usize = CHUNK + CHUNK / 128;
 
 /// Encodes one frame of `content`, which is at most [`CHUNK`] bytes long.
-pub(crate) fn encode(form: EntryForm, level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn encode(form: ContentForm, level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
     match form {
-        EntryForm::Stored => Ok(stored(content)),
-        EntryForm::Compressed => compressed(level, content),
+        ContentForm::Stored => Ok(stored(content)),
+        ContentForm::Compressed => compressed(level, content),
     }
 }
 
 /// Encodes a frame of raw blocks.
 pub(crate) fn stored(content: &[u8]) -> Vec<u8> {
-    FrameBuilder::of(EntryForm::Stored, content).stored()
+    FrameBuilder::of(ContentForm::Stored, content).stored()
 }
 
 /// Decodes a frame that must contain exactly `size` bytes.
-pub(crate) fn decode(form: EntryForm, frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
+pub(crate) fn decode(form: ContentForm, frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
     if size > CHUNK || !frame.starts_with(&head(size)) {
         return Err(format!("no frame of {size} bytes stands here"));
     }
     match form {
-        EntryForm::Stored => stored::decode(frame, size)
+        ContentForm::Stored => stored::decode(frame, size)
             .ok_or_else(|| "the frame is not made of raw blocks with the right checksum".into()),
-        EntryForm::Compressed => {
+        ContentForm::Compressed => {
             let whole = find_frame_compressed_size(frame) == Ok(frame.len());
             let content = Decompressor::new().and_then(|mut zstd| zstd.decompress(frame, size));
             match content {
@@ -74,12 +74,12 @@ mod tests {
             CHUNK,
         ] {
             for content in [noise(len), vec![b'x'; len]] {
-                for form in [EntryForm::Stored, EntryForm::Compressed] {
+                for form in [ContentForm::Stored, ContentForm::Compressed] {
                     let frame = encode(form, 3, &content).unwrap();
                     assert!(frame.starts_with(&head(len)) && frame.len() <= MAX_FRAME);
                     assert_eq!(decode(form, &frame, len).unwrap(), content);
                     assert_eq!(zstd::stream::decode_all(&frame[..]).unwrap(), content);
-                    if form == EntryForm::Stored {
+                    if form == ContentForm::Stored {
                         assert_eq!(frame.len() as u64, stored_len(len as u64));
                     }
                 }
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_frame_that_says_something_else_is_refused() {
         let content = noise(70_000);
-        for form in [EntryForm::Stored, EntryForm::Compressed] {
+        for form in [ContentForm::Stored, ContentForm::Compressed] {
             let frame = encode(form, 3, &content).unwrap();
             assert!(decode(form, &frame, 69_999).is_err());
             assert!(decode(form, &frame[..frame.len() - 1], 70_000).is_err());
@@ -108,6 +108,6 @@ mod tests {
     fn a_bomb_is_not_blown_up() {
         let mut frame = compressed(3, &vec![0; CHUNK]).unwrap();
         frame[6..10].copy_from_slice(&100u32.to_le_bytes());
-        assert!(decode(EntryForm::Compressed, &frame, 100).is_err());
+        assert!(decode(ContentForm::Compressed, &frame, 100).is_err());
     }
 }

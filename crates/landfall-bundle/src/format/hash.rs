@@ -16,14 +16,14 @@ pub struct FrameHash(pub(super) [u8; 32]);
 pub(crate) struct FrameRecord(pub u32, pub FrameHash);
 
 impl FrameHash {
-    /// The SHA-256 of `bytes`.
+    /// Computes the SHA-256 of `bytes`.
     pub fn of(bytes: &[u8]) -> FrameHash {
         FrameHash(Sha256::digest(bytes).into())
     }
 }
 
 impl From<Sha256> for FrameHash {
-    /// Finishes the hasher.
+    /// The SHA-256 of everything that the hasher received.
     fn from(hasher: Sha256) -> FrameHash {
         FrameHash(hasher.finalize().into())
     }

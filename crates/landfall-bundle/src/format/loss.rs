@@ -3,7 +3,7 @@
 use super::names::ItemName;
 use std::fmt;
 
-/// The consequences of damage.
+/// The consequences of damage for the items of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loss {
     /// The items that need the damaged content; `None` if they cannot be determined.

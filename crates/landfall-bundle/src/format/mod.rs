@@ -2,7 +2,7 @@
 //! byte by byte.
 //!
 //! From the inside out: [`stored`] (raw blocks), [`frame`] (zstd frames, made in a [`builder`] or
-//! from a [`stream`]), [`header`] (tar headers), [`entry_form`] (stored or compressed), [`entry`] (one
+//! from a [`stream`]), [`header`] (tar headers), [`content_form`] (stored or compressed), [`entry`] (one
 //! entry of the tar), [`frame_table`] (the hash of every frame), [`contents`] (the contents index,
 //! and its [`check`]), [`base_name`] (the bases of a delta), [`signatures`] and [`footer`] (what follows
 //! the tar), [`files`] (names of its files) and [`volume_size`].
@@ -10,10 +10,10 @@
 pub(crate) mod base_name;
 pub(crate) mod builder;
 mod check;
+pub(crate) mod content_form;
 pub(crate) mod contents;
 pub(crate) mod damage;
 pub(crate) mod entry;
-pub(crate) mod entry_form;
 pub(crate) mod files;
 pub(crate) mod footer;
 pub(crate) mod frame;

@@ -34,7 +34,7 @@ pub struct ItemName {
 
 /// An item that is omitted from a bundle since its content is not complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MissingItem {
+pub struct OmittedItem {
     /// The item that is missing.
     pub item: ItemName,
     /// The digest, if the lock has one.
@@ -43,7 +43,7 @@ pub struct MissingItem {
     pub reason: String,
 }
 
-impl fmt::Display for MissingItem {
+impl fmt::Display for OmittedItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}: {}", self.item.kind, self.item.name, self.reason)
     }

@@ -13,7 +13,7 @@ pub enum VolumeSizeError {
     /// The text is not a size.
     #[error("{0}; or dvd, bd, fat32")]
     Text(String),
-    /// The size is zero.
+    /// The size is 0 bytes.
     #[error("volumes have at least one byte")]
     Empty,
 }

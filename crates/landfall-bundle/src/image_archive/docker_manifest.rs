@@ -5,7 +5,7 @@ use landfall_item::OneManifest;
 use landfall_model::Descriptor;
 use serde::Serialize;
 
-/// Name of the file.
+/// The name of the file in the archive.
 pub(super) const MANIFEST_FILE: &str = "manifest.json";
 
 /// The layer types that every docker version accepts: tar, and tar with gzip.
@@ -20,7 +20,7 @@ const LAYERS: [&str; 8] = [
     "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
 ];
 
-/// An image in `manifest.json`.
+/// The record of an image in `manifest.json`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct DockerImage {

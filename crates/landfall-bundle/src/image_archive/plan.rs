@@ -36,7 +36,7 @@ pub struct ImageArchiveOptions<'a> {
 
 /// An index that was trimmed to the platforms in the archive.
 #[derive(Debug, Serialize)]
-pub struct TrimmedIndex {
+pub struct TrimmedImageIndex {
     name: String,
     from: Digest,
     to: Digest,
@@ -49,7 +49,7 @@ pub struct ImageArchive {
     /// Images whose content is incomplete.
     pub lost: Vec<ReportItem>,
     /// Indexes that have another digest than in the lock, since they were trimmed.
-    pub trimmed: Vec<TrimmedIndex>,
+    pub trimmed: Vec<TrimmedImageIndex>,
     /// The files that follow from the lock, in the order of the archive.
     pub(super) computed: Vec<(String, Vec<u8>)>,
     /// The blobs, with their sizes in bytes.
@@ -106,7 +106,7 @@ impl ImageArchive {
                     let own = trimmed.as_ref().map_or(0, |bytes| bytes.len() as u64);
                     let bytes = own + parts.iter().map(|part| part.size).sum::<u64>();
                     if let Some(bytes) = trimmed {
-                        let trim = TrimmedIndex {
+                        let trim = TrimmedImageIndex {
                             name: name.clone(),
                             from: digest.clone(),
                             to: top.digest.clone(),

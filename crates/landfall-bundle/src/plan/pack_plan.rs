@@ -5,10 +5,10 @@ use super::delta_base::{self, DeltaBase};
 use super::planned_entry::{PlannedEntry, blob_entries, front_entry};
 use crate::error::BundleError;
 use crate::format::base_name::BaseName;
+use crate::format::content_form::ContentForm;
 use crate::format::contents::{ContentsIndex, Serial};
-use crate::format::entry_form::EntryForm;
 use crate::format::header;
-use crate::format::names::{FRONT_LEN, ItemName, LAYOUT, LOCK, MissingItem};
+use crate::format::names::{FRONT_LEN, ItemName, LAYOUT, LOCK, OmittedItem};
 use crate::format::stored::{CHUNK, stored_len};
 use landfall_content::store::LayoutIndex;
 use landfall_content::{BlobRead, LockEntry};
@@ -24,7 +24,7 @@ pub struct PackPlan {
     /// The items that the bundle will contain completely, sorted by kind and name.
     pub items: Vec<ReportItem>,
     /// The items of the lock that the bundle will lack.
-    pub missing: Vec<MissingItem>,
+    pub missing: Vec<OmittedItem>,
     /// The bases of a delta. Empty if nothing is omitted.
     pub bases: Vec<BaseName>,
     /// The blobs that are omitted since every base has them, sorted by digest.
@@ -48,7 +48,7 @@ impl PackPlan {
         blobs: &dyn BlobRead,
         today: jiff::civil::Date,
     ) -> Result<PackPlan, BundleError> {
-        PackPlan::since(lock, blobs, &[], today)
+        PackPlan::delta(lock, blobs, &[], today)
     }
 
     /// Plans a delta: layers and files that every base has are omitted, and `blobs` need not
@@ -57,7 +57,7 @@ impl PackPlan {
     ///
     /// # Errors
     /// As [`PackPlan::new`], and when a manifest cannot be read.
-    pub fn since(
+    pub fn delta(
         lock: &Lock,
         blobs: &dyn BlobRead,
         bases: &[DeltaBase],
@@ -117,16 +117,14 @@ impl PackPlan {
                 kind: entry.kind,
                 name: entry.name,
             };
-            missing.push(MissingItem {
+            missing.push(OmittedItem {
                 item,
                 digest: Some(entry.digest),
                 reason,
             });
         }
-        let mut plan = PackPlan::less(lock, missing, today);
-        plan.leave_out(|blob| {
-            !all_kept.contains(&blob.digest) && delta_base::all_have(bases, blob)
-        });
+        let mut plan = PackPlan::with_missing(lock, missing, today);
+        plan.omit(|blob| !all_kept.contains(&blob.digest) && delta_base::all_have(bases, blob));
         if !plan.omitted.is_empty() {
             plan.bases = delta_base::names(bases, &plan.omitted);
         }
@@ -135,16 +133,20 @@ impl PackPlan {
 
     /// Plans the bundle of `lock` as if all its content were available. Unresolved items of the
     /// lock are missing, as in [`PackPlan::new`].
-    pub fn wanted(lock: &Lock, today: jiff::civil::Date) -> PackPlan {
-        PackPlan::less(lock, Vec::new(), today)
+    pub fn of_complete_lock(lock: &Lock, today: jiff::civil::Date) -> PackPlan {
+        PackPlan::with_missing(lock, Vec::new(), today)
     }
 
-    fn less(lock: &Lock, mut missing: Vec<MissingItem>, today: jiff::civil::Date) -> PackPlan {
+    fn with_missing(
+        lock: &Lock,
+        mut missing: Vec<OmittedItem>,
+        today: jiff::civil::Date,
+    ) -> PackPlan {
         let name = |kind: EntryKind, name: &String| ItemName {
             kind,
             name: name.clone(),
         };
-        missing.extend(lock.unresolved.iter().map(|item| MissingItem {
+        missing.extend(lock.unresolved.iter().map(|item| OmittedItem {
             item: name(item.kind, &item.name),
             digest: None,
             reason: format!("it could not be locked: {}", item.cause),
@@ -158,7 +160,7 @@ impl PackPlan {
             lock.missing
                 .iter()
                 .filter(|item| !past(&item.until))
-                .map(|item| MissingItem {
+                .map(|item| OmittedItem {
                     item: name(item.kind, &item.name),
                     digest: None,
                     reason: format!(
@@ -176,9 +178,9 @@ impl PackPlan {
     }
 
     /// Plans the bundle with the index `packed` again, from the lock that it was packed from.
-    pub fn again(lock: &Lock, packed: &ContentsIndex) -> PackPlan {
+    pub fn repack(lock: &Lock, packed: &ContentsIndex) -> PackPlan {
         let mut plan = PackPlan::without(lock, &packed.partial.iter().cloned().collect());
-        plan.leave_out(|blob| {
+        plan.omit(|blob| {
             packed
                 .omitted
                 .binary_search_by(|out| out.digest.cmp(&blob.digest))
@@ -230,7 +232,7 @@ impl PackPlan {
             .map(|(name, kind, bytes)| front_entry(name, kind, bytes))
             .into();
         let mut blobs = blob_entries(parts());
-        blobs.sort_by_key(|entry| entry.form != EntryForm::Stored);
+        blobs.sort_by_key(|entry| entry.form != ContentForm::Stored);
         entries.extend(blobs);
         let items = items.into_iter().map(|(_, item)| item).collect();
         PackPlan {
@@ -245,7 +247,7 @@ impl PackPlan {
     }
 
     /// Omits the blobs for which the predicate is true.
-    fn leave_out(&mut self, is_had: impl Fn(&Descriptor) -> bool) {
+    fn omit(&mut self, is_had: impl Fn(&Descriptor) -> bool) {
         let blobs = self.entries.split_off(FRONT_LEN);
         let (out, within): (Vec<_>, Vec<_>) = blobs
             .into_iter()
@@ -256,8 +258,8 @@ impl PackPlan {
     }
 
     /// The entries of the lock that the bundle will contain.
-    pub fn held(&self, lock: &Lock) -> impl Iterator<Item = LockEntry> {
-        let named = |missing: &MissingItem| (missing.item.kind, missing.item.name.clone());
+    pub fn included_entries(&self, lock: &Lock) -> impl Iterator<Item = LockEntry> {
+        let named = |missing: &OmittedItem| (missing.item.kind, missing.item.name.clone());
         let missing: HashSet<_> = self.missing.iter().map(named).collect();
         lock.each_entry()
             .filter(move |entry| !missing.contains(&(entry.kind, entry.name.clone())))
@@ -267,7 +269,7 @@ impl PackPlan {
     ///
     /// # Errors
     /// When an item is missing.
-    pub fn check_whole(&self) -> Result<(), BundleError> {
+    pub fn check_complete(&self) -> Result<(), BundleError> {
         if self.missing.is_empty() {
             Ok(())
         } else {
@@ -290,7 +292,7 @@ impl PackPlan {
         let stored = self
             .entries
             .iter()
-            .filter(|entry| entry.form == EntryForm::Stored);
+            .filter(|entry| entry.form == ContentForm::Stored);
         stored.map(|entry| stored_len(entry.descriptor.size)).sum()
     }
 

@@ -1,6 +1,6 @@
 //! The entries of a planned bundle, and the source of their content.
 
-use crate::format::entry_form::EntryForm;
+use crate::format::content_form::ContentForm;
 use crate::format::stored::CHUNK;
 use landfall_content::{LockEntry, PartOrigin};
 use landfall_model::{Descriptor, Digest};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct PlannedEntry {
     pub name: String,
     pub descriptor: Descriptor,
-    pub form: EntryForm,
+    pub form: ContentForm,
     pub content: ContentSource,
     /// The first item that needs the entry.
     pub item: String,
@@ -27,7 +27,7 @@ impl PlannedEntry {
 /// The source of an entry's content.
 #[derive(Debug)]
 pub enum ContentSource {
-    /// The content itself.
+    /// The content, which follows from the lock.
     Bytes(Vec<u8>),
     /// The blob with the entry's digest in the store.
     Store,
@@ -64,7 +64,7 @@ pub(super) fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntr
     PlannedEntry {
         name,
         descriptor,
-        form: EntryForm::Stored,
+        form: ContentForm::Stored,
         content: ContentSource::Bytes(bytes),
         item,
     }
@@ -79,10 +79,10 @@ pub(super) fn blob_entries(items: impl Iterator<Item = LockEntry>) -> Vec<Planne
     let named =
         |LockEntry { name, parts, .. }| parts.into_iter().map(move |part| (name.clone(), part));
     for (item, part) in items.flat_map(named) {
-        let form = EntryForm::of(&part.descriptor.media_type, part.origin.url());
+        let form = ContentForm::of(&part.descriptor.media_type, part.origin.url());
         if let Some(&place) = places.get(&part.descriptor.digest) {
             let entry = &mut entries[place];
-            if form == EntryForm::Stored {
+            if form == ContentForm::Stored {
                 entry.form = form;
             }
             if part.descriptor.media_type < entry.descriptor.media_type {

@@ -43,9 +43,9 @@ use super::volume_reader::VolumeReader;
 use super::whole_blob_reader::WholeBlobReader;
 use crate::error::BundleError;
 use crate::format::base_name::BaseName;
+use crate::format::content_form::ContentForm;
 use crate::format::contents::{ContentsIndex, Serial};
 use crate::format::damage::Damage;
-use crate::format::entry_form::EntryForm;
 use crate::format::names::{CONTENTS, ItemName};
 use crate::plan::delta_base::DeltaBase;
 use landfall_content::{
@@ -134,7 +134,7 @@ impl Bundle {
         &self.contents().locks[0].fingerprint
     }
 
-    /// The contents index.
+    /// The contents index of the bundle.
     pub fn contents(&self) -> &ContentsIndex {
         &self.0.index.contents
     }
@@ -179,7 +179,7 @@ impl Bundle {
     }
 
     /// Whether the bundle is this base, or was packed from the lock that the base names.
-    pub fn is(&self, base: &BaseName) -> bool {
+    pub fn matches_base(&self, base: &BaseName) -> bool {
         match base {
             BaseName::Bundle { digest, .. } => digest == self.digest(),
             BaseName::Lock { lock } | BaseName::Receipt { lock, .. } => lock == self.fingerprint(),
@@ -196,7 +196,7 @@ impl Bundle {
     ///
     /// # Errors
     /// As [`Bundle::lock`].
-    pub fn held(&self) -> Result<Lock, BundleError> {
+    pub fn available_lock(&self) -> Result<Lock, BundleError> {
         let mut lock = self.lock()?;
         let lacks = |kind, name: &str| {
             self.partial()
@@ -281,7 +281,7 @@ impl Bundle {
             .0
             .place(digest)
             .filter(|_| !self.0.volumes.is_remote())?;
-        (self.0.entry(place).form == EntryForm::Stored).then_some(place)
+        (self.0.entry(place).form == ContentForm::Stored).then_some(place)
     }
 }
 
@@ -307,7 +307,7 @@ impl BlobRead for Bundle {
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
         match self.0.place(digest) {
-            Some(place) if self.contents().entries[place].form == EntryForm::Stored => {
+            Some(place) if self.contents().entries[place].form == ContentForm::Stored => {
                 Ok(Box::new(WholeBlobReader::new(Arc::clone(&self.0), place)))
             }
             _ => self.open(digest, 0),
@@ -346,11 +346,11 @@ impl VerifiedRead for Bundle {
         };
         let place = self.0.place(digest).ok_or_else(missing)?;
         Ok(match self.0.entry(place).form {
-            EntryForm::Stored if !self.0.volumes.is_remote() => {
+            ContentForm::Stored if !self.0.volumes.is_remote() => {
                 Box::new(VerifiedBlobReader::new(Arc::clone(&self.0), place, offset))
             }
             // frames of a remote object are not read twice
-            EntryForm::Stored | EntryForm::Compressed => Box::new(BundleEntryReader::of_known(
+            ContentForm::Stored | ContentForm::Compressed => Box::new(BundleEntryReader::of_known(
                 Arc::clone(&self.0),
                 place,
                 offset,

@@ -2,8 +2,8 @@
 //! and the last few pieces are cached.
 
 use super::volume_reader::VolumeReader;
+use crate::format::content_form::ContentForm;
 use crate::format::damage::Damage;
-use crate::format::entry_form::EntryForm;
 use crate::format::frame;
 use crate::format::frame_table::{self, FrameTable, ROW};
 use crate::format::hash::FrameHash;
@@ -82,6 +82,6 @@ impl FrameRows {
                 "its bytes do not have the hash that the contents index gives them".into(),
             ));
         }
-        frame::decode(EntryForm::Stored, &bytes, frame.content).map_err(damage)
+        frame::decode(ContentForm::Stored, &bytes, frame.content).map_err(damage)
     }
 }

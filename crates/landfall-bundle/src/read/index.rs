@@ -2,9 +2,9 @@
 
 use super::volume_reader::VolumeReader;
 use crate::error::BundleError;
+use crate::format::content_form::ContentForm;
 use crate::format::contents::ContentsIndex;
 use crate::format::damage::Damage;
-use crate::format::entry_form::EntryForm;
 use crate::format::footer::{self, Footer};
 use crate::format::frame;
 use crate::format::hash::FrameHash;
@@ -20,7 +20,7 @@ use std::path::Path;
 pub struct BundleIndex {
     pub contents: ContentsIndex,
     pub footer: Footer,
-    /// The armored signatures, unverified.
+    /// The armored signatures, which are not verified.
     pub signatures: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ fn decode(frames: &[u8], size: u64) -> Result<Vec<u8>, String> {
     while (index.len() as u64) < size {
         let content = (size - index.len() as u64).min(CHUNK as u64) as usize;
         let (first, others) = frame::split(rest).ok_or("it ends early")?;
-        index.extend(frame::decode(EntryForm::Compressed, first, content)?);
+        index.extend(frame::decode(ContentForm::Compressed, first, content)?);
         rest = others;
     }
     if rest.is_empty() {

@@ -17,7 +17,7 @@ pub(super) struct SequentialReader {
     answer: Mutex<Option<OpenRange>>,
 }
 
-/// A response in progress.
+/// A response whose rest is still unread.
 struct OpenRange {
     /// The offset of its next byte in the bundle.
     at: u64,

@@ -14,7 +14,7 @@ use std::fmt;
 pub struct BundleSigner {
     /// The principals of the key in the file of allowed signers.
     pub principals: String,
-    /// The key.
+    /// The key of the signature.
     pub key: PublicKey,
 }
 

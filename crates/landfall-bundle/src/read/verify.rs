@@ -27,7 +27,7 @@ const MAX_LISTED: usize = 100;
 /// The result of verifying a bundle that is intact and consistent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedBundle {
-    /// The bundle digest.
+    /// The digest of the bundle.
     pub digest: Digest,
     /// The fingerprint of the lock: SHA-256 of its text.
     pub fingerprint: Digest,

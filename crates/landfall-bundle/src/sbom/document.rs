@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The bundle that a document describes.
 pub struct SbomSubject<'a> {
-    /// The bundle digest.
+    /// The digest of the bundle.
     pub digest: &'a Digest,
     /// The fingerprint of the bundle's lock.
     pub lock: &'a Digest,

@@ -19,7 +19,7 @@ pub enum ReferrerKind {
     Attestation,
     /// A software bill of materials.
     Sbom,
-    /// Any other referrer.
+    /// A referrer of another kind.
     Other,
 }
 

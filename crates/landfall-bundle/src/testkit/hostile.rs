@@ -3,8 +3,8 @@
 
 use super::sample::{Packed, packed};
 use crate::Bundle;
+use crate::format::content_form::ContentForm;
 use crate::format::entry::TarEntry;
-use crate::format::entry_form::EntryForm;
 use crate::format::footer::{self, Footer};
 use crate::format::frame_table::ROW;
 use crate::format::hash::FrameHash;
@@ -205,7 +205,7 @@ fn plant(packed: &Packed, bomb: &[u8]) {
     let last = contents.entries.last_mut().unwrap();
     assert_eq!(
         (last.form, TarEntry::frame_count(last.size)),
-        (EntryForm::Compressed, 3)
+        (ContentForm::Compressed, 3)
     );
     let content = &mut rows[last.frame as usize + 1];
     content.1 = FrameHash::of(bomb);
@@ -253,7 +253,7 @@ fn bombs_are_not_blown_up() {
         (
             "two frames",
             [
-                frame::encode(EntryForm::Compressed, 3, &vec![0; size as usize]).unwrap(),
+                frame::encode(ContentForm::Compressed, 3, &vec![0; size as usize]).unwrap(),
                 bomb(size),
             ]
             .concat(),

@@ -1,8 +1,8 @@
 //! A small bundle for tests and fuzz targets, and the tools of somebody who lies.
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
+use crate::format::content_form::ContentForm;
 use crate::format::contents::ContentsIndex;
-use crate::format::entry_form::EntryForm;
 use crate::format::footer::Footer;
 use crate::format::frame_table::{self, FrameTable, ROW};
 use crate::format::hash::FrameHash;
@@ -160,7 +160,7 @@ pub fn lying(honest: &[u8], lie: &[u8]) -> (Packed, Lock) {
             .iter()
             .find(|entry| entry.digest == digest)
             .unwrap();
-        assert_eq!(entry.form, EntryForm::Stored);
+        assert_eq!(entry.form, ContentForm::Stored);
         let file = fs::File::options().write(true).open(&packed.path).unwrap();
         for (row, chunk) in rows[entry.frame as usize + 1..]
             .iter_mut()
@@ -239,7 +239,7 @@ impl Packed {
         let offset = end + bytes.len() as u64;
         let chunks = index
             .chunks(CHUNK)
-            .map(|chunk| frame::encode(EntryForm::Compressed, 3, chunk).unwrap());
+            .map(|chunk| frame::encode(ContentForm::Compressed, 3, chunk).unwrap());
         let frames = chunks.collect::<Vec<_>>().concat();
         bytes.extend(&frames);
         for piece in [vec![0; header::padding(size)], header::END.to_vec()] {
@@ -272,7 +272,7 @@ impl Packed {
             let row = &mut rows[entry.frame as usize + 1];
             let bytes = fs::read(&self.path).unwrap();
             let old = &bytes[row.0 as usize..][..stored_len(entry.size) as usize];
-            let mut content = frame::decode(EntryForm::Stored, old, entry.size as usize).unwrap();
+            let mut content = frame::decode(ContentForm::Stored, old, entry.size as usize).unwrap();
             change(&mut content);
             let new = frame::stored(&content);
             row.1 = FrameHash::of(&new);
@@ -287,7 +287,7 @@ pub(super) type Rows = Vec<(u64, FrameHash)>;
 
 /// The first entry with this form that is a blob.
 #[cfg(test)]
-pub(super) fn blob(contents: &ContentsIndex, form: EntryForm) -> usize {
+pub(super) fn blob(contents: &ContentsIndex, form: ContentForm) -> usize {
     contents
         .entries
         .iter()

@@ -1,9 +1,9 @@
 //! Bundles made in memory: damaged at random, and made by somebody who lies.
 
 use super::sample::{Memory, Packed, Rows, blob, packed, sample, today, write};
+use crate::format::content_form::ContentForm;
 use crate::format::contents::ContentsIndex;
 use crate::format::entry::TarEntry;
-use crate::format::entry_form::EntryForm;
 use crate::format::frame;
 use crate::format::hash::FrameHash;
 use crate::format::names::ItemName;
@@ -84,27 +84,25 @@ fn an_index_that_lies_is_refused() {
         ("every bundle has", |c, _| {
             c.entries[1].name = "landfall-other".into()
         }),
-        ("no entry of a bundle", |c, _| {
+        ("not an entry of a bundle", |c, _| {
             c.entries[3].name = "blobs/sha256/../../../etc/passwd".into()
         }),
-        ("no entry of a bundle", |c, _| {
+        ("not an entry of a bundle", |c, _| {
             c.entries[3].name = "/etc/passwd".into()
         }),
-        ("no entry of a bundle", |c, _| {
+        ("not an entry of a bundle", |c, _| {
             c.entries[3].name = "landfall-contents.json".into()
         }),
-        ("no entry of a bundle", |c, _| {
+        ("not an entry of a bundle", |c, _| {
             c.entries[3].name = "landfall-../x".into()
         }),
         ("must begin at", |c, _| c.entries[4].offset += 1),
         ("must begin at", |c, _| c.entries[4].offset = u64::MAX),
         ("must begin at", |c, _| c.entries[4].frame += 1),
         ("must begin at", |c, _| drop(c.entries.remove(4))),
-        ("length that cannot be", |c, _| c.entries[4].size = u64::MAX),
-        ("length that cannot be", |c, _| {
-            c.entries[3].length = u64::MAX
-        }),
-        ("length that cannot be", |c, _| {
+        ("impossible length", |c, _| c.entries[4].size = u64::MAX),
+        ("impossible length", |c, _| c.entries[3].length = u64::MAX),
+        ("impossible length", |c, _| {
             c.entries.last_mut().unwrap().length += 1 << 30
         }),
         ("frame table does not have its place", |c, _| {
@@ -165,7 +163,7 @@ fn content_with_another_digest_is_not_handed_out_to_its_end() {
     let packed = packed();
     let place = blob(
         Bundle::open(&packed.path).unwrap().contents(),
-        EntryForm::Stored,
+        ContentForm::Stored,
     );
     packed.replace(place, |content| content[0] ^= 1);
     let problems = packed.problems();
@@ -200,7 +198,12 @@ fn a_lock_and_an_index_json_that_do_not_fit_the_blobs_are_refused() {
     let at = bundle.contents().entries[2].content_offset();
     let size = bundle.contents().entries[2].size as usize;
     let bytes = fs::read(&packed.path).unwrap();
-    let text = frame::decode(EntryForm::Stored, &bytes[at as usize..][..size + 17], size).unwrap();
+    let text = frame::decode(
+        ContentForm::Stored,
+        &bytes[at as usize..][..size + 17],
+        size,
+    )
+    .unwrap();
     packed.reseal(|contents, _| {
         contents.entries[2].digest = Digest::sha256(&text);
         contents.locks[0].fingerprint = Digest::sha256(&text);
@@ -236,7 +239,7 @@ fn bundles_that_hide_what_they_lack_are_refused() {
     less.blobs.remove(&lock.files[0].digest);
     let plan = PackPlan::new(&lock, &less, today()).unwrap();
     assert!(
-        matches!(plan.check_whole(), Err(BundleError::Incomplete { missing }) if missing.len() == 1)
+        matches!(plan.check_complete(), Err(BundleError::Incomplete { missing }) if missing.len() == 1)
     );
     write(
         &plan,
@@ -260,7 +263,7 @@ fn a_header_or_padding_that_differs_from_the_index_is_refused() {
     for (frame_from_end, why) in [(false, "tar header"), (true, "padding is not empty")] {
         let packed = packed();
         packed.reseal(|contents, rows| {
-            let entry = &contents.entries[blob(contents, EntryForm::Stored)];
+            let entry = &contents.entries[blob(contents, ContentForm::Stored)];
             let index = if frame_from_end {
                 TarEntry::frame_count(entry.size) as usize - 1
             } else {
@@ -354,7 +357,7 @@ fn packed_delta() -> Packed {
         .blobs
         .retain(|digest, _| *digest != layer && *digest != file);
     let plan =
-        PackPlan::since(&lock, &memory, &[receipt, DeltaBase::lock(&lock)], today()).unwrap();
+        PackPlan::delta(&lock, &memory, &[receipt, DeltaBase::lock(&lock)], today()).unwrap();
     let mut expected = [layer, file];
     expected.sort();
     assert_eq!(
@@ -407,7 +410,7 @@ fn a_delta_is_sound_and_names_its_bases() {
     }
     // as a base it counts as what its receiver has
     let (memory, _) = sample();
-    let second = PackPlan::since(&lock, &memory, &[bundle.as_base()], today()).unwrap();
+    let second = PackPlan::delta(&lock, &memory, &[bundle.as_base()], today()).unwrap();
     assert_eq!(second.omitted, bundle.omitted());
 }
 
@@ -513,7 +516,7 @@ fn a_lock_that_leaves_out_or_adds_a_layer_is_refused() {
 fn a_media_type_that_the_lock_does_not_give_is_refused() {
     let packed = packed();
     packed.reseal(|contents, _| {
-        let place = blob(contents, EntryForm::Stored);
+        let place = blob(contents, ContentForm::Stored);
         contents.entries[place].media_type = "text/html".into();
     });
     assert!(
@@ -588,10 +591,10 @@ fn what_another_release_writes_otherwise_is_sound_too() {
             .into_bytes(),
     );
     for entry in &mut plan.entries[3..] {
-        entry.form = if entry.form == EntryForm::Stored {
-            EntryForm::Compressed
+        entry.form = if entry.form == ContentForm::Stored {
+            ContentForm::Compressed
         } else {
-            EntryForm::Stored
+            ContentForm::Stored
         };
     }
     write(

@@ -27,7 +27,7 @@ fn line(hex: &str, name: &OsStr) -> Vec<u8> {
     [mark, hex.as_bytes(), b"  ", &escaped, b"\n"].concat()
 }
 
-/// The lines for `files`.
+/// The checksum lines for `files`, in order.
 pub(super) fn text<'a>(files: impl Iterator<Item = &'a (PathBuf, String)>) -> Vec<u8> {
     files
         .flat_map(|(path, hex)| line(hex, path.file_name().unwrap_or_default()))

@@ -5,7 +5,7 @@
 use super::volume_writer::VolumeWriter;
 use crate::error::BundleError;
 use crate::format::builder::FrameBuilder;
-use crate::format::entry_form::EntryForm;
+use crate::format::content_form::ContentForm;
 use crate::format::frame_buffers::FrameBuffers;
 use crate::format::hash::{FrameHash, FrameRecord};
 use crate::format::header;
@@ -26,7 +26,7 @@ pub(crate) struct EntryWriter<'a> {
     pub plan: &'a PackPlan,
     /// The content of the blobs.
     pub blobs: &'a dyn BlobRead,
-    /// The zstd compression level.
+    /// The compression level of zstd.
     pub level: i32,
     /// The maximum number of frames in flight.
     pub depth: usize,
@@ -119,7 +119,7 @@ impl EntryWriter<'_> {
             item: entry.item.clone(),
             source,
         };
-        let stored = |content: &[u8]| FrameBuilder::of(EntryForm::Stored, content);
+        let stored = |content: &[u8]| FrameBuilder::of(ContentForm::Stored, content);
         let mut source = open(entry, self.blobs)?;
         let mut hasher = Hasher::new(entry.descriptor.digest.algorithm());
         // each frame is passed on when the next one is read, so the last one only after the digest

@@ -3,9 +3,9 @@
 
 use super::volume_writer::VolumeWriter;
 use crate::error::BundleError;
+use crate::format::content_form::ContentForm;
 use crate::format::contents::{ContentsIndex, LockName, PackOptions};
 use crate::format::entry::TarEntry;
-use crate::format::entry_form::EntryForm;
 use crate::format::footer::Footer;
 use crate::format::frame::{encode, stored};
 use crate::format::frame_table::{self, FrameTable, ROW};
@@ -174,7 +174,7 @@ impl IndexBuilder {
         let offset = out.end;
         let mut frames = Sha256::new();
         for chunk in index.chunks(CHUNK) {
-            let frame = encode(EntryForm::Compressed, self.contents.options.level, chunk)?;
+            let frame = encode(ContentForm::Compressed, self.contents.options.level, chunk)?;
             frames.update(&frame);
             out.append(&frame)?;
         }

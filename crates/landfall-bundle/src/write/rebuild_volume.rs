@@ -66,7 +66,7 @@ pub fn write_volume(
             lock.fingerprint()
         )));
     }
-    let plan = PackPlan::again(&lock, packed);
+    let plan = PackPlan::repack(&lock, packed);
     let path = volume_path(out.unwrap_or(&base), number);
     let partial = partial_path(&path);
     let failed = |source| BundleError::Write {

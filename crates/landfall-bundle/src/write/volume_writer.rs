@@ -79,7 +79,7 @@ impl<'a> VolumeWriter<'a> {
         }
     }
 
-    /// Writes to a stream.
+    /// Writes the whole bundle to a stream.
     pub(crate) fn stream(out: &'a mut (dyn Write + Send)) -> VolumeWriter<'a> {
         let (out, target) = (VolumeOutput::Stream(out), VolumeTarget::Whole);
         VolumeWriter {

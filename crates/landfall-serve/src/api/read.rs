@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 /// How a GET or HEAD is answered.
 pub(crate) enum ReadResult {
-    /// With this response.
+    /// With a response that is complete.
     Response(ServerResponse),
     /// With a blob or manifest.
     Blob { digest: Digest, media_type: String },

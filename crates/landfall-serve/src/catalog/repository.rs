@@ -72,7 +72,7 @@ impl ServedRepository {
         self.manifests.get(digest)
     }
 
-    /// All tags, sorted.
+    /// The names of all tags, sorted.
     pub(crate) fn tags(&self) -> impl Iterator<Item = &String> {
         self.tags.keys()
     }

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 /// How long a client may be stalled before it loses its place to one that waits.
 const STALL_GRACE: Duration = Duration::from_secs(2);
 
-/// All open connections.
+/// All open connections, with their limits.
 pub(crate) struct ConnectionTable {
     max: usize,
     keep_alive: Duration,

@@ -1,4 +1,4 @@
-//! Errors of an export.
+//! Errors of exporting files and charts to a folder.
 
 use landfall_content::ContentError;
 use std::io;
@@ -10,7 +10,7 @@ pub enum ExportError {
     /// A URL cannot be a path below the folder.
     #[error("cannot export {url}: {why}")]
     Path {
-        /// The URL.
+        /// The URL that was to be exported.
         url: String,
         /// What is wrong with it.
         why: &'static str,
@@ -23,9 +23,9 @@ pub enum ExportError {
     Collision {
         /// The path below the folder.
         path: String,
-        /// The first URL.
+        /// The URL that has the path already.
         first: String,
-        /// The second URL.
+        /// The URL that would have the same path.
         second: String,
     },
     /// A member of an archive cannot be extracted.
@@ -39,9 +39,9 @@ pub enum ExportError {
     /// The index of a chart repository cannot be written.
     #[error("cannot write {path}: {why}")]
     Index {
-        /// The index file.
+        /// The index of the chart repository.
         path: PathBuf,
-        /// The cause.
+        /// The error that caused the failure.
         why: String,
     },
     /// The content cannot be read.
@@ -50,17 +50,17 @@ pub enum ExportError {
     /// A file cannot be written.
     #[error("cannot write {path}: {source}")]
     Write {
-        /// The file.
+        /// The file that cannot be written.
         path: PathBuf,
-        /// The system's error.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// A folder on the path is a symbolic link, which could lead out of the export folder.
     #[error("cannot write {path}: {link} is a symbolic link; remove it")]
     Link {
-        /// The file.
+        /// The file that cannot be written.
         path: PathBuf,
-        /// The symbolic link.
+        /// The symbolic link in place of a folder.
         link: PathBuf,
     },
 }

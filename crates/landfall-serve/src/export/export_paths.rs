@@ -13,9 +13,9 @@ pub(super) const DEFAULT_MODE: u32 = 0o644;
 /// A file with all paths at which it is written.
 pub(super) struct ExportFile<'a> {
     pub(super) file: UrlFile<'a>,
-    /// Permission bits.
+    /// The permission bits of the file.
     pub(super) mode: u32,
-    /// Paths below the folder.
+    /// The paths below the export folder.
     pub(super) paths: Vec<PathBuf>,
 }
 

@@ -16,9 +16,9 @@ const MAX_WAITING: usize = 4096;
 /// Where the access log is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogTarget {
-    /// To stderr.
+    /// To the standard error stream.
     Stderr,
-    /// Appended to a file.
+    /// To the end of a file.
     File(PathBuf),
 }
 

@@ -1,4 +1,4 @@
-//! Records each completed request.
+//! Records each completed request in the metrics and in the access log.
 
 use super::access_log::{AccessLog, combined_log_line};
 use super::metrics::ServerMetrics;

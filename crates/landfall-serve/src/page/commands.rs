@@ -6,7 +6,7 @@ use landfall_model::report::{EntryKind, shell_word};
 /// The address at which the reader of the page reaches this server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReaderAddress<'a> {
-    /// `host[:port]`
+    /// The host with its port, as in `host:5000`.
     pub(super) host: &'a str,
     pub(super) is_tls: bool,
 }

@@ -19,7 +19,7 @@ const PUSHED: &str = "pushed";
 
 #[derive(Template)]
 #[template(path = "list.html")]
-struct ListPage<'a> {
+struct ContentsPage<'a> {
     frame: PageFrame<'a>,
     query: &'a ListQuery,
     /// The newest bundles, the newest first.
@@ -97,7 +97,7 @@ pub(super) fn render_list(
     let kind = query.kind.as_deref();
     let previous = (from > 0).then(|| query.link(kind, from.saturating_sub(MAX_ITEMS)));
     let next = (end < total).then(|| query.link(kind, end));
-    let page = ListPage {
+    let page = ContentsPage {
         frame,
         query,
         bundles: listings

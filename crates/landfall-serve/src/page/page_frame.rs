@@ -51,7 +51,7 @@ fn csp_hash(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
-/// The values of `base.html`.
+/// The values that every page passes to `base.html`.
 #[derive(Clone, Copy)]
 pub(super) struct PageFrame<'a> {
     pub(super) page: &'static PageLink,

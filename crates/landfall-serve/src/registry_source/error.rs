@@ -20,7 +20,7 @@ pub enum RegistrySourceError {
     Registry {
         /// The reference of the list.
         list: String,
-        /// The cause.
+        /// The error that caused the failure.
         source: HttpError,
     },
     /// The list of deliveries cannot be parsed.

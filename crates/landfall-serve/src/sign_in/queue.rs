@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The number of simultaneous bcrypt comparisons: wrong passwords must not use up all cores.
 const AT_ONCE: usize = 2;
 
-/// The waiting sign-ins.
+/// The sign-ins that wait for a bcrypt comparison.
 pub(crate) struct SignInQueue {
     max_waiting: usize,
     max_per_address: usize,

@@ -16,9 +16,9 @@ use std::sync::atomic::Ordering;
 /// What a user may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccessRight {
-    /// Pull.
+    /// Pull images and other content.
     Read,
-    /// Pull, push and delete.
+    /// Pull, push and delete content.
     Push,
 }
 

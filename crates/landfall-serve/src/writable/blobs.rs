@@ -27,7 +27,7 @@ pub(crate) struct WritableBlobs {
     protected: Mutex<HashMap<Digest, Instant>>,
 }
 
-/// An upload in progress.
+/// Content that is being received, in a temporary file.
 pub(crate) struct IncomingBlob {
     file: NamedTempFile,
     hasher: Hasher,

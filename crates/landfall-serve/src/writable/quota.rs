@@ -73,12 +73,12 @@ pub(super) struct QuotaShare {
 }
 
 impl QuotaShare {
-    /// An empty share.
+    /// A share with no bytes reserved.
     pub(super) fn new(quota: Arc<FolderQuota>) -> QuotaShare {
         QuotaShare { quota, bytes: 0 }
     }
 
-    /// Reserves `bytes` more.
+    /// Reserves `bytes` more, or fails if they exceed the quota.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<(), WritableStoreError> {
         self.quota.reserve(bytes)?;
         self.bytes += bytes;

@@ -13,10 +13,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The folder of `--writable`.
+/// The folder of `--writable`, opened by this process.
 pub(crate) struct WritableStore {
     dir: PathBuf,
-    /// The content, including manifests.
+    /// The content by digest, including that of manifests.
     pub(crate) blobs: Arc<WritableBlobs>,
     /// Read-locked while a manifest and its tags are written; write-locked while unreferenced blobs
     /// are removed.

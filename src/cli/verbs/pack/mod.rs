@@ -129,11 +129,11 @@ impl PackCommand {
             let work = tokio::task::spawn_blocking(move || {
                 present_blobs(&*store, unique_blobs(lock.each_entry()), false, &*progress)?;
                 page.set_content(&lock, Some(&*store));
-                let mut plan = PackPlan::since(&lock, &*store, &bases, today())?;
+                let mut plan = PackPlan::delta(&lock, &*store, &bases, today())?;
                 plan.serial = self.serial.serial_of(&lock)?;
                 let report = |status| pack_report(&lock, &plan, status);
                 if !self.allow_partial
-                    && let Err(error) = plan.check_whole()
+                    && let Err(error) = plan.check_complete()
                 {
                     return Err(CliError::from(error).with_report(report(ItemStatus::Present)));
                 }
@@ -154,7 +154,7 @@ impl PackCommand {
                     );
                 }
                 if bases.is_empty() {
-                    name_complete(&*store, plan.held(&lock))?;
+                    name_complete(&*store, plan.included_entries(&lock))?;
                 }
                 if !packaging.tools.is_empty() {
                     packaging.documents =

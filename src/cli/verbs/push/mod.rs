@@ -185,7 +185,7 @@ impl PushCommand {
             ..BundleRequirements::default()
         };
         let carried = open_bundle::open(context, places, &demands)?;
-        let lock = carried.bundle.held()?;
+        let lock = carried.bundle.available_lock()?;
         let bundle = Some(carried.report_member());
         let fingerprint = carried.bundle.fingerprint().clone();
         let serial = carried.bundle.serial();

@@ -397,7 +397,7 @@ fn served(
     given: &[Bundle],
     content: &[Arc<dyn VerifiedRead>],
 ) -> Result<ServedBundle, CliError> {
-    let lock = bundle.held()?;
+    let lock = bundle.available_lock()?;
     let mut blobs: Arc<dyn BlobRead> = Arc::new(bundle.clone());
     if !bundle.omitted().is_empty() {
         blobs = Arc::new(BlobChain(
@@ -434,11 +434,11 @@ fn add_changes(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
         let bundle = bundles
             .iter()
             .find(|bundle| Some(bundle.digest()) == one.digest.as_ref())?;
-        let is_base = |other: &&Bundle| bundle.bases().iter().any(|base| other.is(base));
+        let is_base = |other: &&Bundle| bundle.bases().iter().any(|base| other.matches_base(base));
         let base = given.iter().find(is_base)?;
         Some((
             base.path().file_name()?.to_string_lossy().into_owned(),
-            base.held().ok()?,
+            base.available_lock().ok()?,
         ))
     };
     for at in 0..all.len() {
@@ -460,7 +460,12 @@ fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
     for at in 0..bundles.len() {
         // Bounded, because two bundles may each name the lock of the other one as a base.
         for _ in at + 1..bundles.len() {
-            let is_base = |other: &Bundle| bundles[at].bases().iter().any(|base| other.is(base));
+            let is_base = |other: &Bundle| {
+                bundles[at]
+                    .bases()
+                    .iter()
+                    .any(|base| other.matches_base(base))
+            };
             let Some(place) = bundles[at + 1..].iter().position(is_base) else {
                 break;
             };

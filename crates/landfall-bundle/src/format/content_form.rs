@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// How the frames of an entry encode its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum EntryForm {
+pub enum ContentForm {
     /// In raw blocks: the content is already compressed or encrypted.
     Stored,
     /// In blocks compressed with zstd.
@@ -36,9 +36,9 @@ const NAMES: [&str; 24] = [
     ".br", ".zip", ".7z", ".rar", ".jar", ".whl", ".deb", ".rpm", ".apk", ".drpm", ".gpg", ".age",
 ];
 
-impl EntryForm {
+impl ContentForm {
     /// The form of content with this media type and, for a file, this URL.
-    pub fn of(media_type: &str, url: Option<&str>) -> EntryForm {
+    pub fn of(media_type: &str, url: Option<&str>) -> ContentForm {
         let kind = media_type.split(';').next().unwrap_or(media_type).trim();
         let word = kind.rsplit(['+', '.', '-', '/']).next().unwrap_or(kind);
         let path = url.map(|url| {
@@ -50,9 +50,9 @@ impl EntryForm {
         let dense = TYPES.iter().any(|known| word.eq_ignore_ascii_case(known))
             || path.is_some_and(|path| NAMES.iter().any(|end| path.ends_with(end)));
         if dense {
-            EntryForm::Stored
+            ContentForm::Stored
         } else {
-            EntryForm::Compressed
+            ContentForm::Compressed
         }
     }
 }
@@ -73,7 +73,11 @@ mod tests {
             "application/x-xz",
             "application/zip; charset=binary",
         ] {
-            assert_eq!(EntryForm::of(stored, None), EntryForm::Stored, "{stored}");
+            assert_eq!(
+                ContentForm::of(stored, None),
+                ContentForm::Stored,
+                "{stored}"
+            );
         }
         for compressed in [
             "application/vnd.oci.image.layer.v1.tar",
@@ -82,8 +86,8 @@ mod tests {
             "",
         ] {
             assert_eq!(
-                EntryForm::of(compressed, None),
-                EntryForm::Compressed,
+                ContentForm::of(compressed, None),
+                ContentForm::Compressed,
                 "{compressed}"
             );
         }
@@ -93,7 +97,11 @@ mod tests {
             "https://h/A.TGZ?x=1#y",
             "https://h/p_1_amd64.deb",
         ] {
-            assert_eq!(EntryForm::of(octets, Some(url)), EntryForm::Stored, "{url}");
+            assert_eq!(
+                ContentForm::of(octets, Some(url)),
+                ContentForm::Stored,
+                "{url}"
+            );
         }
         for url in [
             "https://h/kubelet",
@@ -101,8 +109,8 @@ mod tests {
             "https://h/?f=a.tgz",
         ] {
             assert_eq!(
-                EntryForm::of(octets, Some(url)),
-                EntryForm::Compressed,
+                ContentForm::of(octets, Some(url)),
+                ContentForm::Compressed,
                 "{url}"
             );
         }
