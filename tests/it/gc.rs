@@ -148,7 +148,7 @@ fn a_store_in_use_is_left_alone() {
         none["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("no store")
+            .contains("is not a store")
     );
     assert!(!place.path("nowhere").exists());
     place.json(2, &["gc", "--store", "store"]);

@@ -39,7 +39,7 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
         (
             "lock --check -f m.yaml --lock nowhere.lock",
             2,
-            &["there is no nowhere.lock", "write it first"],
+            &["there is no nowhere.lock", "run without --check first"],
         ),
         ("mirror --lock nowhere.lock --to DOWN", 2, &["nowhere.lock"]),
         (

@@ -366,7 +366,7 @@ fn what_cannot_be_updated_is_a_fault_with_its_place_or_a_failing_item() {
         ),
         (
             "images: [{ref: 'REG/a:latest', update: patch}]\n",
-            "has no number",
+            "contains no number",
         ),
         (
             "images: [{ref: 'REG/a:1.0.0', update: '^v(\\d+)$'}]\n",

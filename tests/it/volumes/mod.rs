@@ -325,7 +325,7 @@ fn more_than_999_volumes_are_refused() {
         refused["error"]["message"]
             .as_str()
             .unwrap()
-            .ends_with(&format!("--volume-size {smallest}")),
+            .ends_with(&format!("--volume-size {smallest} or more")),
         "{refused}"
     );
 }
