@@ -407,15 +407,14 @@ fn failure_reason(entry: &LockEntry, part: &EntryPart, error: &TransferError) ->
         return why;
     };
     let is_metadata = part.descriptor.media_type == media_type::OCTETS;
-    let help = match error.may_be_elsewhere() {
-        true if is_metadata => {
-            "; the repository has replaced its metadata since it was locked: pull with the store that locked it \
-             (`--store DIR`, or a copy of it), or lock what the repository has now with `landfall lock --refresh`"
-        }
-        true => {
-            "; where the repository has moved on, `landfall lock --refresh` takes what it has now"
-        }
-        false => "",
+    let help = if !error.may_be_elsewhere() {
+        ""
+    } else if is_metadata {
+        "; the repository has replaced its metadata since it was locked: pull with the store that \
+         locked it (`--store DIR`, or a copy of it), or lock what the repository has now with \
+         `landfall lock --refresh`"
+    } else {
+        "; where the repository has moved on, `landfall lock --refresh` takes what it has now"
     };
     format!("{url}: {why}{help}")
 }

@@ -2,6 +2,7 @@
 //! `docs/explanation/architecture.md`, and no two files import each other, directly or through
 //! others.
 
+mod idiom;
 mod imports;
 
 use imports::{Imports, imports};

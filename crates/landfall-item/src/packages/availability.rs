@@ -96,9 +96,11 @@ fn otherwise<'a>(others: impl Iterator<Item = &'a str>) -> Option<PackageAvailab
 /// installed or replaced by another package; or it is expected on the machines; or it is unknown.
 fn beside(set: &LockedPackageSet, name: &str, is_asked: bool) -> PackageAvailability {
     let is_expected = |text: &String| text.split([' ', '|', ',', '(']).any(|word| word == name);
-    match is_asked {
-        true => PackageAvailability::Carried,
-        false if set.expected.iter().any(is_expected) => PackageAvailability::Expected,
-        false => PackageAvailability::NotCarried,
+    if is_asked {
+        PackageAvailability::Carried
+    } else if set.expected.iter().any(is_expected) {
+        PackageAvailability::Expected
+    } else {
+        PackageAvailability::NotCarried
     }
 }

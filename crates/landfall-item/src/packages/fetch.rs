@@ -274,14 +274,14 @@ fn indexes(
     for component in &wanted.components {
         for arch in architectures {
             if !packages(&format!("{component}/binary-{arch}/Packages")) {
-                let has =
-                    |what: &str, all: &[String]| format!("it has the {what} {}", all.join(", "));
-                let why = match release.components.contains(component) {
-                    false => has("components", &release.components),
-                    true => has("architectures", &release.architectures),
+                let (what, listed) = if release.components.contains(component) {
+                    ("architectures", &release.architectures)
+                } else {
+                    ("components", &release.components)
                 };
                 return Err(format!(
-                    "its release names no Packages of {component} for {arch}; {why}"
+                    "its release names no Packages of {component} for {arch}; it has the {what} {}",
+                    listed.join(", ")
                 )
                 .into());
             }

@@ -157,12 +157,12 @@ async fn of_yum(
         if of_name.is_empty() {
             // `gcc-toolset-12` is a package name rather than version 12 of `gcc-toolset`
             let whole = format!("{name}-{current}");
-            return match pool.named(&whole).is_empty() {
-                false => Ok(Vec::new()),
-                true => Err(format!(
-                    "no source has {name}; write its version as name-version-release"
-                )),
-            };
+            if !pool.named(&whole).is_empty() {
+                return Ok(Vec::new());
+            }
+            return Err(format!(
+                "no source has {name}; write its version as name-version-release"
+            ));
         }
         let written = |evr: &str| RpmPin::written_like(current, evr);
         let standing = of_name

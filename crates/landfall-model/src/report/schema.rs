@@ -558,17 +558,14 @@ mod tests {
         } in members
         {
             let kind = kind.replace(' ', " or ");
-            let _ = match has_commands {
-                true if commands.is_empty() => {
-                    writeln!(table, "| `{name}` | {kind} | all | {meaning} |")
-                }
-                true => writeln!(
-                    table,
-                    "| `{name}` | {kind} | {} | {meaning} |",
-                    commands.join(", ")
-                ),
-                false => writeln!(table, "| `{name}` | {kind} | {meaning} |"),
+            let commands = if !has_commands {
+                String::new()
+            } else if commands.is_empty() {
+                " all |".to_owned()
+            } else {
+                format!(" {} |", commands.join(", "))
             };
+            let _ = writeln!(table, "| `{name}` | {kind} |{commands} {meaning} |");
         }
         table
     }

@@ -164,9 +164,10 @@ impl ImportedItems {
     ) {
         let is_oci = repository.starts_with("oci://");
         let folder = repository.trim_end_matches('/');
-        let chart = match is_oci && !name.is_empty() && !folder.ends_with(&format!("/{name}")) {
-            true => format!("{folder}/{name}"),
-            false => folder.to_owned(),
+        let chart = if is_oci && !name.is_empty() && !folder.ends_with(&format!("/{name}")) {
+            format!("{folder}/{name}")
+        } else {
+            folder.to_owned()
         };
         let shown = if is_oci {
             chart.clone()

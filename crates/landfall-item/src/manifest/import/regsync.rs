@@ -64,12 +64,13 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
     }
     for tag in allowed {
         // an entry is a regular expression; only one without special characters is a tag
-        match tag
+        if tag
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
         {
-            true => imported.image(source, at, &format!("{from}:{tag}"), &platforms),
-            false => imported.leave(source, at, &from, &format!("tags by the expression {tag}")),
+            imported.image(source, at, &format!("{from}:{tag}"), &platforms);
+        } else {
+            imported.leave(source, at, &from, &format!("tags by the expression {tag}"));
         }
     }
 }

@@ -1,0 +1,161 @@
+//! What neither the compiler nor clippy checks of the house style: a type name stands for one thing,
+//! and `# Errors` belongs to the public interface.
+
+use super::{crates, root};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use syn::visit::Visit;
+
+/// Product code: the sources of all crates, without test helpers and files of tests.
+fn sources() -> Vec<PathBuf> {
+    let mut folders = vec![root().join("src")];
+    folders.extend(
+        crates()
+            .iter()
+            .map(|name| root().join("crates").join(name).join("src")),
+    );
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("testkit") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap().display().to_string()
+}
+
+fn is_test_only(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute
+                .meta
+                .require_list()
+                .is_ok_and(|list| list.tokens.to_string().contains("test"))
+    })
+}
+
+/// Collects the types that a file defines and the private functions whose docs have `# Errors`.
+#[derive(Default)]
+struct Findings {
+    types: Vec<String>,
+    errors_on_private: Vec<String>,
+}
+
+impl Findings {
+    fn function(&mut self, name: &syn::Ident, is_public: bool, attributes: &[syn::Attribute]) {
+        let has_section = attributes.iter().any(|attribute| {
+            attribute.path().is_ident("doc")
+                && attribute
+                    .meta
+                    .require_name_value()
+                    .is_ok_and(|doc| doc_text(doc).trim() == "# Errors")
+        });
+        if has_section && !is_public {
+            self.errors_on_private.push(name.to_string());
+        }
+    }
+}
+
+fn doc_text(doc: &syn::MetaNameValue) -> String {
+    match &doc.value {
+        syn::Expr::Lit(syn::ExprLit {
+            lit: syn::Lit::Str(text),
+            ..
+        }) => text.value(),
+        _ => String::new(),
+    }
+}
+
+impl<'ast> Visit<'ast> for Findings {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if !is_test_only(&item.attrs) {
+            syn::visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
+        if !is_test_only(&item.attrs) {
+            self.types.push(item.ident.to_string());
+        }
+    }
+
+    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
+        if !is_test_only(&item.attrs) {
+            self.types.push(item.ident.to_string());
+        }
+    }
+
+    fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
+        self.types.push(item.ident.to_string());
+    }
+
+    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
+        // its methods are as public as it is, so they are not visited
+        self.types.push(item.ident.to_string());
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        let is_public = matches!(item.vis, syn::Visibility::Public(_));
+        self.function(&item.sig.ident, is_public, &item.attrs);
+        syn::visit::visit_item_fn(self, item);
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        let is_public = matches!(item.vis, syn::Visibility::Public(_));
+        self.function(&item.sig.ident, is_public, &item.attrs);
+        syn::visit::visit_impl_item_fn(self, item);
+    }
+}
+
+fn findings(path: &Path) -> Findings {
+    let text = std::fs::read_to_string(path).unwrap();
+    let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", shown(path)));
+    let mut findings = Findings::default();
+    findings.visit_file(&file);
+    findings
+}
+
+fn is_test_file(path: &Path) -> bool {
+    let name = path.file_name().unwrap();
+    name == "tests.rs"
+        || name == "testing.rs"
+        || path.components().any(|part| part.as_os_str() == "tests")
+}
+
+#[test]
+fn a_type_name_stands_for_one_thing_in_the_workspace() {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in sources().iter().filter(|path| !is_test_file(path)) {
+        for name in findings(path).types {
+            found.entry(name).or_default().push(shown(path));
+        }
+    }
+    found.retain(|_, places| places.len() > 1);
+    assert!(found.is_empty(), "defined more than once: {found:#?}");
+}
+
+#[test]
+fn errors_are_documented_on_public_functions_only() {
+    let mut found = Vec::new();
+    for path in sources() {
+        let names = findings(&path).errors_on_private;
+        found.extend(
+            names
+                .into_iter()
+                .map(|name| format!("{}: {name}", shown(&path))),
+        );
+    }
+    assert!(
+        found.is_empty(),
+        "`# Errors` on private functions: {found:#?}"
+    );
+}
