@@ -65,7 +65,7 @@ pub(super) fn sources(
         .map(|part| (part, SourceKind::Files));
     let indexes = lock
         .items()
-        .flat_map(|item| item.lookup_urls())
+        .flat_map(landfall_item::LockedItem::lookup_urls)
         .map(|url| (index_part(url), SourceKind::ChartIndex));
     for (part, url_kind) in parts.chain(indexes) {
         let (url, name, kind) = match &part.origin {

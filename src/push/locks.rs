@@ -18,7 +18,10 @@ pub(super) async fn list(
     mapping: &DestinationMap,
     options: PushOptions,
 ) -> Option<String> {
-    if !lock.items().any(|item| item.is_served_from_registry()) {
+    if !lock
+        .items()
+        .any(landfall_item::ServedItem::is_served_from_registry)
+    {
         return None;
     }
     let place = mapping.own_destination(delivered::REPOSITORY);

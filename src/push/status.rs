@@ -118,7 +118,7 @@ fn registry_tag(
     RegistryTag {
         state,
         at: format!("{}:{}", delivery.destination.repository, delivery.tag),
-        kind: item.map(|item| item.kind()),
+        kind: item.map(landfall_item::ItemIdentity::kind),
         name: item.map(|item| item.name().into_owned()),
         wanted: item.map(|item| item.digest().clone()),
         stands,

@@ -81,11 +81,10 @@ impl LostHosts {
     /// Returns the error for this and all further requests if the host is given up:
     ///
     /// - if it answered no attempt at its first request, and did not close the connection either;
-    /// - after [`Limits::lost_rounds`] rounds of requests that failed at all attempts. Requests
-    /// that
-    ///   were under way together are one round;
+    /// - after [`Limits::lost_rounds`] rounds of requests that failed at all attempts; requests
+    ///   that were under way together are one round;
     /// - if it has only failed for [`Limits::lost_after`], at as many attempts as those rounds
-    /// have.
+    ///   have.
     pub(super) fn failed(
         &self,
         host: &str,

@@ -42,6 +42,9 @@ impl Drop for CompanionFile {
 
 impl Packaging {
     /// Writes programs and documents next to `out`, under temporary names.
+    ///
+    /// # Errors
+    /// If a program cannot be read, its name is that of a part of the bundle, or it cannot be written.
     pub fn tools(&self, out: &Path) -> Result<Vec<CompanionFile>, BundleError> {
         let mut tools: Vec<CompanionFile> = Vec::new();
         for from in &self.tools {

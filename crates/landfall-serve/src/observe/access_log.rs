@@ -110,7 +110,12 @@ pub(super) fn combined_log_line(completed: &CompletedRequest<'_>, now: Timestamp
     } else {
         ""
     };
-    let agent = escaped_or_dash(request.agent.as_ref().map(|agent| agent.as_bytes()));
+    let agent = escaped_or_dash(
+        request
+            .agent
+            .as_ref()
+            .map(axum::http::HeaderValue::as_bytes),
+    );
     format!(
         "{peer} - {user} [{time}] \"{} {path}{query} {:?}\" {} {} \"-\" \"{agent}\" {:.3}\n",
         request.method,

@@ -58,6 +58,7 @@ pub(super) struct PageFrame<'a> {
     pub(super) address: ReaderAddress<'a>,
 }
 
+#[allow(clippy::unused_self, reason = "templates call methods of the frame")]
 impl PageFrame<'_> {
     pub(super) fn title(&self) -> &'static str {
         self.page.title

@@ -249,7 +249,10 @@ impl Rig {
 
     /// `landfall pull --bundle` from nothing; the bundle is there where nothing failed.
     pub fn pull_bundle(&self, out: &Path) -> Vec<ReportItem> {
-        let plan = Arc::new(PackPlan::wanted(&self.lock, jiff::civil::Date::MIN));
+        let plan = Arc::new(PackPlan::of_complete_lock(
+            &self.lock,
+            jiff::civil::Date::MIN,
+        ));
         let options = BundleOptions {
             pack: PackOptions { level: 1 },
             ..BundleOptions::default()
