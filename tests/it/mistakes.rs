@@ -132,7 +132,7 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
                 "--to HOST[:PORT][/PREFIX]",
             ],
         ),
-        ("serve", 2, &["there is nothing to serve"]),
+        ("serve", 2, &["no lock was published in the store"]),
     ];
     for (line, exit, words) in table {
         let said = said(&rig, *exit, line);

@@ -405,7 +405,7 @@ fn a_look_up_that_fails_is_never_none() {
         &format!("Content-Type: {OCI_MANIFEST}\r\n"),
         &wrong.body,
     );
-    assert!(reason(&signed.lock(1, &[])).contains("is not an index"));
+    assert!(reason(&signed.lock(1, &[])).contains("not a list of referrers"));
     // a list that names what is not there
     front.answer(&list, 404, "", b"");
     front.answer("/app/tags/list?n=1000", 403, "", b"");

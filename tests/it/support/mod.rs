@@ -266,9 +266,19 @@ pub fn found(program: &OsStr) -> OsString {
 
 /// Runs a command that must succeed and gives its stdout.
 pub fn run(command: &mut Command) -> Vec<u8> {
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let mut result = command.output();
+    // a program that was just copied is busy while a process that was forked meanwhile still has
+    // it open for writing
+    for _ in 0..100 {
+        match &result {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                result = command.output();
+            }
+            _ => break,
+        }
+    }
+    let output = result.unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let err = String::from_utf8_lossy(&output.stderr);
     let out = String::from_utf8_lossy(&output.stdout);
     assert!(
