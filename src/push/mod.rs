@@ -6,7 +6,7 @@
 //! the largest blobs first, twice `--jobs` of them at once, since some wait for what another
 //! uploads. A blob is mounted from a repository that has it, found to be present, or uploaded;
 //! then follow the child manifests, the index, and the tag last. Each digest is uploaded to a
-//! repository once in a run: whoever needs it meanwhile waits for that upload.
+//! repository once in a run: other deliveries that need it wait for that upload.
 //!
 //! A bundle's blob is read for an upload by `BlobRead::open_whole`: its digest is verified at its
 //! end, and its last bytes are held back until then, since a registry that counts bytes must not

@@ -76,8 +76,9 @@ pub(super) fn own(all: Vec<Delivery>, lock: &Lock, shard: Shard) -> Vec<Delivery
         .collect()
 }
 
-/// The deliveries of `todo` in the order in which they begin: first whoever brings the biggest blob
-/// that none before it brings, so that at the end nobody waits for a big one that began late.
+/// The deliveries of `todo` in the order in which they begin: the one with the largest blob that no
+/// earlier delivery uploads comes first, so that a run does not end waiting for a large blob that
+/// began late.
 pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usize>) -> Vec<usize> {
     let mut seen = HashSet::new();
     let mut biggest_new = |at: usize| {

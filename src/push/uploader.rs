@@ -100,7 +100,7 @@ impl Uploader {
         }
     }
 
-    /// The repositories that are known to have a blob. Whoever holds the lock may upload it.
+    /// The repositories that are known to have a blob. The holder of the lock may upload it.
     pub(super) fn blob_locations(&self, digest: &Digest) -> BlobLocations {
         let mut locations = locked(&self.locations);
         locations.entry(digest.clone()).or_default().clone()

@@ -12,7 +12,7 @@
 //! 4. **The cause** is a field called `source` (or `#[from]`), with its own type, so that callers
 //!    can match on it.
 //! 5. **The message** (`Display`) is lower case without a full stop and reads `what failed: why`.
-//!    It contains the text of the cause, so whoever prints an error never walks the chain. It never
+//!    It contains the text of the cause, so printing an error never walks the chain. It never
 //!    consists of a library's text alone, and it contains no password and no query string.
 //! 6. **Help is data**: what to do about it is `fn help(&self) -> Option<String>` of the enum, with
 //!    the flag, key or command to use. The program prints it as a line of its own, `help: …`.

@@ -65,7 +65,7 @@ impl BlobRead for ReusedBundle {
         Ok(self.whole.get(digest).map(|(_, size)| *size))
     }
 
-    /// Opens content without verifying it: whoever writes it verifies the digest.
+    /// Opens content without verifying it; the writer verifies the digest.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let missing = || ContentError::Missing {
             digest: digest.clone(),

@@ -287,7 +287,7 @@ impl<'p> Rules<'p> {
         let name = RpmRelation::any(self.pool.name(id));
         for other in self.pool.by_name(name) {
             let collide = Architectures::collide(self.pool.arch(id), self.pool.arch(other));
-            // whoever came first has said it
+            // a package that was reached earlier has stated the conflict already
             if collide
                 && !self.reached[other.0 as usize]
                 && !self.stands_beside(id)
