@@ -236,8 +236,8 @@ fn tls_handshakes_that_do_not_end_make_room_one_by_one_the_oldest_first() {
 #[test]
 fn wrong_passwords_that_wait_for_bcrypt_hold_no_place_and_too_many_are_sent_away() {
     let place = Place::new();
-    // slow on purpose: many of them still wait when the last request has its answer
-    place.write("push", format!("anna:{}\n", bcrypt::hash("a", 10).unwrap()));
+    // slow on purpose: on a busy machine, too, many still wait when the last request has its answer
+    place.write("push", format!("anna:{}\n", bcrypt::hash("a", 13).unwrap()));
     let server = landfall_serve(
         &place,
         &[&PUSHES[..], &["--htpasswd", "push", "--max-requests", "2"]].concat(),
@@ -268,11 +268,17 @@ fn wrong_passwords_that_wait_for_bcrypt_hold_no_place_and_too_many_are_sent_away
     for _ in 0..3 {
         assert_eq!(signed_in().status, 200, "who has signed in does not wait");
     }
+    // the client may have the last byte of an answer before the server ends the request
+    while metric(&server, "landfall_requests_in_flight") > 0 {
+        assert!(
+            metric(&server, "landfall_sign_ins ") > 0,
+            "waiting holds a place"
+        );
+    }
     assert!(
         metric(&server, "landfall_sign_ins ") > 0,
         "others still wait"
     );
-    assert_eq!(metric(&server, "landfall_requests_in_flight"), 0);
     let sent_away = wrong
         .iter()
         .filter(|stream| !is_open_and_silent(stream))
