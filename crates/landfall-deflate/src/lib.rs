@@ -1,0 +1,23 @@
+//! Takes a gzip, zlib or raw deflate stream apart into its plain bytes and a *recipe*, and rebuilds
+//! the stream from them, bit by bit.
+//!
+//! A registry's digest covers the compressed bytes of a layer, so a patch of the plain bytes is
+//! only useful if the same compressed bytes come out at the far side. The recipe names the encoder
+//! that wrote the stream, and [`Rebuilder`] runs the same encoder again. A stream of an unknown
+//! encoder is described token by token, relative to a prediction.
+//!
+//! The crate does no I/O of its own, has no unsafe code, and needs bounded memory in both
+//! directions, whatever the length of the stream. It imports no other crate of the workspace.
+//!
+//! 1. [`bits`]: reads and writes bits, least significant first (RFC 1951, section 3.1.1);
+//! 2. [`inflate`]: decodes a stream strictly, into blocks and tokens;
+//! 3. [`container`]: the gzip (RFC 1952) and zlib (RFC 1950) framing: members, headers, trailers;
+//! 4. [`encoder`]: the encoders that are replayed exactly, a folder for each family;
+//! 5. [`prediction`]: the coder of tokens for all other streams;
+//! 6. [`recipe`]: the recipe and its encoding, which is part of the bundle format;
+//! 7. [`analyze`] and [`rebuild`]: the two directions.
+//!
+//! Begin with `analyze.rs`.
+
+mod bits;
+mod encoder;
