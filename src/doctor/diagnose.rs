@@ -31,6 +31,7 @@ pub(crate) async fn diagnose(
         CheckTarget::Url(url) => check.url(url).await,
         CheckTarget::Registry(host, repository) => {
             check.registry(host, repository).await;
+            // A failed step would be the cause of the next failures too.
             if !check.steps.has_failed() {
                 real.check(sessions, host, &mut check.steps).await;
             }
@@ -69,7 +70,7 @@ impl HostChecker<'_> {
             self.add(
                 "proxy",
                 CheckStatus::Ok,
-                "none is named",
+                "no proxy is configured",
                 json!({"via": null}),
             );
         }
@@ -110,6 +111,7 @@ impl HostChecker<'_> {
             .port()
             .map_or(host.to_owned(), |port| format!("{host}:{port}"));
         let is_https = url.scheme() == "https";
+        // One byte is enough: the file may be large.
         let mut request =
             HttpRequest::new(Method::GET, url, RequestPurpose::File).header(RANGE, "bytes=0-0");
         request.origin = origin;
@@ -143,12 +145,12 @@ impl HostChecker<'_> {
         }
         if found.url.scheme() == "http" {
             let (verdict, says) = if found.trusted {
-                (CheckStatus::Ok, "plain http, as it is told to")
+                (CheckStatus::Ok, "plain http, as configured")
             } else {
                 (
                     CheckStatus::Note,
-                    "plain http, found by probing: no credentials are sent; `plainHTTP: true` under \
-                     registry in the site, or --plain-http, allows that",
+                    "plain http, found by probing: no credentials are sent; `plainHTTP: true` \
+                     under registry in the site, or --plain-http, allows that",
                 )
             };
             self.add("tls", verdict, says, json!({"plainHTTP": true}));
@@ -188,7 +190,7 @@ impl HostChecker<'_> {
             return;
         };
         match result {
-            Ok(()) => step.says += ", which is taken",
+            Ok(()) => step.says += ", which was accepted",
             Err(error) => {
                 step.says += &format!(", tried: {error}");
                 step.verdict = CheckStatus::No;
@@ -197,8 +199,8 @@ impl HostChecker<'_> {
         }
     }
 
-    /// Checks the name, the proxy, the connection and the certificate. Returns whether a request can
-    /// be sent.
+    /// Checks the name, the proxy, the connection and the certificate. Returns whether a request
+    /// can be sent.
     async fn check_path(
         &mut self,
         url: &Url,
@@ -220,11 +222,12 @@ impl HostChecker<'_> {
         match addresses {
             Ok(list) => {
                 let list: Vec<String> = list.iter().map(ToString::to_string).collect();
-                let says = format!("{host}{mirror_note} is {}", list.join(", "));
+                let says = format!("{host}{mirror_note} resolves to {}", list.join(", "));
                 self.add("name", CheckStatus::Ok, says, json!({"addresses": list}));
             }
+            // A client behind a proxy needs no DNS: the proxy resolves the name in CONNECT.
             Err(why) if via.is_some() => {
-                let says = format!("{host}{mirror_note}: {why}; the proxy may know it");
+                let says = format!("{host}{mirror_note}: {why}; the proxy may resolve it");
                 self.add("name", CheckStatus::Note, says, json!({"addresses": []}));
             }
             Err(why) => {
@@ -254,7 +257,7 @@ impl HostChecker<'_> {
                 self.add(
                     "connection",
                     CheckStatus::Ok,
-                    format!("{via} opens a way there (CONNECT)"),
+                    format!("{via} opened a tunnel (CONNECT)"),
                     Value::Null,
                 );
             }
@@ -262,7 +265,7 @@ impl HostChecker<'_> {
                 self.add(
                     "connection",
                     CheckStatus::Ok,
-                    format!("{via} is there"),
+                    format!("connected to {via}"),
                     Value::Null,
                 );
             }
@@ -284,6 +287,7 @@ impl HostChecker<'_> {
                     "{}; issued by '{issuer}'{until}; trusted by {}",
                     shaken.version, shaken.trusted_by
                 );
+                // `skipVerify` is a setting of the site: the connection works, but is not verified.
                 let verdict = if shaken.skipped {
                     CheckStatus::Note
                 } else {
@@ -309,7 +313,10 @@ impl HostChecker<'_> {
         repository: &str,
         trusted: bool,
     ) -> bool {
+        // The first response is the diagnosis, and a wrong password must not be sent twice.
         request.retried = false;
+        // The ledger is shared by all targets: the redirects of this request are those whose count
+        // grows.
         let before = self.redirects();
         let answer = self.transport().send(&request).await;
         let account = self.sessions.keychain().find(host, repository).await;
@@ -324,7 +331,7 @@ impl HostChecker<'_> {
             .map(|(host, _)| host)
             .collect();
         if !hosts.is_empty() {
-            let says = format!("it sends on to {}; allow these too", hosts.join(", "));
+            let says = format!("redirects to {}; allow these hosts too", hosts.join(", "));
             self.add(
                 "redirects",
                 CheckStatus::Note,
@@ -345,9 +352,11 @@ impl HostChecker<'_> {
         let status = response.status;
         let from = redacted_url(&response.url);
         let verdict = match status.as_u16() {
+            // 401 has a step of its own; 416 is the response for the first byte of an empty file.
             200..=399 | 401 | 416 => CheckStatus::Ok,
+            // The host can be reached, which is what these steps are about.
             404 | 405 => CheckStatus::Note,
-            // a file server may forbid listing its root and still serve files
+            // A file server may forbid listing its root and still serve files.
             403 if response.url.path() == "/" => CheckStatus::Note,
             _ => CheckStatus::No,
         };
@@ -363,11 +372,11 @@ impl HostChecker<'_> {
                 false,
                 format!("{account} is not sent over http that was found by probing"),
             ),
-            Ok(None) => (false, "no account is known for it".into()),
+            Ok(None) => (false, "no account is configured for this host".into()),
             Err(error) => (false, error.to_string()),
         };
         if account.is_err() {
-            // unreadable credentials are an error only if the registry requires an account
+            // Unreadable credentials are an error only if the registry requires an account.
             let asked = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
             let verdict = if asked {
                 CheckStatus::No
@@ -392,19 +401,19 @@ impl HostChecker<'_> {
                         .url
                         .join(&realm)
                         .map_or("no URL".into(), |realm| redacted_url(&realm));
-                    let says = format!("Bearer tokens of {shown}; {whose}");
+                    let says = format!("Bearer tokens from {shown}; {whose}");
                     self.add("sign-in", CheckStatus::Ok, says, facts(Some(&shown)));
                 }
                 Err(unknown) => {
                     let says = format!(
-                        "it offers nothing that landfall can do ({})",
+                        "no supported authentication scheme is offered ({})",
                         unknown.0.join(", ")
                     );
                     self.add("sign-in", CheckStatus::No, says, facts(None));
                 }
             }
         } else {
-            let says = format!("none is asked for; {whose}");
+            let says = format!("not required; {whose}");
             self.add(
                 "sign-in",
                 CheckStatus::Ok,

@@ -38,7 +38,7 @@ pub(crate) fn lint_seeds(file: &str, text: &str) -> Result<Option<Diagnosis>, se
         steps.say(
             "key",
             CheckStatus::Ok,
-            "no key of an old release stands in it",
+            "contains no keys of old KKP releases",
         );
     }
     Ok(Some(Diagnosis {
@@ -57,11 +57,11 @@ fn report_removed_keys(value: &Value, path: &str, steps: &mut DiagnosisSteps) {
                     steps.say(
                         "key",
                         CheckStatus::No,
-                        format!("{place} is a key of KKP 2.12: this one ignores it"),
+                        format!("{place} is a key of KKP 2.12, which current releases ignore"),
                     );
                     steps.fix(match now {
                         Some(now) => format!("write {now}"),
-                        None => "take it out: there is none in its place".to_owned(),
+                        None => "remove it; it has no replacement".to_owned(),
                     });
                 }
                 report_removed_keys(value, &place, steps);
@@ -83,8 +83,8 @@ mod tests {
 
     #[test]
     fn keys_of_old_releases_are_named_with_those_that_count() {
-        let text = "kind: KubermaticConfiguration\nspec: {http_proxy: x}\n---\nkind: Seed\nspec:\n  datacenters:\n    \
-                    eu-1: {node: {pauseImage: p, http_proxy: x, hyperkube_image: y}}\n";
+        let text = "kind: KubermaticConfiguration\nspec: {http_proxy: x}\n---\nkind: Seed\nspec:\n  \
+                    datacenters:\n    eu-1: {node: {pauseImage: p, http_proxy: x, hyperkube_image: y}}\n";
         let found = lint_seeds("seed.yaml", text).unwrap().unwrap();
         let told: Vec<_> = found
             .checks
@@ -96,11 +96,12 @@ mod tests {
             told,
             [
                 format!(
-                    "{at}.http_proxy is a key of KKP 2.12: this one ignores it; write httpProxy"
+                    "{at}.http_proxy is a key of KKP 2.12, which current releases ignore; \
+                     write httpProxy"
                 ),
                 format!(
-                    "{at}.hyperkube_image is a key of KKP 2.12: this one ignores it; \
-                     take it out: there is none in its place"
+                    "{at}.hyperkube_image is a key of KKP 2.12, which current releases ignore; \
+                     remove it; it has no replacement"
                 ),
             ]
         );

@@ -27,6 +27,7 @@ pub(crate) async fn check_names(
         }
         let wanted = if certified.is_empty() { dns } else { certified };
         for name in *wanted {
+            // A name that is not under `dns` of its entry is checked at the first name that resolves.
             match (known.contains(&name), known.first()) {
                 (true, _) => check_certificate(transport, name, name, &mut steps).await,
                 (false, Some(at)) if !dns.contains(name) => {
@@ -34,8 +35,7 @@ pub(crate) async fn check_names(
                 }
                 (false, _) => {
                     let says = format!(
-                        "who shows a certificate for {name} cannot be found: \
-                         no name of its entry resolves"
+                        "the certificate for {name} was not checked: there is no address to connect to"
                     );
                     steps.say("certificate", CheckStatus::Note, says);
                 }
@@ -49,22 +49,22 @@ pub(crate) async fn check_names(
 }
 
 /// Returns `name` with [`LABEL`] in place of `*`.
-fn made_up(name: &str) -> String {
+fn lookup_name(name: &str) -> String {
     name.strip_prefix("*.")
         .map_or(name.to_owned(), |below| format!("{LABEL}.{below}"))
 }
 
 async fn resolve(transport: &Transport, name: &str, steps: &mut DiagnosisSteps) -> bool {
-    let asked = made_up(name);
-    let what = if asked == name {
+    let looked_up = lookup_name(name);
+    let what = if looked_up == name {
         name.to_owned()
     } else {
-        format!("{name} (asked as {asked})")
+        format!("{name} (looked up as {looked_up})")
     };
-    match transport.resolve(&asked).await {
+    match transport.resolve(&looked_up).await {
         Ok(addresses) => {
             let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-            let says = format!("{what} is {}", addresses.join(", "));
+            let says = format!("{what} resolves to {}", addresses.join(", "));
             steps.add(
                 "name",
                 CheckStatus::Ok,
@@ -80,7 +80,7 @@ async fn resolve(transport: &Transport, name: &str, steps: &mut DiagnosisSteps) 
                 format!("{what} does not resolve: {why}"),
                 json!({"name": name}),
             );
-            let record = if asked == name {
+            let record = if looked_up == name {
                 "a record for it"
             } else {
                 "a wildcard record, or one for each name below it"
@@ -98,8 +98,8 @@ async fn check_certificate(
     name: &str,
     steps: &mut DiagnosisSteps,
 ) {
-    let host = made_up(at);
-    let wanted = made_up(name);
+    let host = lookup_name(at);
+    let wanted = lookup_name(name);
     let Ok(url) = Url::parse(&format!("https://{host}/")) else {
         return;
     };
@@ -110,15 +110,15 @@ async fn check_certificate(
             steps.add(
                 "certificate",
                 CheckStatus::Note,
-                format!("{host}:443 shows no certificate for {name}: {error}"),
+                format!("{host}:443 presents no certificate for {name}: {error}"),
                 facts,
             );
-            return steps.fix("start what serves it, and run it again");
+            return steps.fix("start the server, and run doctor again");
         }
     };
-    // a proxy that intercepts TLS presents its own certificate instead
+    // A proxy that intercepts TLS presents its own certificate instead.
     let place = match &shown.via {
-        Some(via) => format!("{host}:443, as the proxy {via} shows it,"),
+        Some(via) => format!("{host}:443, as presented through the proxy {via},"),
         None => format!("{host}:443"),
     };
     let Some(certificate) = shown.certificate.filter(|_| shown.covers) else {
@@ -130,7 +130,7 @@ async fn check_certificate(
         let says = format!("the certificate at {place} does not cover {name}: it is for {names}");
         steps.add("certificate", CheckStatus::No, says, facts);
         return steps.fix(format!(
-            "issue one that has {name} in it, or a wildcard one label above"
+            "issue a certificate for {name}, or for a wildcard that covers it"
         ));
     };
     let says = format!(
@@ -146,6 +146,8 @@ async fn check_certificate(
         );
         return steps.fix("renew it");
     }
+    // The connection above did not verify the certificate; this one does. An untrusted one is only
+    // a note, because the clients of this name may trust it.
     match transport.inspect_path(&url, RequestPurpose::File).await.tls {
         Some(Err(error)) => {
             steps.add(
@@ -155,8 +157,8 @@ async fn check_certificate(
                 facts,
             );
             steps.fix(
-                "give its authority to whoever talks to it, and to landfall as `ca` under \
-                 `upstreams` of the site",
+                "add its certificate authority to the clients that connect to it, and for landfall \
+                 as `ca` under `upstreams` of the site",
             );
         }
         _ => steps.add("certificate", CheckStatus::Ok, says, facts),

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 /// Messages about the comma-separated entries of the setting `source`.
 pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
     let entries: Vec<&str> = list.split(',').collect();
+    // Some programs read `*` only if it is the whole value.
     let alone = entries
         .iter()
         .filter(|entry| !entry.trim().is_empty())
@@ -46,17 +47,18 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
                     (_, true) => found(
                         CheckStatus::Note,
                         &["wget", "apt"],
-                        "ignore it for the blank after it",
+                        "ignore it because of the space after it",
                         Some(entry.into()),
                     ),
                     (true, false) => found(
                         CheckStatus::Note,
                         &["apt"],
-                        "ignores it for the blank before it",
+                        "ignores it because of the space before it",
                         Some(entry.into()),
                     ),
                     _ => {}
                 }
+                // Only for entries with an effect in Go: the others get one message above.
                 for (clients, says, instead) in shape.elsewhere(entry, alone) {
                     found(CheckStatus::Note, clients, says, instead);
                 }
@@ -67,10 +69,11 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
             None => java.1.push(entry.to_owned()),
         }
     }
+    // Java gets one message about the whole list, because it has one property for all entries.
     if !(java.0.is_empty() && java.1.is_empty()) {
-        let mut says = "reads no variable; it has -Dhttp.nonProxyHosts".to_owned();
+        let mut says = "does not read the variable; it has -Dhttp.nonProxyHosts".to_owned();
         if !java.1.is_empty() {
-            says += &format!(", which has no way to say {}", java.1.join(", "));
+            says += &format!(", which cannot express {}", java.1.join(", "));
         }
         messages.push(LintMessage {
             about: source.into(),
@@ -147,7 +150,7 @@ impl NoProxyEntryForm {
             NoProxyEntryForm::All if alone => vec![(&["wget", "apt"], "ignore it", None)],
             NoProxyEntryForm::All => vec![(
                 &["curl", "wget", "apt", "requests", "urllib"],
-                "ignore it beside other entries",
+                "ignore it if there are other entries",
                 Some("* alone".into()),
             )],
             NoProxyEntryForm::Address(IpAddr::V6(_)) => {
@@ -168,7 +171,7 @@ impl NoProxyEntryForm {
             }
             NoProxyEntryForm::Range(IpAddr::V6(_), _) => vec![(
                 &["curl", "wget", "apt", "requests", "urllib"],
-                "ignore ranges of IPv6 (newest curl and requests apart): list the addresses too",
+                "ignore IPv6 ranges (except the newest curl and requests): list the addresses too",
                 None,
             )],
             NoProxyEntryForm::Port(is_address) => {
@@ -193,13 +196,13 @@ impl NoProxyEntryForm {
             NoProxyEntryForm::Name => {
                 vec![(
                     &["apt"],
-                    "takes every name that ends so, without a dot before it too",
+                    "matches every name that ends with it, even without a dot in between",
                     None,
                 )]
             }
             NoProxyEntryForm::Below => vec![(
                 &["curl", "requests", "urllib"],
-                "take the name itself too; the others only names below it",
+                "also match the name itself; the others match only names below it",
                 Some(format!("{bare},.{bare}")),
             )],
             NoProxyEntryForm::Star => {
@@ -220,6 +223,7 @@ impl NoProxyEntryForm {
             NoProxyEntryForm::All => Some(vec!["*".into()]),
             NoProxyEntryForm::Address(IpAddr::V4(address)) => Some(vec![address.to_string()]),
             NoProxyEntryForm::Address(IpAddr::V6(address)) => Some(vec![format!("[{address}]")]),
+            // Java has wildcards but no ranges, so only a range of whole octets can be expressed.
             NoProxyEntryForm::Range(IpAddr::V4(address), bits @ (8 | 16 | 24)) => {
                 let octets = address.octets();
                 let kept: Vec<String> = octets
@@ -231,11 +235,13 @@ impl NoProxyEntryForm {
             }
             NoProxyEntryForm::Range(IpAddr::V4(address), 32) => Some(vec![address.to_string()]),
             NoProxyEntryForm::Range(..) => None,
+            // Patterns of Java have no port.
             NoProxyEntryForm::Port(_) => Some(vec![
                 lower
                     .rsplit_once(':')
                     .map_or(lower.clone(), |(host, _)| host.into()),
             ]),
+            // By Go's rules a name also covers the names below it.
             NoProxyEntryForm::Name => Some(vec![lower.clone(), format!("*.{lower}")]),
             NoProxyEntryForm::Below => Some(vec![format!("*{lower}")]),
             NoProxyEntryForm::Star => Some(vec![lower]),
@@ -322,7 +328,7 @@ mod tests {
         );
         let java = messages.last().unwrap();
         assert!(
-            java.clients == ["Java"] && java.says.ends_with("no way to say 172.16.0.0/12"),
+            java.clients == ["Java"] && java.says.ends_with("cannot express 172.16.0.0/12"),
             "{java:?}"
         );
         let expected = "-Dhttp.nonProxyHosts='*.svc|corp.test|*.corp.test|172.20.*|10.0.0.1'";

@@ -30,8 +30,9 @@ impl RealItems {
             else {
                 continue;
             };
-            let item = || (repository.to_string(), entry.top.digest.clone());
-            manifests.entry(registry.to_string()).or_insert_with(item);
+            manifests
+                .entry(registry.to_string())
+                .or_insert_with(|| (repository.to_string(), entry.top.digest.clone()));
         }
         RealItems {
             manifests,
@@ -39,8 +40,8 @@ impl RealItems {
         }
     }
 
-    /// The same with the private registry of `mapping`, the destination of the items of `lock`.
-    /// Without a lock, no repository is known there.
+    /// Adds the private registry of `mapping`, the destination of the items of `lock`. Without a
+    /// lock, no repository is known there.
     #[must_use]
     pub(crate) fn with_private_registry(
         self,
@@ -88,13 +89,13 @@ impl RealItems {
             Ok(Some(_)) => steps.say(
                 "item",
                 CheckStatus::Ok,
-                format!("{name} of the lock is there"),
+                format!("{name} of the lock exists"),
             ),
             Ok(None) => {
                 steps.say(
                     "item",
                     CheckStatus::No,
-                    format!("{name} of the lock is not there"),
+                    format!("{name} of the lock does not exist"),
                 );
                 steps.fix("lock it again, or remove it from the manifest");
             }
@@ -102,9 +103,9 @@ impl RealItems {
                 steps.say(
                     "item",
                     CheckStatus::No,
-                    format!("{name} of the lock is not given: {error}"),
+                    format!("{name} of the lock cannot be read: {error}"),
                 );
-                steps.fix("correct the account for it, or allow access where it is refused");
+                steps.fix("correct the account, or give it the right to read there");
             }
         }
     }

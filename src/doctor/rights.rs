@@ -66,25 +66,26 @@ pub(super) async fn check_rights(
     steps: &mut DiagnosisSteps,
 ) {
     let Some(first) = private.places.first() else {
-        let says = "not tried: it is asked for in a repository of a lock, and none is named";
+        let says = "not tried: it needs a repository of a lock, and no lock is named";
         steps.say("push", CheckStatus::Note, says);
         return steps.fix("name a lock with --lock FILE");
     };
     check_item(session, first, steps).await;
     check_referrers(session, first, steps).await;
     if private.is_read_only {
-        let says = "the right to push, indexes with missing children and sizes of bodies are not \
-                    tried (--read-only)";
+        let says = "the right to push, indexes with missing children and body sizes were not tried \
+                    (--read-only)";
         return steps.say("push", CheckStatus::Note, says);
     }
     let before = steps.0.len();
     for place in &private.places {
         check_push(session, place, steps).await;
-        // a registry that asks for no sign-in treats all repositories alike
+        // A registry that requires no sign-in treats all repositories alike.
         if session.is_anonymous() {
             break;
         }
     }
+    // The next checks upload too: without the right to push they would fail for that reason.
     if steps.0[before..]
         .iter()
         .all(|step| step.verdict == CheckStatus::Ok)
@@ -108,26 +109,26 @@ async fn check_item(
             steps.say(
                 "item",
                 CheckStatus::Ok,
-                format!("{name} stands there as the lock says"),
+                format!("{name} has the locked digest"),
             );
         }
         Ok(Some(digest)) => {
             let says = format!(
-                "{name} stands at {digest}, not at {} as the lock says",
+                "{name} has the digest {digest}, not the locked {}",
                 place.digest
             );
             steps.say("item", CheckStatus::Note, says);
-            steps.fix("push the bundle; a trimmed index, or a newer lock, is no fault");
+            steps.fix("push the bundle, unless a trimmed index or a newer lock is intended");
         }
         Ok(None) => {
-            steps.say("item", CheckStatus::Note, format!("{name} is not there"));
+            steps.say("item", CheckStatus::Note, format!("{name} does not exist"));
             steps.fix("push the bundle");
         }
         Err(error) => {
             steps.say(
                 "item",
                 CheckStatus::No,
-                format!("{name} cannot be asked for: {error}"),
+                format!("cannot look up {name}: {error}"),
             );
             steps.fix("correct the account, or its right to read there");
         }
@@ -144,17 +145,17 @@ async fn check_referrers(
         Ok(Some(_)) => steps.say(
             "referrers",
             CheckStatus::Ok,
-            "it lists what refers to an image",
+            "the registry has the referrers API",
         ),
         Ok(None) => {
-            let says = "it lists no referrers, or does not know the repository yet: a push keeps the \
-                        list under a tag";
+            let says = "the registry has no referrers API, or the repository does not exist yet: \
+                        push keeps the list under a tag";
             steps.say("referrers", CheckStatus::Note, says);
         }
         Err(error) => steps.say(
             "referrers",
             CheckStatus::Note,
-            format!("it cannot say: {error}"),
+            format!("cannot list referrers: {error}"),
         ),
     }
 }
@@ -167,7 +168,7 @@ async fn check_push(
     let repository = format!("{}/{}", session.host(), place.repository);
     match session.check_push(&place.repository).await {
         Ok(()) => {
-            let says = format!("an upload to {repository} was begun, and cancelled");
+            let says = format!("an upload to {repository} was started and cancelled");
             steps.add(
                 "push",
                 CheckStatus::Ok,
@@ -176,7 +177,7 @@ async fn check_push(
             );
         }
         Err(error) => {
-            let says = format!("no upload to {repository} can be begun: {error}");
+            let says = format!("cannot start an upload to {repository}: {error}");
             steps.add(
                 "push",
                 CheckStatus::No,
@@ -197,27 +198,27 @@ async fn check_sparse_index(
             steps.say(
                 "index",
                 CheckStatus::Ok,
-                "it takes an index with missing children; the one put for a trial is removed",
+                "accepts an index with missing children; the test index was deleted",
             );
         }
         Ok(SparseIndexSupport::AcceptedAndKept(bytes)) => {
             let says = format!(
-                "it takes an index with missing children, and removes no manifest: the one put for a \
-                 trial stays in {} without a tag ({bytes} bytes)",
+                "accepts an index with missing children, but does not delete manifests: the test \
+                 index stays in {} without a tag ({bytes} bytes)",
                 place.repository
             );
             steps.say("index", CheckStatus::Note, says);
         }
         Ok(SparseIndexSupport::Refused) => {
-            let says = "it refuses an index with missing children: a push sends the trimmed one, and \
-                        `index: exact` refuses";
+            let says = "refuses an index with missing children: push uploads the trimmed index, or \
+                        fails with `index: exact`";
             steps.say("index", CheckStatus::Note, says);
-            steps.fix("lock all platforms where the digest of the index must stay");
+            steps.fix("lock all platforms if the digest of the index must not change");
         }
         Err(error) => steps.say(
             "index",
             CheckStatus::Note,
-            format!("whether it takes one with missing children: {error}"),
+            format!("cannot test an index with missing children: {error}"),
         ),
     }
 }
@@ -230,9 +231,10 @@ async fn check_body_sizes(
 ) {
     let [large, small] = session.chunk_sizes();
     let mib = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
-    let limit =
-        "raise the limit of what stands before it, as nginx's client_max_body_size (0 is none)";
+    let limit = "raise the limit of the proxy in front of it, as client_max_body_size of nginx \
+                 (0: no limit)";
     let mut passed = None;
+    // The small size first, since a host that refuses it refuses the large one too.
     for size in [small, large] {
         let Ok(bytes) = usize::try_from(size) else {
             return;
@@ -243,9 +245,9 @@ async fn check_body_sizes(
                 let (verdict, then) = match passed {
                     Some(passed) => (
                         CheckStatus::Note,
-                        format!("a push sends larger ones in chunks of {}", mib(passed)),
+                        format!("push uploads larger blobs in chunks of {}", mib(passed)),
                     ),
-                    None => (CheckStatus::No, "a push sends no smaller chunks".to_owned()),
+                    None => (CheckStatus::No, "push uploads no smaller chunks".to_owned()),
                 };
                 steps.say(
                     "body",
@@ -255,10 +257,7 @@ async fn check_body_sizes(
                 return steps.fix(limit);
             }
             Err(error) => {
-                let says = format!(
-                    "whether a body of {} passes cannot be said: {error}",
-                    mib(size)
-                );
+                let says = format!("cannot test a body of {}: {error}", mib(size));
                 steps.say("body", CheckStatus::Note, says);
                 return steps.fix(limit);
             }

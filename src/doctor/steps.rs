@@ -88,9 +88,12 @@ pub(super) fn usual_fix(check: &str) -> &'static str {
         "name" => "add the name to the DNS that this machine uses, or correct the name",
         "proxy" => "start the proxy, or correct the variable or key that names it",
         "connection" => "allow it at the firewall or the proxy, or start the server",
-        "tls" => "name its authority as `ca` in the site, or give the server another certificate",
+        "tls" => {
+            "add its certificate authority as `ca` to the site, or replace the certificate of the \
+             server"
+        }
         "sign-in" => "correct the account: docker login, or `credentials` of the site",
         "push" => "give the account the right to push there",
-        _ => "ask whoever runs the host",
+        _ => "ask the operator of the host",
     }
 }

@@ -23,13 +23,13 @@ pub(crate) enum CheckTarget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CheckTargetError {
     /// Neither a URL nor a registry.
-    #[error("that is neither a URL nor HOST[:PORT][/REPOSITORY]")]
+    #[error("neither a URL nor HOST[:PORT][/REPOSITORY]")]
     Form,
     /// A URL with a user name or password.
     #[error("a URL with a user name is refused; accounts come from auth files or the site")]
     UserName,
     /// A URL that is neither http nor https.
-    #[error("that is not an http or https URL")]
+    #[error("not an http or https URL")]
     Scheme,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for CheckTarget {
 }
 
 /// The targets of a site: its proxies, registry, file server and upstreams. If the lock has a file,
-/// the file server is asked for it.
+/// the target at the file server is that file.
 pub(crate) fn targets_of(site: &Site, lock: Option<&Lock>) -> Vec<CheckTarget> {
     let registry = site.registry.as_ref().and_then(|registry| {
         let target = registry

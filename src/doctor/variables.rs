@@ -30,7 +30,7 @@ pub(crate) fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<Lint
                 about(
                     upper,
                     clients,
-                    format!("read {lower} only"),
+                    format!("read only {lower}"),
                     Some(format!("set {lower} too")),
                 );
             }
@@ -38,7 +38,7 @@ pub(crate) fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<Lint
                 upper,
                 &["curl", "wget", "apt", "requests", "urllib"],
                 format!(
-                    "take {lower}, which has another value; {} take {upper}",
+                    "use {lower}, which has another value; {} use {upper}",
                     GO.join(", ")
                 ),
                 Some("give both the same value".into()),
@@ -58,12 +58,13 @@ pub(crate) fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<Lint
         }
     }
     for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"] {
+        // Cut out of the raw text, because a value that no URL parser accepts is a finding too.
         let value = get(name).unwrap_or_default();
         let account = value
             .rsplit_once('@')
             .map(|(account, _)| account.split("://").last().unwrap_or(account));
         if account.is_some_and(|account| account.contains(['@', '#', '/', '?'])) {
-            let says = "do not take a raw @, #, / or ? in the account".to_owned();
+            let says = "do not accept a raw @, #, / or ? in the account".to_owned();
             about(
                 name,
                 &["curl", "wget"],
@@ -72,9 +73,9 @@ pub(crate) fn lint_environment(get: impl Fn(&str) -> Option<String>) -> Vec<Lint
             );
         }
         if account.is_some() {
-            let says =
-                "signs in to a proxy for https only with -Djdk.http.auth.tunneling.disabledSchemes=\"\""
-                    .into();
+            let says = "signs in to a proxy for https only with \
+                        -Djdk.http.auth.tunneling.disabledSchemes=\"\""
+                .into();
             about(name, &["Java"], says, None);
         }
     }
@@ -107,12 +108,12 @@ mod tests {
         };
         assert_eq!(
             lint(&[("HTTP_PROXY", "p:1")]),
-            ["HTTP_PROXY: curl wget apt read http_proxy only"]
+            ["HTTP_PROXY: curl wget apt read only http_proxy"]
         );
         assert!(lint(&[("HTTP_PROXY", "p:1"), ("http_proxy", "p:1")]).is_empty());
         let two = lint(&[("NO_PROXY", "10.0.0.1"), ("no_proxy", "10.0.0.2")]);
         assert!(
-            two[0].contains("take no_proxy, which has another value"),
+            two[0].contains("use no_proxy, which has another value"),
             "{two:?}"
         );
         let raw = lint(&[("https_proxy", "http://u:hu@sh@p:1")]);

@@ -23,6 +23,7 @@ pub(super) fn rehearse(
             }) else {
                 continue;
             };
+            // The same index may be carried in several compressions.
             if known.insert(stem.to_owned()) {
                 let bytes = index.read(carried.blobs)?;
                 let text = decompress(
@@ -61,6 +62,7 @@ pub(super) fn rehearse(
         .collect();
     let settings = AptSettings {
         recommends: set.recommends,
+        // The status file says what is installed, so nothing is assumed.
         expects_rest: false,
     };
     let choice = match choose(&universe, &suites, &set.install, settings) {
@@ -76,7 +78,7 @@ pub(super) fn rehearse(
                 .architectures
                 .first()
                 .is_some_and(|own| own == offer.arch);
-        // as apt writes packages of another architecture
+        // As apt writes packages of another architecture.
         let arch = if is_own {
             String::new()
         } else {
@@ -93,6 +95,7 @@ pub(super) fn rehearse(
 /// How much apt prefers the packages of a suite, as its release says.
 fn preference(source: &PackageSource, carried: &CarriedIndexes<'_>) -> Result<i16, RehearsalError> {
     let Some((index, text)) = source.release(carried.blobs)? else {
+        // The usual priority, see apt_preferences(5).
         return Ok(500);
     };
     Ok(AptRelease::parse(&index.path, &text)?.pin)

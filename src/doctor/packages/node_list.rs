@@ -22,7 +22,7 @@ impl NodeList {
         }
     }
 
-    /// Why the text is not such a list: a sentence without its subject.
+    /// Why the text is not a list of this kind, as the end of a sentence that begins with its path.
     pub(crate) fn fault(&self) -> Option<String> {
         let is_status = |text: &str| text.contains("Status: ");
         let is_rpms =
@@ -30,17 +30,17 @@ impl NodeList {
         match self {
             NodeList::Status(text) if is_status(text) => None,
             NodeList::Status(text) if is_rpms(text).is_ok() && !text.trim().is_empty() => {
-                Some("is a list of RPM packages; give it by --rpms".into())
+                Some("is a list of RPM packages; name it with --rpms".into())
             }
             NodeList::Status(_) => {
-                Some("is no status file of dpkg; copy /var/lib/dpkg/status from the node".into())
+                Some("is not a dpkg status file; copy /var/lib/dpkg/status from the node".into())
             }
             NodeList::Rpms(text) if is_status(text) => {
-                Some("is a status file of dpkg; give it by --status".into())
+                Some("is a dpkg status file; name it with --status".into())
             }
             NodeList::Rpms(text) if text.trim().is_empty() => Some("names no packages".into()),
             NodeList::Rpms(text) => {
-                let help = "write it by `rpm -qa` on the node, in the form that \
+                let help = "write it with `rpm -qa` on the node, in the format that \
                             `landfall help packages` shows";
                 is_rpms(text)
                     .err()
@@ -54,7 +54,7 @@ impl NodeList {
 impl fmt::Display for NodeList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            NodeList::Status(_) => "a status file of dpkg",
+            NodeList::Status(_) => "a dpkg status file",
             NodeList::Rpms(_) => "a list of RPM packages",
         })
     }

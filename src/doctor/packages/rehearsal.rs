@@ -34,7 +34,7 @@ impl Rehearsal {
             if is_carried {
                 return item(name, ItemStatus::Present, None);
             }
-            let reason = "the node would ask for it, and it is not carried";
+            let reason = "the node would request it, but the lock lacks it";
             item(name, ItemStatus::Missing, Some(reason.into()))
         });
         Rehearsal {
@@ -92,7 +92,7 @@ pub(crate) enum RehearsalError {
     Rpms(YumError),
 }
 
-/// Where the carried indexes are read from.
+/// The content that has the carried indexes, and the limits for reading them.
 pub(super) struct CarriedIndexes<'a> {
     pub(super) blobs: &'a dyn BlobRead,
     pub(super) limits: &'a Limits,

@@ -36,6 +36,7 @@ pub(super) fn rehearse(
             architectures: &architectures,
             install: &set.install,
             weak: set.recommends,
+            // The list says what is installed, so nothing is assumed.
             assume: false,
             steps: Limits::DEFAULT.solver_steps,
         };
@@ -43,6 +44,8 @@ pub(super) fn rehearse(
         let unlisted = outcome
             .as_ref()
             .map_or_else(|why| &why.unlisted, |choice| &choice.unlisted);
+        // The list of all files is large. It is read only if a package needs a file that the
+        // primary index does not list, and then the selection starts again.
         if !has_files && !unlisted.is_empty() {
             has_files = true;
             sources
@@ -52,8 +55,8 @@ pub(super) fn rehearse(
         }
         return Ok(match outcome {
             Err(refusal) => {
-                let help = "; this list is the plain one, which does not say what packages provide: \
-                            `landfall help packages` has the form that does";
+                let help = "; the list has only names and versions, not what packages provide: \
+                            `landfall help packages` has the format that includes it";
                 let help = if is_plain_list(rpms) { help } else { "" };
                 Rehearsal::refused(set, format!("{}{help}", offered.told(&refusal)))
             }

@@ -46,7 +46,7 @@ pub(super) enum Decided {
 /// The key of `--set` for the range of node ports. All other keys are destinations.
 pub(super) const RANGE: &str = "nodeport-range";
 
-/// All rows. The data is compiled in, and a test parses it, so that parsing cannot fail at run time.
+/// All rows. The data is compiled in, and a test parses it, so parsing cannot fail at run time.
 pub(super) static TABLE: LazyLock<Vec<PortRow>> =
     LazyLock::new(|| yaml::from_str(DATA).unwrap_or_default());
 

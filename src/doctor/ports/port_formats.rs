@@ -35,7 +35,7 @@ pub(crate) const PORTS_FORMATS: [PortsFormat; 4] = [
     },
     PortsFormat {
         name: "networkpolicy",
-        about: "A Kubernetes NetworkPolicy for the pods among what connects",
+        about: "A Kubernetes NetworkPolicy, for clients that are pods",
         write: network_policy,
     },
 ];
@@ -59,7 +59,7 @@ fn cells(row: &RequiredPort) -> [String; 7] {
 pub(crate) fn port_table(rows: &[RequiredPort]) -> String {
     let mut lines = vec![COLUMNS.map(str::to_owned)];
     lines.extend(rows.iter().map(cells));
-    // an endpoint that is an address would be listed in two columns
+    // An endpoint that is an address would be listed in two columns.
     for line in &mut lines {
         if line[4] == line[5] {
             line[5].clear();
@@ -118,7 +118,7 @@ fn network_policy(role: &str, rows: &[RequiredPort]) -> String {
             format!(" ({address})")
         };
         let left_out = if row.port == PortRange::Provider {
-            " NOT ALLOWED: name its port by --set;"
+            " NOT ALLOWED: name its port with --set;"
         } else {
             ""
         };
@@ -129,6 +129,7 @@ fn network_policy(role: &str, rows: &[RequiredPort]) -> String {
     }
     let name = label(role);
     policy += LIMIT;
+    // Without DNS, a pod that the policy selects could not resolve its destinations.
     let _ = write!(
         policy,
         "apiVersion: networking.k8s.io/v1
@@ -146,7 +147,7 @@ spec:
     - {{protocol: TCP, port: 53}}
 "
     );
-    // the addresses by port or range; `None` allows every address
+    // The addresses by port or range; `None` allows every address, as no rule can name a host.
     let mut rules: BTreeMap<(u16, u16), Option<Vec<IpAddr>>> = BTreeMap::new();
     for row in rows {
         let PortRange::Known(range) = &row.port else {
@@ -191,6 +192,7 @@ fn label(role: &str) -> String {
         .to_lowercase()
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        // A label has at most 63 characters, and the name of the policy has a prefix.
         .take(50)
         .collect();
     match plain.trim_matches('-') {

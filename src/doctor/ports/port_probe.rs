@@ -9,14 +9,14 @@ use landfall_item::lockfile::Endpoint;
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 
-/// Connects to the ports that `ask` lists; without a query, to all endpoints.
+/// Connects to the ports that `query` lists; without a query, to all endpoints.
 pub(crate) async fn probe_ports(
     transport: &Transport,
-    ask: Option<&PortQuery>,
+    query: Option<&PortQuery>,
     endpoints: &[Endpoint],
 ) -> Diagnosis {
-    let (target, lines) = match ask {
-        Some(ask) => (format!("ports of {}", ask.role), ask.lines.clone()),
+    let (target, lines) = match query {
+        Some(query) => (format!("ports of {}", query.role), query.lines.clone()),
         None => (
             "endpoints".to_owned(),
             endpoints.iter().map(line_of_endpoint).collect(),
@@ -33,8 +33,8 @@ pub(crate) async fn probe_ports(
 async fn probe_line(transport: &Transport, line: &PortLine) -> DiagnosisSteps {
     let mut steps = DiagnosisSteps::default();
     match line {
-        PortLine::Not(words, fix) => {
-            steps.say("not tried", CheckStatus::Note, words);
+        PortLine::Untested { why, fix } => {
+            steps.say("not tried", CheckStatus::Note, why);
             fix.iter().for_each(|fix| steps.fix(fix));
         }
         PortLine::Port {
@@ -63,13 +63,15 @@ async fn probe_line(transport: &Transport, line: &PortLine) -> DiagnosisSteps {
             what,
             why,
         } => {
+            // All at once: a port behind a firewall that drops packets takes the whole timeout.
             let attempts = ports
                 .iter()
                 .map(|port| transport.try_connect(host, *port, ConnectRoute::Direct));
             let found = futures_util::future::join_all(attempts).await;
             add_range_step(
                 &mut steps,
-                (host, range),
+                host,
+                range,
                 ports,
                 &format!("{what}, {why}"),
                 found,
@@ -99,13 +101,14 @@ fn add_port_step(
         Ok(ConnectOutcome::Open) => (CheckStatus::Ok, format!("{at} is open: {what}"), None, None),
         Ok(ConnectOutcome::Tunnel { via }) => {
             let says = format!(
-                "the proxy {via} opens a tunnel to {at}, and answers for what is behind it: {what}"
+                "the proxy {via} opens a tunnel to {at}, but may do so although nothing listens \
+                 there: {what}"
             );
             (CheckStatus::Ok, says, None, Some(via))
         }
         Ok(ConnectOutcome::Closed) => {
-            let says = format!("nobody listens at {at}, or it is refused on the way: {what}");
-            let fix = format!("start what listens there, or let {at} through at the firewall");
+            let says = format!("nothing listens at {at}, or a firewall rejects it: {what}");
+            let fix = format!("start the service, or allow {at} at the firewall");
             (CheckStatus::No, says, Some(fix), None)
         }
         Ok(ConnectOutcome::Unresolved(error)) => {
@@ -118,16 +121,18 @@ fn add_port_step(
             )
         }
         Ok(ConnectOutcome::NoTunnel { via, error }) => {
+            // By the status of the proxy: 407 needs an account, a 5xx failed behind the proxy, and
+            // any other was refused by its rules.
             let fix = match error.kind {
                 ErrorKind::Proxy(407) => usual_fix("sign-in").to_owned(),
                 ErrorKind::Proxy(500 | 502..=504) => {
-                    format!("start what listens at {at}, or let the proxy {via} reach it")
+                    format!("start the service at {at}, or let the proxy {via} reach it")
                 }
-                ErrorKind::Proxy(_) => format!("have {at} allowed at the proxy {via}"),
+                ErrorKind::Proxy(_) => format!("allow {at} at the proxy {via}"),
                 _ => usual_fix("proxy").to_owned(),
             };
             let fix =
-                format!("{fix}; if machines reach {at} without the proxy, name it in NO_PROXY");
+                format!("{fix}; if machines reach {at} without the proxy, add it to NO_PROXY");
             (
                 CheckStatus::No,
                 format!("{at} ({what}), through the proxy {via}: {error}"),
@@ -136,7 +141,7 @@ fn add_port_step(
             )
         }
         Ok(ConnectOutcome::Blocked(error)) => {
-            let fix = format!("let {at} through at the firewall");
+            let fix = format!("allow {at} at the firewall");
             (
                 CheckStatus::No,
                 format!("{at} ({what}): {error}"),
@@ -167,7 +172,8 @@ fn add_port_step(
 /// service has to listen there, but a firewall that drops packets would break node ports later.
 fn add_range_step(
     steps: &mut DiagnosisSteps,
-    (host, range): (&str, &RangeInclusive<u16>),
+    host: &str,
+    range: &RangeInclusive<u16>,
     ports: &[u16],
     what: &str,
     found: Vec<Result<ConnectOutcome, HttpError>>,
@@ -197,19 +203,18 @@ fn add_range_step(
     let Some(cause) = cause else {
         let shown: Vec<String> = ports.iter().map(ToString::to_string).collect();
         let says = format!(
-            "{all} ({what}): nothing drops what goes to {}, of which a service need listen at none; \
-             the others were not tried",
+            "{all} ({what}): no packets to {} are dropped (no service has to listen there); the \
+             other ports were not tried",
             shown.join(", ")
         );
         return steps.add("port", CheckStatus::Ok, says, facts);
     };
     let says = format!(
-        "{all} ({what}): nothing comes back from {}: {cause}",
+        "{all} ({what}): no response from {}: {cause}",
         silent.join(", ")
     );
     steps.add("port", CheckStatus::No, says, facts);
     steps.fix(format!(
-        "let the whole range {all} through at the firewall; \
-         nothing on the way may drop it in silence"
+        "allow the whole range {all} at every firewall on the way; none may drop packets silently"
     ));
 }

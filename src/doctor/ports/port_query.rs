@@ -80,8 +80,13 @@ pub(crate) enum PortLine {
         /// What it is needed for, as in [`PortLine::Port`].
         why: String,
     },
-    /// A connection that cannot be tested: the reason, and the help.
-    Not(String, Option<String>),
+    /// A connection that cannot be tested.
+    Untested {
+        /// The connection, and the reason.
+        why: String,
+        /// How to make it testable.
+        fix: Option<String>,
+    },
 }
 
 /// An error in the arguments of a port query.
@@ -118,11 +123,12 @@ impl PortQuery {
                 nearest(role, roles.iter().copied()).map(|near| format!("did you mean {near}? "));
             let all = roles.into_iter().collect::<Vec<_>>().join(", ");
             let words = format!(
-                "{}roles are {all}, and {ALL_ROLES}",
+                "{}known roles are {all}, and {ALL_ROLES}",
                 near.unwrap_or_default()
             );
             return Err(PortQueryError::Role(role.into(), words));
         }
+        // An endpoint of the lock may be for a role that is called `all`.
         let is_all = role == ALL_ROLES && !roles.contains(role);
         let set = PortSettings::read(set)?;
         let mut lines = Vec::new();
@@ -130,6 +136,7 @@ impl PortQuery {
         for row in TABLE.iter().filter(|row| is_all || row.role == role) {
             let fits = row.strategies.is_empty()
                 || strategy.is_some_and(|one| row.strategies.iter().any(|fits| fits == one.0));
+            // Without --expose, the table has the rows of all strategies, each with its condition.
             if fits || strategy.is_none() {
                 ports.extend(required_port::rows_of_table(
                     row,
@@ -142,10 +149,10 @@ impl PortQuery {
                 lines.extend(set.fill(row));
             } else if strategy.is_none() {
                 let words = format!("{} with {}", row.to, row.strategies.join(" or "));
-                lines.push(PortLine::Not(
-                    words,
-                    Some("name the strategy with --expose".into()),
-                ));
+                lines.push(PortLine::Untested {
+                    why: words,
+                    fix: Some("name the strategy with --expose".into()),
+                });
             }
         }
         let needed = endpoints
@@ -157,10 +164,14 @@ impl PortQuery {
                 .map(|endpoint| required_port::row_of_endpoint(endpoint, role)),
         );
         lines.extend(needed.map(line_of_endpoint));
+        // One machine cannot test the connections of other roles.
         if is_all {
             lines = Vec::new();
         }
-        if !lines.iter().any(|line| !matches!(line, PortLine::Not(..))) {
+        if lines
+            .iter()
+            .all(|line| matches!(line, PortLine::Untested { .. }))
+        {
             let (words, fix) = if is_all {
                 (
                     "nothing was probed: these are the ports of all roles",
@@ -168,19 +179,22 @@ impl PortQuery {
                 )
             } else {
                 (
-                    "nothing was probed: no address of what this role needs is known",
-                    "name addresses with --set, as the lines above say, or hand the table to the \
-                     firewall's administrators",
+                    "nothing was probed: no address of a destination of this role is known",
+                    "name addresses with --set, as the lines above say, or give the table to the \
+                     administrators of the firewall",
                 )
             };
-            lines.push(PortLine::Not(words.into(), Some(fix.into())));
+            lines.push(PortLine::Untested {
+                why: words.into(),
+                fix: Some(fix.into()),
+            });
         }
-        let nodes = "whether the nodes of a cluster reach each other (CNI, CSI, and UDP of any kind) \
-                     cannot be seen from one host";
-        lines.push(PortLine::Not(
-            nodes.into(),
-            Some("run it on each network that has machines of the role".into()),
-        ));
+        let nodes = "connections between the nodes of a cluster (CNI, CSI, all UDP) cannot be \
+                     tested from one host";
+        lines.push(PortLine::Untested {
+            why: nodes.into(),
+            fix: Some("run doctor on each network that has machines of the role".into()),
+        });
         Ok(PortQuery {
             role: role.into(),
             ports,
@@ -192,10 +206,10 @@ impl PortQuery {
 /// The connection that tests an endpoint. A wildcard has no name to connect to.
 pub(super) fn line_of_endpoint(endpoint: &Endpoint) -> PortLine {
     match endpoint.host.strip_prefix("*.") {
-        Some(_) => PortLine::Not(
-            format!("{endpoint} is a wildcard ({})", endpoint.why),
-            Some("knock at a name below it: landfall doctor https://NAME/".into()),
-        ),
+        Some(_) => PortLine::Untested {
+            why: format!("{endpoint} is a wildcard ({})", endpoint.why),
+            fix: Some("check a name below it: landfall doctor https://NAME/".into()),
+        },
         None => PortLine::Port {
             host: endpoint.host.clone(),
             port: endpoint.port,
@@ -237,7 +251,7 @@ impl PortSettings<'_> {
                     .map(|near| format!("did you mean {near}? "));
                 let all = known.iter().copied().collect::<Vec<_>>().join(", ");
                 return Err(wrong(format!(
-                    "{}what can be set is {all}",
+                    "{}known names are {all}",
                     near.unwrap_or_default()
                 )));
             }
@@ -248,14 +262,13 @@ impl PortSettings<'_> {
     fn fill(&self, row: &PortRow) -> Vec<PortLine> {
         let (what, why) = (row.to.clone(), format!("{} ({})", row.why, row.component));
         let Some((host, own)) = self.addresses.get(row.to.as_str()) else {
-            let words = format!("{what}: {why}: no address is known");
-            return vec![PortLine::Not(
-                words,
-                Some(format!("name it with --set {what}=ADDRESS")),
-            )];
+            return vec![PortLine::Untested {
+                why: format!("{what}: {why}: no address is known"),
+                fix: Some(format!("name it with --set {what}=ADDRESS")),
+            }];
         };
-        // these machines reach each other without a proxy: SSH, the Kubernetes API and Konnectivity
-        // of a site
+        // The machines of a site reach each other without a proxy: SSH, the Kubernetes API and
+        // Konnectivity.
         let port = |port| PortLine::Port {
             host: host.clone(),
             port,
@@ -264,7 +277,7 @@ impl PortSettings<'_> {
             route: ConnectRoute::Direct,
         };
         match (&row.ports, own) {
-            // a port that the site chose replaces the first port of the row
+            // A port that the site chose replaces the first port of the row.
             (Ports::Of(ports), Some(own)) => {
                 let rest = ports.iter().skip(1).copied();
                 std::iter::once(*own).chain(rest).map(port).collect()
@@ -272,11 +285,10 @@ impl PortSettings<'_> {
             (Ports::Of(ports), None) => ports.iter().copied().map(port).collect(),
             (_, Some(own)) => vec![port(*own)],
             (Ports::Decided(Decided::Provider), None) => {
-                let words = format!("{what}: {why}: the table names no port");
-                vec![PortLine::Not(
-                    words,
-                    Some(format!("name it with --set {what}={host}:PORT")),
-                )]
+                vec![PortLine::Untested {
+                    why: format!("{what}: {why}: the table names no port"),
+                    fix: Some(format!("name it with --set {what}={host}:PORT")),
+                }]
             }
             (Ports::Decided(Decided::NodePorts), None) => {
                 let (host, range) = (host.clone(), self.range.clone());
@@ -315,7 +327,7 @@ fn address(text: &str) -> Option<(String, Option<u16>)> {
 
 /// Returns the ends of a range and [`SAMPLE`] ports between, at equal distances.
 fn sample(range: &RangeInclusive<u16>) -> Vec<u16> {
-    // in u32, since a product of a distance and an index exceeds u16
+    // In u32, since a product of a distance and an index exceeds u16.
     let from = u32::from(*range.start());
     let to = u32::from(*range.end());
     let parts = u32::from(SAMPLE) + 1;
@@ -348,7 +360,7 @@ mod tests {
         let told = ask.lines.iter().map(|line| match line {
             PortLine::Port { host, port, .. } => format!("{host}:{port}"),
             PortLine::Range { host, ports, .. } => format!("{host} {ports:?}"),
-            PortLine::Not(words, _) => words
+            PortLine::Untested { why, .. } => why
                 .split([':', '('])
                 .next()
                 .unwrap_or_default()
@@ -368,7 +380,11 @@ mod tests {
         ];
         let rows = |role: &str, strategy: &str| {
             let mut rows = asked(role, strategy, &proxy).unwrap();
-            assert!(rows.pop().unwrap().starts_with("whether the nodes"));
+            assert!(
+                rows.pop()
+                    .unwrap()
+                    .starts_with("connections between the nodes")
+            );
             rows.pop_if(|last| last == "nothing was probed");
             assert_eq!(rows.pop().unwrap(), "*.all.test");
             rows
@@ -424,7 +440,7 @@ mod tests {
         assert!(told.contains("did you mean user-cluster-node?"), "{told}");
         let told = asked("kkp-user", "", &[("seed-proxy", "x")]).unwrap_err();
         assert!(
-            told.contains("what can be set is cloud-provider-api, master-ingress, node"),
+            told.contains("known names are cloud-provider-api, master-ingress, node"),
             "{told}"
         );
         assert!(asked("kkp-user", "", &[("nodeport-range", "9-1")]).is_err());

@@ -46,7 +46,7 @@ fn a_registry_with_a_sign_in_and_one_found_by_probing() {
     );
     assert_eq!(
         check(&report, "sign-in"),
-        ("ok", "none is asked for; no account is known for it")
+        ("ok", "not required; no account is configured for this host")
     );
 
     let passwords = place.write(
@@ -60,7 +60,7 @@ fn a_registry_with_a_sign_in_and_one_found_by_probing() {
     let report = doctor(&place, 0, &[host, "--plain-http", host]);
     assert_eq!(
         check(&report, "sign-in"),
-        ("note", "Basic; no account is known for it")
+        ("note", "Basic; no account is configured for this host")
     );
     let account = |password: &str| {
         let config =
@@ -70,7 +70,7 @@ fn a_registry_with_a_sign_in_and_one_found_by_probing() {
     let config = account("p@ss:word");
     let report = doctor(&place, 0, &[host, "--plain-http", host]);
     let taken = format!(
-        "Basic; account 'u' from {}, which is taken",
+        "Basic; account 'u' from {}, which was accepted",
         config.display()
     );
     assert_eq!(check(&report, "sign-in"), ("ok", taken.as_str()));
@@ -135,7 +135,7 @@ fn redirects_and_tokens_are_named() {
         check(&report, "redirects"),
         (
             "note",
-            format!("it sends on to {}; allow these too", files.address).as_str()
+            format!("redirects to {}; allow these hosts too", files.address).as_str()
         )
     );
     assert!(!report.to_string().contains("hush"), "{report:#}");
@@ -148,7 +148,8 @@ fn redirects_and_tokens_are_named() {
         0,
         &[&bearer.address, "--plain-http", &bearer.address],
     );
-    let says = "Bearer tokens of https://auth.test/token?…; no account is known for it";
+    let says =
+        "Bearer tokens from https://auth.test/token?…; no account is configured for this host";
     assert_eq!(check(&report, "sign-in"), ("ok", says));
 }
 
@@ -224,7 +225,10 @@ fn the_lint_of_no_proxy_and_of_variables() {
         );
         String::from_utf8(run.stdout).unwrap()
     };
-    assert_eq!(run(0, &[]), "proxy\n  ok    proxy       none is named\n");
+    assert_eq!(
+        run(0, &[]),
+        "proxy\n  ok    proxy       no proxy is configured\n"
+    );
     let said = run(
         4,
         &[("NO_PROXY", "172.20.,.svc"), ("no_proxy", "172.20.,.svc")],
@@ -234,13 +238,13 @@ fn the_lint_of_no_proxy_and_of_variables() {
         "{said}"
     );
     assert!(
-        said.contains("  note  .svc: curl, requests, urllib take the name itself too"),
+        said.contains("  note  .svc: curl, requests, urllib also match the name itself"),
         "{said}"
     );
     let said = run(0, &[("NO_PROXY", "172.20.0.0/16")]);
     assert!(
         said.contains(
-            "  note  NO_PROXY: wget, apt read no_proxy only; instead: set no_proxy too\n"
+            "  note  NO_PROXY: wget, apt read only no_proxy; instead: set no_proxy too\n"
         ),
         "{said}"
     );
@@ -321,10 +325,7 @@ fn through_squid_step_by_step() {
     assert_eq!(check(&report, "proxy"), ("ok", says.as_str()));
     assert_eq!(
         check(&report, "connection"),
-        (
-            "ok",
-            format!("{PROXY} opens a way there (CONNECT)").as_str()
-        )
+        ("ok", format!("{PROXY} opened a tunnel (CONNECT)").as_str())
     );
     assert_eq!(check(&report, "tls").0, "ok");
     assert_eq!(check(&report, "answer").0, "ok");

@@ -86,7 +86,7 @@ fn an_endpoint_behind_a_proxy_has_the_proxy_in_its_verdict() {
     );
     // a proxy that refuses, one that reaches nothing, and one that is not there
     for (status, words) in [
-        (403, "have vcenter.invalid:443 allowed at the proxy"),
+        (403, "allow vcenter.invalid:443 at the proxy"),
         (503, "let the proxy 127"),
     ] {
         let refusing = Middle::new("127.0.0.1:1", move |_| Turn::status(status));
@@ -152,7 +152,7 @@ fn a_dead_proxy_closes_no_open_port() {
     );
     let (exit, found) = ask("172.20.0.10");
     assert!(
-        exit == Some(4) && found[0][1].starts_with("nobody listens at 172.20.0.10:6443"),
+        exit == Some(4) && found[0][1].starts_with("nothing listens at 172.20.0.10:6443"),
         "{found:?}"
     );
 }
@@ -172,7 +172,7 @@ fn without_addresses_the_table_is_printed_and_nothing_passes_for_probed() {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(
-        text.contains("nothing was probed: no address of what this role needs is known"),
+        text.contains("nothing was probed: no address of a destination of this role is known"),
         "{text}"
     );
     let report = place.json(0, &["doctor", "--role", "all", "--expose", "Tunneling"]);
@@ -272,8 +272,9 @@ fn the_table_comes_in_forms_for_tickets_and_for_clusters() {
         "networkpolicy",
     ]);
     assert!(
-        policy
-            .contains("NOT ALLOWED: name its port by --set; seed-cluster-node: the provider's/TCP"),
+        policy.contains(
+            "NOT ALLOWED: name its port with --set; seed-cluster-node: the provider's/TCP"
+        ),
         "{policy}"
     );
     place

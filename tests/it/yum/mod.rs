@@ -402,18 +402,18 @@ fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
         (
             "--rpms",
             "status",
-            "status is a status file of dpkg; give it by --status",
+            "status is a dpkg status file; name it with --status",
         ),
         ("--rpms", "wrong.rpms", "line 1 is 'ii  bash  5.1'"),
         (
             "--status",
             "node.rpms",
-            "node.rpms is a list of RPM packages; give it by --rpms",
+            "node.rpms is a list of RPM packages; name it with --rpms",
         ),
         (
             "--status",
             "status",
-            "the lock has no apt packages, and this is a status file of dpkg",
+            "the lock has no apt packages, and this is a dpkg status file",
         ),
     ] {
         let why = told(&place.json(2, &["doctor", "packages", flag, file]));
