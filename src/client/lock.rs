@@ -72,7 +72,9 @@ impl Client {
             kept.retain(|item| !is_moved(item.kind(), &item.name()));
             kept
         });
-        let mut locked = self.lock(&updated.wanted, kept.as_ref(), pins, store).await;
+        let mut locked = self
+            .lock(&updated.manifest, kept.as_ref(), pins, store)
+            .await;
         let Some(old) = old else { return locked };
         let lost: BTreeSet<_> = locked
             .lock

@@ -135,7 +135,7 @@ impl Client {
             }
             packed = Some(bundle);
         }
-        updated.fail(&mut items);
+        updated.add_failures(&mut items);
         mark_failing(memory, &mut items, today())?;
         Ok(Refreshed {
             updated,

@@ -21,7 +21,7 @@ enum JsonPathStep<'a> {
     Keys,
 }
 
-/// The texts and numbers at `path` in `document`, in the order of the document.
+/// The strings and numbers at `path` in `document`, in the order of the document.
 pub(super) fn texts_at(document: &Value, path: &str) -> Result<Vec<String>, InvalidJsonPath> {
     let mut found = vec![document.clone()];
     for step in steps(path).ok_or_else(|| InvalidJsonPath(path.to_owned()))? {
@@ -30,12 +30,13 @@ pub(super) fn texts_at(document: &Value, path: &str) -> Result<Vec<String>, Inva
             .flat_map(|value| follow(value, &step))
             .collect();
     }
-    let text = |value: Value| match value {
+    let texts = found.into_iter().filter_map(|value| match value {
         Value::String(text) => Some(text),
+        // some documents write a version such as 1.5 as a number
         Value::Number(number) => Some(number.to_string()),
         _ => None,
-    };
-    Ok(found.into_iter().filter_map(text).collect())
+    });
+    Ok(texts.collect())
 }
 
 fn follow(value: Value, step: &JsonPathStep<'_>) -> Vec<Value> {
@@ -47,10 +48,12 @@ fn follow(value: Value, step: &JsonPathStep<'_>) -> Vec<Value> {
         (JsonPathStep::At(at), Value::Array(mut elements)) if *at < elements.len() => {
             vec![elements.swap_remove(*at)]
         }
+        // the keys of an object are versions in some documents: `{"versions": {"1.0": {}}}`
         (JsonPathStep::Keys, Value::Object(members)) => members
             .into_iter()
             .map(|(key, _)| Value::String(key))
             .collect(),
+        // a step that does not fit selects nothing: elements of a list may have different keys
         _ => Vec::new(),
     }
 }
@@ -59,18 +62,19 @@ fn steps(path: &str) -> Option<Vec<JsonPathStep<'_>>> {
     let mut steps = Vec::new();
     let mut rest = path;
     while !rest.is_empty() {
-        if let Some(behind) = rest.strip_prefix("[]") {
+        if let Some(remaining) = rest.strip_prefix("[]") {
             steps.push(JsonPathStep::Each);
-            rest = behind;
-        } else if let Some(behind) = rest.strip_prefix("{}") {
+            rest = remaining;
+        } else if let Some(remaining) = rest.strip_prefix("{}") {
             steps.push(JsonPathStep::Keys);
-            rest = behind;
-        } else if let Some(behind) = rest.strip_prefix('[') {
-            let (number, behind) = behind.split_once(']')?;
+            rest = remaining;
+        } else if let Some(remaining) = rest.strip_prefix('[') {
+            let (number, remaining) = remaining.split_once(']')?;
             steps.push(JsonPathStep::At(number.parse().ok()?));
-            rest = behind;
+            rest = remaining;
         } else {
             let key = match (rest.strip_prefix('.'), steps.is_empty()) {
+                // a leading dot is optional: `.a.b` and `a.b` are the same path
                 (Some(key), _) => key,
                 (None, true) => rest,
                 (None, false) => return None,

@@ -1,7 +1,7 @@
-//! Lists of other tools: they move by being replaced.
+//! Updates the lists of other tools: a list with a `from` is replaced as a whole.
 
 use super::outcome::VersionMove;
-use super::state::{RejectedVersion, UpdateRun, added_wishes, failed, first_line};
+use super::state::{RejectedVersion, UpdateRun, added_items, failed, first_line};
 use landfall_item::ResolveError;
 use landfall_item::manifest::{FileOverrides, LoadManifestError, list_sources, text_of};
 use landfall_model::Digest;
@@ -9,30 +9,33 @@ use landfall_model::document::SourceLocation;
 use landfall_model::report::EntryKind;
 
 impl UpdateRun<'_> {
-    /// Replaces the lists that have another content at their source.
+    /// Replaces each list whose source has other content. A new list that makes the manifests
+    /// invalid is not taken.
     pub(super) async fn replace_lists(&mut self) -> Result<(), LoadManifestError> {
         if !self.has_lists {
             return Ok(());
         }
-        for source in list_sources(self.asked.paths, &self.updated.edited)? {
+        for source in list_sources(self.request.paths, &self.outcome.edited)? {
             let name = source.path.display().to_string();
             if !self.is_selected(&[&name, &source.url]) {
                 continue;
             }
-            let text = match self.list(&source.url).await {
+            let text = match self.fetch_list(&source.url).await {
                 Ok(text) => text,
                 Err(cause) => {
-                    self.updated
+                    self.outcome
                         .failed
                         .push(failed(EntryKind::File, source.url, &cause));
                     continue;
                 }
             };
-            let old = text_of(&source.path, &self.updated.edited)?;
+            let old = text_of(&source.path, &self.outcome.edited)?;
             if old == text {
                 continue;
             }
-            let mut edited = self.updated.edited.clone();
+            // The manifests are loaded with the new list before it is taken, so a list that cannot
+            // be parsed, or contradicts a manifest, leaves the old one in place.
+            let mut edited = self.outcome.edited.clone();
             edited.insert(source.path, text.clone());
             match self.load(&edited) {
                 Err(error) => {
@@ -40,16 +43,16 @@ impl UpdateRun<'_> {
                         "the new list cannot be used: {}",
                         first_line(&error)
                     ));
-                    self.updated
+                    self.outcome
                         .failed
                         .push(failed(EntryKind::File, source.url, &cause));
                 }
-                Ok(wanted) => {
-                    let items = added_wishes(&self.updated.wanted, &wanted)
+                Ok(manifest) => {
+                    let items = added_items(&self.outcome.manifest, &manifest)
                         .into_iter()
-                        .map(|wish| wish.name);
+                        .map(|item| item.name);
                     let digest = |text: &str| Digest::sha256(text.as_bytes()).to_string();
-                    self.updated.moves.push(VersionMove {
+                    self.outcome.moves.push(VersionMove {
                         at: SourceLocation {
                             file: name.clone(),
                             line: 1,
@@ -63,32 +66,32 @@ impl UpdateRun<'_> {
                         items: items.collect(),
                         held: Vec::new(),
                     });
-                    (self.updated.edited, self.updated.wanted) = (edited, wanted);
+                    (self.outcome.edited, self.outcome.manifest) = (edited, manifest);
                 }
             }
         }
         Ok(())
     }
 
-    /// The list at `url`.
-    async fn list(&mut self, url: &str) -> Result<String, ResolveError> {
+    /// Fetches the list at `url`, once per run.
+    async fn fetch_list(&mut self, url: &str) -> Result<String, ResolveError> {
         if let Some(known) = self.lists.get(url) {
             return known.clone();
         }
-        let resolver = self.asker.resolver;
+        let resolver = self.lookups.resolver;
         let fetched = match resolver
             .small_file(url, resolver.limits().document_bytes, None)
             .await
         {
             Ok(bytes) => String::from_utf8(bytes.to_vec())
-                .map_err(|_| ResolveError::from("the list is no UTF-8 text")),
+                .map_err(|_| ResolveError::from("the list is not UTF-8 text")),
             Err(error) => Err(error.into()),
         };
         self.lists.insert(url.to_owned(), fetched.clone());
         fetched
     }
 
-    /// Puts the lists in place whose URLs have a variable that moved.
+    /// Replaces the lists whose URLs contain a version that `edited` moved.
     pub(super) async fn follow_lists(
         &mut self,
         edited: &mut FileOverrides,
@@ -96,16 +99,19 @@ impl UpdateRun<'_> {
         if !self.has_lists {
             return Ok(());
         }
-        let told = |error: LoadManifestError| RejectedVersion::Held(first_line(&error));
-        for source in list_sources(self.asked.paths, edited).map_err(told)? {
-            let text = self.list(&source.url).await.map_err(|cause| {
+        // `fetch_list` keeps what it fetched, so only a URL that changed costs a request
+        for source in list_sources(self.request.paths, edited)? {
+            let text = self.fetch_list(&source.url).await.map_err(|cause| {
                 if cause.is_gone {
-                    RejectedVersion::Held(format!("upstream does not have the list {}", source.url))
+                    RejectedVersion::Unusable(format!(
+                        "upstream does not have the list {}",
+                        source.url
+                    ))
                 } else {
-                    RejectedVersion::Unasked(failed(EntryKind::File, &source.url, &cause))
+                    RejectedVersion::LookUpFailed(failed(EntryKind::File, &source.url, &cause))
                 }
             })?;
-            if text_of(&source.path, edited).map_err(told)? != text {
+            if text_of(&source.path, edited)? != text {
                 edited.insert(source.path, text);
             }
         }

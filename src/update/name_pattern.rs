@@ -1,9 +1,9 @@
-//! The patterns of `--only`, in which `*` stands for any text.
+//! The patterns of `--only`, in which `*` matches any text.
 
 use std::convert::Infallible;
 use std::str::FromStr;
 
-/// A name in which `*` stands for any text.
+/// A name in which `*` matches any text, also none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamePattern(String);
 
@@ -30,6 +30,7 @@ impl NamePattern {
         else {
             return rest.is_empty();
         };
+        // The first occurrence of each piece is enough: a later one leaves less text for the others.
         for piece in pieces {
             match rest.find(piece) {
                 Some(at) => rest = &rest[at + piece.len()..],
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         let matches = |pattern: &str, name| NamePattern(pattern.into()).matches(name);
         for (pattern, name) in [
             ("cni", "cni"),

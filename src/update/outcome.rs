@@ -1,7 +1,7 @@
-//! What came of an update: versions that moved, what holds them back, what upstream says of the
-//! rest.
+//! The outcome of an update: versions that moved or are held back, and what changed upstream
+//! without a new version.
 
-use super::asker::{Wish, wishes};
+use super::lookups::{RequestedItem, requested_items};
 use landfall_item::manifest::{FileOverrides, MergedManifest};
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
@@ -10,81 +10,81 @@ use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// A version that moved, or is held back.
+/// A version that moved or is held back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct VersionMove {
-    /// The variable, the image without its version, or the list.
+    /// The name of the variable, the image without its version, or the path of the list.
     pub(crate) name: String,
-    /// Where it stands, as `file:line:column`.
-    #[serde(serialize_with = "shown")]
+    /// The position of the version, written as `file:line:column`.
+    #[serde(serialize_with = "serialize_position")]
     pub(crate) at: SourceLocation,
-    /// Its policy.
+    /// The update policy as it is written; `list` for a list.
     pub(crate) policy: String,
-    /// The version that stood there.
+    /// The version before the update.
     pub(crate) from: String,
-    /// The version that stands there now; none where nothing newer can be taken.
+    /// The version after the update; `None` if no newer version can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<String>,
-    /// The source of a package that has it.
+    /// For a package: the source that offers the new version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) source: Option<String>,
-    /// The items that are new by it.
+    /// The names of the items that are requested only since the move.
     pub(crate) items: Vec<String>,
-    /// Newer versions that cannot be taken.
+    /// Newer versions that cannot be used.
     pub(crate) held: Vec<HeldVersion>,
 }
 
-fn shown<S: Serializer>(at: &SourceLocation, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_position<S: Serializer>(
+    at: &SourceLocation,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_str(at)
 }
 
-/// A newer version that cannot be taken.
+/// A newer version that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct HeldVersion {
-    /// The version.
     pub(crate) version: String,
-    /// What holds it back.
     pub(crate) why: String,
 }
 
-/// What upstream says of an item whose version did not move: it moved (another digest, or another
-/// size of a file), or is gone.
+/// A change upstream to an item whose version did not move: the item has another digest or, for a
+/// file, another size, or it is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UpstreamNotice {
-    /// What kind of item it is.
     pub(crate) item: EntryKind,
-    /// What upstream says.
     pub(crate) notice: Notice,
 }
 
 impl UpstreamNotice {
-    /// The item's name.
     pub(crate) fn name(&self) -> &str {
         &self.notice.name
     }
 
-    /// Whether upstream does not have it any more.
+    /// Whether upstream no longer has the item.
     pub(crate) fn is_gone(&self) -> bool {
         self.notice.kind == NoticeKind::Gone
     }
 }
 
-/// What came of an update.
+/// The outcome of an update.
 #[derive(Debug, Default)]
 pub(crate) struct UpdateOutcome {
     /// Versions that moved or are held back, in the order of the manifests.
     pub(crate) moves: Vec<VersionMove>,
-    /// What upstream says of the rest.
+    /// Changes upstream to items whose versions did not move.
     pub(crate) noticed: Vec<UpstreamNotice>,
-    /// One for each thing that could not be asked.
+    /// One report item for each look-up that failed.
     pub(crate) failed: Vec<ReportItem>,
-    /// The digest of each manifest and list as it was read.
+    /// The digest of each manifest and list when the update read it. A file that differs when the
+    /// results are written was edited by somebody else, and is left unchanged.
     pub(crate) before: BTreeMap<PathBuf, Digest>,
-    /// The texts of the files that change, whole.
+    /// The new texts of the files that change.
     pub(crate) edited: FileOverrides,
-    /// What the manifests want after it.
-    pub(crate) wanted: MergedManifest,
-    /// The items whose new digest is to be locked though their name stays.
+    /// The manifests with these texts.
+    pub(crate) manifest: MergedManifest,
+    /// The items that must be locked again although their names are the same: their tag moved and
+    /// their policy is `digest`.
     pub(crate) relock: BTreeSet<(EntryKind, String)>,
 }
 
@@ -98,11 +98,12 @@ impl UpdateOutcome {
                 .any(|one| one.to.is_some() || !one.held.is_empty())
     }
 
-    /// One for each thing that is wanted, and what could not be asked: for a report without a lock.
+    /// One report item for each requested item and each failed look-up, for a report without a
+    /// lock.
     pub(crate) fn items(&self) -> Vec<ReportItem> {
-        let mut items: Vec<ReportItem> = wishes(&self.wanted)
+        let mut items: Vec<ReportItem> = requested_items(&self.manifest)
             .into_iter()
-            .map(|Wish { kind, name, .. }| {
+            .map(|RequestedItem { kind, name, .. }| {
                 let gone = self
                     .noticed
                     .iter()
@@ -124,12 +125,12 @@ impl UpdateOutcome {
                 }
             })
             .collect();
-        self.fail(&mut items);
+        self.add_failures(&mut items);
         items
     }
 
-    /// Puts what could not be asked among `items`.
-    pub(crate) fn fail(&self, items: &mut Vec<ReportItem>) {
+    /// Marks the items whose look-up failed, and adds those that `items` does not have.
+    pub(crate) fn add_failures(&self, items: &mut Vec<ReportItem>) {
         for failed in &self.failed {
             match items
                 .iter_mut()
@@ -143,7 +144,7 @@ impl UpdateOutcome {
         }
     }
 
-    /// The files that change.
+    /// The paths of the files that change.
     pub(crate) fn files(&self) -> Vec<&PathBuf> {
         self.edited.keys().collect()
     }

@@ -1,4 +1,4 @@
-//! Versions of packages: those that the sources of their machine offer, each source asked once.
+//! Finds newer versions of pinned packages in the sources of their machine.
 
 use super::state::UpdateRun;
 use super::versions::{Candidates, VersionCandidate};
@@ -10,29 +10,32 @@ use landfall_model::PackageVersion;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl UpdateRun<'_> {
-    /// What the slots of packages may move to, by their positions in `slots`.
+    /// The versions to which the slots of packages may move, by their positions in `slots`.
     pub(super) async fn find_packages(
         &self,
         slots: &[UpdatableVersion],
     ) -> BTreeMap<usize, Candidates> {
         let mut candidates = BTreeMap::new();
         let numbered: Vec<(usize, &UpdatableVersion)> = slots.iter().enumerate().collect();
+        // All slots of one entry belong to one machine, so its indexes are searched once for all.
         for entry in numbered.chunk_by(|(_, one), (_, other)| one.is_beside(other)) {
-            let wanted: Vec<(usize, &UpdatableVersion, &PackageVersions)> =
-                entry.iter().filter_map(wanted).collect();
-            let Some((.., first)) = wanted.first() else {
+            let package_slots: Vec<(usize, &UpdatableVersion, &PackageVersions)> =
+                entry.iter().filter_map(as_package_slot).collect();
+            let Some((.., first)) = package_slots.first() else {
                 continue;
             };
-            let pins: BTreeSet<PinnedPackage> =
-                wanted.iter().map(|(_, slot, of)| pin(slot, of)).collect();
-            let found = newer_packages(self.asker.resolver, &first.machine, pins).await;
-            for (at, slot, of) in wanted {
+            let pins: BTreeSet<PinnedPackage> = package_slots
+                .iter()
+                .map(|(_, slot, versions)| pin(slot, versions))
+                .collect();
+            let found = newer_packages(self.lookups.resolver, &first.machine, pins).await;
+            for (at, slot, versions) in package_slots {
                 let newer = found.clone().and_then(|mut found| {
                     let newer = found
-                        .remove(&pin(slot, of))
+                        .remove(&pin(slot, versions))
                         .unwrap_or_else(|| Ok(Vec::new()));
                     newer
-                        .and_then(|newer| allowed(slot, of, newer))
+                        .and_then(|newer| allowed(slot, versions, newer))
                         .map_err(ResolveError::from)
                 });
                 candidates.insert(at, newer);
@@ -42,17 +45,18 @@ impl UpdateRun<'_> {
     }
 }
 
-/// The slot and its sources, where it is the version of a package.
-fn wanted<'s>(
+/// The slot with its sources if it is the version of a package.
+fn as_package_slot<'s>(
     (at, slot): &(usize, &'s UpdatableVersion),
 ) -> Option<(usize, &'s UpdatableVersion, &'s PackageVersions)> {
     match &slot.versions {
-        Ok(VersionSource::Packages(of)) => Some((*at, *slot, &**of)),
+        Ok(VersionSource::Packages(versions)) => Some((*at, *slot, &**versions)),
         _ => None,
     }
 }
 
-/// The whole version that stands there.
+/// The whole package version. The slot may be a part of it, as the variable in
+/// `kubelet=${kubernetes}-1.1`.
 fn current(
     slot: &UpdatableVersion,
     PackageVersions {
@@ -63,42 +67,42 @@ fn current(
     [before, slot.current.as_str(), after].concat()
 }
 
-fn pin(slot: &UpdatableVersion, of: &PackageVersions) -> PinnedPackage {
-    (of.package.clone(), current(slot, of))
+fn pin(slot: &UpdatableVersion, versions: &PackageVersions) -> PinnedPackage {
+    (versions.package.clone(), current(slot, versions))
 }
 
-/// Those of `found` that the policy allows, and that differ from what stands there in the version
-/// that moves alone.
+/// The versions in `offered` that the policy allows and that keep the text around the slot.
 fn allowed(
     slot: &UpdatableVersion,
-    of: &PackageVersions,
-    found: Vec<OfferedVersion>,
+    versions: &PackageVersions,
+    offered: Vec<OfferedVersion>,
 ) -> Result<Vec<VersionCandidate>, String> {
-    let (whole, (before, after)) = (current(slot, of), &of.around);
-    let standing = PackageVersion {
+    let (whole, (before, after)) = (current(slot, versions), &versions.around);
+    let current = PackageVersion {
         full: &whole,
-        upstream: of.machine.upstream_version(&whole),
+        upstream: versions.machine.upstream_version(&whole),
     };
     let allowed = slot
         .policy
-        .allowed_packages(standing, found, |one| PackageVersion {
+        .allowed_packages(current, offered, |one| PackageVersion {
             full: &one.version,
-            upstream: of.machine.upstream_version(&one.version),
+            upstream: versions.machine.upstream_version(&one.version),
         });
-    let own = |one: OfferedVersion| {
-        let version = one
-            .version
-            .strip_prefix(before.as_str())?
-            .strip_suffix(after.as_str())?
-            .to_owned();
-        Some(VersionCandidate {
-            version,
-            source: Some(one.source),
-        })
-    };
-    Ok(allowed
+    // Only the slot can be edited: with another revision, `kubelet=${kubernetes}-1.1` would name a
+    // version that no source offers.
+    let candidates = allowed
         .map_err(|error| error.to_string())?
         .into_iter()
-        .filter_map(own)
-        .collect())
+        .filter_map(|one| {
+            let version = one
+                .version
+                .strip_prefix(before.as_str())?
+                .strip_suffix(after.as_str())?
+                .to_owned();
+            Some(VersionCandidate {
+                version,
+                source: Some(one.source),
+            })
+        });
+    Ok(candidates.collect())
 }

@@ -1,6 +1,6 @@
 //! The run of an update: lists are replaced, versions move, and everything else is looked up.
 
-use super::asker::{Asker, wishes};
+use super::lookups::{UpstreamLookups, requested_items};
 use super::outcome::UpdateOutcome;
 use super::state::{UpdateRequest, UpdateRun};
 use landfall_item::Resolver;
@@ -13,39 +13,43 @@ use std::path::Path;
 
 /// Computes the updates of the manifests. Writes no file. Fails if a manifest is invalid.
 pub(crate) async fn update(
-    asked: &UpdateRequest<'_>,
+    request: &UpdateRequest<'_>,
     resolver: &Resolver,
 ) -> Result<UpdateOutcome, LoadManifestError> {
-    let wanted = load_edited(asked.paths, asked.platforms, &FileOverrides::new())?;
-    let lists = list_sources(asked.paths, &FileOverrides::new())?;
+    let manifest = load_edited(request.paths, request.platforms, &FileOverrides::new())?;
+    let lists = list_sources(request.paths, &FileOverrides::new())?;
     let has_lists = !lists.is_empty();
-    let files = manifest_files(asked.paths)?
+    let files = manifest_files(request.paths)?
         .into_iter()
         .chain(lists.into_iter().map(|list| list.path));
     let before = files.map(|path| (path.clone(), digest_of(&path))).collect();
-    let updated = UpdateOutcome {
+    let outcome = UpdateOutcome {
         before,
-        wanted,
+        manifest,
         ..UpdateOutcome::default()
     };
     let mut run = UpdateRun {
-        asked,
-        asker: Asker::new(resolver),
+        request,
+        lookups: UpstreamLookups::new(resolver),
         lists: BTreeMap::new(),
         has_lists,
-        updated,
+        outcome,
     };
-    resolver
-        .progress()
-        .begin("update", wishes(&run.updated.wanted).len() as u64, 0);
+    resolver.progress().begin(
+        "update",
+        requested_items(&run.outcome.manifest).len() as u64,
+        0,
+    );
     run.replace_lists().await?;
     run.move_versions().await?;
+    // last: only now is it known which items did not move, and which repositories were listed
     run.look_up_unmoved_items().await?;
     resolver.progress().end();
-    Ok(run.updated)
+    Ok(run.outcome)
 }
 
-/// The digest of a file on disk. A file that cannot be read counts as empty.
+/// The digest of a file on disk. A file that cannot be read counts as empty; the manifest loader
+/// has read it a moment ago, so this happens only if somebody removes it meanwhile.
 fn digest_of(path: &Path) -> Digest {
     Digest::sha256(&std::fs::read(path).unwrap_or_default())
 }

@@ -1,14 +1,14 @@
-//! The sources of versions: the tags of a repository, a text, a JSON document, the index of a chart
-//! repository.
+//! Lists the versions of a source: the tags of a repository, a text, a JSON document, or the index
+//! of a chart repository.
 
 use super::json_path::texts_at;
 use landfall_item::{ResolveError, Resolver, VersionSource, chart_versions};
 use landfall_model::document::VersionsFrom;
 
-/// The longest version in bytes, which is the longest tag of the distribution specification.
-const LONGEST: usize = 128;
+/// The maximum length of a version in bytes: that of a tag in the OCI distribution specification.
+const MAX_VERSION_BYTES: usize = 128;
 
-/// The versions that a source has, unsorted.
+/// The versions that a source lists, unsorted.
 pub(super) async fn versions(
     resolver: &Resolver,
     from: &VersionSource,
@@ -21,13 +21,14 @@ pub(super) async fn versions(
                     image.name()
                 ))
             })?;
-            let version =
-                |tag: &String| Some(tag.strip_prefix(before)?.strip_suffix(after)?.to_owned());
-            tags.iter().filter_map(version).collect()
+            // the version may be only a part of the tag, as in `app:v${version}-debian`
+            tags.iter()
+                .filter_map(|tag| Some(tag.strip_prefix(before)?.strip_suffix(after)?.to_owned()))
+                .collect()
         }
         VersionSource::Chart(from) => chart_versions(resolver, &from.repo, &from.chart).await?,
         VersionSource::Document(from) => document_versions(resolver, from).await?,
-        // see `packages`
+        // the versions of packages are compared by the rules of apt or yum: see `packages`
         VersionSource::Packages(_) => Vec::new(),
     };
     Ok(found
@@ -36,11 +37,14 @@ pub(super) async fn versions(
         .collect())
 }
 
-/// Whether a text can be written into a manifest without quotes: it must not change what the YAML
-/// means.
+/// Whether a text can be written into a manifest without quotes. A server decides what the text is,
+/// so it must not be able to add YAML to the manifest.
 fn is_version(text: &str) -> bool {
-    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'+');
-    !text.is_empty() && text.len() <= LONGEST && text.bytes().all(good)
+    !text.is_empty()
+        && text.len() <= MAX_VERSION_BYTES
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'+'))
 }
 
 async fn document_versions(
@@ -57,6 +61,7 @@ async fn document_versions(
             Ok(text.lines().map(|line| line.trim().to_owned()).collect())
         }
         VersionsFrom::Json(json) => {
+            // a list of all releases may be larger than other documents: it has the limit of archives
             let bytes = resolver
                 .small_file(&json.url, limits.archive_bytes as usize, None)
                 .await?;
@@ -65,6 +70,8 @@ async fn document_versions(
             })?;
             let found = texts_at(&document, &json.path)
                 .map_err(|error| ResolveError::from(error.to_string()))?;
+            // An empty result would look like "nothing newer" and hide a wrong path, or a document
+            // that changed its form.
             if found.is_empty() {
                 return Err(format!("{} has nothing at `{}`", json.url, json.path).into());
             }
@@ -74,17 +81,24 @@ async fn document_versions(
     }
 }
 
-/// `version` with a `v` at its start if `current` has one, else without.
+/// `version` with a leading `v` if `current` has one, else without. So a document may list `1.2.4`
+/// for what the manifest calls `v1.2.4`.
 pub(super) fn written_like(current: &str, version: &str) -> String {
-    let digits = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
     match (
-        current.strip_prefix('v').is_some_and(digits),
+        current.strip_prefix('v').is_some_and(begins_with_digit),
         version.strip_prefix('v'),
     ) {
-        (true, None) if digits(version) => format!("v{version}"),
-        (false, Some(bare)) if digits(current) && digits(bare) => bare.to_owned(),
+        (true, None) if begins_with_digit(version) => format!("v{version}"),
+        (false, Some(bare)) if begins_with_digit(current) && begins_with_digit(bare) => {
+            bare.to_owned()
+        }
+        // for other forms, such as `go1.2`, a `v` says nothing
         _ => version.to_owned(),
     }
+}
+
+fn begins_with_digit(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -92,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_written_as_the_one_before() {
+    fn a_version_gets_the_leading_v_of_the_current_one() {
         for (current, version, written) in [
             ("v1.2.3", "1.2.4", "v1.2.4"),
             ("1.2.3", "v1.2.4", "1.2.4"),

@@ -1,7 +1,7 @@
 //! The state of an update: its request, what it found so far, and why versions are rejected.
 
 use super::NamePattern;
-use super::asker::{Asker, Wish, wishes};
+use super::lookups::{RequestedItem, UpstreamLookups, requested_items};
 use super::outcome::UpdateOutcome;
 use landfall_item::ResolveError;
 use landfall_item::lockfile::Lock;
@@ -19,7 +19,7 @@ pub(crate) struct UpdateRequest<'a> {
     pub(crate) paths: &'a [PathBuf],
     /// The platforms of plain lists.
     pub(crate) platforms: &'a [Platform],
-    /// The present lock.
+    /// The current lock.
     pub(crate) old: Option<&'a Lock>,
     /// Only items and versions with these names may move. Empty for all.
     pub(crate) only: &'a [NamePattern],
@@ -29,29 +29,33 @@ pub(crate) struct UpdateRequest<'a> {
 
 /// The state of an update.
 pub(super) struct UpdateRun<'a> {
-    /// The request.
-    pub(super) asked: &'a UpdateRequest<'a>,
-    /// Looks up items upstream, each once.
-    pub(super) asker: Asker<'a>,
+    pub(super) request: &'a UpdateRequest<'a>,
+    pub(super) lookups: UpstreamLookups<'a>,
     /// The lists that were fetched, by URL.
     pub(super) lists: BTreeMap<String, Result<String, ResolveError>>,
-    /// Whether there are lists with a source.
+    /// Whether any list has a `from`. If not, candidates are tried without reading the lists again.
     pub(super) has_lists: bool,
-    /// The outcome so far.
-    pub(super) updated: UpdateOutcome,
+    pub(super) outcome: UpdateOutcome,
 }
 
 /// Why a version is rejected.
 pub(super) enum RejectedVersion {
-    /// It cannot be used, for this reason. The next lower one is tried.
-    Held(String),
-    /// A look-up failed.
-    Unasked(ReportItem),
+    /// The version cannot be used, for this reason. The next lower one is tried.
+    Unusable(String),
+    /// A look-up failed, so nothing is known about the version. Lower ones are not tried.
+    LookUpFailed(ReportItem),
 }
 
 impl From<String> for RejectedVersion {
     fn from(why: String) -> RejectedVersion {
-        RejectedVersion::Held(why)
+        RejectedVersion::Unusable(why)
+    }
+}
+
+/// Manifests that are invalid with the new version make it unusable.
+impl From<LoadManifestError> for RejectedVersion {
+    fn from(error: LoadManifestError) -> RejectedVersion {
+        RejectedVersion::Unusable(first_line(&error))
     }
 }
 
@@ -71,60 +75,61 @@ pub(super) fn failed(kind: EntryKind, name: impl Into<String>, cause: &ResolveEr
 impl UpdateRun<'_> {
     /// Whether the request selects something with one of these names.
     pub(super) fn is_selected(&self, names: &[&str]) -> bool {
-        let only = self.asked.only;
+        let only = self.request.only;
         only.is_empty()
             || only
                 .iter()
                 .any(|pattern| names.iter().any(|name| pattern.matches(name)))
     }
 
-    /// Loads the manifests with these texts in place of their files.
+    /// Loads the manifests with these texts instead of the files' own.
     pub(super) fn load(&self, edited: &FileOverrides) -> Result<MergedManifest, LoadManifestError> {
-        load_edited(self.asked.paths, self.asked.platforms, edited)
+        load_edited(self.request.paths, self.request.platforms, edited)
     }
 }
 
-/// Writes the digest that upstream has into the manifest, if the manifest has another one. Returns
-/// whether it did.
+/// Replaces the item's digest in the manifest by that of upstream. Returns whether the manifest
+/// changed.
 pub(super) fn update_checksum(
     edited: &mut FileOverrides,
-    wish: &Wish,
+    item: &RequestedItem,
     digest: Option<&Digest>,
 ) -> Result<bool, RejectedVersion> {
-    let Some((old, at)) = &wish.demanded else {
+    let Some((old, at)) = &item.demanded else {
         return Ok(false);
     };
     match digest {
         Some(new) if new == old => Ok(false),
         Some(new) => {
             let file = Path::new(&at.file);
-            let text =
-                text_of(file, edited).map_err(|error| RejectedVersion::Held(first_line(&error)))?;
+            let text = text_of(file, edited)?;
             let new_text = set_digest(&text, at, old, new)
-                .map_err(|why| RejectedVersion::Held(format!("{}: {why}", wish.name)))?;
+                .map_err(|why| RejectedVersion::Unusable(format!("{}: {why}", item.name)))?;
             edited.insert(file.into(), new_text);
             Ok(true)
         }
-        None => Err(RejectedVersion::Held(format!(
+        // a web server does not send digests: only a download would give the new one
+        None => Err(RejectedVersion::Unusable(format!(
             "the manifest has the checksum of {}; name a checksum file in its place, as in \
              `checksum: ${{url}}.sha256`",
-            wish.name
+            item.name
         ))),
     }
 }
 
 /// The items that `new` requests and `old` does not.
-pub(super) fn added_wishes(old: &MergedManifest, new: &MergedManifest) -> Vec<Wish> {
-    let had: BTreeSet<(EntryKind, String)> = wishes(old)
+pub(super) fn added_items(old: &MergedManifest, new: &MergedManifest) -> Vec<RequestedItem> {
+    let had: BTreeSet<(EntryKind, String)> = requested_items(old)
         .into_iter()
-        .map(|wish| (wish.kind, wish.name))
+        .map(|item| (item.kind, item.name))
         .collect();
-    let mut added = wishes(new);
-    added.retain(|wish| !had.contains(&(wish.kind, wish.name.clone())));
+    let mut added = requested_items(new);
+    added.retain(|item| !had.contains(&(item.kind, item.name.clone())));
     added
 }
 
-/// The first line of an error, which has the position and the message.
+/// The first line of an error, which has the position and the message. Further lines show the
+/// source text, for which a report has no room.
 pub(super) fn first_line(error: &LoadManifestError) -> String {
     error
         .to_string()

@@ -1,9 +1,9 @@
-//! Versions with a policy: each moves to the newest one that can be taken.
+//! Moves each version that has an update policy to the newest one that can be used.
 
-use super::asker::to_be_chosen;
+use super::lookups::changed_package_sets;
 use super::outcome::{HeldVersion, VersionMove};
 use super::sources::{versions, written_like};
-use super::state::{RejectedVersion, UpdateRun, added_wishes, failed, first_line, update_checksum};
+use super::state::{RejectedVersion, UpdateRun, added_items, failed, update_checksum};
 use landfall_content::run_concurrently_by_host;
 use landfall_item::manifest::{
     LoadManifestError, UpdatableVersion, set_version, text_of, updatable_versions,
@@ -11,59 +11,61 @@ use landfall_item::manifest::{
 use landfall_item::{ResolveError, UpstreamStatus, VersionSource};
 use std::collections::BTreeMap;
 
-/// A version to which one of a manifest may move.
+/// A version to which a version of a manifest may move.
 #[derive(Debug, Clone)]
 pub(super) struct VersionCandidate {
-    /// The version, as it is written.
+    /// The version in the form that is written to the manifest.
     pub(super) version: String,
-    /// The source of a package that has it.
+    /// For a package: the source that offers the version.
     pub(super) source: Option<String>,
 }
 
-/// Candidates, the newest first; or why there is none.
+/// Candidates, the newest first, or why they are unknown.
 pub(super) type Candidates = Result<Vec<VersionCandidate>, ResolveError>;
 
 impl UpdateRun<'_> {
-    /// Moves every version to the newest one that can be taken.
+    /// Moves every version to the newest one that can be used.
     pub(super) async fn move_versions(&mut self) -> Result<(), LoadManifestError> {
-        let mut updatable_versions = updatable_versions(self.asked.paths, &self.updated.edited)?;
-        updatable_versions.retain(|slot| {
-            let other = match &slot.versions {
+        let mut slots = updatable_versions(self.request.paths, &self.outcome.edited)?;
+        slots.retain(|slot| {
+            // `--only` may name the variable, or the image or machine that uses it
+            let user = match &slot.versions {
                 Ok(VersionSource::Tags(image, ..)) => image.name(),
-                Ok(VersionSource::Packages(of)) => of.machine.name.clone(),
+                Ok(VersionSource::Packages(versions)) => versions.machine.name.clone(),
                 _ => slot.name.clone(),
             };
-            self.is_selected(&[&slot.name, &other])
+            self.is_selected(&[&slot.name, &user])
         });
-        let found = self.find_candidates(&updatable_versions).await;
-        let mut rest: Vec<(&UpdatableVersion, Vec<VersionCandidate>)> = Vec::new();
-        for (slot, candidates) in updatable_versions.iter().zip(found) {
+        let found = self.find_candidates(&slots).await;
+        let mut movable: Vec<(&UpdatableVersion, Vec<VersionCandidate>)> = Vec::new();
+        for (slot, candidates) in slots.iter().zip(found) {
             match candidates {
-                Ok(candidates) => rest.push((slot, candidates)),
+                Ok(candidates) => movable.push((slot, candidates)),
                 Err(cause) => {
                     let name = format!("{} ({})", slot.name, slot.at);
-                    self.updated.failed.push(failed(slot.kind, name, &cause));
+                    self.outcome.failed.push(failed(slot.kind, name, &cause));
                 }
             }
         }
-        for entry in rest.chunk_by(|(one, _), (other, _)| one.is_beside(other)) {
+        for entry in movable.chunk_by(|(one, _), (other, _)| one.is_beside(other)) {
             if self.move_together(entry).await {
                 continue;
             }
-            let (mut alone, mut stuck) = (Vec::new(), Vec::new());
+            let (mut moves, mut stuck) = (Vec::new(), Vec::new());
             for (slot, candidates) in entry {
                 let moved = self.move_version(slot, candidates).await;
                 if moved.to.is_none() && !candidates.is_empty() {
                     stuck.push((*slot, candidates.clone()));
                 }
-                alone.push(moved);
+                moves.push(moved);
             }
-            // what could not move alone may move with others, now that some moved
+            // What could not move alone may move with the others that could not, now that some
+            // moved. If none moved, this would be the attempt that failed above.
             if stuck.len() < entry.len() && self.move_together(&stuck).await {
-                alone.retain(|moved| !stuck.iter().any(|(slot, _)| slot.at == moved.at));
+                moves.retain(|moved| !stuck.iter().any(|(slot, _)| slot.at == moved.at));
             }
-            self.updated.moves.extend(
-                alone
+            self.outcome.moves.extend(
+                moves
                     .into_iter()
                     .filter(|one| one.to.is_some() || !one.held.is_empty()),
             );
@@ -71,73 +73,62 @@ impl UpdateRun<'_> {
         Ok(())
     }
 
-    /// What each slot may move to.
-    async fn find_candidates(&self, updatable_versions: &[UpdatableVersion]) -> Vec<Candidates> {
-        let found = self.find_versions(updatable_versions).await;
-        let packages = self.find_packages(updatable_versions).await;
-        let of = |(at, slot): (usize, &UpdatableVersion)| {
-            if let Some(candidates) = packages.get(&at) {
-                return candidates.clone();
-            }
-            let found = found[at]
-                .clone()?
-                .into_iter()
-                .map(|version| match &slot.versions {
-                    Ok(VersionSource::Document(_)) => written_like(&slot.current, &version),
-                    _ => version,
-                });
-            let newer = slot.policy.newer(&slot.current, found);
-            let newer = newer
-                .map_err(|error| ResolveError::from(error.to_string()))?
-                .into_iter();
-            Ok(newer
-                .map(|version| VersionCandidate {
-                    version,
-                    source: None,
-                })
-                .collect())
-        };
-        updatable_versions.iter().enumerate().map(of).collect()
+    /// The versions to which each slot may move.
+    async fn find_candidates(&self, slots: &[UpdatableVersion]) -> Vec<Candidates> {
+        let versions = self.find_versions(slots).await;
+        let mut packages = self.find_packages(slots).await;
+        slots
+            .iter()
+            .zip(versions)
+            .enumerate()
+            .map(|(at, (slot, versions))| {
+                packages
+                    .remove(&at)
+                    .unwrap_or_else(|| newer_versions(slot, versions?))
+            })
+            .collect()
     }
 
-    /// The versions that each slot's source has. Every source is asked once.
+    /// The versions that each slot's source lists. Slots with the same source share its requests.
     async fn find_versions(
         &self,
-        updatable_versions: &[UpdatableVersion],
+        slots: &[UpdatableVersion],
     ) -> Vec<Result<Vec<String>, ResolveError>> {
         let is_listed = |from: &&VersionSource| !matches!(from, VersionSource::Packages(_));
-        let sources: BTreeMap<String, &VersionSource> = updatable_versions
+        let sources: BTreeMap<String, &VersionSource> = slots
             .iter()
             .filter_map(|slot| slot.versions.as_ref().ok().filter(is_listed))
             .map(|from| (format!("{from:?}"), from))
             .collect();
         let sources: Vec<(&String, &&VersionSource)> = sources.iter().collect();
-        let resolver = self.asker.resolver;
+        let resolver = self.lookups.resolver;
         let host = |at: usize| match sources[at] {
             (_, VersionSource::Tags(image, ..)) => image.registry.clone(),
             (source, _) => source.clone(),
         };
-        let at_once = resolver.limits().jobs;
-        let asking = run_concurrently_by_host(sources.len(), at_once, host, async |at: usize| {
+        let limit = resolver.limits().jobs;
+        let requests = run_concurrently_by_host(sources.len(), limit, host, async |at: usize| {
             (
                 sources[at].0.clone(),
                 versions(resolver, sources[at].1).await,
             )
         });
-        let found: BTreeMap<String, _> = asking.await.into_iter().collect();
-        let of = |slot: &UpdatableVersion| match &slot.versions {
-            Ok(from) if is_listed(&from) => found
-                .get(&format!("{from:?}"))
-                .cloned()
-                .unwrap_or_else(|| Ok(Vec::new())),
-            Ok(_) => Ok(Vec::new()),
-            Err(why) => Err(ResolveError::from(why.as_str())),
-        };
-        updatable_versions.iter().map(of).collect()
+        let found: BTreeMap<String, _> = requests.await.into_iter().collect();
+        slots
+            .iter()
+            .map(|slot| match &slot.versions {
+                Ok(from) if is_listed(&from) => found
+                    .get(&format!("{from:?}"))
+                    .cloned()
+                    .unwrap_or_else(|| Ok(Vec::new())),
+                Ok(_) => Ok(Vec::new()),
+                Err(why) => Err(ResolveError::from(why.as_str())),
+            })
+            .collect()
     }
 
-    /// Moves these versions of one entry to the newest at once, if there are several: packages may
-    /// need each other in one version. Returns whether that is done.
+    /// Moves these versions of one entry to their newest candidates at once, if there are several:
+    /// packages may require each other in the same version. Returns whether they moved.
     async fn move_together(
         &mut self,
         entry: &[(&UpdatableVersion, Vec<VersionCandidate>)],
@@ -149,52 +140,52 @@ impl UpdateRun<'_> {
         if newest.len() < 2 {
             return false;
         }
-        let Ok(items) = self.take(&newest).await else {
+        let Ok(items) = self.try_versions(&newest).await else {
             return false;
         };
         for (slot, candidate) in newest {
             let moved = VersionMove {
                 items: items.clone(),
-                ..stays(slot)
+                ..unmoved(slot)
             };
-            self.updated.moves.push(to(moved, candidate));
+            self.outcome.moves.push(moved_to(moved, candidate));
         }
         true
     }
 
-    /// Moves one version to the first of `candidates` that can be taken, of the newest ones: a
-    /// source may list any number, and each costs requests.
+    /// Moves one version to the first of `candidates` that can be used. Only the newest are tried:
+    /// a source may list any number, and each one costs requests.
     async fn move_version(
         &mut self,
         slot: &UpdatableVersion,
         candidates: &[VersionCandidate],
     ) -> VersionMove {
-        let mut moved = stays(slot);
-        let most = self.asker.resolver.limits().candidates;
+        let mut moved = unmoved(slot);
+        let limit = self.lookups.resolver.limits().candidates;
         for (tried, candidate) in candidates.iter().enumerate() {
-            if tried == most {
+            if tried == limit {
                 let left = candidates.len() - tried;
                 let why =
-                    format!("not tried, as the {most} newest cannot be taken ({left} are left)");
+                    format!("not tried, as the {limit} newest cannot be taken ({left} are left)");
                 moved.held.push(HeldVersion {
                     version: candidate.version.clone(),
                     why,
                 });
                 break;
             }
-            match self.take(&[(slot, candidate)]).await {
+            match self.try_versions(&[(slot, candidate)]).await {
                 Ok(items) => {
-                    moved = to(VersionMove { items, ..moved }, candidate);
+                    moved = moved_to(VersionMove { items, ..moved }, candidate);
                     break;
                 }
-                Err(RejectedVersion::Held(why)) => {
+                Err(RejectedVersion::Unusable(why)) => {
                     moved.held.push(HeldVersion {
                         version: candidate.version.clone(),
                         why,
                     });
                 }
-                Err(RejectedVersion::Unasked(item)) => {
-                    self.updated.failed.push(item);
+                Err(RejectedVersion::LookUpFailed(item)) => {
+                    self.outcome.failed.push(item);
                     break;
                 }
             }
@@ -202,84 +193,109 @@ impl UpdateRun<'_> {
         moved
     }
 
-    /// Takes these versions, if upstream has all items that use them. Returns the items that are
-    /// new.
-    async fn take(
+    /// Moves to these versions if upstream has all items that use them. Returns the names of the
+    /// new items. If a version is rejected, the outcome is unchanged.
+    async fn try_versions(
         &mut self,
         moves: &[(&UpdatableVersion, &VersionCandidate)],
     ) -> Result<Vec<String>, RejectedVersion> {
-        let told = |error: LoadManifestError| RejectedVersion::Held(first_line(&error));
-        let mut edited = self.updated.edited.clone();
+        let mut edited = self.outcome.edited.clone();
         for (slot, VersionCandidate { version, .. }) in moves {
+            // the values of a list variable must stay different
             if slot.others.iter().any(|other| other == version) {
-                return Err(RejectedVersion::Held(format!(
+                return Err(RejectedVersion::Unusable(format!(
                     "it is a value of `{}` already",
                     slot.name
                 )));
             }
-            let text = text_of(&slot.file, &edited).map_err(told)?;
+            let text = text_of(&slot.file, &edited)?;
             edited.insert(slot.file.clone(), set_version(&text, slot, version)?);
         }
         self.follow_lists(&mut edited).await?;
-        let mut wanted = self.load(&edited).map_err(told)?;
-        let fresh = added_wishes(&self.updated.wanted, &wanted);
-        let names = fresh
+        let mut manifest = self.load(&edited)?;
+        let added = added_items(&self.outcome.manifest, &manifest);
+        let names = added
             .iter()
-            .map(|wish| (wish.kind, wish.name.clone()))
+            .map(|item| (item.kind, item.name.clone()))
             .collect();
-        self.asker.ask(&wanted, &names).await;
-        let mut has_digests = false;
-        for wish in &fresh {
-            let accepted = wanted
+        self.lookups.look_up(&manifest, &names).await;
+        let mut has_new_digests = false;
+        for item in &added {
+            let accepted = manifest
                 .missing
                 .iter()
-                .any(|lost| (lost.kind, &lost.name) == (wish.kind, &wish.name));
-            match self.asker.answer(wish) {
+                .any(|lost| (lost.kind, &lost.name) == (item.kind, &item.name));
+            match self.lookups.result(item) {
                 Some(Err(cause)) => {
-                    return Err(RejectedVersion::Unasked(failed(
-                        wish.kind, &wish.name, cause,
+                    return Err(RejectedVersion::LookUpFailed(failed(
+                        item.kind, &item.name, cause,
                     )));
                 }
                 Some(Ok(UpstreamStatus::Gone)) if !accepted => {
-                    return Err(RejectedVersion::Held(format!(
+                    return Err(RejectedVersion::Unusable(format!(
                         "upstream does not have {} {}",
-                        wish.kind, wish.name
+                        item.kind, item.name
                     )));
                 }
                 Some(Ok(UpstreamStatus::Present { digest, .. })) => {
-                    has_digests |= update_checksum(&mut edited, wish, digest.as_ref())?;
+                    has_new_digests |= update_checksum(&mut edited, item, digest.as_ref())?;
                 }
                 Some(Ok(UpstreamStatus::Gone)) | None => {}
             }
         }
-        if has_digests {
-            wanted = self.load(&edited).map_err(told)?;
+        if has_new_digests {
+            manifest = self.load(&edited)?;
         }
-        let chosen = to_be_chosen(&self.updated.wanted, &wanted);
-        let tried = self.asker.can_lock(&wanted, self.asked.old, &chosen).await;
-        tried.map_err(|((kind, name), cause)| {
+        // Solving a set may take millions of steps, so the cheaper checks come first.
+        let package_sets = changed_package_sets(&self.outcome.manifest, &manifest);
+        let solved = self
+            .lookups
+            .can_lock(&manifest, self.request.old, &package_sets)
+            .await;
+        solved.map_err(|((kind, name), cause)| {
             if cause.is_passing {
-                RejectedVersion::Unasked(failed(kind, name, &cause))
+                RejectedVersion::LookUpFailed(failed(kind, name, &cause))
             } else {
-                RejectedVersion::Held(format!("{name}: {}", cause.told))
+                RejectedVersion::Unusable(format!("{name}: {}", cause.told))
             }
         })?;
-        let chosen = chosen
+        // a set keeps its name when its packages change, so it is not among the added items
+        let changed_sets = package_sets
             .into_iter()
             .filter(|name| !names.contains(name))
             .map(|(_, name)| name);
-        let items = fresh
+        let items = added
             .into_iter()
-            .map(|wish| wish.name)
-            .chain(chosen)
+            .map(|item| item.name)
+            .chain(changed_sets)
             .collect();
-        (self.updated.edited, self.updated.wanted) = (edited, wanted);
+        (self.outcome.edited, self.outcome.manifest) = (edited, manifest);
         Ok(items)
     }
 }
 
-/// A version that does not move.
-fn stays(slot: &UpdatableVersion) -> VersionMove {
+/// The versions of a source that the policy of `slot` allows, the newest first.
+fn newer_versions(slot: &UpdatableVersion, versions: Vec<String>) -> Candidates {
+    let versions = versions.into_iter().map(|version| match &slot.versions {
+        Ok(VersionSource::Document(_)) => written_like(&slot.current, &version),
+        // a tag or chart version exists only as it is written
+        _ => version,
+    });
+    let newer = slot
+        .policy
+        .newer(&slot.current, versions)
+        .map_err(|error| ResolveError::from(error.to_string()))?;
+    Ok(newer
+        .into_iter()
+        .map(|version| VersionCandidate {
+            version,
+            source: None,
+        })
+        .collect())
+}
+
+/// The report of a version that does not move.
+fn unmoved(slot: &UpdatableVersion) -> VersionMove {
     VersionMove {
         name: slot.name.clone(),
         at: slot.at.clone(),
@@ -292,8 +308,7 @@ fn stays(slot: &UpdatableVersion) -> VersionMove {
     }
 }
 
-/// The same, moved.
-fn to(moved: VersionMove, candidate: &VersionCandidate) -> VersionMove {
+fn moved_to(moved: VersionMove, candidate: &VersionCandidate) -> VersionMove {
     VersionMove {
         to: Some(candidate.version.clone()),
         source: candidate.source.clone(),

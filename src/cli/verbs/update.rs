@@ -50,7 +50,7 @@ impl UpdateCommand {
                 .await?;
             client.remember_hosts(&store, "update");
             let mut items = locked.items.clone();
-            updated.fail(&mut items);
+            updated.add_failures(&mut items);
             let mut report = client.report(items);
             update_report::add_to_report(&mut report, &updated);
             report.extra.insert("changes".into(), json!(locked.changes));

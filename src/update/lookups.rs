@@ -1,0 +1,151 @@
+//! Looks up what upstream has under the names of items, each name once per run.
+
+use landfall_content::run_concurrently_by_host;
+use landfall_item::lockfile::{Lock, LockedKind};
+use landfall_item::manifest::MergedManifest;
+use landfall_item::{
+    ItemKind, RequestVisitor, ResolvableRequest, ResolveError, Resolver, UpstreamStatus, host_in,
+};
+use landfall_model::document::SourceLocation;
+use landfall_model::report::EntryKind;
+use landfall_model::{Digest, ImageRef};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An item that the manifests request, with what an update needs to know of the request.
+#[derive(Debug, Clone)]
+pub(super) struct RequestedItem {
+    pub(super) kind: EntryKind,
+    pub(super) name: String,
+    /// The update policy of its entry.
+    pub(super) policy: Option<String>,
+    /// The digest that the manifest demands, and where it is written.
+    pub(super) demanded: Option<(Digest, SourceLocation)>,
+    /// The image reference, if it has a tag.
+    pub(super) tagged: Option<ImageRef>,
+}
+
+/// Looks up items upstream and keeps the results.
+pub(super) struct UpstreamLookups<'a> {
+    pub(super) resolver: &'a Resolver,
+    results: BTreeMap<(EntryKind, String), Result<UpstreamStatus, ResolveError>>,
+}
+
+/// Everything that the manifests request.
+pub(super) fn requested_items(manifest: &MergedManifest) -> Vec<RequestedItem> {
+    manifest
+        .requests
+        .summaries()
+        .map(|request| RequestedItem {
+            kind: request.kind,
+            name: request.name,
+            policy: request.update_policy.map(str::to_owned),
+            demanded: request
+                .demanded_digest
+                .map(|(digest, at)| (digest.clone(), at.clone())),
+            tagged: request.tagged_reference.cloned(),
+        })
+        .collect()
+}
+
+/// The sets of packages whose request differs between `before` and `after`. Their packages are
+/// chosen anew, and only the solver can tell whether that is possible.
+pub(super) fn changed_package_sets(
+    before: &MergedManifest,
+    after: &MergedManifest,
+) -> BTreeSet<(EntryKind, String)> {
+    let before = &before.requests.packages;
+    after
+        .requests
+        .packages
+        .iter()
+        .filter(|request| !before.contains(request))
+        .map(key)
+        .collect()
+}
+
+fn key<R: ResolvableRequest>(request: &R) -> (EntryKind, String) {
+    (R::Item::KIND, request.name().to_string())
+}
+
+impl UpstreamLookups<'_> {
+    pub(super) fn new(resolver: &Resolver) -> UpstreamLookups<'_> {
+        UpstreamLookups {
+            resolver,
+            results: BTreeMap::new(),
+        }
+    }
+
+    /// The status of the item upstream; `None` if it was not looked up.
+    pub(super) fn result(
+        &self,
+        item: &RequestedItem,
+    ) -> Option<&Result<UpstreamStatus, ResolveError>> {
+        self.results.get(&(item.kind, item.name.clone()))
+    }
+
+    /// Checks that all sets of packages in `names` can be locked as `manifest` requests them; `old`
+    /// is the last lock. Returns the first that cannot, and why.
+    pub(super) async fn can_lock(
+        &self,
+        manifest: &MergedManifest,
+        old: Option<&Lock>,
+        names: &BTreeSet<(EntryKind, String)>,
+    ) -> Result<(), ((EntryKind, String), ResolveError)> {
+        for request in &manifest.requests.packages {
+            if !names.contains(&key(request)) {
+                continue;
+            }
+            let old =
+                old.and_then(|lock| lock.packages.iter().find(|set| set.name == request.name));
+            request
+                .check_resolvable(self.resolver, old)
+                .await
+                .map_err(|error| (key(request), error))?;
+        }
+        Ok(())
+    }
+
+    /// Looks up the items of `manifest` with these names, except those that were looked up before.
+    pub(super) async fn look_up(
+        &mut self,
+        manifest: &MergedManifest,
+        names: &BTreeSet<(EntryKind, String)>,
+    ) {
+        let mut visitor = LookUpVisitor {
+            lookups: self,
+            names,
+        };
+        manifest.requests.visit(&mut visitor).await;
+    }
+}
+
+/// Looks up the requests with these names, kind by kind.
+struct LookUpVisitor<'s, 'a> {
+    lookups: &'s mut UpstreamLookups<'a>,
+    names: &'s BTreeSet<(EntryKind, String)>,
+}
+
+impl RequestVisitor for LookUpVisitor<'_, '_> {
+    async fn visit<R>(&mut self, requests: &[R])
+    where
+        R: ResolvableRequest,
+        R::Item: LockedKind,
+    {
+        let pending: Vec<&R> = requests
+            .iter()
+            .filter(|request| {
+                let key = key(*request);
+                self.names.contains(&key) && !self.lookups.results.contains_key(&key)
+            })
+            .collect();
+        let resolver = self.lookups.resolver;
+        let host = |at: usize| host_in(&pending[at].name().to_string()).to_owned();
+        let limit = resolver.limits().jobs;
+        let lookups = run_concurrently_by_host(pending.len(), limit, host, async |at: usize| {
+            let status = pending[at].upstream_status(resolver).await;
+            resolver.progress().item(&pending[at].name().to_string());
+            (key(pending[at]), status)
+        });
+        self.lookups.results.extend(lookups.await);
+    }
+}
