@@ -1,4 +1,4 @@
-//! One difference between two locks.
+//! The differences between two locks, as reports list them.
 
 use landfall_model::Digest;
 use landfall_model::report::EntryKind;
@@ -7,66 +7,65 @@ use serde::Serialize;
 /// One difference between two locks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LockChange {
-    /// What kind of item.
+    /// The kind of the item.
     pub kind: EntryKind,
-    /// Its name.
+    /// The name of the item in the lock.
     pub name: String,
     /// `added`, `removed`, `moved` (another digest), `changed` (the same digest, other parts), or
     /// `gone` (upstream lacks it now; the old pin is kept).
     pub change: &'static str,
-    /// The name of the older version that it stands for, where it is added.
+    /// For an added item: the name of the removed version that it replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
-    /// The name of the newer version that stands for it, where it is removed.
+    /// For a removed item: the name of the added version that replaces it.
     #[serde(rename = "replacedBy", skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<String>,
-    /// `up` or `down`: how the version differs from that of what it replaces.
+    /// `up` or `down`: how the version differs from that of the replaced item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<&'static str>,
-    /// The old digest.
+    /// The digest in the old lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Digest>,
-    /// The new digest.
+    /// The digest in the new lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Digest>,
-    /// Its new referrers.
+    /// The digests of referrers that only the new lock has.
     #[serde(rename = "newReferrers", skip_serializing_if = "Vec::is_empty")]
     pub new_referrers: Vec<Digest>,
-    /// Referrers that it no longer has.
+    /// The digests of referrers that only the old lock has.
     #[serde(rename = "goneReferrers", skip_serializing_if = "Vec::is_empty")]
     pub gone_referrers: Vec<Digest>,
-    /// How its packages differ, where both are sets of them.
+    /// The differences between the packages, if the item is a set of packages in both locks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub packages: Vec<PackageChange>,
 }
 
-/// A package that two sets of one name have in different versions, or that only one of them has.
+/// A package that differs between two versions of a set, or that only one of them has.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct PackageChange {
-    /// Its name.
+    /// The name of the package.
     pub name: String,
-    /// Its architecture, or `all`.
+    /// The architecture, or `all`.
     pub arch: String,
     /// `up`, `down`, `moved` (the same version, another digest), `added` or `removed`.
     pub change: &'static str,
-    /// The old version.
+    /// The version in the old set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The new version.
+    /// The version in the new set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The size of the new one in bytes; of one that is removed, its own.
+    /// The size of the new package in bytes, or of the removed one.
     pub bytes: u64,
-    /// The digest of the new one; of one that is removed, its own.
+    /// The digest of the new package, or of the removed one.
     pub digest: Digest,
-    /// The first lines of what the new one says of its version, where it was read.
+    /// The first lines of the changelog of the new version, if it was read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changelog: Vec<String>,
 }
 
 impl LockChange {
-    /// A change of which no more is known than this.
-    pub(super) fn of(kind: EntryKind, name: &str, change: &'static str) -> LockChange {
+    pub(super) fn new(kind: EntryKind, name: &str, change: &'static str) -> LockChange {
         LockChange {
             kind,
             name: name.into(),

@@ -1,4 +1,4 @@
-//! What packages say of the versions that an update brings, where their files are at hand.
+//! Adds changelogs of packages to a comparison of locks, if their files are available.
 
 use super::change::LockChange;
 use landfall_content::BlobRead;
@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Adds the first lines of its changelog to each package that went up, or moved within its version,
-/// as far as `content` has its file. Returns why which of them could not be read, a sentence each.
+/// Adds the first lines of its changelog to each package with a new version or, for the same
+/// version, another digest, if `content` has its file. Returns a message for each changelog that
+/// could not be read.
 pub(crate) fn add_changelogs(
     changes: &mut [LockChange],
     new: &Lock,
@@ -23,32 +24,32 @@ pub(crate) fn add_changelogs(
     if packages.is_empty() {
         return Vec::new();
     }
-    let forms: HashMap<&Digest, PackageSummary<'_>> = new
+    let by_digest: HashMap<&Digest, PackageSummary<'_>> = new
         .packages
         .iter()
         .flat_map(LockedPackageSet::packages)
-        .map(|form| (form.digest, form))
+        .map(|summary| (summary.digest, summary))
         .collect();
-    // a file is unpacked up to its changelog, so all processors are of use
+    // A package is unpacked up to its changelog, which takes CPU time, so all processors work.
     let threads = thread::available_parallelism()
         .map_or(1, usize::from)
         .min(packages.len());
-    let left = Mutex::new(packages.into_iter());
+    let queue = Mutex::new(packages.into_iter());
     let faults = Mutex::new(Vec::new());
-    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(package) = next() {
-                    let Some(form) = forms.get(&package.digest) else {
+                    let Some(summary) = by_digest.get(&package.digest) else {
                         continue;
                     };
-                    match form.changelog(content) {
+                    match summary.changelog(content) {
                         Ok(lines) => package.changelog = lines,
                         Err(error) => {
                             let fault = format!(
                                 "the changelog of {} {} cannot be read: {error}",
-                                form.name, form.version
+                                summary.name, summary.version
                             );
                             faults
                                 .lock()
@@ -61,6 +62,7 @@ pub(crate) fn add_changelogs(
         }
     });
     let mut faults = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // the threads finish in any order, and the report must be the same each time
     faults.sort();
     faults
 }

@@ -1,4 +1,4 @@
-//! Finds the images of charts that are locked: by reading them, or with the helm that the manifest
+//! Finds the images of locked charts: by reading the charts, or with the helm that the manifest
 //! names.
 
 use landfall_item::lockfile::Lock;
@@ -10,8 +10,9 @@ use landfall_rewrite::{HelmChart, coalesce, values_of};
 use serde_yaml::Mapping;
 use std::collections::BTreeMap;
 use std::io::Write;
+use tempfile::NamedTempFile;
 
-/// Finds the images of charts.
+/// Finds the images of charts within these limits.
 pub(crate) struct ChartImages(pub Limits);
 
 impl FindImages for ChartImages {
@@ -23,6 +24,7 @@ impl FindImages for ChartImages {
     ) -> Result<FoundImages, String> {
         let chart = HelmChart::of_archive(&digest.short(12), archive, &self.0)
             .map_err(|error| error.to_string())?;
+        // as with `helm --values A --values B`, later values override earlier ones
         let mut user = Mapping::new();
         for values in &how.values {
             let mut next = values_of("values", values)
@@ -34,31 +36,25 @@ impl FindImages for ChartImages {
             Some(version) => Some(render(archive, version, how)?),
             None => None,
         };
-        // nothing is held: all that is found is wanted
+        // Compared with an empty inventory, every image of the chart is missing, so the search of
+        // `audit` returns all of them.
         let (nothing, today) = (Lock::default(), String::new());
         let inventory = Inventory::new(&nothing, None, None, &today);
         let found = chart_images(chart, &user, rendered.as_deref(), &inventory);
-        Ok(sorted(
+        Ok(found_images(
             found.map_err(|error| format!("its values: {error}"))?,
         ))
     }
 }
 
-/// What the helm of this `version` makes of the chart.
+/// Renders the chart with the helm on PATH, which must have this `version`.
 fn render(archive: &[u8], version: &str, how: &Discovery) -> Result<String, String> {
-    let kept = |content: &[u8], ending: &str| {
-        let mut file = tempfile::Builder::new()
-            .suffix(ending)
-            .tempfile()
-            .map_err(|error| error.to_string())?;
-        file.write_all(content).map_err(|error| error.to_string())?;
-        Ok::<_, String>(file)
-    };
-    let chart = kept(archive, ".tgz")?;
+    // helm reads files; they are removed when these values are dropped, at the end of the function
+    let chart = temporary_file(archive, ".tgz")?;
     let values = how
         .values
         .iter()
-        .map(|values| kept(values.as_bytes(), ".yaml"))
+        .map(|values| temporary_file(values.as_bytes(), ".yaml"))
         .collect::<Result<Vec<_>, _>>()?;
     let paths: Vec<_> = values
         .iter()
@@ -67,6 +63,8 @@ fn render(archive: &[u8], version: &str, how: &Discovery) -> Result<String, Stri
     let helm = HelmCommand::find(std::env::var_os("PATH").as_deref(), &paths);
     let helm = helm
         .ok_or_else(|| format!("the manifest names helm {version}, and there is none on PATH"))?;
+    // Versions of helm render differently, and the lock must be the same on every machine. The
+    // manifest may name only a prefix: `3.18` allows 3.18.4.
     let found = helm.version().map_err(|error| format!("helm: {error}"))?;
     if found != version && !found.starts_with(&format!("{version}.")) {
         return Err(format!(
@@ -78,11 +76,22 @@ fn render(archive: &[u8], version: &str, how: &Discovery) -> Result<String, Stri
         .map_err(|error| format!("helm cannot render it: {error}"))
 }
 
-/// Each image once, with the first place that names it; and what is open.
-fn sorted(found: Vec<FileFinding>) -> FoundImages {
+fn temporary_file(content: &[u8], suffix: &str) -> Result<NamedTempFile, String> {
+    let mut file = tempfile::Builder::new()
+        .suffix(suffix)
+        .tempfile()
+        .map_err(|error| error.to_string())?;
+    file.write_all(content).map_err(|error| error.to_string())?;
+    Ok(file)
+}
+
+/// Sorts findings into images and open references, each once with the first position that names
+/// it.
+fn found_images(found: Vec<FileFinding>) -> FoundImages {
     let mut images: BTreeMap<String, ChartImage> = BTreeMap::new();
     let mut open: BTreeMap<String, OpenReference> = BTreeMap::new();
     for FileFinding { file, finding } in found {
+        // a finding without a path at 1:1 is about the file as a whole
         let at = if finding.path.is_empty() && finding.line == 1 && finding.column == 1 {
             file
         } else {
@@ -93,7 +102,7 @@ fn sorted(found: Vec<FileFinding>) -> FoundImages {
             }
             .to_string()
         };
-        let mut leave = |why: String| {
+        let mut add_open = |why: String| {
             let reference = finding.reference.clone();
             open.entry(reference.clone()).or_insert(OpenReference {
                 reference,
@@ -109,15 +118,17 @@ fn sorted(found: Vec<FileFinding>) -> FoundImages {
                     tag: None,
                     digest: None,
                     ..
-                } => leave("it names no version".into()),
+                    // without a version, `lock` would resolve the tag `latest`
+                } => add_open("it names no version".into()),
                 name => {
                     images
                         .entry(name.to_string())
                         .or_insert(ChartImage { name, at });
                 }
             },
-            LockCoverage::Undecided { why } | LockCoverage::Ambiguous { why, .. } => leave(why),
-            LockCoverage::Missing { why, .. } => leave(why),
+            LockCoverage::Undecided { why }
+            | LockCoverage::Ambiguous { why, .. }
+            | LockCoverage::Missing { why, .. } => add_open(why),
             LockCoverage::Held { .. } => {}
         }
     }

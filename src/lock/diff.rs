@@ -1,4 +1,4 @@
-//! Compares two locks, or what is known of them.
+//! Compares two locks, or a lock with the names and digests in a receipt.
 
 use super::change::LockChange;
 use super::{packages, versions};
@@ -13,46 +13,42 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One side of a comparison: items by kind and name.
 pub(crate) struct DiffSide<'a>(BTreeMap<(EntryKind, Cow<'a, str>), DiffItem<'a>>);
 
-/// What is known of one item.
 struct DiffItem<'a> {
     digest: &'a Digest,
-    /// The item, where a lock has it.
+    /// The locked item; `None` if only its digest is known.
     item: Option<&'a dyn LockedItem>,
 }
 
 impl<'a> DiffSide<'a> {
-    /// What a lock has.
+    /// The items of a lock.
     pub(crate) fn lock(lock: &'a Lock) -> DiffSide<'a> {
-        let held = |item: &'a dyn LockedItem| DiffItem {
-            digest: item.digest(),
-            item: Some(item),
-        };
-        DiffSide(
-            lock.items()
-                .map(|item| ((item.kind(), item.name()), held(item)))
-                .collect(),
-        )
+        let items = lock.items().map(|item| {
+            let value = DiffItem {
+                digest: item.digest(),
+                item: Some(item),
+            };
+            ((item.kind(), item.name()), value)
+        });
+        DiffSide(items.collect())
     }
 
-    /// Items of which only name and digest are known, as of those that a receipt has.
+    /// Items of which only name and digest are known, such as those in a receipt.
     pub(crate) fn named(items: impl IntoIterator<Item = (&'a str, &'a Digest)>) -> DiffSide<'a> {
-        let held = |digest| DiffItem { digest, item: None };
-        let items = items.into_iter();
-        DiffSide(
-            items
-                .map(|(name, digest)| ((kind_named(name), name.into()), held(digest)))
-                .collect(),
-        )
+        let items = items.into_iter().map(|(name, digest)| {
+            let value = DiffItem { digest, item: None };
+            ((kind_named(name), name.into()), value)
+        });
+        DiffSide(items.collect())
     }
 }
 
-/// How `new` differs from `old`.
+/// Returns the differences between two locks, sorted by kind and name.
 pub(crate) fn diff(old: &Lock, new: &Lock) -> Vec<LockChange> {
     diff_sides(&DiffSide::lock(old), &DiffSide::lock(new))
 }
 
-/// How `new` differs from `old`, as far as both sides know. Changed parts and referrers show where
-/// both are locks.
+/// Returns the differences between two sides, sorted by kind and name. Differences in parts and
+/// referrers are found only if both sides are locks.
 pub(crate) fn diff_sides(
     DiffSide(old): &DiffSide<'_>,
     DiffSide(new): &DiffSide<'_>,
@@ -69,15 +65,15 @@ pub(crate) fn diff_sides(
             (None, _) => "added",
             (_, None) => "removed",
             (Some(a), Some(b)) if a.digest != b.digest => "moved",
-            (Some(_), Some(_)) if matches!(items, (Some(a), Some(b)) if text(a) != text(b)) => {
+            (Some(_), Some(_)) if matches!(items, (Some(a), Some(b)) if lock_text(a) != lock_text(b)) => {
                 "changed"
             }
             _ => continue,
         };
-        // of what only a receipt has nobody knows the referrers
-        let is_known = before.is_none_or(|held| held.item.is_some())
+        // A receipt lists no referrers. Compared with one, all referrers of a lock would be new.
+        let has_referrers = before.is_none_or(|held| held.item.is_some())
             && after.is_none_or(|held| held.item.is_some());
-        let (had, has) = if is_known {
+        let (old_referrers, new_referrers) = if has_referrers {
             (referrers(items.0), referrers(items.1))
         } else {
             Default::default()
@@ -85,40 +81,34 @@ pub(crate) fn diff_sides(
         changes.push(LockChange {
             from: before.map(|held| held.digest.clone()),
             to: after.map(|held| held.digest.clone()),
-            new_referrers: has.difference(&had).cloned().collect(),
-            gone_referrers: had.difference(&has).cloned().collect(),
+            new_referrers: new_referrers.difference(&old_referrers).cloned().collect(),
+            gone_referrers: old_referrers.difference(&new_referrers).cloned().collect(),
             packages: match items {
                 (Some(before), Some(after)) => packages::differences(before, after),
                 _ => Vec::new(),
             },
-            ..LockChange::of(key.0, &key.1, change)
+            ..LockChange::new(key.0, &key.1, change)
         });
     }
     versions::pair(&mut changes);
     changes
 }
 
-/// An endpoint that only one of two locks has, or that has other reasons or roles in the newer one.
+/// An endpoint that only one of two locks has, or whose reasons or roles differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EndpointChange {
     /// `added`, `removed`, or `changed`.
     pub change: &'static str,
-    /// The endpoint of the newer lock that has it.
+    /// The endpoint as the new lock has it; a removed one as the old lock has it.
     #[serde(flatten)]
     pub endpoint: Endpoint,
 }
 
-/// How the endpoints of `new` differ from those of `old`.
+/// Returns the differences between the endpoints of two locks, sorted.
 pub(crate) fn diff_endpoints(old: &Lock, new: &Lock) -> Vec<EndpointChange> {
-    let by_address = |lock: &'_ Lock| -> BTreeMap<(String, u16), Endpoint> {
-        lock.endpoints
-            .iter()
-            .map(|one| ((one.host.clone(), one.port), one.clone()))
-            .collect()
-    };
-    let (mut old, new) = (by_address(old), by_address(new));
+    let mut old = endpoints_by_address(old);
     let mut changes = Vec::new();
-    for (address, endpoint) in new {
+    for (address, endpoint) in endpoints_by_address(new) {
         let change = match old.remove(&address) {
             None => "added",
             Some(before) if before != endpoint => "changed",
@@ -134,10 +124,17 @@ pub(crate) fn diff_endpoints(old: &Lock, new: &Lock) -> Vec<EndpointChange> {
     changes
 }
 
-/// Its text in the lock.
-fn text(item: &dyn LockedItem) -> String {
+fn endpoints_by_address(lock: &Lock) -> BTreeMap<(String, u16), Endpoint> {
+    lock.endpoints
+        .iter()
+        .map(|one| ((one.host.clone(), one.port), one.clone()))
+        .collect()
+}
+
+/// The text of an item in the lock file, which contains all its parts.
+fn lock_text(item: &dyn LockedItem) -> String {
     let mut text = String::new();
-    // a String takes everything
+    // writing to a String cannot fail
     let _ = item.write(&mut text);
     text
 }

@@ -1,4 +1,4 @@
-//! What earlier runs on a store resolved. A mirror without a lock takes it where nothing moved.
+//! Remembers in the store what `mirror` without a lock resolved, to save requests in the next run.
 
 use landfall_content::WriteError;
 use landfall_content::store::DiskStore;
@@ -6,11 +6,11 @@ use landfall_item::lockfile::Lock;
 use landfall_model::report::Progress;
 use std::collections::BTreeSet;
 
-/// A lock in the store's own folder: every name that a mirror resolved, as it was resolved last.
+/// The path of the remembered lock, below the folder of the store.
 const FILE: &str = ".landfall/resolved.lock";
 
-/// What earlier runs on this store resolved. Nothing of it is trusted: an image of it counts where
-/// upstream still has its digest and the store's manifests agree with it.
+/// Loads what earlier runs on this store resolved. The result is only a hint: an image in it is
+/// used if upstream still has its digest and the manifests in the store agree with it.
 pub(crate) fn recall(disk: &DiskStore, progress: &dyn Progress) -> Lock {
     let path = disk.dir().join(FILE);
     if !path.exists() {
@@ -22,7 +22,8 @@ pub(crate) fn recall(disk: &DiskStore, progress: &dyn Progress) -> Lock {
     })
 }
 
-/// Keeps what `lock` resolved beside what `recalled` holds of other names.
+/// Saves the items of `lock`, and those of `recalled` with other names: runs with other manifests
+/// may use the same store.
 pub(crate) fn remember(
     disk: &DiskStore,
     mut recalled: Lock,
@@ -35,6 +36,7 @@ pub(crate) fn remember(
     let before = recalled.to_text();
     recalled.retain(|item| !new.contains(&(item.kind(), item.name())));
     let items = lock.clone();
+    // only resolved items save requests
     recalled.append(Lock {
         endpoints: Vec::new(),
         missing: Vec::new(),

@@ -1,4 +1,9 @@
-//! WHAT IT IS EXACTLY. Resolves the names of a manifest to digests, each by its kind.
+//! Resolves the names in a manifest to digests, each by its kind, and compares locks.
+//!
+//! Start at [`lock`]. Items that were locked before keep their pins without a request, unless the
+//! [`PinPolicy`] says otherwise. Charts may add images and other charts, so locking runs in rounds.
+//!
+//! [`PinPolicy`]: landfall_item::PinPolicy
 
 mod change;
 mod changelogs;

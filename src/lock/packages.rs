@@ -1,13 +1,12 @@
-//! How the packages of two sets differ: versions up and down, added and removed, by name and
-//! architecture.
+//! Compares the packages of two sets by name and architecture.
 
 use super::change::PackageChange;
 use landfall_item::{LockedItem, LockedPackageSet, PackageSummary};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// How the packages of `new` differ from those of `old`, sorted by name. Of several versions of one
-/// name the newest stands for the newest.
+/// Returns the differences between the packages of two sets, sorted by name. If a set has several
+/// versions of one package, the newest is compared with the newest of the other set.
 pub(super) fn differences(old: &dyn LockedItem, new: &dyn LockedItem) -> Vec<PackageChange> {
     let mut names: BTreeMap<(&str, &str), [Vec<PackageSummary<'_>>; 2]> = BTreeMap::new();
     let [old, new] = [old, new].map(|item| {
@@ -18,7 +17,7 @@ pub(super) fn differences(old: &dyn LockedItem, new: &dyn LockedItem) -> Vec<Pac
     for (side, packages) in [&old, &new].into_iter().enumerate() {
         for package in packages {
             let same = &mut names.entry((package.name, package.arch)).or_default()[side];
-            // two sources may have the same one
+            // two sources of a set may offer the same package
             if !same.iter().any(|other| other.digest == package.digest) {
                 same.push(*package);
             }
@@ -26,46 +25,51 @@ pub(super) fn differences(old: &dyn LockedItem, new: &dyn LockedItem) -> Vec<Pac
     }
     names
         .into_values()
-        .flat_map(|[old, new]| of_name(old, new))
+        .flat_map(|[old, new]| pair_by_version(old, new))
         .collect()
 }
 
-fn of_name<'a>(
-    mut old: Vec<PackageSummary<'a>>,
-    mut new: Vec<PackageSummary<'a>>,
+/// Compares the versions of one package. Those that both sets have are left out.
+fn pair_by_version(
+    mut old: Vec<PackageSummary<'_>>,
+    mut new: Vec<PackageSummary<'_>>,
 ) -> Vec<PackageChange> {
-    let had = old.clone();
+    let all_old = old.clone();
     old.retain(|one| !new.iter().any(|other| other.digest == one.digest));
-    new.retain(|one| !had.iter().any(|other| other.digest == one.digest));
+    new.retain(|one| !all_old.iter().any(|other| other.digest == one.digest));
     for side in [&mut old, &mut new] {
+        // `order` follows the rules of apt or yum, so an epoch counts before the version
         side.sort_by(|a, b| (a.order)(b.version, a.version));
     }
-    let change = |from: Option<&PackageSummary<'_>>, to: Option<&PackageSummary<'_>>| {
-        let package = to.or(from)?;
-        let change = match (from, to) {
-            (None, _) => "added",
-            (_, None) => "removed",
-            (Some(from), Some(to)) => match (to.order)(to.version, from.version) {
-                Ordering::Greater => "up",
-                Ordering::Less => "down",
-                Ordering::Equal => "moved",
-            },
-        };
-        let version = |one: Option<&PackageSummary<'_>>| one.map(|one| one.version.to_owned());
-        Some(PackageChange {
-            name: package.name.into(),
-            arch: package.arch.into(),
-            change,
-            from: version(from),
-            to: version(to),
-            bytes: package.size,
-            digest: package.digest.clone(),
-            changelog: Vec::new(),
-        })
-    };
     (0..old.len().max(new.len()))
-        .filter_map(|at| change(old.get(at), new.get(at)))
+        .filter_map(|at| package_change(old.get(at), new.get(at)))
         .collect()
+}
+
+fn package_change(
+    from: Option<&PackageSummary<'_>>,
+    to: Option<&PackageSummary<'_>>,
+) -> Option<PackageChange> {
+    let package = to.or(from)?;
+    let change = match (from, to) {
+        (None, _) => "added",
+        (_, None) => "removed",
+        (Some(from), Some(to)) => match (to.order)(to.version, from.version) {
+            Ordering::Greater => "up",
+            Ordering::Less => "down",
+            Ordering::Equal => "moved",
+        },
+    };
+    Some(PackageChange {
+        name: package.name.into(),
+        arch: package.arch.into(),
+        change,
+        from: from.map(|one| one.version.to_owned()),
+        to: to.map(|one| one.version.to_owned()),
+        bytes: package.size,
+        digest: package.digest.clone(),
+        changelog: Vec::new(),
+    })
 }
 
 #[cfg(test)]
@@ -107,13 +111,13 @@ mod tests {
             index: landfall_item::OfferedIndex::default(),
             base: Vec::new(),
             expected: Vec::new(),
-            // twice: the same package of two sources is one
+            // twice, as the same package in two sources counts once
             sources: vec![source.clone(), source],
         }
     }
 
     #[test]
-    fn of_several_versions_the_newest_stands_for_the_newest() {
+    fn the_newest_of_several_versions_is_compared_with_the_newest() {
         let old = set(&[
             ("a", "1:1.9"),
             ("a", "2.0"),
@@ -130,7 +134,7 @@ mod tests {
             ("d", "1"),
             ("f", "1"),
         ]);
-        let told = differences(&old, &new).into_iter().map(|one| {
+        let changes = differences(&old, &new).into_iter().map(|one| {
             let text = |version: Option<String>| version.unwrap_or_else(|| "-".into());
             format!(
                 "{} {} {} {}",
@@ -149,6 +153,6 @@ mod tests {
             "removed e 1 -",
             "added f - 1",
         ];
-        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert_eq!(changes.collect::<Vec<_>>(), expected);
     }
 }

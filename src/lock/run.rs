@@ -1,4 +1,4 @@
-//! Locks everything that is wanted. A pin is kept without a request; the rest is resolved.
+//! Runs `lock`: keeps pins, and resolves everything else that the manifests request.
 
 use super::change::LockChange;
 use super::diff::{EndpointChange, diff, diff_endpoints};
@@ -11,7 +11,7 @@ use landfall_item::{
     host_in,
 };
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
-use landfall_model::today;
+use landfall_model::{Digest, today};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Display;
@@ -21,11 +21,11 @@ use std::fmt::Display;
 pub struct Locked {
     /// The new lock.
     pub lock: Lock,
-    /// One report item for each wish.
+    /// One report item for each requested item, including those that could not be resolved.
     pub items: Vec<ReportItem>,
-    /// How its items differ from those of the old lock.
+    /// The differences from the items of the old lock; empty if there was none.
     pub changes: Vec<LockChange>,
-    /// How its endpoints differ.
+    /// The differences from the endpoints of the old lock; empty if there was none.
     pub endpoints: Vec<EndpointChange>,
 }
 
@@ -72,6 +72,7 @@ pub(crate) async fn lock(
         ..
     } = run;
     lock.endpoints.clone_from(&manifest.endpoints);
+    // rounds and kinds finish in any order, and the same manifests must give the same bytes
     lock.sort();
     lock.missing = results.missing;
     lock.unresolved = results.unresolved;
@@ -88,7 +89,7 @@ pub(crate) async fn lock(
     }
 }
 
-/// What the rounds of one run of `lock` share.
+/// The state that all rounds of one `lock` share.
 struct LockRun<'a> {
     resolver: &'a Resolver,
     pins: PinPolicy,
@@ -130,6 +131,8 @@ impl LockRun<'_> {
             .map(|item| (item.key(), item))
             .collect();
         let resolver = self.resolver;
+        // How many pages of a tag list are worth reading depends on how many images of the
+        // repository are requested, so all are counted before the first one is resolved.
         let tagged = requests.iter().filter_map(R::tagged_reference);
         resolver.repositories().expect(tagged);
         let limit = R::CONCURRENCY * resolver.limits().jobs;
@@ -149,6 +152,8 @@ impl LockRun<'_> {
         request: &R,
         pinned: Option<&R::Item>,
     ) -> ResolveOutcome<R::Item> {
+        // A pin is normally kept without a request. But if the manifest accepts the loss of the
+        // item, the lock must record whether it is lost.
         let name = request.name().to_string();
         let is_accepted_loss = self.results.accepted.contains_key(name.as_str());
         let upstream_error = match pinned.filter(|_| is_accepted_loss) {
@@ -166,7 +171,7 @@ impl LockRun<'_> {
                 Some(error) => ResolveOutcome::Failed(Some(item), error),
                 None => ResolveOutcome::Kept(item),
             },
-            // a hostile server may name sizes with which the lock could not be read again
+            // a hostile server may send sizes with which the lock could not be read again
             ResolveOutcome::New(item) => match item.implausibility() {
                 Some(why) => ResolveOutcome::Failed(pinned.cloned(), why.into()),
                 None => ResolveOutcome::New(item),
@@ -174,6 +179,7 @@ impl LockRun<'_> {
             outcome => outcome,
         };
         match outcome {
+            // with `Recall` there is no old lock of the user's, only what an earlier run found
             ResolveOutcome::Failed(Some(_), error) if self.pins == PinPolicy::Recall => {
                 ResolveOutcome::Failed(None, error)
             }
@@ -238,7 +244,8 @@ impl LockRun<'_> {
             second,
         } = conflict;
         self.resolver.progress().note(&format!(
-            "the {field} of {name} is {first} in one chart and {second} in another: the first counts"
+            "the {field} of {name} is {first} in one chart and {second} in another: the first \
+             counts"
         ));
     }
 }
@@ -279,53 +286,46 @@ impl<'a> SortedResults<'a> {
         {
             packages = value.as_package_set().map_or(0, distinct_packages);
         }
-        let item = |status, digest, reason| {
-            let name = name.into();
-            ReportItem {
+        let mut push = |status, digest: Option<&Digest>, reason| {
+            self.items.push(ReportItem {
                 kind,
-                name,
-                digest,
+                name: name.into(),
+                digest: digest.cloned(),
                 bytes: None,
                 packages,
                 status,
                 reason,
-            }
+            });
         };
-        let digest = |value: &K| value.digest().clone();
         match found {
-            ResolveOutcome::Kept(value) => {
-                self.items
-                    .push(item(ItemStatus::Present, Some(digest(&value)), None));
-                Some(value)
+            ResolveOutcome::Kept(item) => {
+                push(ItemStatus::Present, Some(item.digest()), None);
+                Some(item)
             }
-            ResolveOutcome::New(value) => {
-                self.items
-                    .push(item(ItemStatus::Done, Some(digest(&value)), None));
-                Some(value)
+            ResolveOutcome::New(item) => {
+                push(ItemStatus::Done, Some(item.digest()), None);
+                Some(item)
             }
             ResolveOutcome::Gone(old) => {
-                let (name, from) = (name.to_owned(), Some(digest(&old)));
-                let reason =
-                    Some("upstream does not have it any more; the old pin is kept".to_owned());
-                self.items
-                    .push(item(ItemStatus::Failed, from.clone(), reason));
+                let reason = "upstream does not have it any more; the old pin is kept";
+                push(ItemStatus::Failed, Some(old.digest()), Some(reason.into()));
                 self.gone.push(LockChange {
-                    from,
-                    ..LockChange::of(kind, &name, "gone")
+                    from: Some(old.digest().clone()),
+                    ..LockChange::new(kind, name, "gone")
                 });
                 Some(old)
             }
             ResolveOutcome::Failed(Some(old), cause) => {
                 let reason = format!("{}; the old pin is kept", cause.told);
-                self.items
-                    .push(item(ItemStatus::Failed, Some(digest(&old)), Some(reason)));
+                push(ItemStatus::Failed, Some(old.digest()), Some(reason));
                 Some(old)
             }
             ResolveOutcome::Failed(None, cause) => {
                 match self.accepted.get(name) {
                     Some(accepted) if cause.is_gone => {
-                        let over = accepted.until < today().to_string();
-                        let status = if over {
+                        // dates are written as YYYY-MM-DD, so their texts have the same order
+                        let is_expired = accepted.until < today().to_string();
+                        let status = if is_expired {
                             ItemStatus::Missing
                         } else {
                             ItemStatus::Skipped
@@ -334,18 +334,20 @@ impl<'a> SortedResults<'a> {
                             "{} (accepted until {}): {}",
                             accepted.reason, accepted.until, cause.told
                         );
-                        self.items.push(item(status, None, Some(reason)));
+                        push(status, None, Some(reason));
                         self.missing.push((*accepted).clone());
                     }
                     accepted => {
+                        // a network failure must not turn into an accepted loss
                         let rule = match accepted {
                             Some(_) => {
-                                "; `missing:` accepts the loss of what upstream says it does not have, and of nothing else"
+                                "; `missing:` accepts the loss of what upstream says it does not \
+                                 have, and of nothing else"
                             }
                             None => "",
                         };
-                        self.items
-                            .push(item(ItemStatus::Missing, None, Some(cause.told + rule)));
+                        push(ItemStatus::Missing, None, Some(cause.told + rule));
+                        // the lock must be the same on every machine: see `ResolveError`
                         self.unresolved.push(UnresolvedItem {
                             kind,
                             name: name.into(),
@@ -359,7 +361,7 @@ impl<'a> SortedResults<'a> {
     }
 }
 
-/// How many packages `set` contains. Several sources may contain the same one.
+/// The number of packages in `set`. Several sources may contain the same one.
 fn distinct_packages(set: &LockedPackageSet) -> usize {
     let digests: HashSet<_> = set
         .packages()

@@ -1,4 +1,4 @@
-//! Which removed and added items of a difference are one thing in two versions.
+//! Finds the removed and added items of a comparison that are two versions of one thing.
 
 use super::change::LockChange;
 use landfall_model::report::EntryKind;
@@ -6,28 +6,28 @@ use landfall_model::{ImageRef, TagVersion};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// What is compared: things of one kind, from one place, whose versions look alike.
+/// Items that can be versions of each other: the kind, the source, and the shape of the version.
 type VersionGroup = (EntryKind, String, String);
 
-/// Marks those that are removed and added as versions of one thing: the newest with the newest, as
-/// long as there are both.
+/// Marks removed and added items as versions of one thing. In each group, the newest removed item
+/// is paired with the newest added one, the second with the second, and so on.
 pub(super) fn pair(changes: &mut [LockChange]) {
-    let mut places: BTreeMap<VersionGroup, [Vec<(TagVersion, usize)>; 2]> = BTreeMap::new();
+    let mut groups: BTreeMap<VersionGroup, [Vec<(TagVersion, usize)>; 2]> = BTreeMap::new();
     for (at, change) in changes.iter().enumerate() {
         let side = match change.change {
             "removed" => 0,
             "added" => 1,
             _ => continue,
         };
-        if let Some((place, version)) = placed(change.kind, &change.name) {
-            places.entry(place).or_default()[side].push((version, at));
+        if let Some((group, version)) = version_group(change.kind, &change.name) {
+            groups.entry(group).or_default()[side].push((version, at));
         }
     }
-    for [mut gone, mut come] in places.into_values() {
-        for side in [&mut gone, &mut come] {
+    for [mut removed, mut added] in groups.into_values() {
+        for side in [&mut removed, &mut added] {
             side.sort_by(|(a, _), (b, _)| b.order(a));
         }
-        for ((before, old), (after, new)) in gone.into_iter().zip(come) {
+        for ((before, old), (after, new)) in removed.into_iter().zip(added) {
             let direction = match after.order(&before) {
                 Ordering::Greater => "up",
                 Ordering::Less => "down",
@@ -41,15 +41,16 @@ pub(super) fn pair(changes: &mut [LockChange]) {
     }
 }
 
-/// Where an item is from, without its version; and the version. The version of what is no image
-/// stands somewhere in its name.
-fn placed(kind: EntryKind, name: &str) -> Option<(VersionGroup, TagVersion)> {
+/// The group and the version of an item. An image has its version in the tag; for other kinds, the
+/// whole name counts as the version, as a URL may contain it anywhere.
+fn version_group(kind: EntryKind, name: &str) -> Option<(VersionGroup, TagVersion)> {
     let image: Option<ImageRef> = name.parse().ok().filter(|_| kind == EntryKind::Image);
     let (source, version) = match &image {
         Some(image) => (image.name(), image.tag.as_deref()?),
         None => (String::new(), name),
     };
     let version = TagVersion::parse(version)?;
+    // the shape keeps variants apart, and versions of different shapes have no order
     Some(((kind, source, version.shape().to_owned()), version))
 }
 
@@ -62,12 +63,12 @@ mod tests {
             change,
             kind,
             name: name.into(),
-            ..LockChange::of(kind, "", "")
+            ..LockChange::new(kind, "", "")
         }
     }
 
     #[test]
-    fn the_newest_replaces_the_newest_and_only_what_looks_alike() {
+    fn the_newest_replaces_the_newest_of_the_same_shape() {
         let image = |what, name| change(what, EntryKind::Image, name);
         let mut changes = [
             image("removed", "q.io/a:v1.9.0"),
