@@ -1,11 +1,11 @@
-//! Archives: charts, and images as other tools save them.
+//! Targets for archives: charts, and the image archives of other tools.
 
 use landfall_content::archives::{ArchiveImages, SourceArchive, read_image_names};
 use landfall_item::read_chart;
 use landfall_model::{Digest, Limits};
 use std::io::Write;
 
-/// The tar of these members.
+/// A tar archive with these members.
 pub(super) fn tar_of(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
     for (name, content) in members {
@@ -23,7 +23,8 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// A chart with a chart in it, not compressed, so that changes meet what is in it.
+/// A chart that contains a chart. It is not compressed, so that mutations change the content of
+/// the members rather than break the gzip stream.
 pub(super) fn seeds() -> Vec<Vec<u8>> {
     let yaml: &[u8] = b"apiVersion: v2\nname: app\nversion: 1.2.3\ndependencies:\n- {name: db, version: ^1, repository: \"https://charts.test\"}\n- {name: sub, version: 1.0.0}\n";
     let sub = gzipped(&tar_of(&[(
@@ -46,7 +47,7 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
     ])]
 }
 
-/// Reads the tar as that of a chart.
+/// Compresses the tar and reads it as a chart.
 pub(super) fn chart(bytes: &[u8]) {
     let limits = Limits {
         archive_bytes: 1 << 20,
@@ -55,7 +56,7 @@ pub(super) fn chart(bytes: &[u8]) {
     let _ = read_chart(&gzipped(bytes), &limits);
 }
 
-/// Layouts of OCI and docker, in a tar.
+/// A tar archive that is both an OCI layout and a `docker save` archive.
 pub(super) fn archive_seeds() -> Vec<Vec<u8>> {
     let config: &[u8] =
         br#"{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}"#;
@@ -64,9 +65,9 @@ pub(super) fn archive_seeds() -> Vec<Vec<u8>> {
         r#"{{"schemaVersion":2,"config":{{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"{digest}","size":{}}},"layers":[]}}"#,
         config.len()
     );
-    let of_manifest = Digest::sha256(manifest.as_bytes());
+    let manifest_digest = Digest::sha256(manifest.as_bytes());
     let index = format!(
-        r#"{{"schemaVersion":2,"manifests":[{{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"{of_manifest}","size":{},"annotations":{{"org.opencontainers.image.ref.name":"quay.io/a/b:1"}}}}]}}"#,
+        r#"{{"schemaVersion":2,"manifests":[{{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"{manifest_digest}","size":{},"annotations":{{"org.opencontainers.image.ref.name":"quay.io/a/b:1"}}}}]}}"#,
         manifest.len()
     );
     let blob = |digest: &Digest| format!("blobs/sha256/{}", digest.hex());
@@ -74,7 +75,7 @@ pub(super) fn archive_seeds() -> Vec<Vec<u8>> {
         ("oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#),
         ("index.json", index.as_bytes()),
         (&blob(&digest), config),
-        (&blob(&of_manifest), manifest.as_bytes()),
+        (&blob(&manifest_digest), manifest.as_bytes()),
         (
             "manifest.json",
             br#"[{"Config":"c.json","RepoTags":["a/b:1"],"Layers":["l/layer.tar"]}]"#,
@@ -82,7 +83,7 @@ pub(super) fn archive_seeds() -> Vec<Vec<u8>> {
     ])]
 }
 
-/// Reads the bytes as an archive, and keeps what its names need.
+/// Reads the bytes as an image archive, and keeps the documents of the images in it.
 pub(super) fn image_archive(bytes: &[u8]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("archive");

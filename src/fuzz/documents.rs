@@ -1,4 +1,4 @@
-//! Documents of YAML: those that people and charts bring, and locks.
+//! Targets for YAML: documents of people and charts, and locks.
 
 use landfall_item::lockfile::Lock;
 use landfall_model::DestinationMap;
@@ -6,10 +6,10 @@ use landfall_model::document::{MergeRules, documents as parsed, merge as merged,
 use landfall_rewrite::{ReferenceIndex, RewriteOptions, TextSyntax, rewrite};
 use serde_yaml::Value;
 
-/// A lock of one image, and its references.
+/// A lock whose references the `yaml` target rewrites.
 const LOCK: &str = include_str!("../../tests/data/packages/machines.lock");
 
-/// Documents with all that YAML has and people use.
+/// Documents with the features of YAML that people use, and JSON with YAML in a string.
 pub(super) fn yaml_seeds() -> Vec<Vec<u8>> {
     [
         "a: &a [1, two, {three: 'x'}]\nb: *a\nc:\n  <<: {d: 1}\n  e: |\n    text\n    more\n  f: >-\n    folded\n---\n- x\n- !tag y\n",
@@ -21,7 +21,7 @@ pub(super) fn yaml_seeds() -> Vec<Vec<u8>> {
     .to_vec()
 }
 
-/// Reads, and rewrites: the references that are left are those that are found again.
+/// Parses and rewrites the text. Rewriting the result again must not change it.
 pub(super) fn yaml(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let _ = read::<Value>("fuzz.yaml", &text);
@@ -34,7 +34,7 @@ pub(super) fn yaml(bytes: &[u8]) {
     }
 }
 
-/// Merges a value: what comes out is YAML that has it.
+/// Merges values into the document. The result must be YAML that contains them.
 pub(super) fn merge(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let values = read(
@@ -54,7 +54,7 @@ pub(super) fn merge(bytes: &[u8]) {
     );
 }
 
-/// A lock of every kind of item.
+/// Locks with every kind of item.
 pub(super) fn lock_seeds() -> Vec<Vec<u8>> {
     vec![
         LOCK.as_bytes().to_vec(),
@@ -62,7 +62,7 @@ pub(super) fn lock_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Reads a lock: what is written of it is read as the same.
+/// Parses a lock. If it is valid, its text must parse to the same lock.
 pub(super) fn lock(bytes: &[u8]) {
     let Ok(lock) = Lock::parse("l", &String::from_utf8_lossy(bytes)) else {
         return;

@@ -1,9 +1,10 @@
-//! Every reader of bytes that somebody else made, as a function of bytes that may panic only where
-//! the reader is wrong: the fuzz targets in `fuzz/`, and a stable run of the same in `cargo test`.
+//! The fuzz targets: one function for each reader of foreign bytes, which panics only if the reader
+//! has a bug. The programs in `fuzz/` call them, and `cargo test` runs each with a few hundred
+//! inputs that are the same in every run.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
-    reason = "a target panics on what it finds"
+    reason = "a target reports a bug by panicking"
 )]
 
 mod charts;
@@ -17,17 +18,17 @@ mod tests;
 
 use landfall_bundle::fuzz as bundles;
 
-/// One kind of input.
+/// A fuzz target: one kind of input with its reader.
 pub struct Target {
-    /// The name, which is that of its program in `fuzz/` too.
+    /// The name of the target, and of its program in `fuzz/`.
     pub name: &'static str,
-    /// Good input to begin with.
+    /// Valid inputs, which are mutated.
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Reads any bytes as this kind of input.
     pub run: fn(&[u8]),
 }
 
-/// All kinds of input.
+/// All targets.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "reader",
@@ -111,10 +112,10 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// Reads `bytes` as the kind of input called `name`.
+/// Runs the target `name` with `bytes`.
 ///
 /// # Panics
-/// When there is none of that name, and on what it finds.
+/// If there is no such target, or if the reader has a bug.
 pub fn run(name: &str, bytes: &[u8]) {
     let target = TARGETS.iter().find(|target| target.name == name);
     (target

@@ -1,19 +1,21 @@
-//! Changes to good input, the same in every run.
+//! Mutations of valid input, the same in every run.
 
-/// Numbers that are the same in every run.
+/// A linear congruential generator, so that a failing input can be reproduced.
 pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
+    /// The next number in `0..end`, or 0 if the range is empty.
     pub(super) fn below(&mut self, end: usize) -> usize {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
+        // the low bits of such a generator repeat after few steps
         (self.0 >> 33) as usize % end.max(1)
     }
 }
 
-/// One to four changes as a fuzzer makes them.
+/// Applies one to four random changes.
 pub(super) fn mutate(seed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..=numbers.below(4) {
@@ -32,7 +34,8 @@ pub(super) fn mutate(seed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
                 bytes.splice(to..to, copy);
             }
             5 => {
-                // a run of digits becomes another number
+                // Sizes and counts of these formats are written in decimal digits. One of them is
+                // replaced by a number at the edge of a range.
                 let digit = bytes[at.min(bytes.len())..]
                     .iter()
                     .position(u8::is_ascii_digit);
@@ -41,7 +44,7 @@ pub(super) fn mutate(seed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
                         .iter()
                         .take_while(|byte| byte.is_ascii_digit())
                         .count();
-                    let numbers_of_note = [
+                    let edge_numbers = [
                         "0",
                         "1",
                         "17",
@@ -49,7 +52,7 @@ pub(super) fn mutate(seed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
                         "4294967295",
                         "18446744073709551615",
                     ];
-                    let number = numbers_of_note[numbers.below(6)].bytes();
+                    let number = edge_numbers[numbers.below(6)].bytes();
                     bytes.splice(from..from + length, number);
                 }
             }

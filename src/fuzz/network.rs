@@ -1,8 +1,8 @@
-//! What servers say, what a store remembers of them, and files of passwords.
+//! Targets for responses of servers, the record of contacted hosts, and password files.
 
 use landfall_model::report;
 
-/// What a store remembers of the hosts that were asked.
+/// A record of contacted hosts, as a store keeps it.
 pub(super) fn egress_seeds() -> Vec<Vec<u8>> {
     vec![
         br#"{"version":1,"hosts":[{"host":"quay.io","port":443,"scheme":"https","why":["manifests of quay.io"],"namedBy":[],"by":["pull"]},{"host":"fd00::7","port":80,"scheme":"http","why":[],"namedBy":["quay.io:443"],"by":["lock"]}]}"#
@@ -10,12 +10,12 @@ pub(super) fn egress_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Reads the bytes as such a record, and what is written of it again.
+/// Reads the bytes as a record of hosts, writes it, and reads the result.
 pub(super) fn egress(bytes: &[u8]) {
     crate::egress::fuzz(bytes);
 }
 
-/// A file of passwords.
+/// A password file with two users.
 pub(super) fn htpasswd_seeds() -> Vec<Vec<u8>> {
     vec![
         b"# users\nann:$2y$05$abcdefghijklmnopqrstuuKIXhHDCrPeGpm2pnh.Y3LWBhUBo6hJq\n\nbob:$2b$10$abcdefghijklmnopqrstuuKIXhHDCrPeGpm2pnh.Y3LWBhUBo6hJq\n"
@@ -23,12 +23,12 @@ pub(super) fn htpasswd_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Reads the bytes as a file of passwords.
+/// Reads the bytes as a password file.
 pub(super) fn htpasswd(bytes: &[u8]) {
     landfall_serve::fuzz(bytes);
 }
 
-/// Answers of registries and of what stands before them.
+/// Error responses of a registry, and of a proxy in front of one.
 pub(super) fn error_seeds() -> Vec<Vec<u8>> {
     vec![
         br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown\u001b[2J","detail":{"name":"a"}}]}"#.to_vec(),
@@ -36,8 +36,9 @@ pub(super) fn error_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Reads the bytes as the body of a refusal: what is shown of it is one line.
+/// Reads the bytes as the body of an error response. The message must be a single line without
+/// control characters, which could move the cursor of a terminal.
 pub(super) fn registry_error(bytes: &[u8]) {
-    let shown = report::one_line(&landfall_content::registry::fuzz(bytes));
-    assert!(!shown.contains(char::is_control), "{shown:?}");
+    let message = report::one_line(&landfall_content::registry::fuzz(bytes));
+    assert!(!message.contains(char::is_control), "{message:?}");
 }

@@ -1,4 +1,4 @@
-//! Packages of apt and yum, the metadata of their repositories, and the signatures over both.
+//! Targets for packages of apt and yum, the metadata of their repositories, and OpenPGP signatures.
 
 use super::charts::tar_of;
 use jiff::Timestamp;
@@ -15,7 +15,8 @@ fn file(name: &str) -> Vec<u8> {
     .unwrap()
 }
 
-/// A package with a changelog, of one plain member each, as `ar` has them.
+/// A Debian package with a changelog: an `ar` archive with uncompressed members, so that mutations
+/// change their content.
 pub(super) fn deb_seeds() -> Vec<Vec<u8>> {
     let member = |name: &str, content: &[u8]| {
         let head = format!(
@@ -28,6 +29,7 @@ pub(super) fn deb_seeds() -> Vec<Vec<u8>> {
         );
         let mut all = head.into_bytes();
         all.extend(content);
+        // members of an `ar` archive begin at even offsets
         all.resize(all.len().next_multiple_of(2), b'\n');
         all
     };
@@ -53,14 +55,14 @@ pub(super) fn deb(bytes: &[u8]) {
     let _ = apt::package_identity(&mut &*bytes);
 }
 
-/// Packages of rpmbuild, signed and not.
+/// Packages of rpmbuild, signed and unsigned.
 pub(super) fn rpm_seeds() -> Vec<Vec<u8>> {
     ["signed.rpm", "signed-ed25519.rpm", "unsigned.rpm"]
         .map(file)
         .to_vec()
 }
 
-/// Reads the bytes as an RPM, and checks its signature.
+/// Reads the bytes as an RPM package, and checks its signature.
 pub(super) fn rpm(bytes: &[u8]) {
     let (keys, limits) = (
         OpenPgpKeys::parse(&file("key.asc")).unwrap(),
@@ -70,7 +72,7 @@ pub(super) fn rpm(bytes: &[u8]) {
     let _ = yum::changelog(bytes, &limits);
 }
 
-/// A release, and indexes of packages.
+/// A Release file and a Packages index.
 pub(super) fn apt_seeds() -> Vec<Vec<u8>> {
     let digest = "0".repeat(64);
     let release = format!(
@@ -82,7 +84,7 @@ pub(super) fn apt_seeds() -> Vec<Vec<u8>> {
     vec![release.into_bytes(), packages.into_bytes()]
 }
 
-/// Reads the text as a release, and chooses out of it as an index of packages.
+/// Reads the text as a Release file, and as a Packages index from which packages are selected.
 pub(super) fn apt(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let _ = apt::AptRelease::parse("Release", &text);
@@ -100,7 +102,7 @@ pub(super) fn apt(bytes: &[u8]) {
     );
 }
 
-/// Each index of a repository.
+/// One example of each index of a yum repository.
 pub(super) fn yum_seeds() -> Vec<Vec<u8>> {
     let digest = "0".repeat(64);
     let repomd = format!(
@@ -125,14 +127,14 @@ pub(super) fn yum_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Reads the bytes as each index of a repository.
+/// Reads the bytes as every index of a yum repository.
 pub(super) fn yum(bytes: &[u8]) {
     let _ = yum::Repomd::parse(bytes);
     let _ = yum::read_mirrors(bytes);
     yum::fuzz(bytes);
 }
 
-/// Keys, signed text and a signature over `content`, by a key that [`openpgp`] does not believe.
+/// Keys, signed text and a signature over `content`, all by keys that [`openpgp`] does not trust.
 pub(super) fn openpgp_seeds() -> Vec<Vec<u8>> {
     let signer = OpenPgpSigner::parse(&file("site-key.asc"), None).unwrap();
     let text = signer
@@ -147,8 +149,8 @@ pub(super) fn openpgp_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Reads the bytes as keys, as a signature and as signed text. None of it may be believed by
-/// another key.
+/// Reads the bytes as keys, as a signature and as signed text. A key that signed none of it must
+/// not verify it, whatever the bytes are.
 pub(super) fn openpgp(bytes: &[u8]) {
     let _ = OpenPgpKeys::parse(bytes);
     let keys = OpenPgpKeys::parse(&file("other.asc")).unwrap();

@@ -1,10 +1,10 @@
-//! A stable run of all targets.
+//! Runs all targets with inputs that are the same in every run.
 
 use super::mutation::{Numbers, mutate};
 use super::{TARGETS, Target};
 use std::time::{Duration, Instant};
 
-/// Runs a target for `FUZZ_SECONDS`; without that, over a few hundred inputs.
+/// Runs a target for `FUZZ_SECONDS`, or with 300 inputs if the variable is not set.
 fn run(target: &Target, number: u64) {
     let seconds = std::env::var("FUZZ_SECONDS")
         .ok()
@@ -31,7 +31,7 @@ fn run(target: &Target, number: u64) {
     }
 }
 
-/// A test for each target, so that they run side by side and fail by name.
+/// Defines a test for each target, so that they run in parallel and a failure names its target.
 macro_rules! targets {
     ($($name:ident),* $(,)?) => {
         $(

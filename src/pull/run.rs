@@ -1,5 +1,4 @@
-//! The run of a pull: each digest is fetched once, the biggest blobs first. Manifests have slots of
-//! their own.
+//! Runs a pull: each digest is fetched once, the biggest blobs first.
 
 use super::share::ShardShare;
 use landfall_content::{
@@ -13,7 +12,7 @@ use landfall_model::{Descriptor, Digest, Limits, media_type, trim_index};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Why a pull ended early. Items that fail do not end it.
+/// Why a pull ended early. Items that fail do not end it: they are in the report.
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {
     /// The store or the bundle cannot be used.
@@ -21,14 +20,14 @@ pub enum PullError {
     Sink(#[from] WriteError),
 }
 
-/// The number of manifests that are fetched at once, beside the blobs.
+/// The number of manifests that are fetched at once, in addition to the blobs.
 const MANIFEST_SLOTS: usize = 4;
-/// The most repositories that are tried for one blob.
+/// The maximum number of repositories that are tried for one blob.
 const ORIGINS: usize = 4;
 
-/// Fetches the share of a lock into `into`. Blobs that are present are not requested; with `rehash`,
-/// they are hashed whatever the journal says. Fails only if `into` cannot be used: a failure of the
-/// source is an item of the report.
+/// Fetches this shard's share of a lock into `into`. Blobs that are present are not requested; with
+/// `rehash`, they are hashed even if the journal says that they were verified. Fails only if `into`
+/// cannot be used: a failure of the source is an item of the report.
 pub(crate) async fn pull(
     share: &ShardShare<'_>,
     source: Arc<dyn PartSource>,
@@ -38,46 +37,45 @@ pub(crate) async fn pull(
     progress: Arc<dyn Progress>,
     activity: &Activity,
 ) -> Result<Vec<ReportItem>, PullError> {
-    let (sink, told, wanted) = (
-        into.clone(),
-        progress.clone(),
-        unique_blobs(share.each_entry()),
-    );
-    let looking =
-        tokio::task::spawn_blocking(move || present_blobs(&*sink, wanted, rehash, &*told));
-    let there = looking
-        .await
-        .map_err(|error| WriteError::Refused(error.to_string()))??;
+    let present = {
+        let (into, progress) = (into.clone(), progress.clone());
+        let wanted = unique_blobs(share.each_entry());
+        // this may hash the whole store, which would block the async runtime
+        tokio::task::spawn_blocking(move || present_blobs(&*into, wanted, rehash, &*progress))
+            .await
+            .map_err(|error| WriteError::Refused(error.to_string()))??
+    };
     let Pending {
         tasks,
         mut outcome,
         bytes,
-    } = Pending::new(share, &**into, rehash, &there)?;
+    } = Pending::new(share, &**into, rehash, &present)?;
+    // before the first transfer, so that a long pull does not end with a full disk
     if !tasks.is_empty()
-        && let Some(room) =
+        && let Some(space) =
             into.disk_space(&mut tasks.iter().map(|task| (&task.digest, task.size)))?
     {
-        if !room.is_enough() {
-            let words = format!(
-                "store: it {room}; make room there, or name another store with --store DIR"
+        if !space.is_enough() {
+            let message = format!(
+                "store: it {space}; make room there, or name another store with --store DIR"
             );
-            return Err(WriteError::Refused(words).into());
+            return Err(WriteError::Refused(message).into());
         }
-        progress.tell(&room.to_string());
+        progress.tell(&space.to_string());
     }
-    // what is there already is not to be done
+    // items of which everything is present do not count as work to do
     progress.begin(
         "pull",
         outcome.open.iter().filter(|open| **open > 0).count() as u64,
         bytes,
     );
     progress.parts(tasks.len() as u64);
-    // Two queues, each in its order: the biggest blob begins first, and manifests do not wait for
-    // blobs.
+    // With one queue, the many small manifests would wait behind the biggest blobs.
     let (manifests, blobs) = tasks.into_iter().partition(|task| task.is_manifest);
     let queues = [(manifests, MANIFEST_SLOTS), (blobs, limits.jobs)];
     let watchdog = Watchdog::new(activity.clone(), limits.stuck);
     let mut schedule = TransferSchedule::new(queues, MANIFEST_SLOTS + limits.jobs, watchdog);
+    // 1 is the queue of the blobs: slots without a blob help with the big ones
     let sink = into.clone().sink(limits, Some(schedule.idle_slots(1)));
     let transfer = Arc::new(Transfer {
         source,
@@ -90,11 +88,12 @@ pub(crate) async fn pull(
             ScheduleStep::Begin(PullTask { digest, .. }, slot) => {
                 let (transfer, into) = (transfer.clone(), into.clone());
                 let mut parts = outcome.origins(&digest);
-                // a host that others wait for is tried last if other hosts have the blob too
+                // If several hosts have the blob, a host that other tasks wait for is tried last.
+                // The sort is stable, so the order of the lock decides otherwise.
                 parts.sort_by_key(|part| schedule.is_waited_for(part.host()));
-                let lent = slot.clone();
+                let task_slot = slot.clone();
                 schedule.spawn(slot, async move {
-                    let result = bring_any(&transfer, &parts, lent).await;
+                    let result = fetch_from_any(&transfer, &parts, task_slot).await;
                     if let (Ok(_), Some(part)) = (&result, parts.first()) {
                         into.mark_present(&part.descriptor);
                     }
@@ -106,20 +105,26 @@ pub(crate) async fn pull(
                     // the disk is full: all further transfers would fail too
                     schedule.cancel_waiting();
                 }
-                outcome.settle(digest, result, &*progress);
+                outcome.record_result(digest, result, &*progress);
             }
         }
     }
     outcome.stuck = schedule.stuck_message();
-    let owns = std::mem::take(&mut outcome.owns);
-    owns.iter()
-        .for_each(|own| outcome.compute_trimmed(&own.entry, &**into));
+    let shard_entries = std::mem::take(&mut outcome.shard_entries);
+    shard_entries
+        .iter()
+        .for_each(|shard_entry| outcome.compute_trimmed(&shard_entry.entry, &**into));
     progress.end();
-    let items: Vec<ReportItem> = owns.iter().map(|own| outcome.item(own)).collect();
-    // entries that other shards have parts of are named by `pack`
-    let whole = owns.into_iter().zip(&items);
-    let whole = whole.filter(|(own, item)| own.is_whole() && item.status != ItemStatus::Failed);
-    into.record_complete(&mut whole.map(|(own, _)| own.entry))?;
+    let items: Vec<ReportItem> = shard_entries
+        .iter()
+        .map(|shard_entry| outcome.item(shard_entry))
+        .collect();
+    // The layout must not name an item whose parts are elsewhere. Items that are split between
+    // shards get their names from `pack`.
+    let whole = shard_entries.into_iter().zip(&items);
+    let whole = whole
+        .filter(|(shard_entry, item)| shard_entry.is_whole() && item.status != ItemStatus::Failed);
+    into.record_complete(&mut whole.map(|(shard_entry, _)| shard_entry.entry))?;
     Ok(items.into_iter().chain(share.losses()).collect())
 }
 
@@ -142,7 +147,8 @@ impl content::ScheduledTask for PullTask {
 }
 
 impl PullTask {
-    /// Whether only its size decides its place in the order.
+    /// Whether the task has the default rank, which depends only on its size. Some stores rank
+    /// blobs in another way.
     fn is_by_size(&self) -> bool {
         self.rank == u64::MAX - self.size
     }
@@ -174,20 +180,21 @@ struct Pending {
 }
 
 impl Pending {
-    /// The blobs that are not in `there`, by rank. Content that follows from the lock is written at
-    /// once.
+    /// The blobs that are not in `present`, sorted by rank. Content that is computed from the lock
+    /// is written at once.
     fn new(
         share: &ShardShare<'_>,
         into: &dyn BlobStore,
         rehash: bool,
-        there: &HashSet<Digest>,
+        present: &HashSet<Digest>,
     ) -> Result<Pending, WriteError> {
-        let owns: Vec<ShardEntry> = share.each().collect();
-        for part in owns
+        let shard_entries: Vec<ShardEntry> = share.each().collect();
+        for part in shard_entries
             .iter()
-            .flat_map(|own| &own.entry.parts)
+            .flat_map(|shard_entry| &shard_entry.entry.parts)
             .filter(|part| !part.is_stored())
         {
+            // removes a damaged copy, which `put` would take as present
             if rehash {
                 into.has_blob(&part.descriptor, true)?;
             }
@@ -197,12 +204,13 @@ impl Pending {
         }
         let (mut tasks, mut bytes) = (Vec::new(), 0);
         let mut outcome = PullOutcome {
-            open: vec![0; owns.len()],
+            open: vec![0; shard_entries.len()],
             ..PullOutcome::default()
         };
+        // one allocation per host, not one per blob of a large lock
         let mut hosts: HashMap<&str, Arc<str>> = HashMap::new();
-        for (at, own) in owns.iter().enumerate() {
-            for (index, part) in own
+        for (at, shard_entry) in shard_entries.iter().enumerate() {
+            for (index, part) in shard_entry
                 .entry
                 .parts
                 .iter()
@@ -210,7 +218,7 @@ impl Pending {
                 .filter(|(_, part)| part.is_stored())
             {
                 let Descriptor { digest, size, .. } = &part.descriptor;
-                if there.contains(digest) {
+                if present.contains(digest) {
                     continue;
                 }
                 if !outcome.parts.contains_key(digest) {
@@ -241,7 +249,7 @@ impl Pending {
             }
         }
         sort(&mut tasks);
-        outcome.owns = owns;
+        outcome.shard_entries = shard_entries;
         Ok(Pending {
             tasks,
             outcome,
@@ -250,8 +258,9 @@ impl Pending {
     }
 }
 
-/// Fetches a blob from the first repository that has it. A failure of the destination is final.
-async fn bring_any(
+/// Fetches a blob from the first repository that delivers it. If all fail, returns the error of the
+/// first. A failure of the destination is final, since it would happen with every source.
+async fn fetch_from_any(
     transfer: &Transfer,
     parts: &[EntryPart],
     slot: Arc<TransferSlot>,
@@ -271,19 +280,19 @@ async fn bring_any(
 /// The state of all entries of a pull.
 #[derive(Default)]
 struct PullOutcome {
-    /// The parts of each entry that this shard fetches.
-    owns: Vec<ShardEntry>,
-    parts: HashMap<Digest, Fetch>,
+    /// The entries of the lock, reduced to the parts that this shard fetches.
+    shard_entries: Vec<ShardEntry>,
+    parts: HashMap<Digest, BlobFetch>,
     /// The number of parts that each entry still waits for.
     open: Vec<usize>,
-    /// The error of a full disk: it is the reason of all items that it stops.
+    /// The error of a full disk. It is the reason of all items whose tasks it cancelled.
     full: Option<String>,
     /// The message of the watchdog, if it ended the transfers.
     stuck: Option<String>,
 }
 
 #[derive(Default)]
-struct Fetch {
+struct BlobFetch {
     /// The parts that need the blob, by entry and position.
     wanted: Vec<(usize, usize)>,
     /// The result; `None` if the task panicked or was aborted.
@@ -291,7 +300,7 @@ struct Fetch {
 }
 
 impl PullOutcome {
-    /// The part in each repository that has the blob.
+    /// Returns one part for each repository that has the blob.
     fn origins(&self, digest: &Digest) -> Vec<EntryPart> {
         let wanted = self
             .parts
@@ -299,14 +308,15 @@ impl PullOutcome {
             .into_iter()
             .flat_map(|fetch| &fetch.wanted);
         let mut parts: Vec<EntryPart> = wanted
-            .map(|(at, part)| self.owns[*at].entry.parts[*part].clone())
+            .map(|(at, part)| self.shard_entries[*at].entry.parts[*part].clone())
             .collect();
         parts.dedup_by(|a, b| a.origin == b.origin);
         parts.truncate(ORIGINS);
         parts
     }
 
-    fn settle(
+    /// Records the result of a task, and reports the entries that it completes.
+    fn record_result(
         &mut self,
         digest: Digest,
         result: Result<TransferOutcome, TransferError>,
@@ -323,11 +333,13 @@ impl PullOutcome {
         for (at, _) in std::mem::take(&mut fetch.wanted) {
             self.open[at] -= 1;
             if self.open[at] == 0 {
-                progress.item(&self.owns[at].entry.name);
+                progress.item(&self.shard_entries[at].entry.name);
             }
         }
     }
 
+    /// Writes the trimmed indexes of an entry. They are computed from the whole ones, so this runs
+    /// after all transfers.
     fn compute_trimmed(&mut self, entry: &LockEntry, into: &dyn BlobStore) {
         for part in &entry.parts {
             if let PartOrigin::Trimmed { of, keep } = &part.origin {
@@ -335,15 +347,10 @@ impl PullOutcome {
                 if into.has_blob(&part.descriptor, false).unwrap_or(false) {
                     continue;
                 }
-                let local = |message: String| {
-                    TransferError::new(TransferSide::Source, ErrorKind::Invalid, message)
-                };
                 let result = into
                     .read(of)
-                    .map_err(|error| local(error.to_string()))
-                    .and_then(|index| {
-                        trim_index(&index, keep).map_err(|error| local(error.to_string()))
-                    })
+                    .map_err(invalid_source)
+                    .and_then(|index| trim_index(&index, keep).map_err(invalid_source))
                     .and_then(|bytes| Ok(into.put(&part.descriptor, &bytes)?));
                 if let Err(error) = result {
                     self.parts.entry(digest.clone()).or_default().result = Some(Err(error));
@@ -352,8 +359,8 @@ impl PullOutcome {
         }
     }
 
-    fn item(&self, own: &ShardEntry) -> ReportItem {
-        let entry = &own.entry;
+    fn item(&self, shard_entry: &ShardEntry) -> ReportItem {
+        let entry = &shard_entry.entry;
         let mut status = ItemStatus::Present;
         let mut reason = None;
         for part in &entry.parts {
@@ -386,7 +393,7 @@ impl PullOutcome {
                 }
             }
         }
-        let item = own.item();
+        let item = shard_entry.item();
         ReportItem {
             status,
             reason: reason.or(item.reason),
@@ -395,8 +402,12 @@ impl PullOutcome {
     }
 }
 
-/// The reason of an item whose part failed. For a set of packages, it names the package, and the fix
-/// if the repository has replaced it.
+fn invalid_source(error: impl ToString) -> TransferError {
+    TransferError::new(TransferSide::Source, ErrorKind::Invalid, error.to_string())
+}
+
+/// The reason of an item whose part failed. For a set of packages, it contains the URL of the
+/// package, and what to do if the repository has replaced it.
 fn failure_reason(entry: &LockEntry, part: &EntryPart, error: &TransferError) -> String {
     let why = format!("{}: {error}", error.side);
     let Some(url) = part
@@ -407,6 +418,8 @@ fn failure_reason(entry: &LockEntry, part: &EntryPart, error: &TransferError) ->
         return why;
     };
     let is_metadata = part.descriptor.media_type == media_type::OCTETS;
+    // A package repository replaces metadata and packages. The store that locked the set has kept
+    // the metadata, but not the packages.
     let help = if !error.may_be_elsewhere() {
         ""
     } else if is_metadata {
@@ -414,7 +427,8 @@ fn failure_reason(entry: &LockEntry, part: &EntryPart, error: &TransferError) ->
          locked it (`--store DIR`, or a copy of it), or lock what the repository has now with \
          `landfall lock --refresh`"
     } else {
-        "; where the repository has moved on, `landfall lock --refresh` takes what it has now"
+        "; if the repository has replaced the package, `landfall lock --refresh` locks its current \
+         version"
     };
     format!("{url}: {why}{help}")
 }
@@ -424,7 +438,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_fetched_whole_before_the_next_one_begins() {
+    fn all_blobs_of_an_entry_are_fetched_before_those_of_the_next() {
         let task = |entry, size, rank: Option<u64>| PullTask {
             digest: Digest::sha256(&[entry as u8, size as u8]),
             size,
@@ -440,7 +454,7 @@ mod tests {
             task(1, 2, None),
             task(2, 70, None),
             task(2, 3, None),
-            // a store that wants them in an order of its own
+            // a store that ranks its blobs itself
             task(0, 4, Some(8)),
             task(2, 5, Some(7)),
         ];

@@ -1,4 +1,4 @@
-//! What of a lock one shard pulls: each digest is one shard's.
+//! The share of a lock that one shard pulls. Each digest belongs to exactly one shard.
 
 use landfall_content::{EntryPart, LockEntry, PartOrigin, ShardEntry};
 use landfall_item::lockfile::{Lock, losses};
@@ -6,21 +6,25 @@ use landfall_model::report::ReportItem;
 use landfall_model::{Digest, Shard, transfer_cost};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What of a lock one shard pulls. Of an only shard it is all.
+/// The share of a lock that one shard pulls: the whole lock if there is only one shard.
 pub(crate) struct ShardShare<'a> {
     lock: &'a Lock,
     shard: Shard,
-    /// Not for an only shard.
+    /// The digests of this shard; empty if it is the only one.
     own: BTreeSet<Digest>,
 }
 
 impl<'a> ShardShare<'a> {
-    /// What of `lock` this shard pulls.
+    /// Computes the share of this shard. It depends only on the lock and the number of shards, so
+    /// the runners need not talk to each other.
     pub(crate) fn new(lock: &'a Lock, shard: Shard) -> ShardShare<'a> {
         let mut costs = BTreeMap::new();
         if !shard.is_only() {
             for part in lock.each_entry().flat_map(|entry| entry.parts) {
-                costs.insert(home(&part).clone(), transfer_cost(part.descriptor.size));
+                costs.insert(
+                    assigned_digest(&part).clone(),
+                    transfer_cost(part.descriptor.size),
+                );
             }
         }
         ShardShare {
@@ -30,23 +34,23 @@ impl<'a> ShardShare<'a> {
         }
     }
 
-    /// The entries of the lock of which something is this shard's, in the lock's order.
+    /// The entries of the lock that have parts in this shard, in the lock's order.
     pub(crate) fn each(&self) -> impl Iterator<Item = ShardEntry> {
         self.lock.each_entry().filter_map(|entry| {
             if self.shard.is_only() {
                 Some(ShardEntry::whole(entry))
             } else {
-                ShardEntry::filter(entry, |part| self.own.contains(home(part)))
+                ShardEntry::filter(entry, |part| self.own.contains(assigned_digest(part)))
             }
         })
     }
 
-    /// As [`ShardShare::each`], without what the others have.
+    /// Like [`ShardShare::each`], without the number of parts that other shards have.
     pub(crate) fn each_entry(&self) -> impl Iterator<Item = LockEntry> {
         self.each().map(|own| own.entry)
     }
 
-    /// The losses of the lock, which the first shard tells.
+    /// The losses of the lock. Only the first shard returns them, so that they are reported once.
     pub(crate) fn losses(&self) -> Vec<ReportItem> {
         if self.shard.is_first() {
             losses(self.lock)
@@ -56,9 +60,9 @@ impl<'a> ShardShare<'a> {
     }
 }
 
-/// By which digest it is known whose a part is. A trimmed index is made of the whole one, where
-/// that is.
-fn home(part: &EntryPart) -> &Digest {
+/// The digest that decides to which shard a part belongs. A trimmed index is computed from the
+/// whole index, so it belongs to the same shard.
+fn assigned_digest(part: &EntryPart) -> &Digest {
     match &part.origin {
         PartOrigin::Trimmed { of, .. } => &of.digest,
         _ => &part.descriptor.digest,

@@ -1,6 +1,6 @@
-//! Packages that are signed one by one: those of a pull whose signature is not right make their
-//! item fail. A set of which something is not here yet, as other shards bring it, is left to
-//! whoever has all of it.
+//! Checks the signatures of packages that are signed one by one. A package with a wrong signature
+//! makes its set fail. A set whose parts were pulled by several shards is checked by the command
+//! that has all of them.
 
 use landfall_content::{BlobRead, EntryPart};
 use landfall_item::LockedItem;
@@ -9,37 +9,36 @@ use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::sign::SignatureTime;
 use std::sync::Arc;
 
-/// Checks the signatures of what `lock` names among `blobs`, which have come, and tells `items`.
+/// Checks the signatures of the packages of `lock` in `blobs`, and marks the items that fail.
 pub(crate) async fn check_packages(
     lock: &Lock,
     blobs: Arc<dyn BlobRead>,
     items: &mut [ReportItem],
 ) {
     for set in &lock.packages {
-        let is_own =
-            |item: &&mut ReportItem| item.kind == EntryKind::Package && item.name == set.name;
         let Some(item) = items
             .iter_mut()
-            .find(is_own)
+            .find(|item| item.kind == EntryKind::Package && item.name == set.name)
+            // the reason of a failed transfer must not be replaced by that of a missing file
             .filter(|item| item.status != ItemStatus::Failed)
         else {
             continue;
         };
-        let lacks = |part: &EntryPart| {
+        let is_missing = |part: &EntryPart| {
             part.is_stored()
                 && blobs
                     .stat(&part.descriptor.digest)
+                    // a part that cannot be read is not missing: the check below reports it
                     .is_ok_and(|found| found != Some(part.descriptor.size))
         };
-        if set.entry().parts.iter().any(lacks) {
+        if set.entry().parts.iter().any(is_missing) {
             continue;
         }
         let (set, blobs) = (set.clone(), blobs.clone());
-        let checking =
+        // reads and verifies whole packages, which would block the async runtime
+        let check =
             tokio::task::spawn_blocking(move || set.contradictions(&*blobs, SignatureTime::Now));
-        let faults = checking
-            .await
-            .unwrap_or_else(|error| vec![error.to_string()]);
+        let faults = check.await.unwrap_or_else(|error| vec![error.to_string()]);
         if let Some(first) = faults.first() {
             let more = faults.len() - 1;
             let more = if more > 0 {

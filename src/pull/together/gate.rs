@@ -1,14 +1,16 @@
-//! A gate that the requests of two commands pass in the order of a schedule, for tests.
+//! A gate for tests: the requests of two commands pass it in the order of a schedule.
 
 use landfall_content::bucket::emulator::{RequestHook, RequestMoment};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
-/// Stretches of requests, or halves of them, by actor. After them all go on as they like.
+/// The order in which the actors pass: an actor, and how often it passes before the next entry's
+/// turn. A request passes twice, before and after it takes effect. After the last entry, both
+/// actors pass freely.
 pub(super) type Schedule = Vec<(usize, usize)>;
 
-/// Lets the actors pass by a schedule.
+/// Lets two actors pass in the order of a schedule.
 pub(super) struct Gate {
     turns: Mutex<Turns>,
     changed: Notify,
@@ -17,8 +19,9 @@ pub(super) struct Gate {
 struct Turns {
     schedule: VecDeque<(usize, usize)>,
     is_done: [bool; 2],
-    /// How often each has passed, and after how often it is killed.
+    /// How often each actor has passed.
     passed: [usize; 2],
+    /// The number of passes after which each actor is killed.
     killed_at: [usize; 2],
 }
 
@@ -37,20 +40,26 @@ impl Gate {
         })
     }
 
-    /// Waits for the actor's turn. `false` where it is killed.
+    /// Waits for the actor's turn. Returns `false` if the actor is killed.
     async fn pass(&self, actor: usize) -> bool {
         loop {
+            // created before the check, so that a change after the check is not missed
             let changed = self.changed.notified();
             {
                 let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+                // the other actor would wait forever for the turns of one that has ended
                 while turns
                     .schedule
                     .front()
-                    .is_some_and(|(who, left)| *left == 0 || turns.is_done[*who])
+                    .is_some_and(|(next, left)| *left == 0 || turns.is_done[*next])
                 {
                     turns.schedule.pop_front();
                 }
-                if turns.schedule.front().is_none_or(|(who, _)| *who == actor) {
+                if turns
+                    .schedule
+                    .front()
+                    .is_none_or(|(next, _)| *next == actor)
+                {
                     if let Some((_, left)) = turns.schedule.front_mut() {
                         *left -= 1;
                     }
@@ -79,7 +88,7 @@ impl Gate {
         })
     }
 
-    /// How often each has passed.
+    /// How often each actor has passed.
     pub(super) fn passed(&self) -> [usize; 2] {
         self.turns
             .lock()

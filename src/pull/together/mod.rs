@@ -1,9 +1,8 @@
-//! Commands against each other on one object store: what one of them was told to be there is there
-//! afterwards.
+//! Tests of two commands that run on one object store at the same time: content that the store
+//! reported to one of them as present is still present afterwards.
 //!
-//! Each request of a command passes a gate before it takes effect and after that, so that a
-//! schedule decides where one command is halted while the other goes on. A schedule that fails is
-//! shown with the state that it began from.
+//! Each request of a command passes a gate before and after it takes effect, so a schedule decides
+//! where one command is halted while the other continues. A failure prints the schedule.
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
@@ -21,7 +20,7 @@ use world::{Command, DAY, FOR_GOOD, HOUR, assert_there, quick, run, small, world
 mod gate;
 mod world;
 
-/// How often a long loop goes round: `rounds` times the value of `LANDFALL_TEST_ROUNDS`.
+/// The number of rounds of a long loop: `rounds` times the value of `LANDFALL_TEST_ROUNDS`.
 fn rounds(rounds: usize) -> usize {
     let factor = std::env::var("LANDFALL_TEST_ROUNDS")
         .ok()
@@ -30,8 +29,9 @@ fn rounds(rounds: usize) -> usize {
     rounds * std::cmp::max(factor, 1)
 }
 
-/// All orders of three requests of each actor.
+/// All orders in which each of two actors sends three requests.
 fn orders() -> Vec<Schedule> {
+    // bit `at` of the mask says which actor is the next; 2 passes are one request
     let mask_of_three = (0_u32..64).filter(|mask| mask.count_ones() == 3);
     mask_of_three
         .map(|mask| {
@@ -55,13 +55,12 @@ fn a_pull_and_a_gc_lose_nothing_wherever_either_is_halted() {
     ];
     for (from, commands) in cases {
         let alone = vec![(0, FOR_GOOD)];
-        let (ended, passed) =
-            world.together(&from.copy(), commands, &alone, (quick(), [FOR_GOOD; 2]));
+        let (ended, passed) = world.together(&from.copy(), commands, &alone, [FOR_GOOD; 2]);
         assert!(
             ended.concat().iter().all(Result::is_ok) && passed.iter().all(|count| *count > 10),
             "{passed:?}"
         );
-        // each is halted once for the whole of the other
+        // each actor is halted at every pass, and the other runs to its end meanwhile
         for actor in [0, 1] {
             for at in 0..=passed[actor] {
                 world.check(
@@ -132,7 +131,7 @@ fn three_requests_of_two_commands_in_all_orders_lose_nothing() {
         let [first, second] = [0, 1].map(|actor| {
             let alone = [(actor, FOR_GOOD)].to_vec();
             world
-                .together(&from.copy(), commands, &alone, (quick(), [FOR_GOOD; 2]))
+                .together(&from.copy(), commands, &alone, [FOR_GOOD; 2])
                 .1[actor]
         });
         // from each request of either on
@@ -170,7 +169,7 @@ fn commands_by_chance_killed_and_not_lose_nothing() {
     for _ in 0..rounds(100) {
         let store = Emulator::default();
         for _ in 0..dice.usize(..6) {
-            // a marker of one that was killed makes the next ones wait
+            // may fail: the marker of a command that was killed makes the next ones wait
             drop(world.alone(&store, command(&mut dice), killed(&mut dice)));
             store.age([HOUR, 4 * DAY, 8 * DAY][dice.usize(..3)]);
         }
@@ -209,18 +208,18 @@ fn an_upload_whose_parts_were_sent_again_by_another_is_begun_anew() {
 }
 
 #[test]
-fn an_upload_whose_owner_goes_on_is_left_to_it() {
+fn an_upload_whose_owner_is_alive_is_left_to_it() {
     let big = Bytes::from(vec![7; 17 << 20]);
     let hex = Digest::sha256(&big).hex();
     let world = world(&[big], [&[0], &[0]]);
     let store = Emulator::default();
     let lease = Duration::from_millis(800);
-    let patience = StoreTimeouts {
+    let timeouts = StoreTimeouts {
         heartbeat: lease / 40,
         lease,
         gc_wait: Duration::ZERO,
     };
-    // the second part of the first pull waits, while its record is written again and again
+    // the second part of the first pull waits, while the pull keeps renewing its record
     let (halted, released) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (is_halted, may_go_on) = (halted.clone(), released.clone());
     let owner: RequestHook = Arc::new(move |moment: RequestMoment| {
@@ -239,6 +238,7 @@ fn an_upload_whose_owner_goes_on_is_left_to_it() {
         notes.lock().unwrap().push(moment.request);
         Box::pin(async { true })
     });
+    // the writes of the other pull to the blob
     let wrote = || {
         let sent = sent.lock().unwrap();
         let is_write = |request: &&String| {
@@ -253,7 +253,7 @@ fn an_upload_whose_owner_goes_on_is_left_to_it() {
         let pull = move |bucket| {
             world
                 .runtime
-                .block_on(run(Command::Pull(0), bucket, world, patience))
+                .block_on(run(Command::Pull(0), bucket, world, timeouts))
         };
         let first = scope.spawn(move || pull(owner));
         world.runtime.block_on(halted.acquire()).unwrap().forget();
@@ -271,9 +271,9 @@ fn an_upload_whose_owner_goes_on_is_left_to_it() {
             [Ok(()), Ok(())]
         );
         assert!(has_looked);
-        assert_eq!(meanwhile, Vec::<String>::new(), "the owner goes on");
+        assert_eq!(meanwhile, Vec::<String>::new(), "the owner is alive");
     });
-    assert_eq!(wrote(), Vec::<String>::new(), "it was there");
+    assert_eq!(wrote(), Vec::<String>::new(), "the blob was present");
     assert_there(&store, &world.locks[0], "by its owner");
 }
 
@@ -301,7 +301,7 @@ fn two_pulls_whose_parts_have_random_etags_both_end_well() {
             [FOR_GOOD; 2]
         };
         let commands: [&[Command]; 2] = [&[Command::Pull(0)], &[Command::Pull(1)]];
-        let (ended, _) = world.together(&store, commands, &schedule, (quick(), killed_at));
+        let (ended, _) = world.together(&store, commands, &schedule, killed_at);
         let when = format!("{schedule:?}, killed at {killed_at:?}: {ended:?}");
         assert!(
             ended[1][0].is_ok() && (ended[0][0].is_ok() || killed_at[0] != FOR_GOOD),

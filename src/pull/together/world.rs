@@ -1,4 +1,5 @@
-//! Commands on an object store in memory, run together by a schedule, and what they promise.
+//! Runs commands together on an object store in memory, by a schedule, and checks what they
+//! promise.
 
 use super::gate::{Gate, Schedule};
 use crate::pull::{ShardShare, pull};
@@ -22,14 +23,14 @@ pub(super) const DAY: Duration = Duration::from_hours(24);
 const GRACE: Duration = Duration::from_hours(7 * 24);
 pub(super) const FOR_GOOD: usize = usize::MAX;
 
-/// What the commands are about: two locks that share some files.
+/// The data of the commands: two locks that share some files.
 pub(super) struct World {
     pub runtime: Runtime,
     pub source: Arc<MemoryBlobs>,
     pub locks: [Lock; 2],
 }
 
-/// A command, with the lock that it is about, or that a gc keeps.
+/// A command, with the position of its lock in [`World::locks`]; for a gc, of the lock to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Command {
     Pull(usize),
@@ -38,7 +39,7 @@ pub(super) enum Command {
     Gc(Option<usize>),
 }
 
-/// Files of these contents, and the locks that name some of them.
+/// A world with files of these contents, and locks that list some of them by position.
 pub(super) fn world(contents: &[Bytes], locks: [&[usize]; 2]) -> World {
     let named = |files: &[usize]| {
         let files = files.iter().map(|at| {
@@ -78,10 +79,10 @@ pub(super) async fn run(
     command: Command,
     bucket: Bucket,
     world: &World,
-    patience: StoreTimeouts,
+    timeouts: StoreTimeouts,
 ) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    let open = BucketStore::open(bucket.clone(), patience);
+    let open = BucketStore::open(bucket.clone(), timeouts);
     let claim = |store: &BucketStore, lock: &Lock| {
         let named = lock.digests().collect();
         BlobStore::claim(store, &lock.fingerprint(), &lock.to_text(), named)
@@ -180,14 +181,14 @@ pub(super) async fn run(
 }
 
 impl World {
-    /// Runs the commands of two actors together by a schedule. Returns what came of each command,
+    /// Runs the commands of two actors together by a schedule. Returns the result of each command,
     /// and how often each actor passed the gate.
     pub(super) fn together(
         &self,
         store: &Emulator,
         commands: [&[Command]; 2],
         schedule: &Schedule,
-        (patience, killed_at): (StoreTimeouts, [usize; 2]),
+        killed_at: [usize; 2],
     ) -> ([Vec<Result<(), String>>; 2], [usize; 2]) {
         let gate = Gate::new(schedule, killed_at);
         let ended = std::thread::scope(|scope| {
@@ -196,7 +197,7 @@ impl World {
                 scope.spawn(move || {
                     let ended = commands[actor].iter().map(|command| {
                         self.runtime
-                            .block_on(run(*command, bucket.clone(), self, patience))
+                            .block_on(run(*command, bucket.clone(), self, quick()))
                     });
                     let ended = ended.collect();
                     gate.end(actor);
@@ -208,7 +209,7 @@ impl World {
         (ended, gate.passed())
     }
 
-    /// Runs a command alone, which is killed after so many halves of requests.
+    /// Runs a command alone. It is killed after `killed_at` passes of the gate, two per request.
     pub(super) fn alone(
         &self,
         store: &Emulator,
@@ -220,7 +221,8 @@ impl World {
             .block_on(run(command, store.bucket(0, gate.hook()), self, quick()))
     }
 
-    /// Runs the commands of two actors together, and checks what they promise.
+    /// Runs the commands of two actors together, and checks that what they reported is true and
+    /// that the store is usable afterwards.
     pub(super) fn check(
         &self,
         from: &Emulator,
@@ -229,7 +231,7 @@ impl World {
         killed_at: [usize; 2],
     ) {
         let store = from.copy();
-        let (ended, _) = self.together(&store, commands, schedule, (quick(), killed_at));
+        let (ended, _) = self.together(&store, commands, schedule, killed_at);
         let when = format!("{commands:?} by {schedule:?}, killed at {killed_at:?}: {ended:?}");
         let is_killed = killed_at.iter().any(|at| *at != FOR_GOOD);
         let (commands, ended) = (commands.concat(), ended.concat());
@@ -262,14 +264,14 @@ impl World {
                 &format!("published, {when}"),
             );
         }
-        // what a pull was told to be there counts as there for others
+        // content that the store reported to a pull as present is present for other commands too
         for (command, ended) in commands.iter().zip(&ended) {
             if let (Command::Pull(lock), Ok(()), false) = (command, ended, is_killed) {
                 let published = self.alone(&store.copy(), Command::Publish(*lock), FOR_GOOD);
                 assert!(published.is_ok(), "{published:?}: {when}");
             }
         }
-        // what a run was told holds for the grace period, and it can be packed
+        // it stays for the grace period, and can be packed
         if is_killed {
             store.age(HOUR);
         }
@@ -282,7 +284,7 @@ impl World {
             let packed = self.alone(&store, Command::Pack(*lock), FOR_GOOD);
             assert!(packed.is_ok(), "{packed:?}: {when}");
         }
-        // nothing is wedged
+        // later commands succeed, so no marker or record is left that blocks them
         for lock in [0, 1] {
             let pulled = self.alone(&store, Command::Pull(lock), FOR_GOOD);
             assert!(pulled.is_ok(), "{pulled:?}: {when}");
@@ -292,8 +294,8 @@ impl World {
         }
     }
 
-    /// A store in which the first lock's content is unused for long, and is not condemned. The
-    /// claims are over.
+    /// A store in which the first lock's content has been unused for longer than the grace period
+    /// and is not condemned. All claims have expired.
     pub(super) fn unused(&self) -> Emulator {
         let store = Emulator::default();
         for lock in [0, 1] {
@@ -303,8 +305,8 @@ impl World {
         store
     }
 
-    /// A store in which all that the first lock alone names was condemned long ago, and there is no
-    /// claim.
+    /// A store in which the content of only the first lock was condemned long ago, and no claim
+    /// is left.
     pub(super) fn condemned(&self) -> Emulator {
         let store = self.unused();
         self.alone(&store, Command::Gc(Some(1)), FOR_GOOD).unwrap();
@@ -312,8 +314,8 @@ impl World {
         store
     }
 
-    /// The same with a list of such content as there, which a run wrote while it was being
-    /// condemned.
+    /// Like [`World::condemned`], with a list that says that such content is present. Another run
+    /// wrote the list while the content was being condemned.
     pub(super) fn condemned_after_listed(&self) -> Emulator {
         let store = self.unused();
         let [first, second] = &self.locks;
@@ -327,7 +329,7 @@ impl World {
         let hook: RequestHook = Arc::new(move |moment: RequestMoment| {
             if moment.request.starts_with("PUT /at/condemned") && other.get(&key).is_none() {
                 other.put(&key, packed.clone());
-                // times of objects are milliseconds
+                // times of objects have milliseconds, and the list must be older than the marker
                 std::thread::sleep(Duration::from_millis(3));
             }
             Box::pin(async { true })
@@ -339,7 +341,7 @@ impl World {
         store
     }
 
-    /// The same with the claim of a run that was killed at once, which is over.
+    /// Like [`World::condemned`], with the expired claim of a pull that was killed at once.
     pub(super) fn condemned_with_claim(&self) -> Emulator {
         let store = self.unused();
         self.alone(&store, Command::Gc(Some(1)), FOR_GOOD).unwrap();
@@ -354,7 +356,7 @@ impl World {
     }
 }
 
-/// Whether what the lock names is there, byte for byte.
+/// Asserts that the store has everything that the lock lists, byte for byte.
 pub(super) fn assert_there(store: &Emulator, lock: &Lock, when: &str) {
     for digest in lock.digests() {
         let found = store.get(&digest.layout_path());
