@@ -36,7 +36,7 @@ struct Cli {
     global: GlobalFlags,
 }
 
-/// The verbs. `help` groups them for the overview.
+/// The verbs. [`help`] groups them for the overview.
 #[derive(Subcommand)]
 enum Verb {
     Init(verbs::init::InitCommand),
@@ -148,6 +148,7 @@ pub fn main() -> ExitCode {
             );
         }
     };
+    // Events are written through the progress display, so the display exists first.
     if let Err(error) = start_logging(cli.global.verbose, &context.progress) {
         return finish(&name, &cli.global, &context.page, Err(error));
     }
@@ -155,6 +156,7 @@ pub fn main() -> ExitCode {
     if let Some(report) = &cli.global.report
         && let Err(error) = check_output("the report", report)
     {
+        // Otherwise `finish` would try to write the report, and fail a second time.
         let global = GlobalFlags {
             report: None,
             ..cli.global

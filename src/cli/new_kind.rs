@@ -1,5 +1,5 @@
-//! A kind of item that exists only in tests passes through every verb: so only its own file needs to
-//! know it.
+//! A kind of item that exists only in tests passes through every verb: so only its own file needs
+//! to know it.
 
 use crate::cli::shared::VerbOutcome;
 use landfall_content::VerifiedRead;

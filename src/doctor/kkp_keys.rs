@@ -83,8 +83,9 @@ mod tests {
 
     #[test]
     fn keys_of_old_releases_are_named_with_those_that_count() {
-        let text = "kind: KubermaticConfiguration\nspec: {http_proxy: x}\n---\nkind: Seed\nspec:\n  \
-                    datacenters:\n    eu-1: {node: {pauseImage: p, http_proxy: x, hyperkube_image: y}}\n";
+        let text = "kind: KubermaticConfiguration\nspec: {http_proxy: x}\n---\nkind: Seed\n\
+                    spec:\n  datacenters:\n    eu-1:\n      \
+                    node: {pauseImage: p, http_proxy: x, hyperkube_image: y}\n";
         let found = lint_seeds("seed.yaml", text).unwrap().unwrap();
         let told: Vec<_> = found
             .checks

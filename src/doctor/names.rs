@@ -27,7 +27,8 @@ pub(crate) async fn check_names(
         }
         let wanted = if certified.is_empty() { dns } else { certified };
         for name in *wanted {
-            // A name that is not under `dns` of its entry is checked at the first name that resolves.
+            // A name that is not under `dns` of its entry is checked at the first name that
+            // resolves.
             match (known.contains(&name), known.first()) {
                 (true, _) => check_certificate(transport, name, name, &mut steps).await,
                 (false, Some(at)) if !dns.contains(name) => {
@@ -35,7 +36,7 @@ pub(crate) async fn check_names(
                 }
                 (false, _) => {
                     let says = format!(
-                        "the certificate for {name} was not checked: there is no address to connect to"
+                        "the certificate for {name} was not checked: no address for it is known"
                     );
                     steps.say("certificate", CheckStatus::Note, says);
                 }

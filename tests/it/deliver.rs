@@ -161,7 +161,7 @@ fn everything_in_the_way_is_told_at_once_and_nothing_is_sent() {
     let report = stored.push(3, to, &["--move-tags"]);
     let text = message(&report);
     assert!(
-        text.contains("one thing is in the way") && text.contains("no pushing here"),
+        text.contains("because of 1 problem") && text.contains("no pushing here"),
         "{text}"
     );
     let statuses: Vec<&Value> = report["items"]
@@ -223,7 +223,7 @@ fn harbor_projects_are_told_and_made() {
     let report = stored.push(1, harbor.address(), &[]);
     let text = message(&report);
     assert!(
-        text.contains("no project 'one'") && text.contains("(stops 2 deliveries)"),
+        text.contains("no project 'one'") && text.contains("(affects 2 deliveries)"),
         "{text}"
     );
     assert!(

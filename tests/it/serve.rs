@@ -790,7 +790,7 @@ fn signals_end_it_after_the_answers_under_way() {
         let mut guard = Guard::start(command);
         guard.wait_for_http(([127, 0, 0, 1], port).into());
         assert!(guard.log().contains(&format!(
-            "serving on http://127.0.0.1:{port} (0 images, 0 files, 0 charts, 0 sets of packages, takes pushes)"
+            "serving on http://127.0.0.1:{port} (0 images, 0 files, 0 charts, 0 sets of packages, accepts pushes)"
         )));
         let address = format!("127.0.0.1:{port}");
         let blob = noise(6, 1 << 20);

@@ -93,6 +93,8 @@ impl From<bundle::BundleError> for CliError {
             | BundleError::VolumeSize { .. }
             | BundleError::Tool { .. }
             | BundleError::TooLarge { .. } => CliError::usage(message),
+            // Exit 3, as for other runs with missing items. But nothing was written, which the
+            // status `refused` says.
             BundleError::Incomplete { .. } => CliError {
                 refuses: true,
                 ..CliError::new(Exit::Partial, message).on(TransferSide::Source)
@@ -112,8 +114,8 @@ impl From<bundle::BundleError> for CliError {
     }
 }
 
-// Errors of a key or a file of allowed signers that was named. `bundle::BundleError` wraps those of
-// a signature in a bundle.
+// These errors are about a key or a file of allowed signers that the user named.
+// `bundle::BundleError` wraps the errors of a signature in a bundle.
 impl From<sign::SignatureError> for CliError {
     fn from(error: sign::SignatureError) -> CliError {
         let message = error.to_string();
@@ -262,6 +264,7 @@ impl From<PullError> for CliError {
 impl From<PushError> for CliError {
     fn from(error: PushError) -> CliError {
         let (exit, side) = match &error {
+            // The site's `paths` and `--to` cause it, and nothing was sent.
             PushError::Collision(_) => (Exit::Usage, TransferSide::Input),
             PushError::Unreachable(error) if is_bad_account(error) => {
                 (Exit::Usage, TransferSide::Input)

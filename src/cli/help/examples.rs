@@ -88,7 +88,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             (
                 "landfall serve --writable data --htpasswd users",
-                "Serve a registry that takes pushes",
+                "Serve a registry that accepts pushes",
             ),
         ],
     ),

@@ -54,7 +54,7 @@ pub(crate) fn all_pages(command: &Command) -> io::Result<Vec<(String, Vec<u8>)>>
     Ok(pages)
 }
 
-/// The manual page of `command`, which is built.
+/// The manual page of `command`. It needs [`Command::build`] first, which sets the display names.
 pub(crate) fn page(command: &Command) -> io::Result<Vec<u8>> {
     let man = Man::new(command.clone());
     let mut page = Vec::new();
@@ -73,7 +73,7 @@ pub(crate) fn page(command: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// What clap does not know of a verb: examples, exit codes, files and related pages.
+/// The sections that clap does not generate: examples, exit codes, files and related pages.
 fn closing_sections(verb: &str) -> String {
     let mut text = ".SH EXAMPLES\n".to_owned();
     let examples = if verb.is_empty() {

@@ -122,7 +122,7 @@ fn add_group<'c>(text: &mut String, title: &str, verbs: impl Iterator<Item = &'c
     }
 }
 
-/// `text` in lines that fit beside an indentation of so many columns.
+/// Wraps `text` at [`MAX_WIDTH`], with `indent` columns before each line but the first.
 fn wrapped(text: &str, indent: usize) -> String {
     let mut lines = String::new();
     let mut column = indent;
@@ -146,6 +146,7 @@ pub(super) fn without_far_tips(mut error: Error) -> Error {
             error.get(ContextKind::InvalidArg),
             error.get(ContextKind::SuggestedArg),
         )
+        // One typing error in a short flag, two in a long one.
         && strsim::damerau_levenshtein(given, tip)
             > if tip.len() > "--report".len() { 2 } else { 1 }
     {

@@ -30,7 +30,7 @@ fn show_in_pager(text: &str) -> bool {
             return false;
         };
         if let Some(mut stdin) = started.stdin.take() {
-            // A pager that is quit early closes the pipe; that is no error.
+            // A pager that is quit early closes the pipe, which is not an error.
             let _ = stdin.write_all(text.as_bytes());
         }
         started.wait().is_ok_and(|status| status.success())

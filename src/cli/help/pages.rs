@@ -1,5 +1,5 @@
-//! The pages of `docs/` that the program carries, so that `landfall help` has them where there is
-//! no network.
+//! The pages of `docs/` that are compiled into the program, so that `landfall help` shows them
+//! without a network.
 
 /// Declares the pages: the name of each, and its Markdown file.
 macro_rules! pages {

@@ -28,7 +28,7 @@ impl BundleFlags {
         if let Some(other) = self.more.first() {
             let (other, first) = (other.display(), places[0].display());
             return Err(CliError::usage(format!(
-                "{other} has no other volume of {first}; name one bundle"
+                "{other} has no other volume of {first}; name only one bundle"
             )));
         }
         let demands = BundleRequirements {

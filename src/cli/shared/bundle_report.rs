@@ -23,6 +23,7 @@ pub(crate) const MOST_MISSING: usize = 30;
 
 /// Loads the key of `--sign KEY`.
 pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, CliError> {
+    // An empty variable counts as unset.
     let agent = std::env::var_os("SSH_AUTH_SOCK")
         .filter(|socket| !socket.is_empty())
         .map(PathBuf::from);
@@ -66,7 +67,7 @@ impl SerialFlags {
     }
 }
 
-/// The outcome of a dry run: what would be packed, how much space it needs, and `more` lines.
+/// The outcome of a dry run: what would be packed, how much space that needs, and the lines `more`.
 pub(crate) fn dry_run(
     plan: &PackPlan,
     out: &Path,
@@ -74,6 +75,7 @@ pub(crate) fn dry_run(
     more: &str,
 ) -> Result<VerbOutcome, CliError> {
     let needed = plan.needed_bytes();
+    // An object store does not report its free space.
     let space = if is_remote(out) {
         let size = human_size(needed);
         format!("  needs at most     {size} ({needed} bytes)\n")
@@ -103,7 +105,8 @@ pub(crate) fn bundle_member(
         "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
         "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
         "bases": plan.bases, "omitted": plan.omitted,
-        "files": paths(&written.files), "beside": paths(&written.beside), "removed": paths(&written.removed),
+        "files": paths(&written.files), "beside": paths(&written.beside),
+        "removed": paths(&written.removed),
         "signed": !keys.is_empty(),
         "signer": keys.first().map(signer), "signers": keys.iter().map(signer).collect::<Vec<_>>(),
         "series": plan.serial.as_ref().map(|serial| &serial.series),
@@ -200,7 +203,8 @@ pub(crate) fn outcome(plan: &PackPlan, report: RunReport, text: &str) -> VerbOut
     VerbOutcome::new(report, text.to_owned() + &lost, exit)
 }
 
-/// The report: every item of the plan with this status, and the missing ones.
+/// The report: every item of the plan with `status`, the missing items, and those that the manifest
+/// declares as missing.
 pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: ItemStatus) -> RunReport {
     let mut items: Vec<ReportItem> = plan
         .items

@@ -44,15 +44,15 @@ impl BundleWithBases {
                 given => together.bases.push(given.into_bundle(path)?),
             }
         }
-        let mut places: Vec<Arc<dyn BlobRead>> = vec![together.blobs];
-        places.extend(
+        let mut sources: Vec<Arc<dyn BlobRead>> = vec![together.blobs];
+        sources.extend(
             together
                 .bases
                 .iter()
                 .map(|base| Arc::new(base.clone()) as Arc<dyn BlobRead>),
         );
-        places.extend(store);
-        together.blobs = Arc::new(BlobChain(places));
+        sources.extend(store);
+        together.blobs = Arc::new(BlobChain(sources));
         Ok(together)
     }
 
@@ -62,6 +62,7 @@ impl BundleWithBases {
         entries: impl IntoIterator<Item = &'a LockEntry>,
     ) -> Result<(), CliError> {
         let lacking = missing_blobs(entries, &*self.blobs).map_err(unreadable)?;
+        // A bundle that lacks content without being a delta is partial, which `open_bundle` checks.
         if lacking.is_empty() || self.bundle.omitted().is_empty() {
             return Ok(());
         }
@@ -78,6 +79,7 @@ impl BundleWithBases {
         let bases = std::iter::once(&self.bundle)
             .chain(&self.bases)
             .flat_map(Bundle::bases);
+        // Only receipts name repositories: from a repository that has a blob it can be mounted.
         let named = bases.filter_map(|base| match base {
             BaseName::Receipt { repositories, .. } => Some(repositories),
             BaseName::Bundle { .. } | BaseName::Lock { .. } => None,
@@ -87,11 +89,11 @@ impl BundleWithBases {
             .collect();
         let blobs = lacking.into_iter().map(|lacking| {
             let digest = lacking.blob.digest;
-            let places = named
+            let repositories = named
                 .iter()
-                .filter_map(|places| places.get(&digest).cloned())
+                .filter_map(|repositories| repositories.get(&digest).cloned())
                 .collect();
-            (digest, places)
+            (digest, repositories)
         });
         Ok(Omitted {
             blobs: blobs.collect(),
@@ -153,8 +155,7 @@ fn advice(bundle: &Bundle, given: &[Bundle]) -> String {
     let absent = bases.filter(|base| !given.iter().any(|bundle| bundle.matches_base(base)));
     let absent: BTreeSet<String> = absent.map(ToString::to_string).collect();
     if absent.is_empty() {
-        return "the bases do not have all of it: use complete bases, or pack the delta again"
-            .into();
+        return "the bases lack some of it: use complete bases, or pack the delta again".into();
     }
     let absent: Vec<String> = absent.into_iter().collect();
     format!("name one of its bases too: {}", absent.join(", or "))
@@ -167,7 +168,7 @@ pub(crate) fn base_lines(bundle: &Bundle) -> String {
         .map(|(at, base)| {
             format!(
                 "  {:<16}  {base}\n",
-                if at == 0 { "good, needs base" } else { "or" }
+                if at == 0 { "needs base" } else { "or" }
             )
         })
         .collect()

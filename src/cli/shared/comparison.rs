@@ -76,6 +76,7 @@ impl ComparedSide {
         };
         match (bundle, context.store_location()?) {
             (Some(bundle), _) => add_changelogs(context, changes, lock, bundle),
+            // Not from an object store: each package would be a download.
             (None, StoreLocation::Folder(_)) if context.has_store() => {
                 add_changelogs(context, changes, lock, &*context.served_store()?);
             }
@@ -153,6 +154,7 @@ impl LockComparison {
             ComparedSide::Lock { .. } => unique(&old_entries).into_keys().collect(),
             ComparedSide::Receipt(receipt) => receipt.blobs.keys().collect(),
         };
+        // The number and the bytes of the blobs that a delta would contain.
         let news = |entries: &[LockEntry]| {
             let unique = unique(entries)
                 .into_iter()
@@ -169,6 +171,7 @@ impl LockComparison {
             Some(news(std::slice::from_ref(*entry)).1)
         };
         let mut changes = diff_sides(&old.side(), &new.side());
+        // Reads the packages themselves, so only if packages changed.
         if changes.iter().any(|change| !change.packages.is_empty()) {
             new.add_changelogs(context, &mut changes)?;
         }
@@ -428,7 +431,8 @@ impl LockComparison {
         }
     }
 
-    /// The changes without removals of a version that another version replaces: those are one line.
+    /// The changes to print. A version and the version that it replaces are one line, so removals
+    /// of replaced versions are left out.
     fn shown(&self) -> impl Iterator<Item = &(LockChange, Option<u64>)> {
         self.changes
             .iter()

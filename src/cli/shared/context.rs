@@ -32,6 +32,7 @@ pub(crate) struct Context {
 impl Context {
     /// Reads the site and applies the global options.
     pub(crate) fn new(mut global: GlobalFlags) -> Result<Context, CliError> {
+        // Hosts are compared in lower case.
         global
             .plain_http
             .iter_mut()
@@ -45,6 +46,7 @@ impl Context {
         // Without this, --jobs above the default would have no effect for a lock with one registry.
         limits.per_host = limits.per_host.max(global.jobs);
         limits.idle = Duration::from_secs(global.idle);
+        // Without the flag, the timeout is longer through a proxy; the flag applies to both.
         if let Some(seconds) = global.first_byte {
             limits.first_byte = Duration::from_secs(seconds);
             limits.first_byte_proxied = limits.first_byte;
@@ -179,7 +181,8 @@ impl Context {
         client.map_err(CliError::from)
     }
 
-    /// Whether the JSON document is printed or written. What only it contains is skipped otherwise.
+    /// Whether the JSON document is printed or written. Otherwise verbs skip collecting what only
+    /// the document contains.
     pub(crate) fn has_document(&self) -> bool {
         self.global.output == OutputMode::Json || self.global.report.is_some()
     }
@@ -192,6 +195,7 @@ impl Context {
         F: Future<Output = Result<VerbOutcome, CliError>>,
     {
         let runtime = self.runtime()?;
+        // The guards of `work` have one second to clean up, then the process ends.
         let _guard = self.interrupts.take_over(Duration::from_secs(1));
         let result = runtime.block_on(async {
             tokio::select! {

@@ -92,6 +92,7 @@ impl DeliveryFlags {
         PushOptions {
             move_tags: self.move_tags,
             all_or_nothing: self.all_or_nothing,
+            // A receipt states what the registry has, so every blob of it must be looked up.
             recheck: self.recheck || self.receipt.is_some(),
             dry_run: self.dry_run,
             create_projects: self.create_projects,
@@ -100,8 +101,8 @@ impl DeliveryFlags {
         }
     }
 
-    /// Awaits the push, and makes the outcome of the verb and the receipts. `fingerprint` is that
-    /// of the approved lock, if there is one.
+    /// Awaits `delivering`, writes the receipts, and returns the outcome of the verb. `fingerprint`
+    /// is that of the approved lock, if there is one.
     pub(crate) async fn run(
         &self,
         context: &Context,
@@ -141,6 +142,7 @@ impl DeliveryFlags {
         let mut text = self.text(&report, &pushed, mapping, &runner);
         text.extend(fingerprint.map(|fingerprint| format!("  lock fingerprint  {fingerprint}\n")));
         let mut outcome = VerbOutcome::of(report, text);
+        // In a dry run, an item that would be uploaded counts as a success.
         if self.dry_run && outcome.exit == Exit::Failed && outcome.report.items.iter().any(planned)
         {
             outcome.exit = Exit::Partial;
@@ -204,8 +206,9 @@ impl DeliveryFlags {
         if !pushed.trimmed.is_empty() {
             let _ = writeln!(
                 text,
-                "trimmed  {} to the locked platforms, as the registry takes no index with missing children. Their \
-                 digests are not the lock's: pin by `rewrite --pin --receipt FILE`, or lock all platforms",
+                "trimmed  {} to the locked platforms, because the registry refuses an index with \
+                 missing children. Their digests differ from the lock: pin them with `rewrite \
+                 --pin --receipt FILE`, or lock all platforms",
                 match pushed.trimmed.len() {
                     1 => "1 index".into(),
                     count => format!("{count} indexes"),
@@ -261,7 +264,7 @@ impl DeliveryFlags {
             let (needed, registry) = (human_size(pushed.needed_bytes), &mapping.target().registry);
             let _ = writeln!(
                 text,
-                "  needs at most     {needed} at {registry}; only Harbor tells what is free there"
+                "  needs at most     {needed} at {registry}; only Harbor reports its free space"
             );
         }
         text
@@ -273,9 +276,9 @@ pub(crate) fn planned(item: &ReportItem) -> bool {
     item.status == ItemStatus::Skipped && item.digest.is_some()
 }
 
-/// The error that lists all problems. As everywhere, items that are already there make the exit
-/// code 3 instead of 1. A refusal by `index: exact` of the site, or a delta without its bases, is
-/// 4.
+/// The error that lists all problems. Items that are already there make the exit code 3 instead of
+/// 1, as for every verb. If the only problem is `index: exact` of the site, or a delta whose bases
+/// are missing, it is 4.
 fn refused(report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> CliError {
     let exit = match &pushed.problems[..] {
         [problem] if matches!(problem.kind, ProblemKind::Index | ProblemKind::Content) => {
@@ -284,20 +287,17 @@ fn refused(report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> CliE
         _ if report.has_successes() => Exit::Partial,
         _ => Exit::Failed,
     };
-    let count = match pushed.problems.len() {
-        1 => "one thing is".to_owned(),
-        count => format!("{count} things are"),
-    };
     let mut message = format!(
-        "nothing was sent to {}: {count} in the way",
-        mapping.target()
+        "nothing was uploaded to {}, because of {}",
+        mapping.target(),
+        count_of(pushed.problems.len(), "problem")
     );
     let lines = pushed
         .problems
         .iter()
         .map(|problem| match problem.stopped() {
             stopped @ 2.. if problem.kind != ProblemKind::Content => {
-                format!("{} (stops {stopped} deliveries)", problem.message)
+                format!("{} (affects {stopped} deliveries)", problem.message)
             }
             _ => problem.message.clone(),
         });

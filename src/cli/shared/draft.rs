@@ -52,18 +52,18 @@ pub(crate) fn parse_manifest_name(text: &str) -> Result<String, String> {
 
 /// Drafts a manifest. It is an error if nothing could be read.
 pub(crate) fn draft_manifest(
-    asked: &DraftRequest<'_>,
+    request: &DraftRequest<'_>,
     context: &Context,
 ) -> Result<DraftResult, CliError> {
     // Compared with an empty lock, every reference is missing, so all of them are drafted.
     let (nothing, today) = (Lock::default(), today().to_string());
     let inventory = Inventory::new(&nothing, None, None, &today);
-    let (stdin, paths): (Vec<PathBuf>, Vec<PathBuf>) = asked
+    let (stdin, paths): (Vec<PathBuf>, Vec<PathBuf>) = request
         .paths
         .iter()
         .cloned()
         .partition(|path| path.as_path() == Path::new("-"));
-    let mut found = discover(&paths, &inventory, &context.limits, asked.helm)?;
+    let mut found = discover(&paths, &inventory, &context.limits, request.helm)?;
     if !stdin.is_empty() {
         found
             .found
@@ -84,9 +84,9 @@ pub(crate) fn draft_manifest(
         comments,
         unpinned,
     } = draft(
-        asked.name,
-        asked.title,
-        &platforms(asked, &paths)?,
+        request.name,
+        request.title,
+        &platforms(request, &paths)?,
         &draft_entries,
     );
     text += &packages_comment(&installs);
@@ -122,7 +122,7 @@ pub(crate) fn draft_manifest(
         "{} from {read}{commented}",
         count_of(entries, "entry")
     ));
-    let images = draft_entries.iter().filter_map(|wish| match &wish.what {
+    let images = draft_entries.iter().filter_map(|entry| match &entry.what {
         DraftItem::Image(image) => Some(image.to_string()),
         _ => None,
     });
@@ -154,7 +154,7 @@ pub(crate) fn draft_manifest(
         ("unpinned", json!(unpinned)),
         (
             "helm",
-            json!(asked.helm.map(|helm| helm.program.display().to_string())),
+            json!(request.helm.map(|helm| helm.program.display().to_string())),
         ),
     ];
     report
@@ -185,9 +185,9 @@ fn read_stdin() -> Result<String, CliError> {
 }
 
 /// The `platforms` line of the manifest.
-fn platforms(asked: &DraftRequest<'_>, paths: &[PathBuf]) -> Result<String, CliError> {
-    if !asked.platforms.is_empty() {
-        return Ok(platforms_line(asked.platforms, "of all images here"));
+fn platforms(request: &DraftRequest<'_>, paths: &[PathBuf]) -> Result<String, CliError> {
+    if !request.platforms.is_empty() {
+        return Ok(platforms_line(request.platforms, "of all images here"));
     }
     let found = node_platforms(paths)?;
     let places: Vec<&String> = found.values().flatten().collect();

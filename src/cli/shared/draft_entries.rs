@@ -6,7 +6,7 @@ use landfall_rewrite::audit::{FileFinding, LockCoverage, MachineInstall, Machine
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The entries for all findings that the lock lacks.
+/// The entries for all findings that the lock does not have or that cannot be decided.
 pub(crate) fn draft_entries<'p>(found: impl Iterator<Item = &'p FileFinding>) -> Vec<DraftEntry> {
     found.filter_map(draft_entry).collect()
 }
@@ -14,7 +14,6 @@ pub(crate) fn draft_entries<'p>(found: impl Iterator<Item = &'p FileFinding>) ->
 fn draft_entry(file_finding: &FileFinding) -> Option<DraftEntry> {
     let finding = &file_finding.finding;
     let at = format!("{}:{}", file_finding.file, finding.line);
-    let written = || finding.reference.clone();
     let what = match &finding.coverage {
         LockCoverage::Held { .. } | LockCoverage::Ambiguous { .. } => return None,
         LockCoverage::Missing {
@@ -26,19 +25,22 @@ fn draft_entry(file_finding: &FileFinding) -> Option<DraftEntry> {
         {
             let help = "add it to `install` of an entry of `packages`: an install command names \
                 no repository";
-            DraftItem::Unclear(written(), format!("{why}; {help}"))
+            DraftItem::Unclear(finding.reference.clone(), format!("{why}; {help}"))
         }
-        LockCoverage::Missing { why, .. } => {
-            DraftItem::Unclear(written(), format!("{why}; write the upstream name"))
+        LockCoverage::Missing { why, .. } => DraftItem::Unclear(
+            finding.reference.clone(),
+            format!("{why}; write the upstream name"),
+        ),
+        LockCoverage::Undecided { why } => {
+            DraftItem::Unclear(finding.reference.clone(), why.clone())
         }
-        LockCoverage::Undecided { why } => DraftItem::Unclear(written(), why.clone()),
     };
     Some(DraftEntry { what, at })
 }
 
 /// The entries for files that machines download, as in cloud-init and Dockerfiles.
 pub(crate) fn install_entries(installs: &MachineInstalls) -> Vec<DraftEntry> {
-    let wish = |(install, at): &(MachineInstall, String)| {
+    let entry = |(install, at): &(MachineInstall, String)| {
         let what = match install {
             MachineInstall::File(url) => DraftItem::Url(url.clone()),
             MachineInstall::Unclear(url) => DraftItem::Unclear(
@@ -53,7 +55,7 @@ pub(crate) fn install_entries(installs: &MachineInstalls) -> Vec<DraftEntry> {
             at: at.clone(),
         })
     };
-    installs.0.iter().filter_map(wish).collect()
+    installs.0.iter().filter_map(entry).collect()
 }
 
 /// Comments about packages that machines install: their repositories are not known.

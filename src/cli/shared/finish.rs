@@ -58,7 +58,7 @@ impl<'a> FinishedRun<'a> {
     fn error_line(&self) -> Option<String> {
         let error = self.error.as_ref()?;
         let side = match error.side {
-            // Exit 3 usually means that something was done: say that nothing was.
+            // Exit 3 usually means that something was done. Here, nothing was.
             _ if self.status == RunStatus::Refused && self.exit == Exit::Partial => {
                 "refused: ".to_owned()
             }
@@ -128,10 +128,12 @@ pub(crate) fn finish(
     let written = stdout
         .write_all(printed.as_bytes())
         .and_then(|()| stdout.flush());
+    // A reader such as `head` closes the pipe early, which is not an error.
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe
     {
         complain(&format!("cannot write to stdout: {error}"));
+        // Turns success into a failure; any other code already says what happened.
         code = code.max(Exit::Failed as u8);
     }
     if let Some(path) = &global.report {

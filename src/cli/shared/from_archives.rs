@@ -35,6 +35,7 @@ pub(crate) fn report_available(
             SourceArchive::open(path).map_err(|error| CliError::usage(error.to_string()))?;
         let unread = |error| CliError::usage(format!("cannot read {}: {error}", path.display()));
         let taken = find_blobs(&archive, &wanted).map_err(unread)?;
+        // Each blob is copied from the first archive that has it.
         wanted.retain(|digest, _| !taken.digests.contains(digest));
         found.push(taken);
     }
@@ -45,9 +46,12 @@ fn report_archives(report: &mut RunReport, taken: &[ImportedBlobs], verb: &str) 
     if taken.is_empty() {
         return String::new();
     }
-    let member = taken.iter().map(
-        |one| json!({"path": one.path, "blobs": one.digests.len(), "bytes": one.bytes, "notUsed": one.skipped}),
-    );
+    let member = taken.iter().map(|one| {
+        json!({
+            "path": one.path, "blobs": one.digests.len(), "bytes": one.bytes,
+            "notUsed": one.skipped,
+        })
+    });
     report.extra.insert("archives".into(), member.collect());
     let lines = taken.iter().map(|one| {
         let (path, count) = (

@@ -20,7 +20,9 @@ impl ImageFacts {
         let read = |part: &EntryPart| -> Option<Value> {
             serde_json::from_slice(&blobs.read(&part.descriptor).ok()?).ok()
         };
+        // The annotations of a signature or attestation are not about the image.
         let own = |part: &&EntryPart| !entry.only_refers(&part.descriptor.digest);
+        // From the last part, the top manifest, to its children.
         let manifests = entry
             .parts
             .iter()

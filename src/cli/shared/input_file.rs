@@ -69,6 +69,7 @@ impl FileKind {
         };
         let text = text.trim_start_matches('\u{feff}');
         let has = |start: &str| text.lines().any(|line| line.starts_with(start));
+        // First, because the file also looks like what it was before the merge.
         if has("<<<<<<< ") && has(">>>>>>> ") {
             return Some(FileKind::Conflict);
         }
@@ -85,11 +86,13 @@ impl FileKind {
             (Some(version), Some("Site")) if version.starts_with("landfall/") => {
                 Some(FileKind::Site)
             }
+            // Any other document with an apiVersion is of Kubernetes or another tool.
             (Some(_), _) => None,
             _ if value("version").is_some() && (has("images:") || has("files:")) => {
                 Some(FileKind::Lock)
             }
             _ if text.starts_with("# landfall.lock") => Some(FileKind::Lock),
+            // By its keys: a receipt may be longer than the sample, which is then not valid JSON.
             _ if text.trim_start().starts_with('{')
                 && text.contains("\"registry\"")
                 && text.contains("\"lock\"") =>

@@ -72,16 +72,22 @@ pub(crate) fn platforms(lock: &Lock) -> BTreeMap<String, BTreeSet<String>> {
 /// The number of items of each kind, as in `3 images, 2 files`.
 pub(crate) fn count_kinds<'a>(items: impl IntoIterator<Item = &'a ReportItem>) -> String {
     let items: Vec<&ReportItem> = items.into_iter().collect();
+    describe_kinds(&items, |kind| {
+        EntryCount::from_items(kind, items.iter().copied()).to_string()
+    })
+}
+
+/// The description of each kind of item in `items`, separated by commas, or `nothing`.
+pub(crate) fn describe_kinds(
+    items: &[&ReportItem],
+    describe: impl Fn(EntryKind) -> String,
+) -> String {
     let kinds: BTreeSet<EntryKind> = items.iter().map(|item| item.kind).collect();
-    let words: Vec<String> = kinds
-        .into_iter()
-        .map(|kind| EntryCount::from_items(kind, items.iter().copied()).to_string())
-        .collect();
-    if words.is_empty() {
-        "nothing".into()
-    } else {
-        words.join(", ")
+    if kinds.is_empty() {
+        return "nothing".into();
     }
+    let words: Vec<String> = kinds.into_iter().map(describe).collect();
+    words.join(", ")
 }
 
 /// The number of manifests that refer to `entry`, by what they are, such as signature or SBOM. A

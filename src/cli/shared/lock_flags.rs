@@ -12,11 +12,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whether `path` is a bundle, by its first bytes: no chart and no text begins with them.
+/// Whether `path` is a bundle, by its first bytes, which no chart and no text has.
 fn is_bundle(path: &Path) -> bool {
     if is_remote(path) {
         return true;
     }
+    // A split bundle has no file with its own name.
     if !path.is_file() {
         return !path.exists() && is_split(&[path.to_path_buf()]);
     }

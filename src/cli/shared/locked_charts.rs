@@ -10,6 +10,7 @@ use tempfile::TempDir;
 /// Input paths. Charts of the lock are archives in a temporary folder.
 pub(crate) struct LockedCharts {
     pub paths: Vec<PathBuf>,
+    /// Deletes the archives when dropped.
     folder: Option<TempDir>,
 }
 
@@ -43,21 +44,18 @@ pub(crate) fn locked_charts(
             chart.item == text || (chart.chart == name && chart.version == version)
         };
         let meant: Vec<&ChartArchive> = charts.iter().filter(means).collect();
+        // A file wins over a locked chart with its name.
+        if meant.is_empty() || path.exists() {
+            found.push(path);
+            continue;
+        }
         let [chart] = meant[..] else {
-            if meant.is_empty() || path.exists() {
-                found.push(path);
-                continue;
-            }
             let names: Vec<&str> = meant.iter().map(|chart| &*chart.item).collect();
             return Err(CliError::usage(format!(
                 "{text} is ambiguous: name one of {}",
                 names.join(", ")
             )));
         };
-        if path.exists() {
-            found.push(path);
-            continue;
-        }
         let failed =
             |why: String| CliError::new(Exit::Failed, format!("the chart {}: {why}", chart.item));
         let archive = flags.content(context, arguments)?.read(&chart.archive);

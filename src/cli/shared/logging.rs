@@ -36,7 +36,7 @@ pub(crate) fn start_logging(verbose: u8, progress: &Arc<dyn Progress>) -> Result
         Ok(text) => text,
         Err(std::env::VarError::NotPresent) => String::new(),
         Err(std::env::VarError::NotUnicode(_)) => {
-            return Err(CliError::usage(format!("{VARIABLE}: it is not UTF-8")));
+            return Err(CliError::usage(format!("{VARIABLE}: not UTF-8")));
         }
     };
     let targets = log_targets(verbose, &directives)
@@ -94,7 +94,7 @@ fn log_targets(verbose: u8, directives: &str) -> Result<Option<Targets>, LogDire
 }
 
 fn parse_level(text: &str) -> Result<LevelFilter, LogDirectiveError> {
-    // `LevelFilter` also reads numbers and the empty string
+    // `LevelFilter` would also accept numbers and the empty string.
     if text.is_empty() || text.bytes().any(|byte| !byte.is_ascii_alphabetic()) {
         return Err(LogDirectiveError::Level(text.to_owned()));
     }

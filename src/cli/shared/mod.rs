@@ -1,5 +1,5 @@
 //! What several verbs share: arguments, the context that every verb starts from, reports and
-//! progress. What only one verb uses stands in that verb's folder.
+//! progress. Code for one verb belongs into the file or folder of that verb.
 
 pub(super) mod age;
 pub(super) mod bundle_flags;

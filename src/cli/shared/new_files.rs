@@ -14,6 +14,7 @@ pub(crate) fn refuse_present(files: &[impl AsRef<Path>]) -> Result<(), CliError>
     match files
         .iter()
         .map(AsRef::as_ref)
+        // A dangling symbolic link exists too.
         .find(|file| file.symlink_metadata().is_ok())
     {
         None => Ok(()),
@@ -49,6 +50,7 @@ pub(crate) fn write_new(
     if result.is_err() {
         written.iter().for_each(|file| drop(fs::remove_file(file)));
         if is_new {
+            // Fails, as it should, if something else was put into the folder meanwhile.
             let _ = fs::remove_dir(folder);
         }
     }

@@ -23,7 +23,7 @@ pub(crate) struct BundleRequirements<'a> {
     pub(crate) signers: Option<&'a Path>,
     /// Accept a partial bundle.
     pub(crate) allow_partial: bool,
-    /// Accept what can be read without a missing volume as a partial bundle.
+    /// If a volume is missing or damaged, accept what can be read without it as a partial bundle.
     pub(crate) takes_rest: bool,
     /// What was received before: an older bundle of a series is refused.
     pub(crate) taken: Option<&'a SeriesHistory>,
@@ -55,6 +55,7 @@ pub(crate) fn open(
     })?;
     let path = bundle.path().to_path_buf();
     let path = &*path;
+    // The signatures first: they cover what the other checks compare.
     let signed_by = signed_by(context, &bundle, demands.signers)?;
     check_approved(&bundle, path, demands)?;
     if let Some(taken) = demands.taken {
@@ -81,7 +82,8 @@ pub(crate) fn open_any(context: &Context, places: &[PathBuf]) -> Result<Bundle, 
     })
 }
 
-/// Opens the bundle at `places`. The inner error is about its bytes.
+/// Opens the bundle at `places`. The outer error is about the arguments or an object store, the
+/// inner one about the bytes of the bundle.
 fn try_open(
     context: &Context,
     places: &[PathBuf],
@@ -160,8 +162,8 @@ fn check_approved(
     {
         let expected: Vec<String> = demands.expect.iter().map(Digest::to_string).collect();
         return Err(CliError::refused(format!(
-            "{path} does not match --expect\n  expected          {}\n  bundle digest     {digest}\n  \
-             lock fingerprint  {fingerprint}",
+            "{path} does not match --expect\n  expected          {}\n  \
+             bundle digest     {digest}\n  lock fingerprint  {fingerprint}",
             expected.join("\n                    ")
         )));
     }
@@ -222,6 +224,11 @@ impl AcceptedBundle {
     }
 }
 
+fn signer_member(signer: &BundleSigner) -> Value {
+    let BundleSigner { principals, key } = signer;
+    json!({"principals": principals, "key": key.fingerprint(), "type": key.kind()})
+}
+
 /// The member `bundle` of the report. It has `signer` and `signers` only if signatures were
 /// checked; `signer` is the first of them.
 pub(crate) fn report_member(
@@ -229,12 +236,13 @@ pub(crate) fn report_member(
     bundle: &Bundle,
     signed_by: Option<&[BundleSigner]>,
 ) -> Value {
-    let signer = |BundleSigner { principals, key }: &BundleSigner| json!({"principals": principals, "key": key.fingerprint(), "type": key.kind()});
-    let signers: Option<Vec<Value>> = signed_by.map(|all| all.iter().map(signer).collect());
+    let signers: Option<Vec<Value>> =
+        signed_by.map(|signers| signers.iter().map(signer_member).collect());
     let serial = bundle.serial();
     json!({
         "path": path.display().to_string(), "digest": bundle.digest(), "lock": bundle.fingerprint(),
-        "bytes": bundle.bytes(), "partial": bundle.partial(), "bases": bundle.bases(), "omitted": bundle.omitted(),
+        "bytes": bundle.bytes(), "partial": bundle.partial(), "bases": bundle.bases(),
+        "omitted": bundle.omitted(),
         "signed": !bundle.signatures().is_empty(), "signatures": bundle.signature_keys(),
         "signer": signers.as_ref().and_then(|all| all.first()), "signers": signers,
         "series": serial.as_ref().map(|serial| &serial.series),

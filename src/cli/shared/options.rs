@@ -28,7 +28,8 @@ pub(crate) struct GlobalFlags {
     #[arg(long, global = true, value_name = "TIME", value_parser = nonzero_seconds)]
     pub first_byte: Option<u64>,
     /// Timeout for the next byte of a transfer
-    #[arg(long, global = true, value_name = "TIME", default_value = "60s", value_parser = nonzero_seconds)]
+    #[arg(long, global = true, value_name = "TIME", default_value = "60s",
+        value_parser = nonzero_seconds)]
     pub idle: u64,
     /// How to show progress on stderr
     #[arg(long, global = true, value_enum, default_value_t)]
@@ -80,6 +81,7 @@ fn seconds(text: &str) -> Result<u64, String> {
         Some(b'm') => (&text[..text.len() - 1], 60),
         Some(b'h') => (&text[..text.len() - 1], 3600),
         Some(b'd') => (&text[..text.len() - 1], 86400),
+        // Without a unit, a number is seconds; anything else fails below.
         _ => (text, 1),
     };
     let number: u64 = number

@@ -46,6 +46,7 @@ pub(crate) fn result_stdout(context: &Context, what: &str) -> Result<File, CliEr
     if stdout().is_terminal() {
         return Err(wrong("use a pipe or a file, not a terminal"));
     }
+    // A duplicate, because dropping the file closes its descriptor.
     let file = stdout().as_fd().try_clone_to_owned().map(File::from);
     file.map_err(|error| CliError::new(Exit::Failed, format!("cannot use stdout: {error}")))
 }

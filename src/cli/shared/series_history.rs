@@ -31,6 +31,7 @@ impl SeriesHistory {
             .into_iter()
             .chain(context.site_receipt())
         {
+            // If the receipt cannot be looked up, reading it below reports the cause.
             if matches!(path.try_exists(), Ok(false)) {
                 continue;
             }

@@ -13,13 +13,14 @@ const HELP: &str = "Process only part I of N, as in 3/8; other runners with the 
 
 #[derive(Args)]
 pub(crate) struct ShardFlag {
-    #[arg(id = "shard", long = "shard", value_name = "I/N|auto", value_parser = ShardChoice::parse, help = HELP)]
+    #[arg(id = "shard", long = "shard", value_name = "I/N|auto", help = HELP,
+        value_parser = ShardChoice::parse)]
     choice: Option<ShardChoice>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ShardChoice {
-    OpenedFile(Shard),
+    Fixed(Shard),
     Auto,
 }
 
@@ -29,7 +30,7 @@ impl ShardChoice {
             "auto" => Ok(ShardChoice::Auto),
             _ => text
                 .parse()
-                .map(ShardChoice::OpenedFile)
+                .map(ShardChoice::Fixed)
                 .map_err(|error: landfall_model::ShardError| error.to_string()),
         }
     }
@@ -39,7 +40,7 @@ impl ShardChoice {
 const SHARD_VARIABLE: &str = "LANDFALL_SHARD";
 
 /// Pairs of environment variables with the index of a runner and the number of runners, and the
-/// index of the first runner.
+/// index of the first runner: Kubernetes counts from 0, GitLab from 1.
 const INDEX_VARIABLES: [(&str, &str, usize); 3] = [
     ("LANDFALL_SHARD_INDEX", "LANDFALL_SHARDS", 0),
     ("JOB_COMPLETION_INDEX", "LANDFALL_SHARDS", 0),
@@ -51,7 +52,7 @@ impl ShardFlag {
     pub(crate) fn get(&self) -> Result<Shard, CliError> {
         match self.choice {
             None => Ok(Shard::default()),
-            Some(ShardChoice::OpenedFile(shard)) => Ok(shard),
+            Some(ShardChoice::Fixed(shard)) => Ok(shard),
             Some(ShardChoice::Auto) => shard_from_environment(|name| {
                 std::env::var(name).ok().filter(|value| !value.is_empty())
             }),
@@ -86,12 +87,13 @@ fn shard_from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<S
         });
         let wrong = || {
             CliError::usage(format!(
-                "--shard auto: {index} is '{at}' and {count} is '{of}', which is not a valid index: \
-                 the first runner has {first}"
+                "--shard auto: {index} is '{at}' and {count} is '{of}', which is not a valid \
+                 index: the first runner has {first}"
             ))
         };
         found.insert(index, shard.ok_or_else(wrong)?);
     }
+    // Variables that disagree are an error: two runners would process one part, and none another.
     let mut all = found.iter();
     match (
         all.next(),
@@ -108,7 +110,7 @@ fn shard_from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<S
     }
 }
 
-/// Adds the shard to the report. Returns the start of the closing line.
+/// Adds the shard to the report. Returns the start of the closing line, empty without `--shard`.
 pub(crate) fn report_shard(flag: &ShardFlag, shard: Shard, report: &mut RunReport) -> String {
     if !flag.is_given() {
         return String::new();

@@ -17,6 +17,7 @@ const MOST_FILES: usize = 100;
 /// the manifest was written after the lock.
 pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
     for manifest in manifests_beside(path) {
+        // This is only a note: `lock` reports the errors of a manifest.
         let Ok(wanted) = manifest::load(std::slice::from_ref(&manifest)) else {
             continue;
         };
@@ -24,6 +25,7 @@ pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
             continue;
         }
         let locked: BTreeSet<String> = lock.items().map(|item| item.name().into_owned()).collect();
+        // What could not be locked is not new.
         let lost = lock.missing.iter().map(|lost| &lost.name);
         let lost: BTreeSet<&String> = lost
             .chain(lock.unresolved.iter().map(|lost| &lost.name))

@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The location of a store: a folder, or a folder of an object store.
+/// The location of a store.
 pub(crate) enum StoreLocation {
     Folder(PathBuf),
     /// A folder in an object store.

@@ -1,9 +1,9 @@
 //! Lines about changes, and parts of the closing line of a verb.
 
+use crate::cli::shared::listing::describe_kinds;
 use crate::cli::shared::package_changes::package_lines;
 use crate::lock::{EndpointChange, LockChange};
-use landfall_model::report::{EntryCount, EntryKind, ItemStatus, ReportItem, RunTotals, one_line};
-use std::collections::BTreeSet;
+use landfall_model::report::{EntryCount, ItemStatus, ReportItem, RunTotals, one_line};
 
 /// The line about a change.
 pub(crate) fn change_line(change: &LockChange) -> String {
@@ -44,23 +44,14 @@ pub(crate) fn endpoint_line(change: &EndpointChange) -> String {
 pub(crate) fn good_of_all(items: &[ReportItem]) -> String {
     let is_good =
         |item: &&ReportItem| matches!(item.status, ItemStatus::Done | ItemStatus::Present);
-    let kinds: BTreeSet<EntryKind> = items.iter().map(|item| item.kind).collect();
-    let words: Vec<String> = kinds
-        .into_iter()
-        .map(|kind| {
-            let all = EntryCount::from_items(kind, items);
-            match EntryCount::from_items(kind, items.iter().filter(is_good)).entries {
-                good if good == all.entries => all.to_string(),
-                // The packages of a failed set may be unknown, so none are counted.
-                good => format!("{good} of {}", EntryCount { packages: 0, ..all }),
-            }
-        })
-        .collect();
-    if words.is_empty() {
-        "nothing".into()
-    } else {
-        words.join(", ")
-    }
+    describe_kinds(&items.iter().collect::<Vec<_>>(), |kind| {
+        let all = EntryCount::from_items(kind, items);
+        match EntryCount::from_items(kind, items.iter().filter(is_good)).entries {
+            good if good == all.entries => all.to_string(),
+            // The packages of a failed set may be unknown, so none are counted.
+            good => format!("{good} of {}", EntryCount { packages: 0, ..all }),
+        }
+    })
 }
 
 /// `, 2 failed, 1 missing`; empty if nothing failed.

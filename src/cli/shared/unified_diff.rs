@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::ops::Range;
 
-/// Replaces the value of a Secret.
+/// The text that is shown instead of a value of a Secret.
 pub(crate) const MASK: &str = "***";
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
@@ -66,6 +66,7 @@ pub(crate) fn unified(path: &str, old: &str, edits: Vec<TextEdit>, reader: DiffR
     }
     let mut more = 0;
     while !rest.is_empty() {
+        // Changes whose context lines would touch are one hunk.
         let near = rest
             .windows(2)
             .take_while(|pair| pair[1].line - pair[0].end() <= 2 * CONTEXT)
@@ -235,7 +236,8 @@ struct DiffWriter {
 }
 
 impl DiffWriter {
-    /// Writes one line. Only the last line of a text may lack a line break.
+    /// Writes one line in `colour`, a code of SGR (ECMA-48). Only the last line of a text may lack
+    /// a line break.
     fn line(&mut self, colour: &str, line: &str) {
         if self.reader == DiffReader::Program {
             self.text.push_str(line);
@@ -258,8 +260,8 @@ impl DiffWriter {
             .for_each(|line| self.line(colour, &format!("{sign}{line}")));
     }
 
-    /// Writes a hunk of neighbouring changes. `more` is by how many lines the new text is longer
-    /// than the old one before this hunk.
+    /// Writes a hunk of neighbouring changes. `more` is the number of lines that the changes before
+    /// this hunk add, negative if they remove lines.
     fn hunk(&mut self, old: &str, changes: &[ChangedLines], more: &mut isize) {
         let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
             return;

@@ -59,7 +59,8 @@ pub(crate) struct UpdateInputs<'a> {
 }
 
 impl UpdateInputs<'_> {
-    /// What upstream is asked. With `every_digest` the digest of each image is asked for too.
+    /// The request to upstream. With `every_digest`, it includes the digest of each image, which
+    /// detects tags that were pushed again.
     pub(crate) fn request(&self, every_digest: bool) -> UpdateRequest<'_> {
         UpdateRequest {
             paths: &self.paths,
@@ -151,8 +152,12 @@ fn short(version: &str) -> String {
 
 /// The lines about changes of the lock.
 pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
-    let gone = |change: &&crate::lock::LockChange| change.change != "gone";
-    let changes = locked.changes.iter().filter(gone).flat_map(change_lines);
+    // `lines` has a line for each item that is gone upstream.
+    let changes = locked
+        .changes
+        .iter()
+        .filter(|change| change.change != "gone")
+        .flat_map(change_lines);
     changes
         .chain(locked.endpoints.iter().map(endpoint_line))
         .collect()

@@ -72,7 +72,7 @@ impl AuditCommand {
         }
         match (&self.registry, mapping) {
             (Some(_), Some(mapping)) => {
-                context.run(self.ask(context, &lock, &mapping, &audited, &inventory))
+                context.run(self.compare_registry(context, &lock, &mapping, &audited, &inventory))
             }
             _ => self.outcome(&audited, None, &inventory, RunReport::default()),
         }
@@ -105,6 +105,7 @@ impl AuditCommand {
                 .found
                 .extend(audit_text("<stdin>", &text, inventory));
         }
+        // With --registry alone, no files are read.
         if !self.paths.is_empty() && audited.read == 0 && audited.unread.is_empty() {
             return Err(CliError::usage(
                 "nothing to audit was found: no YAML, JSON, Dockerfile or chart",
@@ -113,7 +114,8 @@ impl AuditCommand {
         Ok(audited)
     }
 
-    async fn ask(
+    /// Also checks that the registry has what the lock names.
+    async fn compare_registry(
         &self,
         context: &Context,
         lock: &Lock,
@@ -122,9 +124,10 @@ impl AuditCommand {
         inventory: &Inventory<'_>,
     ) -> Result<VerbOutcome, CliError> {
         let client = context.client()?;
-        let asked = missing(lock, mapping, client.sessions(), self.blobs).await;
+        let result = missing(lock, mapping, client.sessions(), self.blobs).await;
+        // Also after a failure, the report lists the contacted hosts.
         let report = client.report(Vec::new());
-        let lacking = asked.map_err(|error| {
+        let lacking = result.map_err(|error| {
             let failure = CliError::from(error).on(TransferSide::Destination);
             failure.with_report(report.clone())
         })?;
@@ -138,7 +141,7 @@ impl AuditCommand {
         inventory: &Inventory<'_>,
         report: RunReport,
     ) -> Result<VerbOutcome, CliError> {
-        let [held, missing, undecided] = sorted(audited);
+        let [held, missing, undecided] = by_coverage(audited);
         let mut lines: Vec<String> = grouped("missing", &missing);
         lines.extend(grouped("undecided", &undecided));
         lines.extend(
@@ -174,11 +177,11 @@ impl AuditCommand {
             )
         }));
         if let Some(lacking) = lacking {
-            let (asked, lacks) = (
+            lines.push(format!(
+                "checked {} at the registry: {} missing",
                 count_of(lacking.destinations, "destination"),
-                lacking.parts.len(),
-            );
-            lines.push(format!("asked about {asked}: {lacks} lacking"));
+                lacking.parts.len()
+            ));
         }
         let mut report = RunReport {
             items: items(&held, &missing),
@@ -199,6 +202,8 @@ impl AuditCommand {
             .extra
             .extend(members.map(|(name, list)| (name.to_owned(), list)));
         let lacks = lacking.is_some_and(|lacking| !lacking.parts.is_empty());
+        // An ambiguous name may be pulled from the wrong place; other undecided references are only
+        // listed.
         let is_ambiguous = undecided
             .iter()
             .any(|found| found.finding.coverage.is_ambiguous());
@@ -242,18 +247,18 @@ fn write_missing(path: &Path, audited: &AuditResult) -> Result<(), CliError> {
     )
 }
 
-/// The findings that the lock has, lacks, and cannot decide.
-fn sorted(audited: &AuditResult) -> [Vec<&FileFinding>; 3] {
-    let mut sorted: [Vec<&FileFinding>; 3] = Default::default();
+/// The findings that the lock has, that it lacks, and that cannot be decided.
+fn by_coverage(audited: &AuditResult) -> [Vec<&FileFinding>; 3] {
+    let mut groups: [Vec<&FileFinding>; 3] = Default::default();
     for placed in &audited.found {
-        sorted[match placed.finding.coverage {
+        groups[match placed.finding.coverage {
             LockCoverage::Held { .. } => 0,
             LockCoverage::Missing { .. } => 1,
             LockCoverage::Ambiguous { .. } | LockCoverage::Undecided { .. } => 2,
         }]
         .push(placed);
     }
-    sorted
+    groups
 }
 
 /// One line per reference, with its first location: a cluster runs many pods with the same image.

@@ -29,7 +29,8 @@ pub(crate) struct DiscoverCommand {
     #[arg(long = "platform", value_name = "OS/ARCH")]
     platforms: Vec<Platform>,
     /// The metadata.name of the manifest
-    #[arg(long, value_name = "NAME", default_value = "discovered", value_parser = parse_manifest_name)]
+    #[arg(long, value_name = "NAME", default_value = "discovered",
+        value_parser = parse_manifest_name)]
     name: String,
     /// The manifest to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]

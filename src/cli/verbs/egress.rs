@@ -33,9 +33,10 @@ pub(crate) struct EgressCommand {
     #[arg(long, value_name = "LOCK|LIST")]
     diff: Option<PathBuf>,
     /// The format of the list
-    #[arg(long, default_value = "text", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|format| {
-        clap::builder::PossibleValue::new(format.name).help(format.about)
-    })))]
+    #[arg(long, default_value = "text",
+        value_parser = PossibleValuesParser::new(FORMATS.iter().map(|format| {
+            clap::builder::PossibleValue::new(format.name).help(format.about)
+        })))]
     format: String,
 }
 
@@ -72,6 +73,7 @@ impl EgressCommand {
                 None
             };
             let mut report = client.report(Vec::new());
+            // Before the record is loaded, so that the list has the hosts of the probe as observed.
             if probed.is_some() {
                 remember(&DiskStore::open(&store)?, &report.hosts, "probe")?;
             }
@@ -113,7 +115,7 @@ impl EgressCommand {
     }
 }
 
-/// What the list of hosts is compared with.
+/// The older side of `--diff`.
 enum DiffBase {
     Lock(Box<Lock>),
     List(Vec<crate::egress::EgressHost>),
@@ -121,6 +123,7 @@ enum DiffBase {
 
 impl DiffBase {
     fn load(path: &Path) -> Result<DiffBase, CliError> {
+        // If the file cannot be read, reading it as a lock reports the cause.
         let text = std::fs::read_to_string(path).unwrap_or_default();
         match read_list(&text) {
             Some(hosts) => Ok(DiffBase::List(hosts)),

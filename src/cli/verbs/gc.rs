@@ -47,13 +47,13 @@ pub(crate) struct GcCommand {
 impl GcCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let mut keep = BTreeSet::new();
-        let mut needs = |lock: &Lock| keep.extend(lock.digests());
+        let mut add_needed = |lock: &Lock| keep.extend(lock.digests());
         for path in self.locks() {
-            needs(&input_file::lock(path)?);
+            add_needed(&input_file::lock(path)?);
         }
         let (last, older) = self.last_bundles(context)?;
         for bundle in &last {
-            needs(&bundle.lock()?);
+            add_needed(&bundle.lock()?);
         }
         // Servers of this store may be serving the published lock and the one before it.
         let shelf = context.published_store(context.limits)?;
@@ -61,7 +61,7 @@ impl GcCommand {
             block_on(async move { Ok(shelf.served().await) }).map_err(ClientError::from)??;
         if let Some((_, lock, before)) = served {
             for text in std::iter::once(&lock).chain(&before) {
-                needs(&Lock::parse("the published lock", text)?);
+                add_needed(&Lock::parse("the published lock", text)?);
             }
         }
         if let StoreLocation::Bucket(location) = context.store_location()? {
@@ -158,7 +158,7 @@ impl GcCommand {
             ("deleted", "condemned", "aborted")
         };
         let mut text = format!(
-            "{deleted} {}, {}; {condemned} {}, {}; {} stay, {}\n",
+            "{deleted} {}, {}; {condemned} {}, {}; {} kept, {}\n",
             count_of(collected.deleted.len(), "blob"),
             bytes(&collected.deleted),
             collected.condemned.len(),
@@ -192,6 +192,7 @@ impl GcCommand {
         let mut series: BTreeMap<Option<String>, Vec<(u64, SystemTime, Bundle)>> = BTreeMap::new();
         for path in &self.bundles {
             let bundle = open_bundle::open_any(context, std::slice::from_ref(path))?;
+            // A split bundle has no file with its own name.
             let first_volume = PathBuf::from(format!("{}.0001", path.display()));
             let look = std::fs::metadata(path).or_else(|_| std::fs::metadata(first_volume));
             let written = look.and_then(|file| file.modified());
@@ -237,7 +238,7 @@ impl GcCommand {
         let bytes = swept.removed.iter().map(|removed| removed.bytes).sum();
         let _ = writeln!(
             text,
-            "{} {}, {}; {} stay, {}",
+            "{} {}, {}; {} kept, {}",
             if self.dry_run {
                 "would remove"
             } else {

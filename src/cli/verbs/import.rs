@@ -32,7 +32,8 @@ pub(crate) struct ImportCommand {
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
     /// The metadata.name of the manifest
-    #[arg(long, value_name = "NAME", default_value = "imported", value_parser = parse_manifest_name)]
+    #[arg(long, value_name = "NAME", default_value = "imported",
+        value_parser = parse_manifest_name)]
     name: String,
     /// Print what would be written, and write nothing
     #[arg(long)]

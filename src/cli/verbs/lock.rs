@@ -46,6 +46,7 @@ impl LockCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let wanted = input_file::manifests(&self.manifests.paths()?, &self.platforms)?;
         let old = load_previous_lock(&self.lock)?;
+        // Compared with nothing, everything would be new.
         if self.check && old.is_none() {
             let path = self.lock.display();
             return Err(CliError::usage(format!(
@@ -101,6 +102,7 @@ impl LockCommand {
             .flat_map(|chart| chart.open.iter().map(move |open| (&chart.name, open)))
             .map(|(chart, open)| (chart.to_string(), open.clone()))
             .collect();
+        // An unchanged chart was reported when it was locked.
         let is_new = |name: &str| {
             report
                 .items
@@ -113,33 +115,37 @@ impl LockCommand {
             let _ = writeln!(text, "open {item}: {at}: {reference}: {why}");
         }
         let members = open.iter().map(|(item, open)| {
-            serde_json::json!({"item": item, "reference": open.reference, "at": open.at, "why": open.why})
+            serde_json::json!({
+                "item": item, "reference": open.reference, "at": open.at, "why": open.why,
+            })
         });
         report.extra.insert("open".into(), members.collect());
         text += &loss_lines(&report.items);
-        let is_vain = report.has_losses() && !report.has_successes();
-        if !is_vain || self.check {
+        // If nothing could be resolved, the old lock is kept: a new one would have no pins.
+        let resolved_nothing = report.has_losses() && !report.has_successes();
+        if !resolved_nothing || self.check {
             report
                 .extra
                 .insert("lock".into(), serde_json::json!(lock.fingerprint()));
         }
-        let writes = !self.check && !self.dry_run && !is_vain;
+        let writes = !self.check && !self.dry_run && !resolved_nothing;
         if writes {
             client.write_lock(old, &self.lock, lock)?;
         }
         let moved = locked.changes.len() + locked.endpoints.len();
-        let verb = match (self.check, moved) {
-            (true, 0) if report.has_losses() => {
-                "nothing moved as far as it could be asked: checked"
-            }
-            (true, 0) => "nothing moved: checked",
-            (true, _) => "something moved: checked",
-            (false, _) if writes => "locked",
-            (false, _) => "would lock",
+        let (verb, result) = match (self.check, moved) {
+            (true, 0) if report.has_losses() => (
+                "checked",
+                ": nothing changed, as far as upstream could be reached",
+            ),
+            (true, 0) => ("checked", ": nothing changed"),
+            (true, _) => ("checked", ": something changed"),
+            (false, _) if writes => ("locked", ""),
+            (false, _) => ("would lock", ""),
         };
         let (counted, lost) = (good_of_all(&report.items), lost_count(&report.totals()));
         let path = self.lock.display();
-        let _ = match (is_vain && !self.check, old) {
+        let _ = match (resolved_nothing && !self.check, old) {
             (true, Some(_)) => {
                 writeln!(
                     text,
@@ -153,7 +159,7 @@ impl LockCommand {
             (false, _) => {
                 writeln!(
                     text,
-                    "{verb} {counted} in {path}{lost}, fingerprint {}",
+                    "{verb} {counted} in {path}{lost}{result}, fingerprint {}",
                     lock.fingerprint()
                 )
             }

@@ -112,7 +112,10 @@ impl LsCommand {
             Some(bundle) => bundle.fingerprint().clone(),
             None => lock.fingerprint(),
         };
-        let mut extra = json!({"lock": fingerprint, "platforms": platforms, "referrers": referrers, "endpoints": lock.endpoints});
+        let mut extra = json!({
+            "lock": fingerprint, "platforms": platforms, "referrers": referrers,
+            "endpoints": lock.endpoints,
+        });
         if let Some(bundle) = &bundle {
             text += &left_out(bundle, &entries)?;
             text += &format!("bundle digest     {}\n", bundle.digest());

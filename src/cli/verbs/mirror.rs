@@ -47,6 +47,8 @@ impl MirrorCommand {
                 ),
             );
         }
+        // There is no bundle that could be too old, but the receipt keeps the numbers of the
+        // series.
         let taken = SeriesHistory::load(context, self.delivery.receipt.as_deref(), true)?;
         let given = self.lock.as_deref().map(input_file::lock).transpose()?;
         let wanted = if given.is_none() {
@@ -57,8 +59,8 @@ impl MirrorCommand {
         } else {
             None
         };
-        // A store that was asked for keeps what passes through. Without one, only manifests are
-        // kept, since an index and its children are needed twice, and only for this run.
+        // A store that is named keeps what is downloaded. Without one, only manifests are kept,
+        // since an index and its children are needed twice, and only for this run.
         let scratch = match &context.global.store {
             Some(_) => None,
             None => Some(tempfile::tempdir().map_err(|error| {
@@ -104,6 +106,7 @@ impl MirrorCommand {
                     .run(context, &client, None, series, &mapping, mirroring),
             )
             .await;
+            // Also after a failure: the hosts were contacted.
             client.remember_hosts(&memory, "mirror");
             outcome
         })

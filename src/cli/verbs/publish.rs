@@ -26,7 +26,9 @@ pub(crate) struct PublishCommand {
 impl PublishCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         let lock = input_file::lock(self.lock.path())?;
-        let (shelf, store) = (context.published_store(context.limits)?, context.store()?);
+        let shelf = context.published_store(context.limits)?;
+        let store = context.store()?;
+        // Before the check, so that no `gc` deletes what the check finds.
         if !self.dry_run {
             store.claim(
                 &lock.fingerprint(),

@@ -33,7 +33,8 @@ pub(crate) struct PullCommand {
     #[arg(long, value_name = "BUNDLE", conflicts_with = "shard")]
     bundle: Option<PathBuf>,
     /// The zstd compression level for content that is not compressed yet
-    #[arg(long, value_name = "1-19", default_value_t = 3, requires = "bundle", value_parser = clap::value_parser!(i32).range(1..=19))]
+    #[arg(long, value_name = "1-19", default_value_t = 3, requires = "bundle",
+        value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
     /// Sign the bundle, as `pack --sign` does
     #[arg(long, value_name = "KEY", requires = "bundle")]
@@ -86,6 +87,7 @@ impl PullCommand {
                         .await
                 }
             };
+            // Also after a failure: the hosts were contacted.
             client.remember_hosts(&memory, "pull");
             let items = items?;
             context.page.set_content(lock, Some(&*store));

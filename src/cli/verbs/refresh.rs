@@ -39,7 +39,8 @@ pub(crate) struct RefreshCommand {
     #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT")]
     since: Vec<PathBuf>,
     /// The zstd compression level for content that is not compressed yet
-    #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
+    #[arg(long, value_name = "1-19", default_value_t = 3,
+        value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
     /// Split the bundle into volumes, as `pack --volume-size` does
     #[arg(long, value_name = "SIZE|dvd|bd|fat32")]
@@ -166,7 +167,7 @@ impl RefreshCommand {
         }
         if nothing_new {
             text += if report.has_losses() {
-                "nothing new as far as upstream could be asked; nothing was written\n"
+                "nothing new, as far as upstream could be reached; nothing was written\n"
             } else {
                 "unchanged\n"
             };
@@ -177,6 +178,7 @@ impl RefreshCommand {
             markdown: Some(markdown),
             ..VerbOutcome::of(report, text)
         };
+        // A bundle was written, so not everything failed.
         if outcome.exit == Exit::Failed && is_packed {
             outcome.exit = Exit::Partial;
         }

@@ -39,7 +39,7 @@ pub(crate) struct StatusCommand {
     foreign: bool,
 }
 
-/// The states in the order in which they are printed, each with its word.
+/// The states in the order in which they are printed, each with the word for it.
 const STATES: [(TagStatus, &str); 6] = [
     (TagStatus::Different, "different"),
     (TagStatus::Missing, "missing"),
@@ -63,7 +63,7 @@ impl StatusCommand {
         let push = self.push_line(&mapping);
         context.run(async {
             let client = context.client()?;
-            let asked = status(
+            let result = status(
                 &lock,
                 &mapping,
                 client.sessions(),
@@ -73,13 +73,14 @@ impl StatusCommand {
                 },
             )
             .await;
+            // Also after a failure, the report lists the contacted hosts.
             let report = client.report(Vec::new());
-            let stands = asked.map_err(|error| {
+            let tags = result.map_err(|error| {
                 let failure = CliError::from(error).on(TransferSide::Destination);
                 failure.with_report(report.clone())
             })?;
             context.page.set_content(&lock, None);
-            Ok(outcome(report, &lock, &stands, &mapping, &push))
+            Ok(outcome(report, &lock, &tags, &mapping, &push))
         })
     }
 
@@ -100,24 +101,25 @@ impl StatusCommand {
 fn outcome(
     mut report: RunReport,
     lock: &Lock,
-    stands: &[RegistryTag],
+    tags: &[RegistryTag],
     mapping: &DestinationMap,
     push: &str,
 ) -> VerbOutcome {
-    report.items = items(lock, stands);
+    report.items = items(lock, tags);
     report
         .extra
         .insert("to".into(), json!(mapping.target().to_string()));
-    report.extra.insert("standings".into(), json!(stands));
-    let count = |state| stands.iter().filter(|one| one.state == state).count();
-    let asked = stands.iter().filter(|one| one.kind.is_some()).count();
+    report.extra.insert("standings".into(), json!(tags));
+    let count = |state| tags.iter().filter(|one| one.state == state).count();
+    // Foreign tags have no kind.
+    let locked = tags.iter().filter(|one| one.kind.is_some()).count();
     let counts: Vec<String> = STATES
         .iter()
         .filter(|(state, _)| *state != TagStatus::There && count(*state) > 0)
         .map(|(state, word)| format!("{} {word}", count(*state)))
         .collect();
     let summary = format!(
-        "{}: {} of {asked} there{}{}",
+        "{}: {} of {locked} there{}{}",
         mapping.target(),
         count(TagStatus::There),
         if counts.is_empty() { "" } else { ", " },
@@ -129,7 +131,7 @@ fn outcome(
         TagStatus::Incomplete,
     ]
     .map(count);
-    let mend = differs.iter().any(|count| *count > 0).then(|| {
+    let fix_command = differs.iter().any(|count| *count > 0).then(|| {
         let moving = if count(TagStatus::Different) > 0 {
             " --move-tags"
         } else {
@@ -137,12 +139,12 @@ fn outcome(
         };
         format!("{push}{moving}")
     });
-    let exit = match (&mend, count(TagStatus::Unknown)) {
+    let exit = match (&fix_command, count(TagStatus::Unknown)) {
         (Some(_), _) => Exit::Refused,
         (None, 0) => Exit::Done,
         (None, _) => Exit::Partial,
     };
-    let mut lines: String = printed(stands)
+    let mut lines: String = printed(tags)
         .map(|(_, word, one)| line(word, one))
         .collect();
     lines += &format!(
@@ -150,10 +152,11 @@ fn outcome(
         count_of(report.requests as usize, "request")
     );
     lines.extend(
-        mend.iter()
-            .map(|mend| format!("  to fix it         {mend}\n")),
+        fix_command
+            .iter()
+            .map(|fix_command| format!("  to fix it         {fix_command}\n")),
     );
-    let markdown = markdown(&summary, stands, mend.as_deref());
+    let markdown = markdown(&summary, tags, fix_command.as_deref());
     VerbOutcome {
         markdown: Some(markdown),
         ..VerbOutcome::new(report, lines, exit)
@@ -161,15 +164,12 @@ fn outcome(
 }
 
 /// The tags to print, in the order of [`STATES`].
-fn printed(
-    stands: &[RegistryTag],
-) -> impl Iterator<Item = (TagStatus, &'static str, &RegistryTag)> {
+fn printed(tags: &[RegistryTag]) -> impl Iterator<Item = (TagStatus, &'static str, &RegistryTag)> {
     let wanted = STATES
         .iter()
         .filter(|(state, _)| *state != TagStatus::There);
     wanted.flat_map(move |(state, word)| {
-        stands
-            .iter()
+        tags.iter()
             .filter(|one| one.state == *state)
             .map(|one| (*state, *word, one))
     })
@@ -190,21 +190,21 @@ fn line(word: &str, one: &RegistryTag) -> String {
 
 fn why(one: &RegistryTag) -> Option<String> {
     match (one.state, &one.stands, &one.wanted) {
-        (TagStatus::Different, Some(stands), Some(wanted)) => {
-            Some(format!("the tag points to {stands}, not to {wanted}"))
+        (TagStatus::Different, Some(found), Some(wanted)) => {
+            Some(format!("the tag points to {found}, not to {wanted}"))
         }
         (TagStatus::Incomplete, ..) => Some("a manifest, blob or referrer of it is missing".into()),
         _ => one.why.clone(),
     }
 }
 
-fn markdown(summary: &str, stands: &[RegistryTag], mend: Option<&str>) -> String {
+fn markdown(summary: &str, tags: &[RegistryTag], fix_command: Option<&str>) -> String {
     let mut document = Markdown::new(format!("**{}**", markdown_text(summary)));
     for (state, word) in STATES
         .iter()
         .filter(|(state, _)| *state != TagStatus::There)
     {
-        let of_state = stands.iter().filter(|one| one.state == *state);
+        let of_state = tags.iter().filter(|one| one.state == *state);
         let short = |digest: &Option<Digest>| {
             digest
                 .as_ref()
@@ -234,16 +234,16 @@ fn markdown(summary: &str, stands: &[RegistryTag], mend: Option<&str>) -> String
             of_state.map(row),
         );
     }
-    if let Some(mend) = mend {
-        document.line(&format!("To fix it: {}", markdown_code(mend)));
+    if let Some(fix_command) = fix_command {
+        document.line(&format!("To fix it: {}", markdown_code(fix_command)));
     }
     document.finish()
 }
 
 /// One item per lock entry, present if it is complete at all of its destinations.
-fn items(lock: &Lock, stands: &[RegistryTag]) -> Vec<ReportItem> {
+fn items(lock: &Lock, tags: &[RegistryTag]) -> Vec<ReportItem> {
     let mut of_item: BTreeMap<_, Vec<&RegistryTag>> = BTreeMap::new();
-    for one in stands {
+    for one in tags {
         of_item
             .entry((one.kind, one.name.as_deref()))
             .or_default()

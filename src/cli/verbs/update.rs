@@ -66,7 +66,7 @@ impl UpdateCommand {
             files.extend(is_new.then_some(&self.update.lock));
             let totals = report.totals();
             let closing = if files.is_empty() {
-                "nothing is written".to_owned()
+                "nothing was written".to_owned()
             } else {
                 format!("wrote {}", update_report::names(&files))
             };
@@ -122,7 +122,7 @@ impl UpdateCommand {
 fn summary(updated: &UpdateOutcome) -> String {
     match &counted(updated)[..] {
         "" if updated.failed.is_empty() => "nothing newer, moved or gone".into(),
-        "" => "nothing newer, moved or gone as far as it could be asked".into(),
+        "" => "nothing newer, moved or gone, as far as upstream could be reached".into(),
         counted => counted.into(),
     }
 }

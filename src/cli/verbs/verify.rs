@@ -10,7 +10,7 @@ use clap::Args;
 use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
 use landfall_content::{LockEntry, ShardEntry};
 use landfall_item::lockfile::losses;
-use landfall_model::report::RunReport;
+use landfall_model::report::{RunReport, count_of};
 use landfall_model::{Digest, Shard, human_size};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -107,16 +107,16 @@ impl VerifyCommand {
             .insert("bundle".into(), carried.report_member());
         let partial = match bundle.partial().len() {
             0 => String::new(),
-            lost => format!(", partial: {lost} items of the lock are missing"),
+            lost => format!(", partial: it lacks {} of the lock", count_of(lost, "item")),
         };
         let origin = match (&carried.signed_by, bundle.signatures().is_empty()) {
             (Some(signers), _) => {
                 let signers: Vec<String> = signers.iter().map(ToString::to_string).collect();
                 format!("signed by {}", signers.join(", "))
             }
-            (None, true) => "origin not proven (it is not signed)".into(),
+            (None, true) => "origin not proven (not signed)".into(),
             (None, false) => {
-                "origin not proven (it is signed; --allowed-signers FILE checks by whom)".to_owned()
+                "origin not proven (signed; --allowed-signers FILE checks by whom)".to_owned()
             }
         };
         let serial = bundle.serial();

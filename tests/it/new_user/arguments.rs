@@ -28,7 +28,7 @@ fn a_file_is_named_with_or_without_its_flag() {
             (
                 "lock m.yaml --check --lock new.lock --plain-http UP",
                 0,
-                &["nothing moved"],
+                &["nothing changed"],
             ),
             (
                 "pull new.lock --store s --plain-http UP",

@@ -158,6 +158,7 @@ impl PhaseMeter {
             pace.push(format!("{}/s", human_size(bytes as u64)));
         }
         if self.bytes.1 > 0 && rate >= 1.0 {
+            // Bounded, since `from_secs_f64` panics on overflow and the sizes come from a lock.
             let left = ((work.1 - work.0) as f64 / rate).min(1e9);
             pace.push(format!("{} left", short(Duration::from_secs_f64(left))));
         }

@@ -38,7 +38,7 @@ pub(crate) fn progress(mode: ProgressMode) -> Arc<dyn Progress> {
     }
 }
 
-/// Whether a line can be redrawn. A log of CI would keep every state of a bar as a line.
+/// Whether a line can be redrawn. A log of a CI system would keep every state of a bar as a line.
 fn can_redraw() -> bool {
     let variable = |name| std::env::var(name).unwrap_or_default();
     variable("TERM") != "dumb" && matches!(variable("CI").as_str(), "" | "false" | "0")

@@ -12,7 +12,8 @@ pub(super) struct PlainProgress(Mutex<Option<PlainPhase>>);
 
 struct PlainPhase {
     meter: PhaseMeter,
-    said: Instant,
+    /// When the last line was printed.
+    printed: Instant,
 }
 
 impl PlainPhase {
@@ -35,8 +36,8 @@ impl PlainProgress {
         {
             let now = Instant::now();
             act(&mut phase.meter, now);
-            if now.duration_since(phase.said) >= Duration::from_secs(5) {
-                phase.said = now;
+            if now.duration_since(phase.printed) >= Duration::from_secs(5) {
+                phase.printed = now;
                 phase.say(now);
             }
         }
@@ -45,11 +46,11 @@ impl PlainProgress {
 
 impl Progress for PlainProgress {
     fn begin(&self, what: &str, items: u64, bytes: u64) {
-        let said = Instant::now();
+        let now = Instant::now();
         if let Ok(mut slot) = self.0.lock() {
             *slot = Some(PlainPhase {
-                meter: PhaseMeter::new(what, items, bytes, said),
-                said,
+                meter: PhaseMeter::new(what, items, bytes, now),
+                printed: now,
             });
         }
     }

@@ -55,7 +55,9 @@ pub(crate) struct DoctorCommand {
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
     /// How KKP exposes user clusters
-    #[arg(long, value_name = "STRATEGY", requires = "role", ignore_case = true, value_parser = PossibleValuesParser::new(Strategy::ALL).try_map(|word| word.parse::<Strategy>()))]
+    #[arg(long, value_name = "STRATEGY", requires = "role", ignore_case = true,
+        value_parser = PossibleValuesParser::new(Strategy::ALL)
+            .try_map(|word| word.parse::<Strategy>()))]
     expose: Option<Strategy>,
     /// The address of a destination of the role, as in seed-nodeport-proxy=10.0.0.5, or
     /// nodeport-range=FROM-TO (may be repeated)
@@ -106,15 +108,15 @@ impl DoctorCommand {
             .as_ref()
             .map(|lock| lock.endpoints.as_slice())
             .unwrap_or_default();
-        let ask = match &self.role {
+        let query = match &self.role {
             Some(role) => Some(
                 PortQuery::new(role, self.expose, &self.set, endpoints)
                     .map_err(|error| CliError::usage(error.to_string()))?,
             ),
             None => None,
         };
-        if let (Some(ask), Some(name)) = (&ask, &self.format) {
-            return Ok(print_ports(ask, name));
+        if let (Some(query), Some(name)) = (&query, &self.format) {
+            return Ok(print_ports(query, name));
         }
         let names = context.site.iter().flat_map(|site| &site.names);
         let names: Vec<_> = names
@@ -127,8 +129,8 @@ impl DoctorCommand {
             for target in &targets {
                 diagnoses.push(diagnose(sessions, target, &real).await);
             }
-            if ask.is_some() || (everything && !endpoints.is_empty()) {
-                diagnoses.push(probe_ports(transport, ask.as_ref(), endpoints).await);
+            if query.is_some() || (everything && !endpoints.is_empty()) {
+                diagnoses.push(probe_ports(transport, query.as_ref(), endpoints).await);
             }
             if everything && !names.is_empty() {
                 diagnoses.push(check_names(transport, &names).await);
@@ -143,9 +145,9 @@ impl DoctorCommand {
             let mut report = client.report(Vec::new());
             report.extra.insert("targets".into(), json!(diagnoses));
             report.extra.insert("lint".into(), json!(messages));
-            let ports = ask.map(|ask| {
-                report.extra.insert("ports".into(), json!(ask.ports));
-                port_table(&ask.ports) + "\n"
+            let ports = query.map(|query| {
+                report.extra.insert("ports".into(), json!(query.ports));
+                port_table(&query.ports) + "\n"
             });
             let exit = if worst == Some(CheckStatus::No) {
                 Exit::Refused
@@ -182,14 +184,14 @@ impl DoctorCommand {
 }
 
 /// Prints the ports in the format `name`, and probes nothing.
-fn print_ports(ask: &PortQuery, name: &str) -> VerbOutcome {
+fn print_ports(query: &PortQuery, name: &str) -> VerbOutcome {
     let format = PORTS_FORMATS
         .iter()
         .find(|format| format.name == name)
         .unwrap_or(&PORTS_FORMATS[0]);
-    let written = (format.write)(&ask.role, &ask.ports);
+    let written = (format.write)(&query.role, &query.ports);
     let mut report = RunReport::default();
-    report.extra.insert("ports".into(), json!(ask.ports));
+    report.extra.insert("ports".into(), json!(query.ports));
     let outcome = VerbOutcome::new(report, written, Exit::Done);
     if format.name == "text" {
         outcome
@@ -204,7 +206,8 @@ fn split_targets(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>
     let mut hosts = Vec::new();
     for target in targets {
         let path = Path::new(target);
-        // No top-level domain is `yaml` or `yml`, so such an argument is a file even if it is missing.
+        // No top-level domain is `yaml` or `yml`, so such an argument is a file even if it is
+        // missing.
         let is_file = path
             .extension()
             .is_some_and(|end| end == "yaml" || end == "yml");
@@ -227,8 +230,8 @@ fn check_seed_file(target: &str, path: &Path) -> Result<Diagnosis, CliError> {
     found.ok_or_else(|| CliError::usage(format!("{target}: the file contains no KKP Seed")))
 }
 
-/// Checks the NO_PROXY entries for landfall's own traffic: those of the site's proxy, or of the
-/// environment.
+/// Checks the NO_PROXY entries for landfall's own traffic: those of the site's proxy, which
+/// replaces the environment as a whole, or else those of the environment.
 fn lint(context: &Context) -> Result<Vec<LintMessage>, CliError> {
     let Some(proxy) = context.site.as_ref().and_then(|site| site.proxy.as_ref()) else {
         return Ok(lint_environment(|name| std::env::var(name).ok()));

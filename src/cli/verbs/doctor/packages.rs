@@ -52,8 +52,9 @@ impl DoctorPackages {
                 "the lock has no {system} packages, and this is {list}"
             )));
         }
-        let (mut report, mut text, mut replaced) =
-            (RunReport::default(), String::new(), Vec::new());
+        let mut report = RunReport::default();
+        let mut text = String::new();
+        let mut replaced = Vec::new();
         for set in sets {
             let done = rehearse(set, &*blobs, &list, &Limits::default())
                 .map_err(|error| CliError::new(Exit::Failed, format!("{}: {error}", set.name)))?;
@@ -68,7 +69,7 @@ impl DoctorPackages {
                     let (all, missing) = (done.items.len(), count(ItemStatus::Missing));
                     writeln!(
                         text,
-                        "{}: {all} to be installed, all carried but {missing}",
+                        "{}: {all} to be installed, {missing} of them missing",
                         set.name
                     )
                 }

@@ -17,7 +17,10 @@ pub(crate) struct ExportCharts {
 
 impl ExportCharts {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        self.export
-            .run(context, |kind| kind == EntryKind::Chart, export_charts)
+        self.export.run(
+            context,
+            |kind| kind == EntryKind::Chart,
+            Box::new(export_charts),
+        )
     }
 }

@@ -15,6 +15,6 @@ pub(crate) struct ExportFiles {
 
 impl ExportFiles {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        self.export.run(context, has_files, export_files)
+        self.export.run(context, has_files, Box::new(export_files))
     }
 }

@@ -14,6 +14,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Writes the content of a lock to a folder, or in a dry run reports what it would write.
+pub(crate) type ExportFunction = Box<
+    dyn FnOnce(&Lock, &dyn BlobRead, &Path, bool, &dyn Progress) -> Result<RunReport, ExportError>
+        + Send,
+>;
+
 /// The flags of an export to a folder.
 #[derive(Args)]
 pub(crate) struct FolderExport {
@@ -33,15 +39,7 @@ impl FolderExport {
         self,
         context: &Context,
         wanted: fn(EntryKind) -> bool,
-        export: impl FnOnce(
-            &Lock,
-            &dyn BlobRead,
-            &Path,
-            bool,
-            &dyn Progress,
-        ) -> Result<RunReport, ExportError>
-        + Send
-        + 'static,
+        export: ExportFunction,
     ) -> Result<VerbOutcome, CliError> {
         let (lock, blobs) = self.open(context, wanted)?;
         self.write(context, wanted, lock, blobs, export)
@@ -56,23 +54,14 @@ impl FolderExport {
         self.carried.open(context, |entry| wanted(entry.kind))
     }
 
-    /// Runs `export`, which writes the content of `lock` to a folder, or reports what it would
-    /// write.
+    /// Runs `export` for the content of `lock`.
     pub(crate) fn write(
         self,
         context: &Context,
         wanted: fn(EntryKind) -> bool,
         lock: Lock,
         blobs: Arc<dyn BlobRead>,
-        export: impl FnOnce(
-            &Lock,
-            &dyn BlobRead,
-            &Path,
-            bool,
-            &dyn Progress,
-        ) -> Result<RunReport, ExportError>
-        + Send
-        + 'static,
+        export: ExportFunction,
     ) -> Result<VerbOutcome, CliError> {
         let progress = Arc::clone(&context.progress);
         context.run(async move {

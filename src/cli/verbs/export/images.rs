@@ -81,6 +81,7 @@ impl ExportImages {
         let (lock, blobs) = self
             .carried
             .open(context, |entry| entry.kind == EntryKind::Image)?;
+        // Two images with one name: a runtime would keep only the one that it loads last.
         if let Some(collision) = mapping
             .as_ref()
             .and_then(|mapping| collision(mapping, &lock))
@@ -107,6 +108,7 @@ impl ExportImages {
                     .finish()
                     .map_err(|error| unwritten(&path, &error))?;
             }
+            // Stdout is the archive.
             if is_stdout {
                 notes.note(std::mem::take(&mut outcome.text).trim_end());
             }
@@ -121,8 +123,8 @@ impl ExportImages {
             _ if self.out.is_dir() => Ok(self.out.join(ARCHIVE)),
             None => Ok(self.out.clone()),
             Some(ending) => Err(CliError::usage(format!(
-                "{}: the archive is not compressed, since its layers are; programs that load it may \
-                 trust the extension .{ending}",
+                "{}: the archive is not compressed, since its layers are; programs that load it \
+                 may trust the extension .{ending}",
                 self.out.display()
             ))
             .with_help("use the extension .tar, or compress the output of -o -")),
@@ -164,12 +166,12 @@ impl ExportImages {
             ArchiveFormat::Oci => ImageArchiveFormat::Oci,
             ArchiveFormat::Docker => ImageArchiveFormat::Docker,
         };
-        let asked = ImageArchiveOptions {
+        let options = ImageArchiveOptions {
             format,
             platforms: &self.platform,
             mapping,
         };
-        let archive = ImageArchive::plan(lock, blobs, &asked)?;
+        let archive = ImageArchive::plan(lock, blobs, &options)?;
         let lost: Vec<ReportItem> = losses(lock)
             .into_iter()
             .filter(|item| item.kind == EntryKind::Image)

@@ -66,7 +66,7 @@ impl ExportList {
         let (name, flags) = self.parts();
         let Some(form) = FORMS.iter().find(|form| form.name == name) else {
             return Err(CliError::usage(format!(
-                "{name} is no list that landfall writes"
+                "{name} is not a list that landfall writes"
             )));
         };
         let locked = flags.locked.with_argument(flags.place);
@@ -81,13 +81,13 @@ impl ExportList {
             }
             _ => BTreeMap::new(),
         };
-        let asked = ExportInput {
+        let input = ExportInput {
             lock: &lock,
             mapping: mapping.as_ref(),
             digests: flags.digests,
             licences,
         };
-        let listed = (form.write)(&asked);
+        let listed = (form.write)(&input);
         let mut report = RunReport::default();
         report.extra.insert("list".into(), json!(listed.text));
         report.extra.insert("notCarried".into(), json!(listed.left));

@@ -64,9 +64,9 @@ impl ExportPackages {
             is_package,
             lock,
             blobs,
-            move |lock, blobs, dir, dry, progress| {
-                export_packages(system, lock, &made, blobs, dir, dry, progress)
-            },
+            Box::new(move |lock, blobs, dir, dry_run, progress| {
+                export_packages(system, lock, &made, blobs, dir, dry_run, progress)
+            }),
         )
     }
 }

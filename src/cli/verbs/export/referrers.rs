@@ -26,6 +26,7 @@ pub(crate) struct ExportReferrers {
 
 impl ExportReferrers {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        // The other entries may be missing from a partial bundle or a store.
         let has_some = |entry: &LockEntry| !entry.referrers.is_empty();
         let (lock, blobs) = self.carried.open(context, has_some)?;
         let mut report = RunReport::default();

@@ -26,7 +26,8 @@ pub(crate) fn listing() -> VerbOutcome {
         let _ = writeln!(text, "{:width$}  {}", shipped.name, shipped.about);
         let files: Vec<&str> = shipped.files.iter().map(|(path, _)| *path).collect();
         systems.push(json!({
-            "name": shipped.name, "about": shipped.about, "files": files, "edit": shipped.edit, "platform": shipped.platform,
+            "name": shipped.name, "about": shipped.about, "files": files, "edit": shipped.edit,
+            "platform": shipped.platform,
         }));
     }
     text += "landfall init --from SYSTEM -o DIR writes one\n";
@@ -108,6 +109,7 @@ fn with_address(path: &Path, text: &str, address: &str) -> Result<String, CliErr
     let Some(at) = text.find("address:").filter(|_| !old.is_empty()) else {
         return Ok(text.to_owned());
     };
+    // Only after the key, because a comment above it may contain the address too.
     let (before, behind) = text.split_at(at);
     Ok(before.to_owned() + &behind.replacen(&old, address, 1))
 }

@@ -39,7 +39,8 @@ pub(crate) struct InitCommand {
     )]
     system: Option<String>,
     /// List what landfall ships, and write nothing
-    #[arg(long, conflicts_with_all = ["from", "system", "name", "platforms", "out", "to", "dry_run"])]
+    #[arg(long,
+        conflicts_with_all = ["from", "system", "name", "platforms", "out", "to", "dry_run"])]
     list: bool,
     /// The folder to write to
     #[arg(short, long, value_name = "DIR", default_value = ".")]

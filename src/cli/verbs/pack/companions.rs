@@ -59,7 +59,8 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
     let bases = if plan.bases.is_empty() { "" } else { " BASE" };
     let mut text = format!(
         "{} - a bundle of landfall\n\nIt contains {}. Lock fingerprint: {}\n\
-         Replace REGISTRY by your registry, as in 172.20.0.2:5000 or registry.example.com/mirror.\n",
+         Replace REGISTRY by your registry, as in 172.20.0.2:5000 or \
+         registry.example.com/mirror.\n",
         name(out),
         count(&plan.items),
         plan.fingerprint,
@@ -80,8 +81,8 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
         );
     }
     if !plan.bases.is_empty() {
-        text += "It omits what an earlier bundle contains. Replace BASE by that bundle; a registry with its \
-                 content needs no BASE.\n";
+        text += "It omits what an earlier bundle contains. Replace BASE by that bundle; a registry \
+                 with its content needs no BASE.\n";
     }
     if !plan.missing.is_empty() {
         text += "It lacks:\n";
@@ -91,14 +92,15 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
     let _ = write!(
         text,
         "\n0. Check the files, without landfall:\n\n    sha256sum -c {bundle}.sha256sums\n\n\
-         1. Verify that it is the approved bundle:\n\n    {run} verify {bundle} --expect {}{partial}\n",
+         1. Verify that it is the approved bundle:\n\n    \
+         {run} verify {bundle} --expect {}{partial}\n",
         plan.fingerprint
     );
     if let Some(signer) = &packaging.signer {
         let _ = write!(
             text,
-            "\n   It is signed by {}. To check the signature, with the file of allowed signers that you received:\n\n    \
-             {run} verify {bundle} --allowed-signers FILE{partial}\n",
+            "\n   It is signed by {}. To check the signature, with the file of allowed signers \
+             that you received:\n\n    {run} verify {bundle} --allowed-signers FILE{partial}\n",
             signer.key()
         );
     }
@@ -107,11 +109,13 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
         "\n2. Push it into a registry:\n\n    {run} push {bundle}{bases} --to REGISTRY{partial}\n\n\
          3. Or serve it as a registry, without any other program:\n\n    \
          {run} serve {bundle}{bases} --listen 0.0.0.0:5000{partial}\n\n\
-         4. Or export images for nodes that load a file (ctr, nerdctl, k3s, RKE2; docker and podman: add --format docker \
-         --platform linux/amd64):\n\n    {run} export images {bundle} -o images.tar{partial}\n\n\
-         5. Point manifests at the registry:\n\n    {run} rewrite FILE-OR-FOLDER --bundle {bundle} --to REGISTRY --diff{partial}\n\n\
-         More: {run} ls {bundle} lists its content, {run} help lists the commands and the pages of the \
-         manual.\nManual pages: tar xf {bundle}.man.tar && man -M man landfall-push\n"
+         4. Or export images for nodes that load a file (ctr, nerdctl, k3s, RKE2; docker and \
+         podman: add --format docker --platform linux/amd64):\n\n    \
+         {run} export images {bundle} -o images.tar{partial}\n\n\
+         5. Point manifests at the registry:\n\n    \
+         {run} rewrite FILE-OR-FOLDER --bundle {bundle} --to REGISTRY --diff{partial}\n\n\
+         More: {run} ls {bundle} lists its content, {run} help lists the commands and the pages of \
+         the manual.\nManual pages: tar xf {bundle}.man.tar && man -M man landfall-push\n"
     );
     text
 }
@@ -120,6 +124,7 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
 fn manual_pages(mut command: Command) -> std::io::Result<Vec<u8>> {
     command.build();
     let mut pages = all_pages(&command)?;
+    // The same release writes the same bytes.
     pages.sort();
     let mut tar = Vec::new();
     for (name, page) in pages {

@@ -44,7 +44,8 @@ pub(crate) struct PackCommand {
     #[arg(long, value_name = "BUNDLE|LOCK|RECEIPT", conflicts_with = "like")]
     since: Vec<PathBuf>,
     /// The zstd compression level for content that is not compressed yet
-    #[arg(long, value_name = "1-19", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
+    #[arg(long, value_name = "1-19", default_value_t = 3,
+        value_parser = clap::value_parser!(i32).range(1..=19))]
     level: i32,
     /// Split the bundle into volumes BUNDLE.0001, BUNDLE.0002, …. 4.7G is 4.7 × 10^9 bytes, 4GiB is
     /// 4 × 2^30
@@ -52,7 +53,8 @@ pub(crate) struct PackCommand {
     volume_size: Option<VolumeSize>,
     /// Put this program, or the one at PATH, next to the bundle, with a README for the receiver
     /// (BUNDLE.README.txt) and the manual pages (BUNDLE.man.tar) (may be repeated)
-    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true,
+        default_missing_value = "")]
     include_self: Vec<OsString>,
     /// Sign the bundle with this OpenSSH key: a private key file without a passphrase, or a public
     /// key (file) whose private key is in the SSH agent
@@ -71,8 +73,8 @@ pub(crate) struct PackCommand {
 }
 
 /// Adds the entries that the store has completely to its index. If several shards pulled an entry,
-/// none of them could, because each had only a part of it.
-fn name_complete(
+/// none of them could add it, because each had only a part of it.
+fn record_complete(
     store: &dyn BlobStore,
     held: impl Iterator<Item = LockEntry>,
 ) -> Result<(), CliError> {
@@ -86,7 +88,7 @@ fn name_complete(
 }
 
 impl PackCommand {
-    /// `command` makes the command line of landfall, for the manual pages next to the bundle.
+    /// `command` returns the command line of landfall, for the manual pages next to the bundle.
     pub(crate) fn run(
         self,
         context: &Context,
@@ -154,7 +156,7 @@ impl PackCommand {
                     );
                 }
                 if bases.is_empty() {
-                    name_complete(&*store, plan.included_entries(&lock))?;
+                    record_complete(&*store, plan.included_entries(&lock))?;
                 }
                 if !packaging.tools.is_empty() {
                     packaging.documents =

@@ -17,11 +17,13 @@ pub(crate) struct RepackFlags {
     /// A split bundle with a lost or damaged volume (may be repeated: one volume of each folder, or
     /// each folder)
     #[arg(long, value_name = "BUNDLE", requires = "only_volume",
-          conflicts_with_all = ["volume_size", "include_self", "level", "allow_partial", "dry_run"])]
+          conflicts_with_all = ["volume_size", "include_self", "level", "allow_partial",
+            "dry_run"])]
     pub(crate) like: Vec<PathBuf>,
     /// The number of the volume of --like to pack again; it is written next to the others, or next
     /// to --out
-    #[arg(long, value_name = "N", requires = "like", value_parser = clap::value_parser!(u16).range(1..=999))]
+    #[arg(long, value_name = "N", requires = "like",
+        value_parser = clap::value_parser!(u16).range(1..=999))]
     only_volume: Option<u16>,
 }
 

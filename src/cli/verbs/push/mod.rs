@@ -121,15 +121,17 @@ impl PushCommand {
                 stop_at_damage,
                 ..self.delivery.options(context)
             };
+            // Verifying reads every volume, so a dry run first finds out whether anything is
+            // missing. If the dry run fails, so does the push, with the better error.
             if let Some(volumes) = volumes.filter(|_| !options.dry_run) {
-                let asked = PushOptions {
+                let dry_run = PushOptions {
                     dry_run: true,
                     ..options
                 };
-                let asking = client
-                    .push(&lock, blobs.clone(), &omitted, &mapping, asked)
+                let pushed = client
+                    .push(&lock, blobs.clone(), &omitted, &mapping, dry_run)
                     .await;
-                if asking.is_ok_and(|asked| asked.items.iter().any(planned)) {
+                if pushed.is_ok_and(|pushed| pushed.items.iter().any(planned)) {
                     check_volumes(volumes, context).await?;
                 }
             }
@@ -247,7 +249,7 @@ impl PushCommand {
     }
 }
 
-/// Verifies all volumes: nothing of a damaged set is uploaded.
+/// Verifies all volumes, so that nothing of a damaged set is uploaded.
 async fn check_volumes(volumes: Bundle, context: &Context) -> Result<(), CliError> {
     let progress = Arc::clone(&context.progress);
     let work = tokio::task::spawn_blocking(move || bundle::verify(&volumes, &*progress));

@@ -181,6 +181,7 @@ impl PrunePlan {
             client.sessions(),
         )
         .await;
+        // The totals of the client include the push.
         let traffic = client.report(Vec::new());
         outcome.report.requests = traffic.requests;
         outcome.report.bytes_transferred = traffic.bytes_transferred;
@@ -195,7 +196,8 @@ impl PrunePlan {
             }
         };
         let members = json!({
-            "deleted": self.delete, "repositories": pruned.repositories, "manifests": pruned.gone, "bytes": pruned.bytes,
+            "deleted": self.delete, "repositories": pruned.repositories,
+            "manifests": pruned.gone, "bytes": pruned.bytes,
         });
         outcome.report.extra.insert("pruned".into(), members);
         outcome.text += &self.text(&pruned);

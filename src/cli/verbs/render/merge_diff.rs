@@ -10,8 +10,8 @@ use std::ops::Range;
 /// kubectl keeps a copy of the whole Secret in one.
 const SHOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "type"];
 
-/// How many pairs of lines are compared at most. In larger texts, everything from the first to the
-/// last difference is one change.
+/// How many pairs of lines are compared at most; the table of lengths takes four bytes for each. In
+/// larger texts, everything from the first to the last difference is one change.
 const MOST_PAIRS: usize = 16_000_000;
 
 /// Returns the diff between `old` and `merged`, and of texts that the file contains in base64. If
@@ -158,8 +158,8 @@ fn key_len(content: &str) -> usize {
     }
 }
 
-/// The ranges of lines of `old` that differ, each with the lines of `new` that replace it, from a
-/// longest common subsequence.
+/// The ranges of lines of `old` that differ, each with the range of lines of `new` that replaces
+/// it. Computed from a longest common subsequence.
 fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let ends = old[start..].iter().rev().zip(new[start..].iter().rev());

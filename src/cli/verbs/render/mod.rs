@@ -28,7 +28,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// `landfall render`.
+/// The arguments of `landfall render`.
 pub(crate) enum RenderCommand {
     /// Lists the platforms.
     List,
@@ -248,6 +248,7 @@ impl PlatformRun {
             None => context.site_target()?,
         };
         let mapping = match (&target, self.platform.needs_registry()) {
+            // This platform can do without a registry, and then does not use the mapping.
             (None, false) => {
                 let nowhere = TargetRegistry {
                     registry: String::new(),
@@ -402,7 +403,8 @@ fn write_files(
         ));
     }
     let files = files.iter().map(|file| {
-        json!({"file": shown(&folder.join(&file.path)), "mode": format!("{:04o}", file.mode), "secret": file.secret})
+        let path = shown(&folder.join(&file.path));
+        json!({"file": path, "mode": format!("{:04o}", file.mode), "secret": file.secret})
     });
     report.extra.insert("files".into(), files.collect());
     report.extra.insert(
@@ -438,12 +440,17 @@ fn merge_into(
         CliError::new(Exit::Failed, format!("cannot write {shown}: {error}"))
             .on(TransferSide::Destination)
     };
-    let was = std::fs::metadata(path)
+    let old_mode = std::fs::metadata(path)
         .map_err(|error| failed(&error))?
         .permissions()
         .mode()
         & 0o7777;
-    let mode = if merged.secret { was & 0o700 } else { was };
+    // Only the owner may read credentials.
+    let mode = if merged.secret {
+        old_mode & 0o700
+    } else {
+        old_mode
+    };
     let file =
         json!({"file": shown.to_string(), "mode": format!("{mode:04o}"), "secret": merged.secret});
     report.extra.insert("files".into(), vec![file].into());
@@ -478,7 +485,7 @@ fn merge_into(
         }
         let lost = replace_file(path, |now| now == text.as_bytes(), merged.text.as_bytes())
             .map_err(|error| failed(&error))?;
-        lines.extend(lost.into_iter().map(|lost| format!("{shown} lost {lost}")));
+        lines.extend(lost.into_iter().map(|lost| format!("{shown}: lost {lost}")));
     }
     Ok(lines
         .into_iter()

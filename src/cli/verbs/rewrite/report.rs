@@ -155,8 +155,8 @@ pub(crate) fn outcome(
             if ambiguous == 1 { "names" } else { "name" },
         );
         lines.push(format!(
-            "{references} to a locked repository {name} neither a host nor a tag: a pod would pull from \
-             the internet; add the host"
+            "{references} to a locked repository {name} neither a host nor a tag: a pod would \
+             pull from the internet; add the host"
         ));
     }
     lines.extend(not_locked.and_then(NotLocked::line));
@@ -262,7 +262,10 @@ fn report(done: &[RewrittenInput]) -> RunReport {
             let made = changes.len() - before;
             let status = if made == 0 { "unchanged" } else { "changed" };
             let read_as = new.scan.read_as;
-            let mut file = json!({"file": path, "status": status, "changes": made, "settled": settled, "readAs": read_as});
+            let mut file = json!({
+                "file": path, "status": status, "changes": made, "settled": settled,
+                "readAs": read_as,
+            });
             if !lost.is_empty() {
                 file["lost"] = json!(lost);
             }

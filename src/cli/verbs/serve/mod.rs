@@ -118,13 +118,16 @@ pub(crate) struct ServeCommand {
 #[command(next_help_heading = "Limits")]
 struct LimitFlags {
     /// Maximum number of connections; the one that is idle longest is closed for a new one
-    #[arg(long, value_name = "N", default_value_t = Limits::default().connections, value_parser = count)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections,
+        value_parser = count)]
     max_connections: usize,
     /// Maximum number of concurrent requests; others wait up to 30 s
-    #[arg(long, value_name = "N", default_value_t = Limits::default().requests, value_parser = count)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().requests,
+        value_parser = count)]
     max_requests: usize,
     /// Maximum number of concurrent uploads
-    #[arg(long, value_name = "N", default_value_t = Limits::default().uploads, value_parser = count)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().uploads,
+        value_parser = count)]
     max_uploads: usize,
     /// Timeout for idle connections
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = nonzero_seconds)]
@@ -240,7 +243,7 @@ impl ServeCommand {
             progress: Arc::clone(&context.progress),
         };
         let runtime = context.runtime()?;
-        // Responses in progress get some time to end.
+        // Ctrl-C ends the server only after a while, so that responses in progress can end.
         let _taken_over = context.interrupts.take_over(Duration::from_secs(
             20 + self.bounds.drain.unwrap_or_default(),
         ));
@@ -333,13 +336,16 @@ impl ServeCommand {
         let sets = all
             .iter()
             .flat_map(|one| one.lock.packages.iter().map(|set| (set, &*one.blobs)));
-        let made = self.packages.sign_metadata(sets, context)?.unwrap_or_else(|| {
-            context.progress.note(
-                "warning: packages with `index: trimmed` are served without metadata, so no machine \
-                 finds them; name the OpenPGP key of the site with --packages-key FILE",
-            );
-            Vec::new()
-        });
+        let made = self
+            .packages
+            .sign_metadata(sets, context)?
+            .unwrap_or_else(|| {
+                context.progress.note(
+                    "warning: packages with `index: trimmed` are served without metadata, so no \
+                 machine finds them; name the OpenPGP key of the site with --packages-key FILE",
+                );
+                Vec::new()
+            });
         Ok(ServedContent {
             guides: Some(node_guides::node_guides(context, &all, target)),
             bundles: all,
@@ -485,7 +491,7 @@ fn announce(serving: &ServerInfo, output: OutputMode) {
         .collect::<Vec<_>>()
         .join(", ");
     if serving.writable {
-        holds += ", takes pushes";
+        holds += ", accepts pushes";
     }
     let line = format!("serving on {} ({holds})\n", serving.urls.join(" and "));
     // A closed stdout is no reason not to serve.
