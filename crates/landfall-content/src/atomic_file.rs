@@ -13,6 +13,7 @@ use tempfile::NamedTempFile;
 /// If it cannot be created.
 pub fn temporary_file_in(folder: &Path) -> Result<NamedTempFile> {
     tempfile::Builder::new()
+        // `tempfile` uses 0600 by default, and the file would keep that after the rename
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)
 }
@@ -50,6 +51,7 @@ pub fn lock_partial_file(path: &Path) -> Result<Option<File>> {
         .read(true)
         .write(true)
         .create(true)
+        // the content of a partial file is what a resumed run continues with
         .truncate(false)
         .open(path)?;
     match file.try_lock() {
@@ -86,6 +88,7 @@ impl AtomicFile {
         refuse_special(&partial)?;
         let file = lock_partial_file(&partial)?
             .ok_or_else(|| Error::other("another process is writing it"))?;
+        // cut only now, under the lock: before, another process may have been writing it
         file.set_len(0)?;
         Ok(AtomicFile {
             partial,
@@ -105,6 +108,7 @@ impl AtomicFile {
     /// # Errors
     /// If it cannot be synced or renamed.
     pub fn finish(mut self) -> Result<()> {
+        // before the rename: after a crash, the final name must not refer to incomplete content
         self.file.sync_all()?;
         fs::rename(&self.partial, &self.out)?;
         self.is_complete = true;

@@ -26,6 +26,7 @@ impl BlobRead for BlobChain {
             return Err(ContentError::missing(digest));
         };
         let mut copies: VecDeque<_> = self.0.iter().cloned().collect();
+        // a copy of another size is damaged for certain, so it is not even opened
         copies.retain(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)));
         let mut reader = ChainReader {
             digest: digest.clone(),
@@ -33,6 +34,7 @@ impl BlobRead for BlobChain {
             current: Box::new(std::io::empty()),
             remaining: size.saturating_sub(offset),
             offset,
+            // the digest is over the whole blob, so a read from the middle cannot be verified
             hasher: (offset == 0).then(|| Hasher::new(digest.algorithm())),
         };
         reader.open_next_copy()?;
@@ -87,6 +89,7 @@ impl ChainReader {
 
     /// Reads from the current copy. A copy that ends early is a damaged one.
     fn read_current(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // a copy that is longer than the blob must not add bytes after its end
         let most = usize::try_from(self.remaining).unwrap_or(usize::MAX);
         let length = buffer.len().min(most);
         match self.current.read(&mut buffer[..length])? {
@@ -151,6 +154,7 @@ pub fn missing_blobs<'a>(
         for part in entry.parts.iter().filter(|part| part.is_stored()) {
             let blob = &part.descriptor;
             if !checked.contains_key(&blob.digest) {
+                // by size alone: the bytes are verified when the blob is read
                 let is_present = blobs.stat(&blob.digest)? == Some(blob.size);
                 let missing = (!is_present).then(|| MissingBlob {
                     blob: blob.clone(),
@@ -159,6 +163,7 @@ pub fn missing_blobs<'a>(
                 checked.insert(&blob.digest, missing);
             }
             if let Some(Some(missing)) = checked.get_mut(&blob.digest)
+                // an entry may have several parts with the same digest
                 && missing.items.last() != Some(&entry.name)
             {
                 missing.items.push(entry.name.clone());

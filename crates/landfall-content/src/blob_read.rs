@@ -36,6 +36,7 @@ pub trait BlobRead: Send + Sync {
         let digest = &descriptor.digest;
         let mut bytes = Vec::new();
         self.open(digest, 0)?
+            // one byte more, to notice a blob that is longer than its descriptor says
             .take(descriptor.size + 1)
             .read_to_end(&mut bytes)
             .map_err(|source| ContentError::read(digest, source))?;

@@ -72,6 +72,7 @@ pub trait BlobStore: BlobRead {
     /// Returns a sort key: blobs with lower ranks are fetched first. By default the biggest come
     /// first, so that no long transfer is left over at the end.
     fn fetch_rank(&self, descriptor: &Descriptor) -> u64 {
+        // lower ranks come first, so the size is subtracted
         u64::MAX - descriptor.size
     }
 

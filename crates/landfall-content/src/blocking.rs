@@ -10,6 +10,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> Result<T, TransferError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result.map_err(TransferError::from),
+        // a panic must not end the whole run: other blobs are still being transferred
         Err(error) => Err(TransferError::new(
             TransferSide::Destination,
             ErrorKind::Local,

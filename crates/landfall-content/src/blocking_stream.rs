@@ -19,6 +19,7 @@ pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
         let buffers = buffers.clone();
         async move {
             let mut reader = reader?;
+            // a whole piece is filled per task, as a switch of threads costs more than a small read
             let reading = tokio::task::spawn_blocking(move || {
                 let mut piece = PooledPiece::new(buffers);
                 while piece.length < PIECE_SIZE {
@@ -35,6 +36,7 @@ pub fn read_blocking(reader: Box<dyn Read + Send>) -> ByteStream {
                 Ok((piece, reader))
             });
             let message = match reading.await {
+                // only the end of the reader leaves a piece empty
                 Ok(Ok((piece, _))) if piece.length == 0 => return None,
                 Ok(Ok((piece, reader))) => {
                     return Some((Ok(Bytes::from_owner(piece)), Some(reader)));

@@ -55,6 +55,7 @@ impl CachedSource {
     /// Transfers a part into the store and reads it there while it arrives.
     async fn read_through(&self, part: &EntryPart, offset: u64) -> Result<OpenedPart, HttpError> {
         let (follower, begun) = oneshot::channel();
+        // a sink of its own, as the follower is for this blob alone
         let sink = self
             .store
             .clone()
@@ -98,6 +99,7 @@ impl PartSource for CachedSource {
         Box::pin(async move {
             let store = self.store.clone();
             let descriptor = part.descriptor.clone();
+            // on a blocking thread: a blob without a record in the journal is hashed here
             let is_present = blocking(move || store.has_blob(&descriptor, false))
                 .await
                 .map_err(|failed| *failed.why)?;

@@ -43,6 +43,8 @@ pub fn copy_checked(
     let copied = for_each_chunk(&mut reader, |chunk| {
         remaining = remaining
             .checked_sub(chunk.len() as u64)
+            // checked before the chunk is written, so that the receiver never gets more than `size`
+            // bytes
             .ok_or_else(|| io::Error::other("it is longer than its size"))?;
         hasher.update(chunk);
         write(chunk).map_err(ChunkError::Write)

@@ -25,9 +25,11 @@ impl DiskSpace {
         let absolute = std::path::absolute(folder)?;
         let existing = absolute
             .ancestors()
+            // the nearest existing parent is on the file system that the folder will be created on
             .find(|folder| folder.exists())
             .unwrap_or(&absolute);
         let stats = rustix::fs::statvfs(existing)?;
+        // `f_bavail`, not `f_bfree`: the blocks reserved for root are of no use to this user
         let free = stats.f_bavail.saturating_mul(stats.f_frsize);
         Ok(DiskSpace {
             folder: folder.into(),

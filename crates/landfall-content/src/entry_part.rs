@@ -76,6 +76,7 @@ impl EntryPart {
             | PartOrigin::Foreign { registry, .. } => registry,
             origin => origin
                 .url()
+                // the third piece of `scheme://host/path`
                 .map_or("", |url| url.split('/').nth(2).unwrap_or(url)),
         }
     }
@@ -88,6 +89,7 @@ impl EntryPart {
             | PartOrigin::Foreign { .. }
             | PartOrigin::Url(_)
             | PartOrigin::Urls(_) => false,
+            // the computed parts are manifests of files, charts and packages, and their configs
             PartOrigin::Computed(_) => {
                 landfall_model::media_type::is_manifest(&self.descriptor.media_type)
             }

@@ -98,6 +98,8 @@ impl TransferError {
     /// Whether another URL may have the part: this one lacks it, denies it, or has other bytes.
     pub fn may_be_elsewhere(&self) -> bool {
         self.side == TransferSide::Source
+            // network errors are not among them: they were retried, and the next attempt may
+            // succeed
             && matches!(
                 self.why.kind,
                 ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid
@@ -108,6 +110,7 @@ impl TransferError {
     #[must_use]
     pub fn then(self, url: &str, next: &TransferError) -> TransferError {
         let next = next.to_string();
+        // most errors name their URL already
         let next = if next.contains(url) {
             next
         } else {

@@ -19,6 +19,7 @@ impl FileStamp {
     /// Returns the stamp of a file with this metadata.
     pub fn of(metadata: &Metadata) -> FileStamp {
         FileStamp {
+            // a file that was replaced by a rename has another inode, even if its time was set back
             inode: metadata.ino(),
             mtime: (metadata.mtime(), metadata.mtime_nsec()),
             size: metadata.len(),

@@ -75,6 +75,7 @@ pub(super) async fn follow(
 ) -> Result<ByteStream, HttpError> {
     let begun = follower
         .progress
+        // the upload begins after this returns, so an error before the first byte opens none
         .wait_for(|progress| progress.is_verified || progress.bytes > range.start)
         .await
         .map(|progress| progress.restarts);
@@ -117,6 +118,8 @@ impl FollowingStream {
             let end = if progress.is_verified {
                 self.size
             } else {
+                // a receiver that counts bytes accepts the blob with the last one, so that one must
+                // wait
                 progress.bytes.min(self.size.saturating_sub(1))
             };
             if self.at < end {

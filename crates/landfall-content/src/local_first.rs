@@ -62,6 +62,7 @@ impl LocalFirst {
             .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?;
         let opened = self.local.open(part, offset).await?;
         let stream = opened.stream.map(move |piece| {
+            // captured by the closure, so the slot is released when the stream is dropped
             let _held_until_the_end = &slot;
             // `Invalid` leads to another attempt, which goes upstream
             piece.map_err(|error| HttpError::new(ErrorKind::Invalid, error.to_string()))
@@ -90,6 +91,7 @@ impl PartSource for LocalFirst {
     ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
         Box::pin(async move {
             if self.has_local_copy(part)
+                // a copy that cannot be opened is no error, as upstream has the part too
                 && let Ok(opened) = self.open_local_copy(part, offset).await
             {
                 debug!(digest = %part.descriptor.digest, offset, "read from local content");

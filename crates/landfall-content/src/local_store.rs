@@ -72,11 +72,13 @@ impl BlobSink for LocalSink {
         let slots = self
             .slots
             .clone()
+            // small blobs end before a second connection would have opened
             .filter(|_| !in_order && blob.size >= self.limits.parallel_from);
         let store = self.store.clone();
         let descriptor = blob.clone();
         let limits = self.limits;
         Box::pin(async move {
+            // only a parallel write can use ranges behind the beginning
             let keep_ranges = slots.is_some();
             let begun = blocking(move || store.begin(&descriptor, keep_ranges)).await?;
             match &begun {

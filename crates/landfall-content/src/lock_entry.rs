@@ -79,6 +79,7 @@ impl LockEntry {
             .map(|part| &part.descriptor)
             .filter(|blob| matches!(&*blob.media_type, media_type::DEB | media_type::RPM))
             .map(|blob| &blob.digest)
+            // a package may be listed by several repositories with the same digest
             .collect::<std::collections::BTreeSet<_>>()
             .len()
     }

@@ -53,6 +53,8 @@ impl IdleSlots {
         {
             return permit;
         }
+        // the run is ending: no helper is started any more, and the first connection continues
+        // alone
         std::future::pending().await
     }
 }
@@ -136,6 +138,7 @@ impl ParallelFetch {
             let wanted = is_useful && self.plan().largest_share().is_some();
             tokio::select! {
                 result = &mut first => break result,
+                // polled after each event: what is worth sharing changes with every byte
                 slot = slots.acquire(), if wanted => {
                     let (fetch, ranges, host) = (self.clone(), slots.ranges.clone(), host.clone());
                     helpers.spawn(inherit_upload_mark(async move {
@@ -184,6 +187,7 @@ impl ParallelFetch {
     async fn pump(&self, writer: &mut VerifiedWriter) -> Result<(), FailedAttempt> {
         let descriptor = &self.opener.part().descriptor;
         let opened = self.opener.open(writer.offset()).await?;
+        // helpers and the first connection both rely on ranges, so this host cannot be shared
         if opened.start != writer.offset() {
             let message = format!("{}: its host does not support ranges", descriptor.digest);
             return Err(
@@ -204,6 +208,7 @@ impl ParallelFetch {
                 )));
             };
             let bytes = bytes.map_err(|error| self.opener.failed(error))?;
+            // read again after the wait, as a helper may have taken the second half meanwhile
             let end = self.plan().first.1;
             let piece = &bytes[..bytes
                 .len()
@@ -227,6 +232,7 @@ impl ParallelFetch {
         if self.write_range(helper, from, learn).await.is_err() {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
+        // after a failure too, so that the rest of its range does not stay reserved
         self.plan().end_helper(helper);
         self.helper_ended.notify_one();
     }
@@ -243,6 +249,7 @@ impl ParallelFetch {
         if !is_range {
             return Ok(());
         }
+        // not resumed here: what a failed helper leaves is free for any other connection
         let mut stream = opened.stream;
         let mut at = from;
         let mut recorded = from;
@@ -255,6 +262,7 @@ impl ParallelFetch {
             self.partial.write(piece, at)?;
             self.opener.count_received(piece.len());
             at += piece.len() as u64;
+            // each record costs a write, so they are bundled; what is not recorded is fetched again
             if at - recorded >= self.journal_step || at >= end {
                 self.record(recorded, at);
                 recorded = at;

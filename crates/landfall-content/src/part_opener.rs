@@ -92,6 +92,7 @@ impl PartOpener {
     /// more than its size.
     fn count(&self, bytes: u64) -> u64 {
         let mut state = self.state();
+        // bytes of a repeated attempt are not progress a second time
         let counted = bytes.min(self.part.descriptor.size - state.counted);
         state.counted += counted;
         counted
@@ -122,6 +123,8 @@ impl PartOpener {
         let mut state = self.state();
         let mut cause = failed.cause;
         if matches!(cause, FailureCause::Wrong | FailureCause::WrongOnce) {
+            // once each: afterwards the source answers from elsewhere, so the wrong bytes count
+            // less
             for act in std::mem::take(&mut state.on_corrupt) {
                 act();
                 cause = FailureCause::WrongOnce;
@@ -207,9 +210,12 @@ impl PartOpener {
         at: u64,
     ) -> Result<ByteStream, HttpError> {
         let mut pause = None;
+        // other errors, such as wrong bytes or a denied request, would repeat at the same offset
         if broken.kind == ErrorKind::Network {
             let mut state = self.state();
             state.is_broken = true;
+            // the bytes since the last opening decide: a stream that makes progress may break any
+            // number of times
             pause = state.attempts.broke_off(at - opened_at);
         }
         let Some(pause) = pause else {
@@ -336,6 +342,7 @@ fn skip(stream: ByteStream, mut bytes: u64) -> ByteStream {
             piece.split_off(skipped as usize)
         });
         let is_empty = next.as_ref().is_ok_and(Bytes::is_empty);
+        // an empty piece would look like the end to some receivers
         std::future::ready((!is_empty).then_some(next))
     };
     stream.filter_map(skip_piece).boxed()

@@ -44,6 +44,7 @@ pub fn present_blobs(
         "checking which blobs are in the store"
     );
     let mut present = hash_in_parallel(store, &unhashed, rehash, progress)?;
+    // on this thread: a look into the journal is shorter than starting a thread
     present.extend(store.present_blobs(recorded)?);
     info!(present = present.len(), "the store was checked");
     Ok(present)

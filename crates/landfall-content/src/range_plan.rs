@@ -66,6 +66,8 @@ impl RangePlan {
             .values()
             .find(|work| work.from <= at && at < work.end)
         {
+            // bytes are hashed while the helper still works, so that little is left to hash at the
+            // end
             Some(work) if work.at > at => FirstConnectionStep::Absorb(work.at),
             Some(_) => FirstConnectionStep::Wait,
             None => {
@@ -93,6 +95,7 @@ impl RangePlan {
             .chain([self.first])
             .map(half);
         let mut taken = self.taken();
+        // everything before the first connection's end is hashed or its own
         taken.push((0, self.first.1));
         let taken = merge_ranges(taken);
         let ends = taken
@@ -110,6 +113,7 @@ impl RangePlan {
     /// Adds a helper for the largest share. Returns its number and the offset where it begins.
     pub(super) fn add_helper(&mut self) -> Option<(u64, u64)> {
         let (from, end) = self.largest_share()?;
+        // the share is the second half of the first connection's range, which ends there now
         if self.first.0 < from && self.first.1 == end {
             self.first.1 = from;
         }

@@ -32,6 +32,7 @@ pub trait RangeRead: Debug + Send + Sync {
         let number =
             |from: usize| u64::from_str_radix(&version[from..from + 16], 16).unwrap_or_default();
         FileStamp {
+            // the journals of verified content compare stamps, whatever the content is stored in
             inode: number(0),
             mtime: (number(16) as i64, 0),
             size: self.size(),
@@ -101,6 +102,7 @@ impl Read for RangeReader {
             match self.read_response(&mut buffer[..most]) {
                 Ok(count) => {
                     self.range.start += count as u64;
+                    // a response that makes progress may break off any number of times
                     self.attempts = ATTEMPTS;
                     return Ok(count);
                 }

@@ -39,6 +39,7 @@ pub fn replace_file(
     is_old: impl Fn(&[u8]) -> bool,
     new: &[u8],
 ) -> Result<Vec<String>, ReplaceError> {
+    // the file behind a symbolic link is replaced, so that the link stays
     let path = path.canonicalize()?;
     let old = File::open(&path)?;
     let metadata = old.metadata()?;
@@ -59,6 +60,7 @@ pub fn replace_file(
             "{other_names} more of its names (hard links), which have the old content now"
         ));
     }
+    // as late as possible, so that an edit made meanwhile is noticed
     if !is_old(&fs::read(&path)?) {
         return Err(ReplaceError::Changed);
     }
@@ -81,6 +83,7 @@ pub fn create_file(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
     file.write_all(content)?;
     file.as_file().sync_all()?;
     file.persist_noclobber(&path)
+        // `persist_noclobber` fails if the file exists by now
         .map_err(|error| match error.error.kind() {
             io::ErrorKind::AlreadyExists => ReplaceError::Changed,
             _ => error.error.into(),

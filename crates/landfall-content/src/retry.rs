@@ -108,6 +108,7 @@ impl PartAttempts {
     pub(super) fn broke_off(&mut self, received: u64) -> Option<Duration> {
         if received >= self.progress {
             self.source.reset();
+            // a source that delivers, such as a CDN that cuts long responses, costs only a request
             return Some(Duration::ZERO);
         }
         self.source.fail()
@@ -118,6 +119,7 @@ impl PartAttempts {
         match cause {
             FailureCause::Final => None,
             FailureCause::SinkLearned => {
+                // not a failure of the same body: the next attempt sends smaller ones
                 self.sink.reset();
                 Some(Duration::ZERO)
             }

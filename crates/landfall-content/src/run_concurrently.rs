@@ -38,6 +38,7 @@ pub async fn run_concurrently_by_host<T, H: Ord, F: Future<Output = T>>(
         tasks.buffer_unordered(limit.max(1))
     });
     let mut results: Vec<(usize, T)> = stream::select_all(streams).collect().await;
+    // the tasks end in any order
     results.sort_unstable_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
 }

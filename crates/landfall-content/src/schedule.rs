@@ -56,6 +56,7 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
                 .map(|(tasks, slots)| Queue::new(tasks, slots))
                 .collect(),
             hosts: Arc::default(),
+            // a limit of 0 would never begin a task
             per_host: per_host.max(1),
             all_begun: watch::Sender::new(false),
             running: JoinSet::new(),
@@ -134,16 +135,20 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
                 return Some(step);
             }
             if self.queues.iter().all(Queue::is_empty) {
+                // only now may helpers use free slots: before, each slot belongs to a task that
+                // waits
                 self.all_begun.send_replace(true);
             }
             tokio::select! {
                 ended = self.running.join_next() => {
+                    // a task that was aborted or has panicked has no result
                     if let Ok(result) = ended? {
                         return Some(ScheduleStep::Done(result));
                     }
                 }
                 () = self.hosts.changed() => {}
                 _ = self.watchdog.wait_until_stuck() => {
+                    // tasks that have not begun would only get stuck as well
                     self.cancel_waiting();
                     self.running.abort_all();
                 }
@@ -186,6 +191,7 @@ impl<T> Queue<T> {
     /// Returns the host whose task is next: in the order of the queue, but hosts that no running
     /// task waits for come first.
     fn next_host(&self, hosts: &HostLoad, per_host: usize) -> Option<Arc<str>> {
+        // a host that is in trouble keeps its own tasks waiting, and nobody else's
         let open = self
             .waiting
             .iter()
@@ -232,6 +238,7 @@ impl Watchdog {
 
     /// Waits until the run is stuck and returns the error message. It reports this only once.
     pub async fn wait_until_stuck(&mut self) -> String {
+        // a select in a loop polls it again, and the run must be ended only once
         if self.has_barked {
             return std::future::pending().await;
         }
@@ -240,6 +247,7 @@ impl Watchdog {
         while idle_checks < CHECKS {
             tokio::time::sleep(self.patience / CHECKS).await;
             let snapshot = self.activity.snapshot();
+            // several checks in a row, as a run may be between two requests for a moment
             if snapshot.busy == 0 && last == Some(snapshot) {
                 idle_checks += 1;
             } else {

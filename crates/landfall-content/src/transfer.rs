@@ -58,6 +58,7 @@ impl Transfer {
                 Some(first) => first.then(url, &error),
                 None => error,
             };
+            // after a network error, the file may still be at this URL
             if !error.may_be_elsewhere() {
                 return Err(error);
             }
@@ -65,6 +66,7 @@ impl Transfer {
         }
         match failed {
             Some(error) => Err(error),
+            // the list of URLs is empty
             None => Ok(TransferOutcome::AlreadyPresent),
         }
     }
@@ -111,6 +113,7 @@ impl Transfer {
             let Err(failed) = write.fill(opener).await else {
                 return Ok(TransferOutcome::Received(opener.received()));
             };
+            // from now on without ranges, which may have been the cause of the wrong bytes
             in_order |= matches!(failed.cause, FailureCause::Wrong | FailureCause::WrongOnce);
             match opener.pause_after(&failed) {
                 Some(pause) => pause_for(pause).await,

@@ -46,6 +46,7 @@ impl LendableSlot for TransferSlot {
     }
 
     fn reclaim(&self) {
+        // does not wait: the transfer has data to read, and would stall its connection
         *self.permit() = self.from.clone().try_acquire_owned().ok();
         self.hosts.resume(&self.host);
     }

@@ -6,6 +6,7 @@ use landfall_model::Digest;
 /// `<hex>`, `<hex>.tar`, `<hex>.json`, `sha256:<hex>` and `<hex>.tar.gz` in docker archives of
 /// skopeo and crane, and in `dir:` of skopeo.
 pub(super) fn digest_of_name(path: &str) -> Option<Digest> {
+    // read from the end, as tools put the layout into folders of their own names
     let mut parts = path.rsplit('/');
     let name = parts.next()?;
     if let (Some(algorithm), Some("blobs")) = (parts.next(), parts.next())
@@ -13,6 +14,7 @@ pub(super) fn digest_of_name(path: &str) -> Option<Digest> {
     {
         return Some(digest);
     }
+    // docker archives have no algorithm in their names; all of them use SHA-256
     let name = name.strip_prefix("sha256:").unwrap_or(name);
     let endings = [".tar.gz", ".tar", ".json"];
     let hex = endings

@@ -12,8 +12,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Annotations with the full name of an image, as containerd and docker, Zarf, and most other tools
-/// write them.
+/// Annotations of `index.json` with the full name of an image. containerd and docker write the
+/// first, Zarf the second, and most other tools the third.
 const FULL_NAMES: [&str; 3] = [
     "io.containerd.image.name",
     "org.opencontainers.image.base.name",
@@ -30,12 +30,13 @@ pub struct ArchiveImages {
     /// An unnamed temporary file with these documents.
     documents_file: Option<File>,
     documents_size: u64,
-    /// What could not be used and why, a line each.
+    /// The members that could not be used, and why; one line each.
     pub skipped: Vec<String>,
 }
 
 impl ArchiveImages {
-    /// Returns the manifest of `image` at a tag or digest.
+    /// Returns the descriptor of the manifest of `image` at a tag or digest. If it is found by
+    /// digest, the media type is empty: only `index.json` has it.
     pub fn find(&self, image: &ImageRef, reference: &str) -> Option<Descriptor> {
         if let Ok(digest) = reference.parse::<Digest>() {
             let (_, size) = *self.documents.get(&digest)?;
@@ -60,12 +61,14 @@ impl ArchiveImages {
 
     /// Returns a manifest or another small document, if an archive has it and its digest is right.
     pub fn document(&self, digest: &Digest) -> Option<Vec<u8>> {
+        // the size is bounded: only members of at most `document_bytes` were kept
         let (at, size) = *self.documents.get(digest)?;
         let mut bytes = vec![0; size as usize];
         self.documents_file
             .as_ref()?
             .read_exact_at(&mut bytes, at)
             .ok()?;
+        // verified again, as the temporary file may be on a disk that returns other bytes
         digest.matches(&bytes).then_some(bytes)
     }
 
@@ -110,6 +113,7 @@ pub fn read_image_names(
         is_docker_archive |= name == "manifest.json";
         if name == "index.json" {
             index_count += 1;
+            // the sum is limited, as an archive may contain any number of files of this name
             index_bytes += member.size;
             if index_bytes > limits.manifest_bytes as u64 {
                 let most = limits.manifest_bytes;
@@ -133,6 +137,7 @@ pub fn read_image_names(
             return Ok(());
         }
         let bytes = whole(&mut (&first[..]).chain(&mut *member.reader))?;
+        // the digest comes from the name of the member, which anybody can choose
         if !digest.matches(&bytes) {
             named.skip(format!(
                 "{at}: {}: its bytes do not have this digest",
@@ -141,6 +146,7 @@ pub fn read_image_names(
             return Ok(());
         }
         named.keep(digest, &bytes, folder, limits).map_err(|error| {
+            // kept aside: an error of `each` looks like a damaged archive, which is only skipped
             failed = Some(error);
             io::Error::other("cannot write a temporary file")
         })
@@ -152,6 +158,7 @@ pub fn read_image_names(
         named.skip(format!("{at}: cannot be read to its end: {error}"));
     }
     if index_count == 0 {
+        // `manifest.json` of a docker archive lists configs and layers, not manifests
         let what = if is_docker_archive {
             "a docker archive has no manifests, so it cannot be used to lock images"
         } else {
@@ -200,6 +207,7 @@ impl ArchiveImages {
             ));
             return Ok(());
         }
+        // created at the first document: most archives need none
         let file = match &mut self.documents_file {
             Some(file) => file,
             none => none.insert(tempfile::tempfile_in(folder)?),
@@ -231,6 +239,8 @@ impl ArchiveImages {
             let names: Vec<String> = names.collect();
             nameless += usize::from(names.is_empty());
             for name in names {
+                // the first archive that the user named wins, so that the order decides about
+                // conflicts
                 let known = self
                     .names
                     .entry(name.clone())
@@ -238,7 +248,8 @@ impl ArchiveImages {
                 let kept = known.digest.clone();
                 if kept != descriptor.digest {
                     self.skip(format!(
-                        "{at}: {name} is {} there and {kept} before; that counts",
+                        "{at}: {name} has the digest {} here, but {kept} in an entry that was \
+                         read earlier; the earlier entry is used",
                         descriptor.digest
                     ));
                 }
@@ -260,6 +271,7 @@ impl ArchiveImages {
 /// Returns the normalized reference if it has a host, a repository and a tag.
 fn full_name(text: &str) -> Option<String> {
     let reference: ImageRef = text.parse().ok()?;
+    // a name without a host, such as `nginx:1`, may have come from any registry
     let is_full = has_host(text) && reference.tag.is_some();
     is_full.then(|| {
         ImageRef {

@@ -20,12 +20,13 @@ pub struct ImportedBlobs {
     pub digests: BTreeSet<Digest>,
     /// The size of the blobs in bytes.
     pub bytes: u64,
-    /// What could not be used and why, a line each.
+    /// The members that could not be used, and why; one line each.
     pub skipped: Vec<String>,
 }
 
 /// Writes the `wanted` blobs that `archive` has to `store`, and removes them from `wanted`. The
-/// others stay to be fetched upstream; [`ImportedBlobs::skipped`] says what could not be used.
+/// remaining ones are fetched upstream. [`ImportedBlobs::skipped`] lists members that could not be
+/// used.
 ///
 /// # Errors
 /// If the store cannot be written.
@@ -37,6 +38,7 @@ pub fn import_blobs(
 ) -> Result<ImportedBlobs, WriteError> {
     let mut taken = ImportedBlobs::of(archive);
     let mut uncompressed_layers = 0usize;
+    // kept aside: an error of the store ends the pull, one of the archive does not
     let mut refused = None;
     let read = archive.members(&mut |member| {
         let blob = digest_of_name(&member.path).and_then(|digest| wanted.get(&digest));
@@ -52,6 +54,7 @@ pub fn import_blobs(
                 taken.bytes += blob.size;
                 taken.digests.insert(blob.digest);
             }
+            // wrong bytes are skipped: upstream may still have the right ones
             Err(MemberError::Bytes(why)) => {
                 push_skipped(&mut taken.skipped, format!("{}: {why}", member.path));
             }
@@ -66,6 +69,7 @@ pub fn import_blobs(
     if let Some(error) = refused {
         return Err(error);
     }
+    // a damaged archive is no reason to fail: what it lacks is fetched upstream
     if let Err(error) = read {
         taken
             .skipped
@@ -144,6 +148,7 @@ enum MemberError {
 impl From<WriteError> for MemberError {
     fn from(error: WriteError) -> MemberError {
         match error {
+            // the store only reports wrong bytes; the archive sent them
             WriteError::Digest { .. } | WriteError::Size { .. } => {
                 MemberError::Bytes(error.to_string())
             }
@@ -165,6 +170,7 @@ fn import_member(
     store: &dyn LocalStore,
     progress: &dyn Progress,
 ) -> Result<(), MemberError> {
+    // checked before anything is written, so that a wrong member leaves no partial file
     if member.size != blob.size {
         return Err(WriteError::Size {
             wanted: blob.digest.clone(),
@@ -176,6 +182,7 @@ fn import_member(
     let Some((mut writer, _)) = store.begin(blob, false)? else {
         return Ok(());
     };
+    // a tar cannot be read from the middle, so bytes that the store has are read and dropped
     let written = writer.offset();
     io::copy(&mut (&mut member.reader).take(written), &mut io::sink())?;
     for_each_chunk(&mut member.reader, |piece| {

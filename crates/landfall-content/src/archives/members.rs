@@ -29,6 +29,7 @@ pub(super) fn for_each_in_tar<R: Read>(
     entries: tar::Entries<'_, R>,
     each: &mut dyn FnMut(&mut ArchiveMember<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
+    // raw: the crate reads extended headers and long names into memory without a limit
     for entry in entries.raw(true) {
         let mut entry = entry?;
         let kind = entry.header().entry_type();
@@ -36,6 +37,7 @@ pub(super) fn for_each_in_tar<R: Read>(
             refuse_size_override(&mut entry)?;
             continue;
         }
+        // a link could point out of the archive, so its target is never opened
         if !kind.is_file() {
             continue;
         }
@@ -54,7 +56,9 @@ pub(super) fn for_each_in_tar<R: Read>(
 /// the file after it cannot be found.
 fn refuse_size_override(header: &mut impl Read) -> io::Result<()> {
     let mut text = Vec::new();
+    // one byte more than allowed, to tell a header that is too long from one that just fits
     header.take(MAX_HEADER + 1).read_to_end(&mut text)?;
+    // records are `LENGTH KEY=VALUE` (POSIX.1, pax Extended Header)
     let has_size = text.split(|byte| *byte == b'\n').any(|line| {
         let record = line
             .iter()
@@ -94,10 +98,12 @@ fn walk(
             names.push((name, entry.file_type()?));
         }
     }
+    // sorted, as the order of a folder depends on its file system
     names.sort_by(|a, b| a.0.cmp(&b.0));
     for (name, kind) in names {
         let at = folder.join(&name);
         let path = format!("{above}{name}");
+        // the type of the entry itself: `metadata` would follow a link, possibly in a circle
         if kind.is_dir() && depth > 0 {
             walk(&at, &format!("{path}/"), depth - 1, each)?;
         } else if kind.is_file() {

@@ -31,21 +31,10 @@ impl SourceArchive {
     /// # Errors
     /// If it cannot be opened, or has another format.
     pub fn open(path: &Path) -> Result<SourceArchive, SourceArchiveError> {
-        let failed = |source| SourceArchiveError::Open {
+        let format = read_format(path).map_err(|source| SourceArchiveError::Open {
             path: path.into(),
             source,
-        };
-        let format = if std::fs::metadata(path).map_err(failed)?.is_dir() {
-            Some(SourceArchiveFormat::Folder)
-        } else {
-            let mut first = Vec::new();
-            open_input(path)
-                .map_err(failed)?
-                .take(512)
-                .read_to_end(&mut first)
-                .map_err(failed)?;
-            detect_format(&first)
-        };
+        })?;
         let format = format.ok_or_else(|| SourceArchiveError::Unknown { path: path.into() })?;
         Ok(SourceArchive {
             path: path.into(),
@@ -69,6 +58,7 @@ impl SourceArchive {
         }
         let mut file = open_input(&self.path)?;
         match self.format {
+            // several gzip members may follow each other, as parallel compressors write them
             SourceArchiveFormat::Gzip => for_each_in_tar(
                 tar::Archive::new(MultiGzDecoder::new(BufReader::new(file))).entries()?,
                 each,
@@ -84,6 +74,17 @@ impl SourceArchive {
             }
         }
     }
+}
+
+/// Returns the format of a file or folder, or `None` if it is not known.
+fn read_format(path: &Path) -> io::Result<Option<SourceArchiveFormat>> {
+    if std::fs::metadata(path)?.is_dir() {
+        return Ok(Some(SourceArchiveFormat::Folder));
+    }
+    let mut first = Vec::new();
+    // the magic of a tar is in its first block of 512 bytes
+    open_input(path)?.take(512).read_to_end(&mut first)?;
+    Ok(detect_format(&first))
 }
 
 fn detect_format(first: &[u8]) -> Option<SourceArchiveFormat> {

@@ -21,22 +21,27 @@ pub(super) fn load_profile(
     };
     let named = environment("AWS_PROFILE");
     let wanted = named.as_deref().unwrap_or("default");
-    let read =
-        |path: Option<PathBuf>, section: &str| path.and_then(|path| section_of(&path, section));
+    // in `config`, all sections but the default are named `profile NAME`
     let config_section = if wanted == "default" {
         wanted.to_owned()
     } else {
         format!("profile {wanted}")
     };
-    let config = read(file("AWS_CONFIG_FILE", "config"), &config_section);
-    let credentials = read(file("AWS_SHARED_CREDENTIALS_FILE", "credentials"), wanted);
+    let config =
+        file("AWS_CONFIG_FILE", "config").and_then(|path| section_of(&path, &config_section));
+    let credentials = file("AWS_SHARED_CREDENTIALS_FILE", "credentials")
+        .and_then(|path| section_of(&path, wanted));
+    // a missing default profile is normal: the account may come from the instance's metadata
     if let (Some(named), None, None) = (&named, &config, &credentials) {
         return Err(format!(
             "AWS_PROFILE names '{named}', which is in neither ~/.aws/config nor ~/.aws/credentials"
         ));
     }
     let mut profile = config.unwrap_or_default();
+    // `credentials` wins over `config`, as in the AWS CLI
     profile.extend(credentials.unwrap_or_default());
+    // these need a program, a browser or another service; without this check, requests would use
+    // another account or none
     let by_program = [
         "credential_process",
         "sso_session",
@@ -48,7 +53,8 @@ pub(super) fn load_profile(
     {
         return Err(format!(
             "profile '{wanted}' uses {key}, which landfall does not support; put the keys into the \
-             environment: eval \"$(aws configure export-credentials --profile {wanted} --format env)\""
+             environment: eval \"$(aws configure export-credentials --profile {wanted} \
+             --format env)\""
         ));
     }
     Ok(profile)
@@ -70,6 +76,7 @@ fn section_of(path: &Path, wanted: &str) -> Option<AwsProfile> {
         {
             is_in = section.trim() == wanted;
             if is_in {
+                // a section without settings still exists, which counts for AWS_PROFILE
                 found.get_or_insert_default();
             }
         } else if is_in

@@ -10,8 +10,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
 /// The runtime of these requests, which lives as long as the process.
+// started at the first request: most runs use no object store
 static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     Builder::new_multi_thread()
+        // the threads only wait for the network; the bytes are processed by the callers
         .worker_threads(2)
         .thread_name("object store")
         .enable_all()
@@ -34,6 +36,7 @@ fn runtime() -> Result<&'static Runtime, HttpError> {
 pub fn block_on<T: Send + 'static>(
     work: impl Future<Output = Result<T, HttpError>> + Send + 'static,
 ) -> Result<T, HttpError> {
+    // not `Runtime::block_on`, which panics on a thread of another runtime
     let (done, result) = std::sync::mpsc::sync_channel(1);
     runtime()?.spawn(async move {
         // the receiver may be gone
@@ -74,6 +77,7 @@ impl BlockingReader {
             tokio::spawn(async move {
                 while let Some(piece) = stream.next().await {
                     let is_over = piece.is_err();
+                    // a dropped reader closes the channel, which ends the request
                     if sender.send(piece).await.is_err() || is_over {
                         return;
                     }

@@ -61,6 +61,7 @@ pub(super) fn open(
         BucketProtocol::S3 => {
             let environment = AmazonS3Builder::from_env();
             let builder = with_profile(environment).map_err(wrong)?;
+            // the crate refuses http unless it is allowed, although the user has written the scheme
             let allow_http = is_plain(&builder, AmazonS3ConfigKey::Endpoint)
                 || is_plain(&builder, AmazonS3ConfigKey::S3Endpoint);
             let builder = if allow_http {
@@ -108,6 +109,7 @@ fn is_plain(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
 /// Adds credentials and region of the user's AWS profile, if the environment does not set them.
 fn with_profile(builder: AmazonS3Builder) -> Result<AmazonS3Builder, String> {
     let has = |key| builder.get_config_value(&key).is_some();
+    // the sources that `from_env` reads; if it has found one, the profile must not replace it
     let has_account = has(AmazonS3ConfigKey::AccessKeyId)
         || has(AmazonS3ConfigKey::WebIdentityTokenFile)
         || has(AmazonS3ConfigKey::ContainerCredentialsRelativeUri)

@@ -15,8 +15,7 @@ use http_body_util::BodyExt;
 use object_store::RetryConfig;
 use object_store::aws::AmazonS3Builder;
 use object_store::client::{
-    ClientOptions, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
-    HttpService,
+    ClientOptions, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
 };
 use object_store::gcp::GoogleCloudStorageBuilder;
 use std::collections::BTreeMap;
@@ -133,12 +132,12 @@ impl Emulator {
         let builder = builder
             .with_endpoint("http://s3.test")
             .with_allow_http(true)
-            .with_retry(once());
+            .with_retry(no_retries());
         let store = builder
-            .with_http_connector(ProtocolFixes(self.door(actor, hook)))
+            .with_http_connector(ProtocolFixes(self.client(actor, hook)))
             .build()
             .unwrap();
-        Bucket::over(Arc::new(store), &"s3://b/at".parse().unwrap())
+        Bucket::with_store(Arc::new(store), &"s3://b/at".parse().unwrap())
     }
 
     /// Returns the folder `at` as Google Cloud Storage.
@@ -149,17 +148,17 @@ impl Emulator {
         });
         let builder = GoogleCloudStorageBuilder::new()
             .with_bucket_name("b")
-            .with_retry(once());
+            .with_retry(no_retries());
         let builder = builder.with_service_account_key(key.to_string());
         let builder = builder.with_client_options(ClientOptions::new().with_allow_http(true));
         let store = builder
-            .with_http_connector(ProtocolFixes(self.door(actor, hook)))
+            .with_http_connector(ProtocolFixes(self.client(actor, hook)))
             .build()
             .unwrap();
-        Bucket::over(Arc::new(store), &"gs://b/at".parse().unwrap())
+        Bucket::with_store(Arc::new(store), &"gs://b/at".parse().unwrap())
     }
 
-    fn door(&self, actor: usize, hook: RequestHook) -> EmulatorClient {
+    fn client(&self, actor: usize, hook: RequestHook) -> EmulatorClient {
         EmulatorClient {
             emulator: self.clone(),
             actor,
@@ -168,7 +167,8 @@ impl Emulator {
     }
 }
 
-fn once() -> RetryConfig {
+// a request of an actor that was killed must not be sent again
+fn no_retries() -> RetryConfig {
     RetryConfig {
         max_retries: 0,
         ..RetryConfig::default()
@@ -188,12 +188,6 @@ impl fmt::Debug for EmulatorClient {
     }
 }
 
-impl HttpConnector for EmulatorClient {
-    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(self.clone()))
-    }
-}
-
 impl HttpService for EmulatorClient {
     fn call<'a, 'b>(
         &'a self,
@@ -206,24 +200,25 @@ impl HttpService for EmulatorClient {
         Box::pin(async move {
             let (head, body) = request.into_parts();
             let body = body.collect().await?.to_bytes();
-            let shown = format!(
+            let request = format!(
                 "{} {}",
                 head.method,
                 head.uri.to_string().replace("http://s3.test/b", "")
             );
-            let pass = async || {
+            let pass_hook = async || {
                 let moment = RequestMoment {
                     actor: self.actor,
-                    request: shown.clone(),
+                    request: request.clone(),
                 };
                 let killed =
                     || HttpError::new(HttpErrorKind::Unknown, std::io::Error::other("killed"));
                 (self.hook)(moment).await.then_some(()).ok_or_else(killed)
             };
-            pass().await?;
-            let answer = self.emulator.stored().answer(&head, &body);
-            pass().await?;
-            Ok(answer.map(Into::into))
+            pass_hook().await?;
+            let response = self.emulator.stored().respond(&head, &body);
+            // once more, so that an actor can be killed after its request has taken effect
+            pass_hook().await?;
+            Ok(response.map(Into::into))
         })
     }
 }
@@ -243,7 +238,7 @@ fn refusal(status: StatusCode, code: &str) -> EmulatorResponse {
     )
 }
 
-/// Returns the texts of all XML elements with this name.
+/// Returns the unescaped texts of all XML elements with this name.
 fn texts<'a>(xml: &'a str, name: &str) -> Vec<String> {
     let (begin, end) = (format!("<{name}>"), format!("</{name}>"));
     let pieces: Vec<&'a str> = xml
@@ -274,7 +269,7 @@ impl EmulatorState {
         etag
     }
 
-    fn answer(&mut self, head: &http::request::Parts, body: &Bytes) -> EmulatorResponse {
+    fn respond(&mut self, head: &http::request::Parts, body: &Bytes) -> EmulatorResponse {
         let path = percent_encoding::percent_decode_str(head.uri.path())
             .decode_utf8()
             .unwrap();
@@ -312,6 +307,7 @@ impl EmulatorState {
             (&Method::POST, Some(id)) => self.complete(&key, id, &texts(&text, "ETag")),
             (&Method::PUT, Some(id)) => {
                 self.count += 1;
+                // with SSE-KMS, the etag of a part is not a digest of its bytes
                 let salt = if self.has_random_etags { self.count } else { 0 };
                 let Some(parts) = self.uploads.get_mut(id) else {
                     return refusal(StatusCode::NOT_FOUND, "NoSuchUpload");
@@ -421,6 +417,7 @@ impl EmulatorState {
         let is_same = |(at, etag): (usize, &String)| {
             parts.get(&(at + 1)).is_some_and(|(real, _)| real == etag)
         };
+        // S3 refuses an upload whose parts were replaced since the client learned their etags
         if etags.is_empty() || !etags.iter().enumerate().all(is_same) {
             return refusal(StatusCode::BAD_REQUEST, "InvalidPart");
         }

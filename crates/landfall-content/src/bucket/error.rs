@@ -5,9 +5,11 @@ use std::error::Error as _;
 
 /// Returns the error of a request about `location`, an object or folder.
 pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpError {
+    // an error of the transport already says which host failed and why
     if let Some(own) = own_cause(&error) {
         return own.about(location);
     }
+    // the crate offers neither status nor body of a response, only its message
     let text = error.to_string();
     let (code, message) = (element(&text, "Code"), element(&text, "Message"));
     let said = match (code, message) {
@@ -32,6 +34,7 @@ pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpE
             None => return HttpError::new(ErrorKind::Local, text).about(location),
         },
     };
+    // S3 and Azure report lost parts with different codes and statuses
     let (kind, words) = match code {
         // treated as if the upload were gone, since it can no longer be completed
         Some("InvalidPart" | "InvalidPartOrder" | "InvalidBlockList" | "EntityTooSmall") => (
@@ -77,5 +80,6 @@ fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 /// Returns the status code in a message of `object_store`.
 fn status(text: &str) -> Option<u16> {
     let (_, rest) = text.split_once("status code: ")?;
+    // three digits, such as in "status code: 403 Forbidden"
     rest.get(..3)?.parse().ok()
 }

@@ -8,8 +8,7 @@ use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use landfall_http::{ByteStream, RequestBody, RequestPurpose, SlotClass, Transport};
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
-    HttpResponseBody, HttpService,
+    HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
 };
 use std::fmt;
 use std::pin::Pin;
@@ -28,13 +27,7 @@ pub(super) struct SlowReader;
 
 impl fmt::Debug for TransportClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Service")
-    }
-}
-
-impl HttpConnector for TransportClient {
-    fn connect(&self, _: &object_store::ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(self.clone()))
+        f.write_str("TransportClient")
     }
 }
 
@@ -54,7 +47,10 @@ impl HttpService for TransportClient {
             head.headers.remove(http::header::CONTENT_LENGTH);
             let url = Url::parse(&head.uri.to_string())
                 .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+            // the user has named this host, so a private address is allowed
             self.0.add_own_host(&url);
+            // collected, so that the transport can send it again; uploads come in parts of bounded
+            // size
             let bytes = body.collect().await?.to_bytes();
             let body = if bytes.is_empty() {
                 RequestBody::Empty

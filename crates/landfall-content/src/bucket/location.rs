@@ -73,6 +73,7 @@ impl FromStr for BucketLocation {
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
         let key = key.trim_end_matches('/');
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        // `..` and empty parts would address other keys than the user sees
         let is_part = |part: &str| {
             !part.is_empty() && part != "." && part != ".." && !part.contains(char::is_control)
         };

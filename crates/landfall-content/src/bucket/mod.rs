@@ -4,6 +4,7 @@
 
 mod aws_profile;
 mod block_on;
+mod bucket_object;
 mod cloud_store;
 #[cfg(any(test, feature = "testkit"))]
 pub mod emulator;
@@ -11,13 +12,15 @@ mod error;
 mod http_client;
 mod location;
 mod multipart;
+mod object_changes;
 mod object_writer;
 mod objects;
 mod open_object;
 mod protocol_fixes;
 
 pub use block_on::{BlockingReader, block_on};
+pub use bucket_object::{BucketObject, ConditionalGet, ObjectVersion, PutCondition, PutOutcome};
 pub use location::BucketLocation;
 pub use object_writer::{ObjectWriter, UploadGuard};
-pub use objects::{Bucket, BucketObject, ConditionalGet, ObjectVersion, PutCondition, PutOutcome};
+pub use objects::Bucket;
 pub use open_object::OpenObject;

@@ -1,6 +1,7 @@
 //! Uploads in parts. The object appears when its upload is completed.
 
-use super::objects::{Bucket, BucketObject};
+use super::bucket_object::BucketObject;
+use super::objects::Bucket;
 use bytes::Bytes;
 use landfall_http::HttpError;
 use object_store::PutPayload;
@@ -38,8 +39,8 @@ impl Bucket {
     }
 
     /// Completes an upload of `size` bytes from all its parts, in order. If another process has
-    /// completed it, or the response was lost, the request fails although the object exists. So an
-    /// object of this size other than `before` counts as success.
+    /// completed it, or the response was lost, the request fails although the object exists.
+    /// Therefore, an object of this size other than `before` counts as success.
     ///
     /// # Errors
     /// Like [`Bucket::put_part`].
@@ -63,7 +64,9 @@ impl Bucket {
             return Ok(());
         };
         let error = self.request_error(key, error);
-        match self.look(key).await {
+        match self.head(key).await {
+            // the etag of an upload in parts is not the digest of the object, so size and change
+            // decide
             Ok(Some(object)) if object.size == size && Some(&object) != before => Ok(()),
             _ => Err(error),
         }
@@ -75,6 +78,7 @@ impl Bucket {
     /// If the request fails.
     pub async fn abort_parts(&self, key: &str, upload: &String) -> Result<(), HttpError> {
         match self.cloud().abort_multipart(&self.path(key), upload).await {
+            // an upload that does not exist any more has no parts to delete
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.request_error(key, error)),
         }

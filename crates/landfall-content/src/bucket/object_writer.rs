@@ -2,7 +2,8 @@
 //! finished.
 
 use super::block_on::block_on;
-use super::objects::{Bucket, BucketObject};
+use super::bucket_object::BucketObject;
+use super::objects::Bucket;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_http::{ErrorKind, HttpError};
@@ -58,9 +59,10 @@ impl ObjectWriter {
     ) -> Result<(ObjectWriter, UploadGuard), HttpError> {
         let bucket = bucket.clone();
         let key = key.to_owned();
+        // one part may wait here, which bounds the memory for parts
         let (parts, filled) = mpsc::channel(1);
         let (upload, sending) = block_on(async move {
-            let before = bucket.look(&key).await?;
+            let before = bucket.head(&key).await?;
             let id = bucket.begin_parts(&key).await?;
             let upload = Arc::new(ObjectUpload {
                 bucket,
@@ -73,6 +75,7 @@ impl ObjectWriter {
             Ok((upload, sending))
         })?;
         let guard = UploadGuard(upload.clone(), sending.abort_handle());
+        // larger parts for large objects, so that the number of parts stays below the limit of S3
         let part_size = MIN_PART_SIZE.max(expected.div_ceil(MAX_PARTS)) as usize;
         Ok((
             ObjectWriter {
@@ -121,6 +124,7 @@ impl ObjectWriter {
         if block_on(async move { Ok(parts.send(part.into()).await.is_ok()) })? {
             return Ok(());
         }
+        // the task drops its receiver only if it has failed, so its result is the error
         let sent = self.sending.take();
         block_on(async move { sending_result(sent).await.and_then(|_| Err(stopped())) })
     }
@@ -129,6 +133,7 @@ impl ObjectWriter {
 impl Write for ObjectWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = bytes.len().min(self.part_size - self.part.len());
+        // the whole part at once: growing step by step would copy it and exceed the planned memory
         self.part.reserve_exact(self.part_size - self.part.len());
         self.part.extend_from_slice(&bytes[..count]);
         self.size += count as u64;
@@ -149,6 +154,7 @@ impl Drop for UploadGuard {
         if upload.is_finished.load(Ordering::SeqCst) {
             return;
         }
+        // stop sending first: a part that is uploaded after the abort could stay in the store
         sending.abort();
         let upload = upload.clone();
         // if this fails, the lifecycle rule of the bucket for incomplete uploads has to remove it

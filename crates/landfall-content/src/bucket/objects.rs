@@ -1,34 +1,23 @@
-//! The objects of a folder: reads, writes, lists and deletes them.
+//! A folder of an object store: reads and lists its objects.
 
+use super::bucket_object::{BucketObject, ConditionalGet};
 use super::cloud_store::{CloudStore, open};
 use super::error::request_error;
 use super::http_client::SlowReader;
-use super::location::{BucketLocation, BucketProtocol};
-use super::protocol_fixes::if_generation;
+use super::location::BucketLocation;
+#[cfg(any(test, feature = "testkit"))]
+use super::location::BucketProtocol;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_http::{ByteStream, ErrorKind, HttpError, Transport};
 use object_store::path::Path;
-use object_store::{
-    GetOptions, GetRange, ObjectMeta, PutMode, PutOptions, PutPayload, UpdateVersion,
-};
+use object_store::{GetOptions, GetRange, GetResult, ObjectMeta};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use url::Url;
-
-/// How many single objects are deleted at the same time.
-const CONCURRENT_DELETIONS: usize = 16;
-
-/// Whether two times differ by less than a second: a listing may have milliseconds, and a header
-/// has seconds.
-fn is_same_second(one: SystemTime, other: SystemTime) -> bool {
-    one.duration_since(other)
-        .or_else(|_| other.duration_since(one))
-        .is_ok_and(|apart| apart.as_secs() == 0)
-}
 
 /// A folder of an object store. Keys are relative to it. It is cheap to clone.
 #[derive(Clone)]
@@ -41,80 +30,16 @@ struct BucketInner {
     is_unconditional: AtomicBool,
 }
 
-/// What an object store reports about an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BucketObject {
-    /// The key, relative to the folder.
-    pub key: String,
-    /// The size of the object in bytes.
-    pub size: u64,
-    /// The etag, which changes with the content.
-    pub etag: Option<String>,
-    /// The version or generation. Conditions of Google Cloud Storage use it, those of other stores
-    /// use the etag.
-    pub version: Option<String>,
-    /// When the object was written, by the clock of the store.
-    pub modified: SystemTime,
-}
-
-/// Identifies one write of an object, as far as the store distinguishes them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObjectVersion {
-    etag: Option<String>,
-    version: Option<String>,
-}
-
-impl BucketObject {
-    /// Returns the version for conditions.
-    pub fn version(&self) -> ObjectVersion {
-        ObjectVersion {
-            etag: self.etag.clone(),
-            version: self.version.clone(),
-        }
-    }
-}
-
-/// The condition under which an object is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PutCondition {
-    /// No condition: an existing object is replaced.
-    Always,
-    /// Only if there is no object with this key.
-    IfAbsent,
-    /// Only if the object still has this version.
-    IfSame(ObjectVersion),
-}
-
-/// The result of a conditional write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PutOutcome {
-    /// The object was written and has this version.
-    Written(ObjectVersion),
-    /// The condition does not hold.
-    Refused,
-}
-
-/// The result of reading an object unless it is unchanged.
-#[derive(Debug)]
-pub enum ConditionalGet {
-    /// The object still has the etag.
-    No,
-    /// The object has another etag; this is its present content.
-    Yes(Bytes, BucketObject),
-    /// The object does not exist.
-    Gone,
-}
-
 impl Bucket {
     /// Opens the folder at `location` without sending a request.
     ///
     /// # Errors
     /// If a setting in the environment or the user's configuration files is invalid.
     pub fn open(location: &BucketLocation, transport: &Transport) -> Result<Bucket, HttpError> {
-        Ok(Bucket::over(open(location, transport)?, location))
+        Ok(Bucket::with_store(open(location, transport)?, location))
     }
 
-    pub(super) fn over(cloud: Arc<dyn CloudStore>, location: &BucketLocation) -> Bucket {
+    pub(super) fn with_store(cloud: Arc<dyn CloudStore>, location: &BucketLocation) -> Bucket {
         Bucket(Arc::new(BucketInner {
             cloud,
             location: location.clone(),
@@ -130,7 +55,7 @@ impl Bucket {
             bucket: "memory".into(),
             key: "at".into(),
         };
-        Bucket::over(Arc::new(object_store::memory::InMemory::new()), &location)
+        Bucket::with_store(Arc::new(object_store::memory::InMemory::new()), &location)
     }
 
     /// Returns the location of the folder.
@@ -138,10 +63,10 @@ impl Bucket {
         &self.0.location
     }
 
-    /// Returns the URL of an object, for messages.
-    pub fn shown(&self, key: &str) -> String {
+    /// Returns the URL of an object, such as `s3://bucket/prefix/key`, for messages.
+    pub fn url(&self, key: &str) -> String {
         BucketLocation {
-            key: self.full(key),
+            key: self.full_key(key),
             ..self.0.location.clone()
         }
         .to_string()
@@ -151,7 +76,12 @@ impl Bucket {
         &*self.0.cloud
     }
 
-    fn full(&self, key: &str) -> String {
+    /// Whether the store has refused conditional writes.
+    pub(super) fn is_unconditional(&self) -> &AtomicBool {
+        &self.0.is_unconditional
+    }
+
+    fn full_key(&self, key: &str) -> String {
         match self.0.location.key.as_str() {
             "" => key.to_owned(),
             prefix if key.is_empty() => prefix.to_owned(),
@@ -160,16 +90,16 @@ impl Bucket {
     }
 
     pub(super) fn path(&self, key: &str) -> Path {
-        Path::from(self.full(key))
+        Path::from(self.full_key(key))
     }
 
     pub(super) fn request_error(&self, key: &str, error: object_store::Error) -> HttpError {
-        request_error(&self.shown(key), error)
+        request_error(&self.url(key), error)
     }
 
-    fn object(&self, meta: ObjectMeta) -> BucketObject {
+    fn describe_object(&self, meta: ObjectMeta) -> BucketObject {
         let path = meta.location.to_string();
-        let prefix = self.full("");
+        let prefix = self.full_key("");
         let key = path
             .strip_prefix(&prefix)
             .unwrap_or(&path)
@@ -188,13 +118,13 @@ impl Bucket {
     ///
     /// # Errors
     /// If the request fails.
-    pub async fn look(&self, key: &str) -> Result<Option<BucketObject>, HttpError> {
+    pub async fn head(&self, key: &str) -> Result<Option<BucketObject>, HttpError> {
         let options = GetOptions {
             head: true,
             ..GetOptions::default()
         };
         match self.0.cloud.get_opts(&self.path(key), options).await {
-            Ok(result) => Ok(Some(self.object(result.meta))),
+            Ok(result) => Ok(Some(self.describe_object(result.meta))),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.request_error(key, error)),
         }
@@ -203,15 +133,15 @@ impl Bucket {
     /// Reads a small object. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// If the request fails, or the object has more than `most` bytes.
+    /// If the request fails, or the object has more than `max_bytes`.
     pub async fn get(
         &self,
         key: &str,
-        most: u64,
+        max_bytes: u64,
     ) -> Result<Option<(Bytes, BucketObject)>, HttpError> {
-        match self.get_changed(key, None, most).await? {
-            ConditionalGet::Yes(bytes, object) => Ok(Some((bytes, object))),
-            ConditionalGet::No | ConditionalGet::Gone => Ok(None),
+        match self.get_changed(key, None, max_bytes).await? {
+            ConditionalGet::Changed(bytes, object) => Ok(Some((bytes, object))),
+            ConditionalGet::Unchanged | ConditionalGet::Missing => Ok(None),
         }
     }
 
@@ -223,7 +153,7 @@ impl Bucket {
         &self,
         key: &str,
         etag: Option<&str>,
-        most: u64,
+        max_bytes: u64,
     ) -> Result<ConditionalGet, HttpError> {
         let options = GetOptions {
             if_none_match: etag.map(str::to_owned),
@@ -231,23 +161,24 @@ impl Bucket {
         };
         let result = match self.0.cloud.get_opts(&self.path(key), options).await {
             Ok(result) => result,
-            Err(object_store::Error::NotFound { .. }) => return Ok(ConditionalGet::Gone),
-            Err(object_store::Error::NotModified { .. }) => return Ok(ConditionalGet::No),
+            Err(object_store::Error::NotFound { .. }) => return Ok(ConditionalGet::Missing),
+            Err(object_store::Error::NotModified { .. }) => return Ok(ConditionalGet::Unchanged),
             Err(error) => return Err(self.request_error(key, error)),
         };
-        let object = self.object(result.meta.clone());
-        if object.size > most {
+        let object = self.describe_object(result.meta.clone());
+        // checked before the body is read into memory
+        if object.size > max_bytes {
             let words = format!(
-                "it has {} bytes, more than the {most} that it may have",
+                "it has {} bytes, more than the limit of {max_bytes}",
                 object.size
             );
-            return Err(HttpError::new(ErrorKind::Invalid, words).about(self.shown(key)));
+            return Err(HttpError::new(ErrorKind::Invalid, words).about(self.url(key)));
         }
         let bytes = result
             .bytes()
             .await
             .map_err(|error| self.request_error(key, error))?;
-        Ok(ConditionalGet::Yes(bytes, object))
+        Ok(ConditionalGet::Changed(bytes, object))
     }
 
     /// Reads a range of an object. If an etag is given, the object must have it.
@@ -266,19 +197,14 @@ impl Bucket {
             range: Some(GetRange::Bounded(range)),
             ..GetOptions::default()
         };
-        let result = self
-            .0
-            .cloud
-            .get_opts(&self.path(key), options)
-            .await
-            .map_err(|error| self.read_error(key, error))?;
+        let result = self.get_version(key, options).await?;
         let bytes = result
             .bytes()
             .await
             .map_err(|error| self.request_error(key, error))?;
         if bytes.len() as u64 != wanted {
-            let words = format!("{wanted} bytes were asked for, {} came", bytes.len());
-            return Err(HttpError::new(ErrorKind::Invalid, words).about(self.shown(key)));
+            let words = format!("received {} of {wanted} requested bytes", bytes.len());
+            return Err(HttpError::new(ErrorKind::Invalid, words).about(self.url(key)));
         }
         Ok(bytes)
     }
@@ -299,29 +225,21 @@ impl Bucket {
             range,
             ..GetOptions::default()
         };
-        let result = self
-            .0
-            .cloud
-            .get_opts(&self.path(key), options)
-            .await
-            .map_err(|error| self.read_error(key, error))?;
-        let shown = self.shown(key);
-        Ok(result
-            .into_stream()
-            .map_err(move |error| request_error(&shown, error))
-            .boxed())
+        let result = self.get_version(key, options).await?;
+        Ok(self.byte_stream(key, result))
     }
 
-    /// Streams a range of an object, which must not have been replaced since it was looked up.
+    /// Streams a range of an object. Fails if it was replaced since `object` was looked up.
     ///
     /// # Errors
     /// Like [`Bucket::stream`].
-    pub async fn stream_of(
+    pub async fn stream_object(
         &self,
         object: &BucketObject,
         range: Range<u64>,
     ) -> Result<ByteStream, HttpError> {
         let key = &object.key;
+        // the caller may read it slowly while it sends other requests to this store
         let mut extensions = http::Extensions::new();
         extensions.insert(SlowReader);
         let range = Some(GetRange::Bounded(range));
@@ -331,154 +249,47 @@ impl Bucket {
             extensions,
             ..GetOptions::default()
         };
-        let result = self
-            .0
-            .cloud
-            .get_opts(&self.path(key), options)
-            .await
-            .map_err(|error| self.read_error(key, error))?;
-        let found = self.object(result.meta.clone());
+        let result = self.get_version(key, options).await?;
+        // without an etag the request has no condition, so size and time must tell
+        let found = self.describe_object(result.meta.clone());
         if (found.size, found.modified) != (object.size, object.modified) {
             return Err(self.replaced_error(key));
         }
-        let shown = self.shown(key);
-        Ok(result
+        Ok(self.byte_stream(key, result))
+    }
+
+    /// Sends a read whose `options` may require a version of the object.
+    async fn get_version(&self, key: &str, options: GetOptions) -> Result<GetResult, HttpError> {
+        let result = self.0.cloud.get_opts(&self.path(key), options).await;
+        result.map_err(|error| match error {
+            object_store::Error::Precondition { .. } => self.replaced_error(key),
+            error => self.request_error(key, error),
+        })
+    }
+
+    fn byte_stream(&self, key: &str, result: GetResult) -> ByteStream {
+        let url = self.url(key);
+        result
             .into_stream()
-            .map_err(move |error| request_error(&shown, error))
-            .boxed())
+            .map_err(move |error| request_error(&url, error))
+            .boxed()
     }
 
     fn replaced_error(&self, key: &str) -> HttpError {
         let words = "the object was replaced while it was read; run it again";
-        HttpError::new(ErrorKind::Invalid, words).about(self.shown(key))
-    }
-
-    /// Returns the error of a read: a failed condition means that the object was replaced.
-    fn read_error(&self, key: &str, error: object_store::Error) -> HttpError {
-        match error {
-            object_store::Error::Precondition { .. } => self.replaced_error(key),
-            error => self.request_error(key, error),
-        }
-    }
-
-    /// Writes a small object.
-    ///
-    /// # Errors
-    /// If the request fails for another reason than the condition.
-    pub async fn put(
-        &self,
-        key: &str,
-        bytes: Bytes,
-        condition: &PutCondition,
-    ) -> Result<PutOutcome, HttpError> {
-        let is_unconditional = self.0.is_unconditional.load(Ordering::Relaxed);
-        let mode = match condition {
-            _ if is_unconditional => PutMode::Overwrite,
-            PutCondition::Always => PutMode::Overwrite,
-            PutCondition::IfAbsent => PutMode::Create,
-            PutCondition::IfSame(ObjectVersion {
-                etag: None,
-                version: None,
-            }) => PutMode::Overwrite,
-            PutCondition::IfSame(ObjectVersion { etag, version }) => {
-                PutMode::Update(UpdateVersion {
-                    e_tag: etag.clone(),
-                    version: version.clone(),
-                })
-            }
-        };
-        let is_conditional = mode != PutMode::Overwrite;
-        let options = PutOptions {
-            mode,
-            ..PutOptions::default()
-        };
-        match self
-            .0
-            .cloud
-            .put_opts(&self.path(key), PutPayload::from(bytes.clone()), options)
-            .await
-        {
-            Ok(put) => Ok(PutOutcome::Written(ObjectVersion {
-                etag: put.e_tag,
-                version: put.version,
-            })),
-            Err(
-                object_store::Error::AlreadyExists { .. }
-                | object_store::Error::Precondition { .. },
-            ) if is_conditional => Ok(PutOutcome::Refused),
-            Err(error) => {
-                let error = self.request_error(key, error);
-                // older releases of some stores do not implement conditional writes
-                if is_conditional && matches!(error.kind, ErrorKind::Status(501)) {
-                    self.0.is_unconditional.store(true, Ordering::Relaxed);
-                    return Box::pin(self.put(key, bytes, condition)).await;
-                }
-                Err(error)
-            }
-        }
+        HttpError::new(ErrorKind::Invalid, words).about(self.url(key))
     }
 
     /// Lists the objects whose keys begin with `folder` and a slash.
     pub fn list(&self, folder: &str) -> BoxStream<'static, Result<BucketObject, HttpError>> {
-        let (this, shown) = (self.clone(), self.shown(folder));
+        let (this, url) = (self.clone(), self.url(folder));
         let listed = self.0.cloud.list(Some(&self.path(folder)));
         listed
             .map(move |meta| {
-                meta.map(|meta| this.object(meta))
-                    .map_err(|error| request_error(&shown, error))
+                meta.map(|meta| this.describe_object(meta))
+                    .map_err(|error| request_error(&url, error))
             })
             .boxed()
-    }
-
-    /// Deletes objects, many with one request if the store supports that. Missing objects are no
-    /// error.
-    ///
-    /// # Errors
-    /// If an object cannot be deleted. Others may have been deleted already.
-    pub async fn delete(&self, keys: Vec<String>) -> Result<(), HttpError> {
-        let paths: Vec<_> = keys.iter().map(|key| Ok(self.path(key))).collect();
-        let mut deleted = self
-            .0
-            .cloud
-            .delete_stream(futures_util::stream::iter(paths).boxed());
-        while let Some(result) = deleted.next().await {
-            match result {
-                Ok(_)
-                | Err(
-                    object_store::Error::NotFound { .. } | object_store::Error::Precondition { .. },
-                ) => {}
-                Err(error) => return Err(self.request_error("", error)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Deletes objects that were listed. In Google Cloud Storage, an object that was written again
-    /// since then is kept, even if the deletion is delayed. For other stores the crate has no such
-    /// condition: the etag of S3 is the same for equal bytes anyway, and that of Azure would have
-    /// to be signed.
-    ///
-    /// # Errors
-    /// Like [`Bucket::delete`].
-    pub async fn delete_listed(&self, objects: &[BucketObject]) -> Result<(), HttpError> {
-        if self.0.location.protocol != BucketProtocol::Google {
-            return self
-                .delete(objects.iter().map(|object| object.key.clone()).collect())
-                .await;
-        }
-        let deletions = futures_util::stream::iter(objects).map(|listed| async move {
-            // a listing does not have the generation
-            let found = self.look(&listed.key).await?;
-            let same = found.filter(|found| is_same_second(found.modified, listed.modified));
-            let Some(generation) = same.and_then(|found| found.version?.parse().ok()) else {
-                return Ok(());
-            };
-            if_generation(generation, self.delete(vec![listed.key.clone()])).await
-        });
-        deletions
-            .buffer_unordered(CONCURRENT_DELETIONS)
-            .try_collect()
-            .await
     }
 
     /// Returns a URL with which anybody can read an object for this time.
@@ -486,11 +297,10 @@ impl Bucket {
     /// # Errors
     /// If the store or the credentials cannot sign URLs.
     pub async fn presigned(&self, key: &str, lasts: Duration) -> Result<Url, HttpError> {
-        let unable = || {
+        let signer = self.0.cloud.signer().ok_or_else(|| {
             HttpError::new(ErrorKind::Local, "this object store cannot sign URLs")
-                .about(self.shown(key))
-        };
-        let signer = self.0.cloud.signer().ok_or_else(unable)?;
+                .about(self.url(key))
+        })?;
         signer
             .signed_url(http::Method::GET, &self.path(key), lasts)
             .await

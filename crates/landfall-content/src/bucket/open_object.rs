@@ -1,7 +1,8 @@
 //! An object that is read by ranges, as long as it is not replaced.
 
 use super::block_on::{BlockingReader, block_on};
-use super::objects::{Bucket, BucketObject};
+use super::bucket_object::BucketObject;
+use super::objects::Bucket;
 use crate::RangeRead;
 use landfall_http::{ErrorKind, HttpError};
 use std::fmt;
@@ -23,10 +24,11 @@ impl OpenObject {
     /// # Errors
     /// If it does not exist, or the request fails.
     pub fn open(bucket: &Bucket, key: &str) -> Result<OpenObject, HttpError> {
-        let url = bucket.shown(key);
+        let url = bucket.url(key);
         let looked_up = bucket.clone();
         let owned_key = key.to_owned();
-        let found = block_on(async move { looked_up.look(&owned_key).await })?;
+        // looked up once; all later reads require this etag, so that ranges fit together
+        let found = block_on(async move { looked_up.head(&owned_key).await })?;
         let object =
             found.ok_or_else(|| HttpError::new(ErrorKind::NotFound, "not found").about(&url))?;
         // without an etag, the modification time identifies the version
@@ -68,7 +70,8 @@ impl RangeRead for OpenObject {
     fn open(&self, range: Range<u64>) -> io::Result<Box<dyn Read + Send>> {
         let bucket = self.bucket.clone();
         let object = self.object.clone();
-        let reader = BlockingReader::open(async move { bucket.stream_of(&object, range).await });
+        let reader =
+            BlockingReader::open(async move { bucket.stream_object(&object, range).await });
         Ok(Box::new(reader.map_err(io::Error::other)?))
     }
 }

@@ -29,20 +29,18 @@ pub(super) async fn if_generation<T>(
     ONLY_GENERATION.scope(generation, deletion).await
 }
 
-/// Wraps the HTTP client of `object_store` and changes its requests and responses.
-#[derive(Debug)]
-pub(super) struct ProtocolFixes<C>(pub C);
+/// Gives `object_store` an HTTP client, and changes the requests and responses of that client.
+#[derive(Debug, Clone)]
+pub(super) struct ProtocolFixes<S>(pub S);
 
-impl<C: HttpConnector> HttpConnector for ProtocolFixes<C> {
-    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(FixedService(self.0.connect(options)?)))
+impl<S: HttpService + Clone> HttpConnector for ProtocolFixes<S> {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        // the options are those of the client that this one replaces
+        Ok(HttpClient::new(self.clone()))
     }
 }
 
-#[derive(Debug)]
-struct FixedService(HttpClient);
-
-impl HttpService for FixedService {
+impl<S: HttpService> HttpService for ProtocolFixes<S> {
     fn call<'a, 'b>(
         &'a self,
         mut request: HttpRequest,
@@ -53,16 +51,18 @@ impl HttpService for FixedService {
     {
         Box::pin(async move {
             if request.method() == Method::DELETE
+                // `object_store` has no parameter for it, so the condition travels with the task
                 && let Ok(generation) = ONLY_GENERATION.try_with(Clone::clone)
             {
                 request.headers_mut().insert(GENERATION, generation);
             }
             let is_listing = is_listing(request.uri().query().unwrap_or_default());
-            let answer = self.0.execute(request).await?;
-            if !is_listing || !answer.status().is_success() {
-                return Ok(answer);
+            let response = self.0.call(request).await?;
+            if !is_listing || !response.status().is_success() {
+                return Ok(response);
             }
-            let (head, body) = answer.into_parts();
+            let (head, body) = response.into_parts();
+            // read whole, as an entry may be split between two frames
             let page = Limited::new(body, MAX_PAGE).collect().await;
             let page =
                 page.map_err(|error| HttpError::new(HttpErrorKind::Decode, PageError(error)))?;
@@ -98,11 +98,7 @@ fn remove_invalid_paths(page: Bytes) -> Bytes {
     };
     let begin = format!("<{entry}>");
     let end = format!("</{entry}>");
-    let is_path = |entry: &str| {
-        let (_, after) = entry.split_once(&format!("<{key}>"))?;
-        let (key, _) = after.split_once(&format!("</{key}>"))?;
-        Some(Path::parse(quick_xml::escape::unescape(key).ok()?).is_ok())
-    };
+
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(&begin)
@@ -111,7 +107,8 @@ fn remove_invalid_paths(page: Bytes) -> Bytes {
         let (before, from_entry) = rest.split_at(at);
         let (entry, after) = from_entry.split_at(length + end.len());
         kept.push_str(before);
-        if is_path(entry) != Some(false) {
+        // an entry that cannot be read is left for `object_store` to report
+        if is_valid_path(entry, key) != Some(false) {
             kept.push_str(entry);
         }
         rest = after;
@@ -121,6 +118,14 @@ fn remove_invalid_paths(page: Bytes) -> Bytes {
     }
     kept.push_str(rest);
     kept.into()
+}
+
+/// Whether the text of the element `name` in `entry` is a path for `object_store`, or `None` if it
+/// cannot be read.
+fn is_valid_path(entry: &str, name: &str) -> Option<bool> {
+    let (_, after) = entry.split_once(&format!("<{name}>"))?;
+    let (key, _) = after.split_once(&format!("</{name}>"))?;
+    Some(Path::parse(quick_xml::escape::unescape(key).ok()?).is_ok())
 }
 
 #[cfg(test)]

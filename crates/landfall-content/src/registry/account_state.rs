@@ -48,6 +48,7 @@ impl AccountState {
             return None;
         }
         let turn = self.solo.clone().lock_owned().await;
+        // asked again: the request that held the lock may have proven the account
         (!self.is_proven()).then_some(turn)
     }
 
@@ -90,6 +91,7 @@ impl AccountState {
         state
             .refused
             .as_ref()
+            // the refusal of the account comes first, as it explains that of the scope
             .or_else(|| state.scopes.get(scope))
             .map_or(Ok(()), |error| Err(error.clone()))
     }

@@ -94,6 +94,7 @@ impl Auth {
     /// Returns the account for requests of this scope.
     async fn request_account(&self, scope: &TokenScope) -> RequestAccount {
         let account = match self.scheme() {
+            // no account is presented before the registry requires one: public images need none
             AuthScheme::None => None,
             // an error is reported when an account turns out to be needed
             AuthScheme::Basic | AuthScheme::Bearer { .. } => {
@@ -165,6 +166,8 @@ impl Auth {
                     return Err(self.no_account(scope).await);
                 };
                 if sent.is_some_and(|sent| sent.starts_with("Basic ")) {
+                    // never accepted, so another attempt could lock it; an account that was accepted
+                    // is tried once more, alone
                     if !signer.state.was_accepted() {
                         return Err(self.deny_account(&account, &signer.state));
                     }
@@ -176,6 +179,7 @@ impl Auth {
             Ok(Challenge::Bearer { realm, service, .. }) => {
                 let realm = realm_url(url, &realm).map_err(|error| error.about(&*self.host))?;
                 if sent.is_some() {
+                    // the token was refused, although it may not have expired by our clock
                     self.forget(scope, sent).await;
                 }
                 self.learn(AuthScheme::Bearer { realm, service });
@@ -216,6 +220,7 @@ impl Auth {
         };
         let request = HttpRequest::new(Method::GET, url, RequestPurpose::Registry)
             .header(AUTHORIZATION, header);
+        // a network error proves nothing about the account
         let Ok(response) = self.transport.send(&request).await else {
             return false;
         };
@@ -226,6 +231,7 @@ impl Auth {
 
     /// Returns the error for a request that the registry denies.
     pub(super) async fn denied(&self, scope: &TokenScope, status: StatusCode) -> HttpError {
+        // asked again for the message: an unreadable credential is worth more than "no account"
         let who = match self.account(scope).await {
             Ok(Some(account)) => format!("{account} may not do this"),
             Ok(None) => concat!(
@@ -288,6 +294,7 @@ impl Auth {
     /// Denies an account for all workers and returns the error. More attempts could get it locked.
     pub(super) fn deny_account(&self, account: &Credential, state: &AccountState) -> HttpError {
         let hint = match &account.secret {
+            // Harbor names its robot accounts `robot$NAME`, and a shell expands `$NAME` to nothing
             RegistrySecret::Basic(user, _) if user == "robot" => {
                 "; the user name is 'robot' alone: was a $ in it expanded by a shell?"
             }

@@ -44,6 +44,7 @@ struct AuthEntry {
 
 impl fmt::Debug for AuthEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // no fields: they are secrets
         f.write_str("AuthEntry")
     }
 }
@@ -71,6 +72,7 @@ impl AuthFile {
     /// Parses an auth file. `name` is its name in messages.
     pub(super) fn parse(name: &str, text: &str) -> Result<AuthFile, CredentialError> {
         let mut config: AuthConfig = match text.trim() {
+            // an empty file or variable counts as one without entries
             "" => AuthConfig::default(),
             text => serde_json::from_str(text).map_err(|source| CredentialError::NoAuthFile {
                 name: name.into(),
@@ -101,6 +103,7 @@ impl AuthFile {
     pub(super) async fn find(&self, host: &str, covers: impl Fn(&str) -> bool) -> CredentialLookup {
         // in docker, the helper "" stands for the file itself
         let named = |helper: &Option<String>| helper.clone().filter(|helper| !helper.is_empty());
+        // the helper of the host wins, then an entry with a secret, then the helper of all hosts
         let of_host = self.config.cred_helpers.get(host);
         if let Some(helper) = of_host.and_then(named) {
             return self.ask(&helper, host).await;
@@ -115,6 +118,7 @@ impl AuthFile {
             .auths
             .iter()
             .filter(|(key, _)| covers(key))
+            // containers/image allows keys with a namespace, of which the most specific one applies
             .max_by_key(|(key, _)| key.len());
         let inline = match best {
             Some((key, entry)) => {
@@ -139,6 +143,7 @@ impl AuthFile {
     }
 
     async fn ask(&self, helper: &str, host: &str) -> CredentialLookup {
+        // held while the helper runs, as some of them open a dialog
         let mut helper_responses = self.helper_responses.lock().await;
         if let Some(answer) = helper_responses.get(host) {
             return answer.clone();
@@ -155,6 +160,7 @@ impl AuthFile {
         helper: &str,
         host: &str,
     ) -> Result<Option<Credential>, CredentialError> {
+        // the name becomes part of a program's name, so it must not contain a path
         if !helper
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -166,6 +172,7 @@ impl AuthFile {
         }
         let program = format!("docker-credential-{helper}");
         let key = if host == "docker.io" {
+            // the key under which `docker login` stores accounts of Docker Hub
             "https://index.docker.io/v1/"
         } else {
             host
@@ -193,6 +200,7 @@ impl AuthFile {
         let output = child.wait_with_output().await.map_err(failed)?;
         let text = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
+            // helpers report a missing entry as a failure with this message
             return if text.to_lowercase().contains("credentials not found") {
                 Ok(None)
             } else {
@@ -215,6 +223,7 @@ impl AuthFile {
                 program: program.clone(),
             })?;
         let secret = match answer.username.as_str() {
+            // the user name of the helper protocol for an identity token
             "<token>" => RegistrySecret::Identity(answer.secret),
             _ => RegistrySecret::Basic(answer.username, answer.secret),
         };
@@ -227,6 +236,7 @@ impl AuthFile {
 
 impl AuthEntry {
     fn secret(&self) -> Result<Option<RegistrySecret>, &'static str> {
+        // an identity token wins: docker stores it next to an `auth` with a user name only
         if let Some(token) = self
             .identitytoken
             .as_ref()
@@ -245,6 +255,7 @@ impl AuthEntry {
         let (user, password) = decoded.split_once(':').ok_or("not user:password")?;
         Ok(Some(RegistrySecret::Basic(
             user.into(),
+            // docker's own parser trims these bytes as well
             password.trim_end_matches('\0').into(),
         )))
     }

@@ -25,6 +25,7 @@ impl RegistrySession {
         let scope = self.scope(repository, false);
         let send = |range: Option<String>| {
             let request = HttpRequest::new(Method::GET, url.clone(), RequestPurpose::Registry);
+            // `send_from_offset` decides whether a range is requested at all
             let request = range
                 .iter()
                 .fold(request, |request, range| request.header(RANGE, range));

@@ -33,6 +33,7 @@ impl RegistrySession {
             .join("/v2/")
             .map_err(|error| HttpError::new(ErrorKind::Invalid, error.to_string()))?;
         let request = HttpRequest {
+            // each attempt with a wrong password counts towards a lock of the account
             retried: false,
             ..HttpRequest::new(Method::GET, url, RequestPurpose::Registry)
         };
@@ -72,6 +73,7 @@ impl RegistrySession {
         )
         .header(CONTENT_TYPE, "application/octet-stream")
         .header(CONTENT_RANGE, &format!("0-{}", bytes.saturating_sub(1)));
+        // one attempt: a body that is too large stays too large
         request.retried = false;
         request.body = RequestBody::Bytes(Bytes::from(vec![0; bytes]));
         let response = match self.send(request, &scope).await {
@@ -85,6 +87,7 @@ impl RegistrySession {
             response.status,
             response.header(LOCATION.as_str()).map(str::to_owned),
         );
+        // the latest Location is the one that can be cancelled
         let continued = location.and_then(|location| upload_url(&opened.target, &location).ok());
         let target = continued.unwrap_or_else(|| opened.target.clone());
         let passed = match status {

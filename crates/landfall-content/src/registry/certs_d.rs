@@ -37,6 +37,7 @@ pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
                 .filter(move |path| path.extension().is_some_and(|found| found == end))
         };
         let host = match name {
+            // the name of the API, which connections use
             "docker.io" => "registry-1.docker.io".to_owned(),
             name => name.to_ascii_lowercase(),
         };

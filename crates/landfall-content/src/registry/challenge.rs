@@ -48,6 +48,7 @@ impl Challenge {
                             scope: parameter("scope"),
                         });
                     }
+                    // not returned at once, as Bearer may follow, in this header or in another
                     ("basic", _) => basic = true,
                     _ => offered.push(scheme),
                 }
@@ -69,6 +70,8 @@ fn split(value: &str) -> Vec<(String, Parameters)> {
     for piece in pieces(value) {
         let piece = piece.trim();
         let (head, tail) = piece.split_once([' ', '\t']).unwrap_or((piece, ""));
+        // commas separate parameters as well as challenges; only a challenge begins with a bare
+        // word
         let (scheme, parameter) = if head.contains('=') {
             (None, piece)
         } else {

@@ -6,6 +6,7 @@ use landfall_http::{DistributionError, ErrorKind, HttpError};
 /// Whether an index was refused because the registry lacks some of its children (distribution-spec,
 /// "Error Codes"), rather than for its tag or size.
 pub fn is_missing_children_error(error: &HttpError) -> bool {
+    // registries disagree about the code: docker-registry sends MANIFEST_BLOB_UNKNOWN
     let about_children = [
         "MANIFEST_BLOB_UNKNOWN",
         "BLOB_UNKNOWN",
@@ -30,6 +31,7 @@ pub fn may_be_push_race(error: &HttpError) -> bool {
 /// Whether the quota of the project or the disk of the registry is exhausted.
 pub fn is_quota_error(kind: ErrorKind, codes: &[DistributionError]) -> bool {
     let refused = match kind {
+        // 507 Insufficient Storage (RFC 4918, section 11.5)
         ErrorKind::Status(507) => return true,
         ErrorKind::Status(status) => (400..500).contains(&status),
         kind => kind == ErrorKind::Denied,
@@ -46,6 +48,7 @@ pub fn is_immutable_tag_error(kind: ErrorKind, codes: &[DistributionError]) -> b
     refused
         && mention(
             codes,
+            // there is no code of the specification for it, so the messages are searched
             &["immutable", "already exist", "tag_invalid", "overwrit"],
         )
 }

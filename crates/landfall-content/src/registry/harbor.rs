@@ -37,6 +37,7 @@ impl RegistrySession {
         let Ok(body) = response.bytes(self.transport.limits().document_bytes).await else {
             return false;
         };
+        // other servers may answer any path with 200, so the body must be that of Harbor
         let document: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
         document.is_some_and(|document| document.get("auth_mode").is_some())
     }
@@ -57,6 +58,7 @@ impl RegistrySession {
         Ok(match response.status {
             StatusCode::OK => Some(true),
             StatusCode::NOT_FOUND => Some(false),
+            // 401 and 403 do not tell whether the project exists
             _ => None,
         })
     }
@@ -78,6 +80,7 @@ impl RegistrySession {
             response,
             &scope,
             || format!("project {project} of {}", self.host()),
+            // 409: the project exists, perhaps since another client created it a moment ago
             |status| matches!(status, StatusCode::CREATED | StatusCode::CONFLICT),
         )
         .await?
@@ -138,7 +141,7 @@ impl RegistrySession {
         let mut url = joined.map_err(|error| {
             HttpError::new(
                 ErrorKind::Invalid,
-                format!("'{path}' cannot stand in a URL"),
+                format!("'{path}' is not valid in a URL"),
             )
             .caused_by(error)
         })?;

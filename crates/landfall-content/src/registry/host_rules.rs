@@ -35,6 +35,7 @@ pub fn host_rules(
             rule.has_credentials = registry.credentials.is_some();
         }
         for (host, upstream) in &site.upstreams {
+            // requests go to the mirror, so the rule is for its host and port
             let mirror = upstream
                 .mirror
                 .as_deref()
@@ -58,6 +59,7 @@ pub fn host_rules(
             rule.plain_http |= upstream.plain_http;
             rule.has_credentials |= upstream.credentials.is_some();
             rule.max_concurrent = match (rule.max_concurrent, upstream.max_concurrent) {
+                // several upstreams may share a mirror; the strictest limit protects it
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
@@ -72,6 +74,7 @@ pub fn host_rules(
         tls.client = tls.client.take().or(profile.client);
     }
     for host in keychain.hosts() {
+        // such hosts are not probed for plain http, which would expose the credentials
         rules.entry(host).or_default().has_credentials = true;
     }
     // only the most specific rule of a host applies, so a rule with a port includes that of the

@@ -47,6 +47,7 @@ impl Keychain {
         let docker = get("DOCKER_CONFIG")
             .map(PathBuf::from)
             .or_else(|| home.as_ref().map(|home| home.join(".docker")));
+        // in the order of podman and skopeo: runtime folder, user's configuration, docker
         let usual = [
             get("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("containers/auth.json")),
             home.map(|home| home.join(".config/containers/auth.json")),
@@ -57,6 +58,8 @@ impl Keychain {
                 Ok(text) => keychain
                     .files
                     .push(AuthFile::parse(&path.display().to_string(), &text)?),
+                // an unreadable file is an error: without its account, failures would look like
+                // missing rights
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(source) => return Err(CredentialError::Read { path, source }),
             }
@@ -93,6 +96,7 @@ impl Keychain {
         }
         for (host, upstream) in &site.upstreams {
             if let Some(credentials) = &upstream.credentials {
+                // the mirror's host is the one that asks for the account
                 let key = upstream.mirror.as_deref().map_or(host.clone(), normal_key);
                 let host_only = key.split('/').next().unwrap_or(&key).to_owned();
                 self.add(
@@ -117,6 +121,7 @@ impl Keychain {
     ) {
         let account = match &from.auth_file {
             Some(path) => match AuthFile::read_named(&site.resolve(path), setting) {
+                // before the user's own files, as the site was named for this run
                 Ok(file) => return self.files.insert(0, file),
                 Err(error) => Err(error),
             },
@@ -158,6 +163,7 @@ impl Keychain {
             .iter()
             .filter(|(key, _)| covers(key))
             .max_by_key(|(key, _)| key.len());
+        // an error is returned too, rather than a less specific account that was not meant
         if let Some((_, credential)) = of_site {
             return credential.clone().map(Some);
         }

@@ -74,6 +74,7 @@ impl RegistrySession {
                 }
                 Err(error) => return Err(error),
             };
+            // all pages together may have as many bytes as one document
             left -= bytes.len();
             let Ok(page) = serde_json::from_slice::<TagsPage>(&bytes) else {
                 return Ok(TagList::Refused);
@@ -129,6 +130,8 @@ impl RegistrySession {
         };
         match self
             .lists_referrers
+            // the first subject of a repository is asked alone; otherwise a registry without the
+            // API would get one request for each manifest
             .get_or_init_with(repository.to_owned(), asking)
             .await?
         {
@@ -158,6 +161,7 @@ impl RegistrySession {
                 .map_err(|error| error.about(what()))?
             {
                 ListResponse::Page(bytes, next) => (bytes, next),
+                // a later page that fails is an error: its entries would be missing silently
                 ListResponse::Other(response) if page == 0 && may_lack_api(response.status) => {
                     return Ok(no_list(*response).await);
                 }
@@ -166,7 +170,7 @@ impl RegistrySession {
                         .await?
                         .discard()
                         .await;
-                    return Err(invalid("the answer is no list".into()));
+                    return Err(invalid("the response is not a list".into()));
                 }
             };
             left -= bytes.len();
@@ -179,7 +183,7 @@ impl RegistrySession {
             }
         }
         Err(invalid(format!(
-            "they come in more than {} answers",
+            "the list has more than {} pages",
             limits.pages
         )))
     }
@@ -197,6 +201,7 @@ impl RegistrySession {
             if response.status != StatusCode::OK || response.is_page() {
                 return Ok(ListResponse::Other(Box::new(response)));
             }
+            // before the body, which consumes the response
             let next = next_page(&request.url, &response);
             match response.bytes(most).await {
                 Ok(bytes) => return Ok(ListResponse::Page(bytes, next)),
@@ -272,6 +277,7 @@ fn may_lack_api(status: StatusCode) -> bool {
 /// repository, with error objects that say so.
 async fn no_list(response: HttpResponse) -> ReferrersResponse {
     let says_no_api = matches!(response.status.as_u16(), 404 | 405 | 501) && !response.is_page();
+    // error objects are short; a longer body is not one
     match response.bytes(64 << 10).await {
         Ok(body)
             if says_no_api

@@ -122,6 +122,7 @@ impl RegistrySession {
         let url = self.url(repository, &format!("manifests/{reference}"))?;
         let mut request =
             accept_manifests(HttpRequest::new(Method::GET, url, RequestPurpose::Registry));
+        // Docker Hub counts these requests against its rate limit
         request.metered = true;
         let scope = self.scope(repository, false);
         let response = self.send(request, &scope).await?;
@@ -133,10 +134,12 @@ impl RegistrySession {
         let named = response
             .header("docker-content-digest")
             .and_then(|text| text.parse::<Digest>().ok());
+        // only the SHA-256 of the bytes is computed, so another digest cannot be compared
         let named = named.filter(|named| named.algorithm() == Algorithm::Sha256);
         let url = response.url.clone();
         let compressed = response.compression_error(&what());
         let bytes = response.bytes(most).await.map_err(BodyFailure::reading)?;
+        // proxies and sign-in pages answer with status 200 too
         if is_html(&bytes) {
             return Err(page_error(&url, None, &what(), &bytes).into());
         }
@@ -154,6 +157,7 @@ impl RegistrySession {
             }
             _ => Digest::sha256(&bytes),
         };
+        // a compressed body has another digest, so the encoding is the cause to report
         if let Some(error) = compressed {
             return Err(error.into());
         }
@@ -207,10 +211,7 @@ impl RegistrySession {
         match response.status {
             StatusCode::NOT_FOUND => Ok(None),
             StatusCode::OK if response.is_page() => Err(response
-                .page_error(&format!(
-                    "what stands at {}/{repository}:{reference}",
-                    self.host()
-                ))
+                .page_error(&format!("{}/{repository}:{reference}", self.host()))
                 .await),
             StatusCode::OK => {
                 match response
@@ -218,9 +219,11 @@ impl RegistrySession {
                     .and_then(|text| text.parse().ok())
                 {
                     Some(digest) => Ok(Some(digest)),
+                    // some registries omit the header for HEAD
                     None => self.get_digest(repository, reference).await,
                 }
             }
+            // some registries do not implement HEAD
             StatusCode::METHOD_NOT_ALLOWED => self.get_digest(repository, reference).await,
             // some registries answer 403 for a missing manifest; the push will tell
             StatusCode::FORBIDDEN if push => Ok(None),
@@ -292,6 +295,7 @@ fn accept_manifests(mut request: HttpRequest) -> HttpRequest {
         media_type::DOCKER_MANIFEST,
         media_type::DOCKER_SCHEMA1_SIGNED,
         media_type::DOCKER_SCHEMA1,
+        // without it, a registry may answer 404 for a manifest of a type that is not listed
         "*/*",
     ];
     request = request.header(ACCEPT, &kinds.join(", "));

@@ -52,6 +52,8 @@ fn bypassed(site: &Site) -> Vec<(String, String)> {
     if let Some(registry) = site
         .registry
         .as_ref()
+        // a corporate proxy cannot reach a registry on the local network, so bypassing is the
+        // default
         .filter(|registry| !registry.via_proxy)
         && let Ok(target) = registry.address.parse::<TargetRegistry>()
     {

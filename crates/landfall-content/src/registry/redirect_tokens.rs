@@ -29,6 +29,7 @@ impl RedirectTokens {
 
     /// Returns the `Authorization` headers of redirected requests of this scope, by host.
     pub(super) async fn for_scope(&self, scope: &TokenScope) -> Vec<(Origin, String)> {
+        // the map is unlocked before waiting for the tokens, each of which may be fetched right now
         let slots: Vec<(Origin, Arc<TokenSlot>)> = {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let slots = all.get(scope).into_iter().flatten();

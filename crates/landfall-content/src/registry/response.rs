@@ -46,8 +46,11 @@ impl RegistrySession {
         let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
         let (url, has_body) = (response.url.clone(), response.method != Method::HEAD);
         let is_registry = response.header("docker-distribution-api-version").is_some();
+        // the body only explains the status, so an unreadable one is treated as empty
         let body = response.bytes(64 << 10).await.unwrap_or_default();
         let (host, said) = (host_of(&url), describe(&body, content_type.as_deref()));
+        // registries name themselves in a header or send error objects; other web servers do
+        // neither
         let strange = has_body && !is_registry && api_errors(&body).is_empty();
         let advice = match status.as_u16() {
             400 if url.scheme() == "http" && wants_tls(&body) => plain_http_advice(&url),
@@ -75,6 +78,7 @@ impl RegistrySession {
     ) -> HttpError {
         let mut error = match status.as_u16() {
             404 | 410 => HttpError::new(ErrorKind::NotFound, words),
+            // the account may write, so advice about accounts would mislead
             403 if is_quota_error(ErrorKind::Denied, &codes) => {
                 HttpError::new(ErrorKind::Denied, words)
             }

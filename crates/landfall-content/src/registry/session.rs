@@ -56,6 +56,8 @@ impl RegistrySession {
             Some(_) => base.path().trim_matches('/').to_owned(),
             None => String::new(),
         };
+        // a mirror gets the credentials of its own address, not those of the host that it stands
+        // for
         let account_host = match &origin {
             Some(_) => host_of(&base),
             None => host.to_owned(),
@@ -128,7 +130,7 @@ impl RegistrySession {
         self.base
             .join(&format!("/v2/{}/{rest}", self.full(repository)))
             .map_err(|error| {
-                let words = format!("'{repository}' cannot stand in a URL");
+                let words = format!("'{repository}' is not valid in a URL");
                 HttpError::new(ErrorKind::Invalid, words).caused_by(error)
             })
     }
@@ -176,11 +178,14 @@ impl RegistrySession {
             };
             let response = self.transport.send(&HttpRequest { class, ..sent }).await?;
             let is_redirected = response.url.origin() != request.url.origin();
+            // a 401 from the target of a redirect says nothing about the account: this registry
+            // accepted it
             if response.status != StatusCode::UNAUTHORIZED || is_redirected {
                 if let Some(signed) = &signed {
                     signed.accepted.store(true, Ordering::Relaxed);
                 }
                 account.state.request_accepted(signed.is_some());
+                // others that wait may go now, before the body of this response is read
                 turn = None;
             }
             if response.status != StatusCode::UNAUTHORIZED {

@@ -117,6 +117,7 @@ impl RegistrySessions {
     async fn connect(&self, host: &str, mirrored: bool) -> Result<RegistrySession, HttpError> {
         let (transport, keychain) = (self.transport.clone(), self.keychain.clone());
         let base = self.find_base_url(host, mirrored).await?;
+        // the user has named a destination, so that a private address is allowed
         if !mirrored {
             transport.add_own_host(&base.url);
         }
@@ -138,6 +139,7 @@ impl RegistrySessions {
             return Ok(BaseUrl {
                 url: mirror.clone(),
                 origin,
+                // the site states the mirror's scheme, so plain http is the user's decision
                 trusted: true,
                 lists_all_tags,
             });
@@ -207,6 +209,7 @@ impl RegistrySessions {
                 )
             })?;
         let host = parsed.host_str().unwrap_or_default();
+        // a mirror for `host:port` is more specific than one for `host`
         let with_port = parsed
             .port()
             .map_or(host.to_owned(), |port| format!("{host}:{port}"));

@@ -86,6 +86,7 @@ impl RegistrySinkInner {
                     info!(%digest, repository, from, "mounted");
                     return Ok(None);
                 }
+                // a registry that refuses the mount may have the blob in this repository already
                 Ok(Some(upload)) if session.has_blob(repository, digest).await? => {
                     // an earlier run has uploaded it, so the upload that was opened is not needed
                     info!(%digest, repository, "already in the repository");
@@ -97,6 +98,7 @@ impl RegistrySinkInner {
                     return Ok(Some(upload));
                 }
                 Err(error)
+                    // with an exhausted quota, the upload would fail as well
                     if refuses_mount(&error) && !is_quota_error(error.kind, &error.codes) =>
                 {
                     self.refuses_mounts.store(true, Ordering::Relaxed);
@@ -104,7 +106,8 @@ impl RegistrySinkInner {
                 Err(error) => return Err(error),
             }
         }
-        if session.self_mounts.work() {
+        // one request instead of a look-up and the opening of an upload
+        if session.self_mounts.are_known_to_work() {
             return session
                 .open_upload(repository, Some(digest), Some(repository))
                 .await;
@@ -152,11 +155,14 @@ impl BlobWrite for BlobUpload {
             let BlobUpload { sink, blob, upload } = *self;
             let (session, repository) = (&*sink.session, &*sink.repository);
             if let Err(failed) = session.send_body(repository, &blob, upload, opener).await {
+                // a source that broke off ends the body, which looks like a failure of the
+                // destination
                 return Err(opener.failure().unwrap_or_else(|| {
                     let cause = sink.failure_cause(&blob.digest, &failed);
                     FailedAttempt::new(TransferError::destination(failed.error), cause)
                 }));
             }
+            // only now, as the blob is certain to be in this repository
             session.learn_self_mounts(repository, &blob.digest).await;
             Ok(())
         })

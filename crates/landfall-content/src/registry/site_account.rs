@@ -37,6 +37,7 @@ pub fn site_account(
         }
     };
     let keychain = Keychain::load(Some(site), get)?;
+    // callers are synchronous; an auth file of the site may name a helper to run
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

@@ -43,5 +43,6 @@ pub(super) fn site_secret(
             .filter(|value| !value.is_empty())
             .ok_or_else(missing)
     };
+    // the name of the variable, not its value, as the source appears in messages
     Ok((value(user)?, value(password)?, format!("${user}")))
 }

@@ -48,14 +48,17 @@ impl BearerToken {
             .expires_in
             .as_ref()
             .and_then(seconds)
+            // 60 seconds is the default of the distribution token specification
             .unwrap_or(60)
             .min(DAY);
+        // services send either name or both; an empty one does not count
         let token = [answer.token, answer.access_token]
             .into_iter()
             .flatten()
             .find(|token| !token.is_empty())?;
         // renewed half a minute before it expires, or after half of a shorter lifetime
         let early = (lifetime / 2).min(30);
+        // from receipt, by the monotonic clock: `issued_at` depends on the clock of the service
         let until = Instant::now() + Duration::from_secs(lifetime.saturating_sub(early).max(1));
         Some(BearerToken {
             authorization: Authorization::new(format!("Bearer {token}")),
@@ -64,7 +67,7 @@ impl BearerToken {
     }
 }
 
-/// Parses a number of seconds. Some services write it with a fraction, others as a string.
+/// Parses a number of seconds. Some token services write it with a fraction, others as a string.
 fn seconds(value: &Value) -> Option<u64> {
     let number = value
         .as_f64()
@@ -76,7 +79,7 @@ fn seconds(value: &Value) -> Option<u64> {
 /// Returns the URL of a token realm, which may be relative to the URL of the request.
 pub(super) fn realm_url(asked: &Url, realm: &str) -> Result<Url, HttpError> {
     asked.join(realm).map_err(|error| {
-        HttpError::new(ErrorKind::Invalid, "its token realm is no URL")
+        HttpError::new(ErrorKind::Invalid, "its token realm is not a URL")
             .at(asked)
             .caused_by(error)
     })

@@ -57,6 +57,7 @@ impl Auth {
         let fresh = match signer
             .account
             .as_ref()
+            // any registry can name any realm, so the secret is sent only to one that is safe
             .filter(|_| self.may_have_secret(realm))
         {
             Some(account) => {
@@ -64,6 +65,7 @@ impl Auth {
                     .await?
             }
             None => {
+                // public images need no account, so unreadable credentials are only noted
                 if let Err(fault) = self.account(scope).await {
                     let note = format!("{}: {fault}; continuing without an account", self.host);
                     self.transport.note_once(&note);
@@ -95,6 +97,7 @@ impl Auth {
         ) && state.was_accepted()
         {
             tokio::time::sleep(self.transport.retry_policy().pause(1)).await;
+            // another worker may have been denied finally during the pause
             state.check(scope)?;
             failure = self.fetch(&scopes, realm, service, Some(account)).await;
         }
@@ -106,6 +109,7 @@ impl Auth {
             Err(TokenFailure::Error(error)) => return Err(error),
             Err(TokenFailure::Refused(status)) => status,
         };
+        // 403 refuses the scope; 401 may mean either, so a request without a scope tells
         let everywhere = status == StatusCode::UNAUTHORIZED
             && (!state.was_accepted()
                 || matches!(
@@ -154,6 +158,7 @@ impl Auth {
                 let mut form = url::form_urlencoded::Serializer::new(String::new());
                 form.append_pair("grant_type", "refresh_token")
                     .append_pair("refresh_token", refresh);
+                // required by the OAuth2 specification of distribution
                 form.append_pair("client_id", "landfall");
                 if !scopes.is_empty() {
                     form.append_pair("scope", &scopes.join(" "));
@@ -212,6 +217,7 @@ impl Auth {
                     ..
                 })
             );
+            // a rejected refresh token is answered with 400, not 401
             if by_refresh_token && is_invalid_grant(status, &body) {
                 return Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED));
             }
@@ -266,10 +272,12 @@ impl Auth {
         }
         let realm = realm_url(url, &realm)?;
         self.transport
+            // a public host must not lead to a private address
             .check_named_target(&realm, &host_port(url))
             .await?;
         let repository = wanted
             .as_deref()
+            // the repository has another name at the other host; its challenge contains it
             .and_then(|word| word.split(':').nth(1))
             .unwrap_or(&scope.repository);
         let there = TokenScope {

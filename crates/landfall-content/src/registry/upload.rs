@@ -33,6 +33,7 @@ impl RegistrySession {
                 let words = [("mount", digest.to_string()), ("from", self.full(from))];
                 begin.query_pairs_mut().extend_pairs(words);
             }
+            // the registry hashes while it receives, with SHA-256 unless it is told otherwise
             (Some(digest), None) if digest.algorithm() != Algorithm::Sha256 => {
                 begin
                     .query_pairs_mut()
@@ -51,6 +52,7 @@ impl RegistrySession {
                 matches!(status, StatusCode::ACCEPTED | StatusCode::CREATED)
             })
             .await?;
+        // 202 to a mount is not an error: the registry has opened an upload instead
         if response.status == StatusCode::CREATED && mount.is_some() {
             response.discard().await;
             return Ok(None);
@@ -61,13 +63,13 @@ impl RegistrySession {
             .ok_or_else(|| invalid("the registry opened an upload without a Location".into()))?;
         let target = upload_url(&response.url, location)
             .map_err(|error| invalid(error.to_string()).caused_by(error))?;
-        let least = response
+        let min_chunk: Option<u64> = response
             .header("oci-chunk-min-length")
             .and_then(|length| length.trim().parse().ok());
         response.discard().await;
         Ok(Some(UploadSession {
             target,
-            least_chunk: least.unwrap_or(0),
+            min_chunk: min_chunk.unwrap_or(0),
         }))
     }
 
@@ -86,6 +88,7 @@ impl RegistrySession {
             .await?;
         let mounted = opened.is_none();
         if let Some(opened) = opened {
+            // the registry opened an upload instead, which would stay open until it expires
             self.cancel(repository, opened).await;
         }
         Ok(mounted)
@@ -128,7 +131,7 @@ impl RegistrySession {
             .open_upload(repository, Some(digest), Some(repository))
             .await
         {
-            Ok(None) => self.self_mounts.found_to_work(),
+            Ok(None) => self.self_mounts.record_success(),
             Ok(Some(opened)) => self.cancel(repository, opened).await,
             Err(_) => {}
         }

@@ -38,8 +38,9 @@ impl RegistrySession {
         opened: UploadSession,
         opener: &Arc<PartOpener>,
     ) -> Result<(), FailedUpload> {
+        // one PUT is preferred: docker-registry syncs the file to disk after every PATCH
         let limit = self.body_limit.get();
-        let chunk = limit.max(opened.least_chunk.min(MAX_MIN_CHUNK));
+        let chunk = limit.max(opened.min_chunk.min(MAX_MIN_CHUNK));
         let mut target = opened.target;
         // without chunks, the PUT that completes the upload carries the whole blob
         let mut last = BodyPart {
@@ -111,11 +112,13 @@ impl RegistrySession {
         if method == Method::PATCH {
             request = request.header(CONTENT_RANGE, &format!("{offset}-{}", offset + length - 1));
         }
+        // the sink retries, as a broken upload may have to be opened again
         request.retried = false;
         if length > 0 {
             let (opener, sent) = (opener.clone(), sent.clone());
             let opening = move || {
                 let (opener, sent) = (opener.clone(), sent.clone());
+                // the transport may open the body again, for another attempt
                 sent.store(0, Ordering::Relaxed);
                 let limited =
                     async move { Ok(limited(opener.stream(offset).await?, length, sent)) };
@@ -129,6 +132,7 @@ impl RegistrySession {
         let scope = self.scope(repository, true);
         let failed = |error: HttpError| {
             let sent = sent.load(Ordering::Relaxed);
+            // a body that ends because its source broke off is not the destination's fault
             let cut = error.kind == ErrorKind::Network && sent > 0 && !opener.is_broken();
             FailedUpload {
                 error,
@@ -169,6 +173,7 @@ impl RegistrySession {
     pub(super) fn reduce_body_size(&self, failed: &FailedUpload, before: Option<u64>) -> bool {
         let too_large =
             failed.error.kind == ErrorKind::Status(StatusCode::PAYLOAD_TOO_LARGE.as_u16());
+        // proxies with a limit may close the connection instead of answering 413
         let twice = failed
             .cut
             .zip(before)
@@ -211,6 +216,7 @@ fn limited(stream: ByteStream, length: u64, sent: Arc<AtomicU64>) -> ByteStream 
                 return None;
             }
             let next = stream.next().await?.map(|mut bytes| {
+                // a stream runs to the end of the blob, beyond this chunk
                 bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
                 bytes
             });

@@ -12,10 +12,11 @@ pub(super) struct SelfMounts(AtomicU8);
 
 impl SelfMounts {
     const WORK: u8 = 1;
+    // also while the first caller finds out, so that nobody else tries
     const UNKNOWN_OR_NOT: u8 = 2;
 
-    /// Whether such mounts are known to work.
-    pub(super) fn work(&self) -> bool {
+    /// Whether such mounts are known to succeed.
+    pub(super) fn are_known_to_work(&self) -> bool {
         self.0.load(Ordering::Relaxed) == Self::WORK
     }
 
@@ -31,8 +32,8 @@ impl SelfMounts {
             .is_ok()
     }
 
-    /// Remembers that such mounts work.
-    pub(super) fn found_to_work(&self) {
+    /// Records that such mounts succeed.
+    pub(super) fn record_success(&self) {
         self.0.store(Self::WORK, Ordering::Relaxed);
     }
 }
@@ -49,12 +50,12 @@ impl BodyLimit {
 
     /// Lowers the limit to `bytes`. Returns whether it was higher before.
     pub(super) fn lower(&self, bytes: u64) -> bool {
-        let known = self.get();
-        let news = known == 0 || bytes < known;
-        if news {
+        let limit = self.get();
+        let is_lower = limit == 0 || bytes < limit;
+        if is_lower {
             self.0.store(bytes, Ordering::Relaxed);
         }
-        news
+        is_lower
     }
 }
 
@@ -63,7 +64,7 @@ pub(super) struct UploadSession {
     /// The URL to send the bytes to.
     pub(super) target: Url,
     /// `OCI-Chunk-Min-Length` of the response, in bytes.
-    pub(super) least_chunk: u64,
+    pub(super) min_chunk: u64,
 }
 
 /// A failed request of an upload, with what was sent of its body.
@@ -106,6 +107,7 @@ pub(super) fn upload_url(request: &Url, location: &str) -> Result<Url, LocationE
         let _ = target.set_scheme(request.scheme());
         let _ = target.set_port(port);
     }
+    // the body and a signature in the URL would be readable on the network
     if request.scheme() == "https" && target.scheme() != "https" {
         return Err(LocationError::LeavesHttps);
     }

@@ -32,6 +32,8 @@ impl DiskStore {
         }
         match self.writer(descriptor)? {
             Some(mut writer) => {
+                // the whole content is here, so what an earlier run left need not be read and
+                // hashed
                 writer.restart()?;
                 writer.write(bytes)?;
                 writer.commit()
@@ -54,6 +56,7 @@ impl BlobRead for DiskStore {
         let Some(size) = self.stat(digest)? else {
             return Err(ContentError::missing(digest));
         };
+        // a blob that changed since it was hashed is hashed again before a byte is returned
         let is_intact = self
             .has(digest, size)
             .map_err(|error| ContentError::read(digest, std::io::Error::other(error)))?;
@@ -103,9 +106,9 @@ impl BlobStore for DiskStore {
         self: Arc<Self>,
         limits: Limits,
         slots: IdleSlots,
-        by: oneshot::Sender<Follower>,
+        follower: oneshot::Sender<Follower>,
     ) -> Arc<dyn BlobSink> {
-        Arc::new(LocalSink::new(self, limits, Some(slots)).with_follower(by))
+        Arc::new(LocalSink::new(self, limits, Some(slots)).with_follower(follower))
     }
 
     fn disk_space(
@@ -117,9 +120,9 @@ impl BlobStore for DiskStore {
 
     fn record_complete(
         &self,
-        whole: &mut dyn Iterator<Item = LockEntry>,
+        entries: &mut dyn Iterator<Item = LockEntry>,
     ) -> Result<(), WriteError> {
-        Ok(DiskStore::add_to_index(self, whole)?)
+        Ok(DiskStore::add_to_index(self, entries)?)
     }
 }
 
@@ -127,9 +130,9 @@ impl LocalStore for DiskStore {
     fn begin(
         &self,
         descriptor: &Descriptor,
-        apart: bool,
+        keep_ranges: bool,
     ) -> Result<Option<(VerifiedWriter, Vec<ByteRange>)>, WriteError> {
-        partial_file::open(self, descriptor, apart)
+        partial_file::open(self, descriptor, keep_ranges)
     }
 }
 

@@ -54,7 +54,7 @@ pub struct DiskGcReport {
     pub kept: usize,
     /// The size of the kept blobs in bytes.
     pub kept_bytes: u64,
-    /// Files that do not belong to the store, and are not touched.
+    /// Files that do not belong to the store, and are kept.
     pub strange: Vec<PathBuf>,
 }
 
@@ -65,6 +65,7 @@ pub struct DiskGcReport {
 /// # Errors
 /// If another process uses the store, or a file cannot be read or removed.
 pub fn gc(dir: &Path, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<DiskGcReport, StoreError> {
+    // a dry run removes nothing, so it may run while others use the store
     let disk = if dry_run {
         DiskStore::open(dir)?
     } else {
@@ -115,8 +116,10 @@ impl DiskGcReport {
         let path = file.path();
         let metadata = file.metadata().map_err(io("look at", &path))?;
         match digest.filter(|_| metadata.is_file()) {
+            // not removed: a name that is not a digest was not written by landfall
             None => self.strange.push(path),
             Some(digest) if keep.contains(&digest) => {
+                // partial files are kept silently: they are no content yet
                 if what == GarbageKind::Blob {
                     self.kept += 1;
                     self.kept_bytes += metadata.len();

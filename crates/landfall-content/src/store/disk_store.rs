@@ -86,9 +86,11 @@ impl DiskStore {
         let path = dir.join(".landfall/in-use");
         let in_use = File::options()
             .create(true)
+            // only to be locked; its content does not matter
             .append(true)
             .open(&path)
             .map_err(io("open", &path))?;
+        // `try_lock`: a gc must not wait for a pull that takes hours, nor the other way round
         match lock(&in_use) {
             Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { dir: dir.into() }),
             Err(TryLockError::Error(error)) => return Err(io("lock", &path)(error).into()),
@@ -137,6 +139,7 @@ impl DiskStore {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(io("look at", &path)(error)),
         };
+        // a damaged file with an unchanged stamp is found by `rehash` only
         if self.0.records.is_unchanged(digest, &metadata) {
             trace!(%digest, "in the store; the journal fits");
             return Ok(metadata.len() == size);
@@ -220,6 +223,7 @@ impl DiskStore {
     /// If it cannot be synced to disk or renamed.
     pub fn adopt(&self, file: tempfile::NamedTempFile, digest: &Digest) -> Result<(), WriteError> {
         let path = self.path(digest);
+        // before the rename: after a crash, the final name must not refer to incomplete content
         self.sync(file.as_file()).map_err(io("write", &path))?;
         let file = file
             .persist(&path)
@@ -288,6 +292,7 @@ impl DiskStore {
     }
 
     fn edit_index(&self, edit: impl FnOnce(&mut LayoutIndex)) -> Result<(), StoreError> {
+        // read, edit and write under one lock: two pulls may add their entries at the same time
         let _guard = self.guard()?;
         let path = self.0.dir.join(INDEX_FILE);
         let old = std::fs::read(&path).map_err(io("read", &path))?;
@@ -297,6 +302,7 @@ impl DiskStore {
         })?;
         edit(&mut index);
         let new = index.to_bytes();
+        // an unchanged index is not written, which would cost two syncs
         if new != old {
             self.replace(&path, &new)?;
         }

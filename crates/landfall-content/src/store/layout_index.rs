@@ -79,6 +79,8 @@ impl LayoutIndex {
             names: found
                 .manifests
                 .into_iter()
+                // other tools may have written entries without a name, which are dropped at the
+                // next write
                 .filter_map(|child| child.0)
                 .collect(),
         })

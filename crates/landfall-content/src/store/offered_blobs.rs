@@ -75,6 +75,7 @@ impl OfferedBlobs {
             }
             Err(error) => return Err(ContentError::read(digest, io::Error::other(error))),
         };
+        // the digest cannot match either, so the blob is not even read
         if object.size() != size {
             return Err(ContentError::damaged(digest));
         }
@@ -100,6 +101,7 @@ impl OfferedBlobs {
                 known
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
+                    // a replaced object gets a new verification, as its version differs
                     .remove(digest);
                 Err(ContentError::read(digest, source))
             }

@@ -44,6 +44,7 @@ pub(super) fn open(
             .write(true)
             .open(&path)
             .map_err(io("open", &path))?;
+        // waits: the other process fetches the same blob, which is then present here
         file.lock().map_err(io("lock", &path))?;
         // the process that held the lock before may have completed the file and renamed it
         let inode_at_path = std::fs::metadata(&path).map(|metadata| metadata.ino()).ok();
@@ -59,6 +60,7 @@ pub(super) fn open(
             return Ok(None);
         }
         let mut length = file.metadata().map_err(io("look at", &path))?.len();
+        // bytes past the end prove that the content is wrong
         if length > descriptor.size {
             file.set_len(0).map_err(io("empty", &path))?;
             range_journal::remove(&path).map_err(io("remove the journal of", &path))?;
@@ -77,6 +79,7 @@ pub(super) fn open(
         let mut journal = None;
         if keep_ranges {
             let new = RangeJournal::open(&path).map_err(io("write the journal of", &path))?;
+            // so that the beginning counts as written when helpers have extended the file behind it
             new.add((0, written))
                 .map_err(io("write the journal of", &path))?;
             journal = Some(new);
@@ -89,6 +92,7 @@ pub(super) fn open(
             journal,
         };
         let mut writer = VerifiedWriter::new(partial, descriptor);
+        // hashed once here; bytes that are written from now on are hashed as they come
         writer.absorb(written)?;
         return Ok(Some((writer, ranges)));
     }
@@ -120,6 +124,7 @@ impl PartialBlob for PartialFile {
 
     fn publish(&self) -> Result<(), WriteError> {
         self.disk
+            // before the rename: after a crash, the final name must not refer to incomplete content
             .sync(&self.file)
             .map_err(io("write", &self.path))?;
         range_journal::remove(&self.path).map_err(io("remove the journal of", &self.path))?;

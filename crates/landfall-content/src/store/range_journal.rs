@@ -27,6 +27,7 @@ impl RangeJournal {
             .0
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
+        // one write per line, so that a killed process leaves at most one incomplete line
         file.write_all(format!("{from} {to}\n").as_bytes())
     }
 }

@@ -139,9 +139,9 @@ impl ServedStore {
                     .as_ref()
                     .and_then(|object| object.etag.as_deref());
                 match bucket.get_changed(POINTER, etag, most).await? {
-                    ConditionalGet::No => return Ok(false),
-                    ConditionalGet::Gone => return Err(nothing()),
-                    ConditionalGet::Yes(bytes, _) => self.parse(&bytes)?,
+                    ConditionalGet::Unchanged => return Ok(false),
+                    ConditionalGet::Missing => return Err(nothing()),
+                    ConditionalGet::Changed(bytes, _) => self.parse(&bytes)?,
                 }
             }
         };
@@ -166,6 +166,7 @@ impl ServedStore {
                 .map(|(bytes, _)| bytes),
         };
         let bytes: bytes::Bytes = bytes.ok_or_else(|| damaged("it is missing"))?;
+        // the name is the fingerprint, so other bytes mean a damaged or incomplete write
         if !fingerprint.matches(&bytes) {
             return Err(damaged("its fingerprint differs from its name"));
         }
@@ -212,6 +213,8 @@ impl ServedStore {
                         source,
                     });
                 }
+                // the lock before the pointer, so that servers never find a pointer without its
+                // lock
                 disk.write(&format!("{OWN}/{key}"), text.as_bytes())?;
                 let before = self.current().await?.map(|current| current.pointer);
                 let pointer = next_pointer(&fingerprint, before.as_ref());
@@ -219,6 +222,7 @@ impl ServedStore {
                 Ok(before)
             }
             ServedStore::Bucket(bucket) => {
+                // the lock before the pointer, as on disk; equal keys have equal content
                 bucket.put(&key, text.into(), &PutCondition::Always).await?;
                 for _ in 0..ATTEMPTS {
                     let before = self.current().await?;

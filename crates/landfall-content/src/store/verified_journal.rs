@@ -25,6 +25,7 @@ impl VerifiedJournal {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error),
         };
+        // lines that cannot be parsed are ignored: their files are hashed again
         let known = text.lines().filter_map(read_line).collect();
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(VerifiedJournal {

@@ -21,6 +21,7 @@ pub async fn get_file(
         .fold(request, |request, range| request.header(RANGE, range));
     let response = sessions.transport().send(&request).await?;
     match fault {
+        // only now is the unreadable account the likely cause
         Some(fault) if matches!(response.status.as_u16(), 401 | 403) => {
             let words = format!(
                 "answered {}, and there is no account for it: {fault}",
@@ -104,6 +105,7 @@ pub async fn expect_file(response: HttpResponse, url: &str) -> Result<HttpRespon
 /// Whether the URL is that of an HTML page.
 pub(super) fn is_page(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or(url);
+    // a web server answers a folder with its index page
     path.ends_with(".html") || path.ends_with(".htm") || path.ends_with('/')
 }
 

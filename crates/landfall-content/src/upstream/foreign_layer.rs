@@ -22,11 +22,13 @@ pub(super) async fn open(
 ) -> Result<(u64, ByteStream), HttpError> {
     let digest = &part.descriptor.digest;
     let lacks = match session.blob(repository, &part.descriptor, offset).await {
+        // a registry may deny a blob that it lacks; after other errors it may still have it
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => error,
         other => return other,
     };
     let mut first = None;
     for manifest in manifests {
+        // another manifest of the image may list the same layer
         let Ok(manifest) = session.manifest_of(repository, manifest).await else {
             continue;
         };
@@ -72,6 +74,7 @@ async fn open_url(
     let send = |range: Option<String>| {
         let mut request = HttpRequest::new(Method::GET, target.clone(), RequestPurpose::File);
         request.origin.clone_from(&origin);
+        // the URL comes from a manifest of the registry, not from the user
         request.named_by = Some(session.address());
         let request = range
             .iter()

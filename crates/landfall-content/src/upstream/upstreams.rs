@@ -30,6 +30,7 @@ impl PartSource for Upstreams {
                 } => {
                     let session = self.0.upstream(registry).await?;
                     let manifest = session.manifest_of(repository, &part.descriptor).await?;
+                    // always from byte 0: manifests are small and verified as a whole
                     Ok(OpenedPart::whole(manifest.bytes))
                 }
                 PartOrigin::Blob {
@@ -61,6 +62,7 @@ impl PartSource for Upstreams {
                     let (start, response) =
                         send_from_offset(self.0.transport(), &target, offset, size, send).await?;
                     let response = expect_success(response)?;
+                    // `content_stream` refuses HTML pages, which this file is
                     let stream = if is_page(url) {
                         response.stream()
                     } else {

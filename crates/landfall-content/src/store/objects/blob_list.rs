@@ -38,6 +38,7 @@ pub(super) async fn write(
         return Ok(None);
     }
     let (key, compressed) = compress(contents, |digest| keys::named(folder, digest))?;
+    // the key is the digest, so an existing object has the same content
     bucket.put(&key, compressed, &PutCondition::Always).await?;
     Ok(Some(key))
 }
@@ -103,15 +104,17 @@ pub(super) async fn read_each(
 }
 
 async fn read(bucket: &Bucket, object: BucketObject) -> Result<Option<BlobList>, HttpError> {
+    // deleted since it was listed: its successor has the same blobs
     let Some((compressed, _)) = bucket.get(&object.key, MAX_COMPRESSED).await? else {
         return Ok(None);
     };
     let damaged = || {
         let words = "it is damaged or not a list of landfall; delete it: its blobs are then looked \
                      up one by one";
-        HttpError::new(ErrorKind::Invalid, words).about(bucket.shown(&object.key))
+        HttpError::new(ErrorKind::Invalid, words).about(bucket.url(&object.key))
     };
     let mut text = String::new();
+    // limited, as a small object may decompress to any size
     let unpacked = zstd::Decoder::new(&compressed[..])
         .and_then(|read| read.take(MAX_TEXT).read_to_string(&mut text));
     unpacked.map_err(|_| damaged())?;

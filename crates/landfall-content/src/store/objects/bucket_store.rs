@@ -55,6 +55,7 @@ impl KnownContent {
         let condemned_lists = blob_list::read_each(bucket, condemned.clone()).await?;
         let index = blob_list::list_all(bucket, keys::INDEX).await?;
         let lists: Vec<BucketObject> = condemned.into_iter().chain(index.iter().cloned()).collect();
+        // lists are immutable and named by their digest, so equal keys mean equal content
         if !lists.is_empty() && lists == before {
             return Ok(None);
         }
@@ -114,6 +115,7 @@ impl BucketStore {
         lock: ClaimedLock<'_>,
         wanted: &BTreeSet<Digest>,
     ) -> Result<(), HttpError> {
+        // claimed before the lists are read: what they say holds only for claimed blobs
         claims::claim(self.bucket(), lock, wanted, self.timeouts().gc_wait).await?;
         let before = self.known().lists.clone();
         if let Some(known) = KnownContent::read(self.bucket(), &before).await? {
@@ -151,7 +153,7 @@ impl BucketStore {
         digest: &Digest,
     ) -> Result<Option<BucketObject>, HttpError> {
         if self.is_condemned(digest) {
-            self.bucket().look(&keys::blob(digest)).await
+            self.bucket().head(&keys::blob(digest)).await
         } else {
             Ok(None)
         }
@@ -167,7 +169,7 @@ impl BucketStore {
         }
         let found = self
             .bucket()
-            .look(&keys::blob(digest))
+            .head(&keys::blob(digest))
             .await?
             .map(|object| object.size);
         if let Some(size) = found {
@@ -178,6 +180,7 @@ impl BucketStore {
 
     pub(super) fn note_present(&self, digest: &Digest, size: u64) {
         let mut known = self.known();
+        // written or seen by this run, which has a claim on it
         known.condemned.remove(digest);
         if known.present.insert(digest.clone(), size) != Some(size) {
             known.unlisted.insert(digest.clone(), size);
@@ -191,10 +194,12 @@ impl BucketStore {
             if known.unlisted.len() < least {
                 return Ok(());
             }
+            // taken at once, as other threads write blobs while the list is sent
             std::mem::take(&mut known.unlisted)
         };
         let written = blob_list::write(self.bucket(), keys::INDEX, &unlisted).await;
         if written.is_err() {
+            // kept for the next list; other runs look these blobs up one by one until then
             self.known().unlisted.extend(unlisted);
         }
         written.map(drop)
@@ -210,6 +215,7 @@ impl BucketStore {
     pub(super) fn distrust(&self, digest: &Digest) -> Option<u64> {
         let mut known = self.known();
         known.unlisted.remove(digest);
+        // a condemned blob is overwritten even if an object with its key exists
         known.condemned.insert(digest.clone());
         known.present.remove(digest)
     }
@@ -264,11 +270,12 @@ impl BucketStore {
         let put = async {
             // a condemned blob is overwritten even if it is intact: gc spares it for its new age
             if self.is_condemned(digest)
+                // an object of another size is damaged, and is replaced
                 || bucket
                     .put(&key, bytes.clone(), &PutCondition::IfAbsent)
                     .await?
                     == PutOutcome::Refused
-                    && bucket.look(&key).await?.map(|object| object.size) != Some(*size)
+                    && bucket.head(&key).await?.map(|object| object.size) != Some(*size)
             {
                 bucket.put(&key, bytes, &PutCondition::Always).await?;
             }

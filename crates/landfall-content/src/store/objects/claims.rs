@@ -45,7 +45,9 @@ pub(super) async fn claim(
     gc_wait: Duration,
 ) -> Result<(), HttpError> {
     let key = keys::claim(lock.fingerprint, SystemTime::now());
+    // this order is what the protocol depends on: first the claim, then the markers
     bucket.put(&key, lock.text, &PutCondition::Always).await?;
+    // measured by the monotonic clock, as the clock of the system may be set meanwhile
     let claimed = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
@@ -62,7 +64,7 @@ pub(super) async fn claim(
         };
         // both times are by the clock of the object store, which may differ from ours
         let written = bucket
-            .look(&key)
+            .head(&key)
             .await?
             .map_or(last, |claim| claim.modified);
         let waited = claimed.elapsed();
@@ -72,9 +74,7 @@ pub(super) async fn claim(
         if waited >= gc_wait {
             let words = "a `landfall gc` is deleting blobs that this run needs, or was killed while \
                          deleting; run this again when it has ended, at the latest in 30 minutes";
-            return Err(
-                HttpError::new(ErrorKind::Invalid, words).about(bucket.shown(keys::DELETING))
-            );
+            return Err(HttpError::new(ErrorKind::Invalid, words).about(bucket.url(keys::DELETING)));
         }
         sleep(pause.min(gc_wait.saturating_sub(waited))).await;
         pause = MAX_PAUSE.min(pause * 2);
@@ -100,6 +100,7 @@ impl<'a> DeletionMarker<'a> {
         bucket: &'a Bucket,
         blobs: &BlobSizes,
     ) -> Result<DeletionMarker<'a>, HttpError> {
+        // before the request: the marker counts from the moment when it may become visible
         let since = Instant::now();
         let (key, compressed) =
             blob_list::compress(blobs, |digest| keys::named_apart(keys::DELETING, digest))?;
@@ -114,8 +115,9 @@ impl<'a> DeletionMarker<'a> {
     ) -> Result<(), HttpError> {
         let late = |_| {
             let words = "the object store took too long to delete blobs; run gc again";
-            HttpError::new(ErrorKind::GivenUp, words).about(self.bucket.shown("blobs"))
+            HttpError::new(ErrorKind::GivenUp, words).about(self.bucket.url("blobs"))
         };
+        // after a timeout the marker stays, as the object store may still be deleting
         tokio::time::timeout_at((self.since + DELETION_TIMEOUT).into(), deletion)
             .await
             .map_err(late)??;

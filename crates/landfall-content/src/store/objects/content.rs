@@ -34,6 +34,7 @@ impl BlobRead for BucketStore {
             }
             reader => reader.map_err(|error| unreadable(digest, error))?,
         };
+        // the digest is over the whole blob, so a read from the middle cannot be verified
         if offset == 0 {
             Ok(Box::new(VerifyingReader::new(self, reader, digest)))
         } else {
@@ -88,6 +89,7 @@ impl VerifyingReader {
             self.position = 0;
             return Ok(());
         };
+        // one piece stays behind: its last bytes are returned when the digest is known
         std::mem::swap(&mut self.piece, &mut self.next);
         self.position = 0;
         self.next.resize(PIECE_SIZE, 0);

@@ -77,6 +77,7 @@ impl BucketGc<'_> {
     /// If a request to the object store fails, or a claim is not a lock.
     pub async fn run(mut self) -> Result<BucketGcReport, HttpError> {
         let mut report = BucketGcReport::default();
+        // read first: lists that runs write from now on are not among those to be replaced
         let old_lists = blob_list::read_all(self.bucket, keys::INDEX).await?;
         let mut claimed = BTreeSet::new();
         self.keep_claimed(&mut claimed).await?;
@@ -91,14 +92,14 @@ impl BucketGc<'_> {
         let mut listed = BlobSizes::new();
         let mut condemns = BlobSizes::new();
         for (digest, object) in blobs {
-            let is_due = |list: &blob_list::BlobList| {
-                list.contents.contains_key(&digest) && object.modified < list.written
-            };
             if self.keep.contains(&digest) {
                 listed.insert(digest, object.size);
                 report.kept += 1;
                 report.kept_bytes += object.size;
-            } else if due.iter().any(is_due) {
+            } else if due.iter().any(|list| {
+                // written again after the list means that a run needs it
+                list.contents.contains_key(&digest) && object.modified < list.written
+            }) {
                 doomed.push((digest, object));
             } else if waiting
                 .iter()
@@ -106,6 +107,7 @@ impl BucketGc<'_> {
             {
                 report.waiting += 1;
             } else if self.is_old(object.modified) {
+                // younger than the grace period: a run that is still in progress may need it
                 condemns.insert(digest, object.size);
             } else {
                 listed.insert(digest, object.size);
@@ -130,20 +132,18 @@ impl BucketGc<'_> {
                 .into_iter()
                 .map(|list| list.key)
                 .filter(|key| Some(key) != kept_list.as_ref());
+            // lists of present blobs before the blobs, so that no run takes a deleted blob for
+            // present
             self.delete(replaced.collect()).await?;
             let deleted = self.delete_doomed(doomed, &mut claimed).await?;
+            // lists of condemned blobs last: a killed gc leaves them, and the next one continues
             self.delete(due.into_iter().map(|list| list.key).collect())
                 .await?;
             self.delete_old_markers().await?;
             deleted
         };
-        let shown = |contents: BlobSizes| {
-            contents
-                .into_iter()
-                .map(|(digest, bytes)| SweptBlob { digest, bytes })
-                .collect()
-        };
-        (report.deleted, report.condemned) = (shown(deleted), shown(condemns));
+        report.deleted = swept_blobs(deleted);
+        report.condemned = swept_blobs(condemns);
         Ok(report)
     }
 
@@ -156,6 +156,7 @@ impl BucketGc<'_> {
         let mut deleted = BlobSizes::new();
         for batch in doomed.chunks(BATCH_SIZE) {
             let marker = DeletionMarker::write(self.bucket, &sizes_of(batch)).await?;
+            // read after the marker: a run that claimed before sees it, or is seen here
             if let Err(error) = self.keep_claimed(claimed).await {
                 marker.remove().await?;
                 return Err(error);
@@ -191,6 +192,7 @@ impl BucketGc<'_> {
                 continue;
             }
             let fingerprint = fingerprint.unwrap_or(&object.key).to_owned();
+            // a fingerprint stands for one text, so a lock that was read need not be read again
             if claimed.contains(&fingerprint) {
                 continue;
             }
@@ -201,8 +203,9 @@ impl BucketGc<'_> {
                 let words = "this claim is not a lock that this release can read, so nothing is \
                              removed; use the newest landfall, or delete the claim when its run \
                              has ended";
-                HttpError::new(ErrorKind::Local, words).about(self.bucket.shown(&object.key))
+                HttpError::new(ErrorKind::Local, words).about(self.bucket.url(&object.key))
             };
+            // a claim that cannot be read may need any blob
             let names = (self.names)(&bytes).ok_or_else(unread)?;
             self.keep.extend(names);
             claimed.insert(fingerprint);
@@ -261,6 +264,13 @@ impl BucketGc<'_> {
         }
         Ok(())
     }
+}
+
+fn swept_blobs(blobs: BlobSizes) -> Vec<SweptBlob> {
+    blobs
+        .into_iter()
+        .map(|(digest, bytes)| SweptBlob { digest, bytes })
+        .collect()
 }
 
 fn sizes_of(blobs: &[(Digest, BucketObject)]) -> BlobSizes {
@@ -360,8 +370,8 @@ mod tests {
         );
         let keys = ["bb", "dddd"].map(|text| keys::blob(&blob(text).digest));
         assert!(
-            bucket.look(&keys[0]).await.unwrap().is_some()
-                && bucket.look(&keys[1]).await.unwrap().is_none()
+            bucket.head(&keys[0]).await.unwrap().is_some()
+                && bucket.head(&keys[1]).await.unwrap().is_none()
         );
         let after = store(&bucket, &[]).await;
         assert_eq!(

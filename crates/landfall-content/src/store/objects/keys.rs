@@ -47,6 +47,7 @@ pub(super) fn claim(fingerprint: &Digest, now: SystemTime) -> String {
 /// keys.
 pub(super) fn hex_of(key: &str) -> Option<&str> {
     let (_, name) = key.split_once('/')?;
+    // without the suffix of claims and markers
     let hex = name.split_once('-').map_or(name, |(hex, _)| hex);
     (hex.len() == 64 && hex.bytes().all(|c| c.is_ascii_hexdigit())).then_some(hex)
 }
@@ -62,5 +63,6 @@ pub(super) fn content_of(folder: &str, key: &str) -> Option<Digest> {
 
 /// Returns a string that no other process generates.
 pub(super) fn unique() -> String {
+    // the standard library seeds each `RandomState` from the random numbers of the system
     format!("{:016x}", RandomState::new().hash_one(0))
 }

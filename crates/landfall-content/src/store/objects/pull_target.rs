@@ -18,6 +18,7 @@ impl BlobStore for BucketStore {
         let this = self.clone();
         let digest = descriptor.digest.clone();
         if rehash {
+            // otherwise a list would answer, and no request would notice that the object is gone
             self.forget(&digest);
         }
         let size = block_on(async move { this.look_up(&digest).await }).map_err(refused)?;
@@ -30,6 +31,7 @@ impl BlobStore for BucketStore {
         };
         let is_intact = match hashed {
             Ok(is_intact) => is_intact,
+            // wrong bytes; any other error does not tell whether the blob is intact
             Err(error) if error.kind() == std::io::ErrorKind::InvalidData => false,
             Err(error) => return Err(WriteError::Refused(error.to_string())),
         };
@@ -53,6 +55,7 @@ impl BlobStore for BucketStore {
         let descriptor = descriptor.clone();
         let bytes = Bytes::copy_from_slice(bytes);
         let putting = async move {
+            // computed blobs are the same in every run with the lock, so most are present
             if this.look_up(&descriptor.digest).await? == Some(descriptor.size) {
                 return Ok(Ok(()));
             }
@@ -62,6 +65,7 @@ impl BlobStore for BucketStore {
     }
 
     fn sink(self: Arc<Self>, _: Limits, _: Option<IdleSlots>) -> Arc<dyn BlobSink> {
+        // no parallel ranges: the parts of an upload are hashed in order
         Arc::new(ObjectSink((*self).clone()))
     }
 

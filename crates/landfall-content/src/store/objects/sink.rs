@@ -37,6 +37,7 @@ impl BlobSink for ObjectSink {
             if store.known_size(&blob.digest) == Some(blob.size) {
                 return Ok(None);
             }
+            // a multipart upload of a small blob would cost three requests instead of one
             if blob.size <= MIN_PART_SIZE {
                 return Ok(Some(
                     Box::new(SingleObjectWrite { store, blob }) as Box<dyn BlobWrite>
@@ -125,6 +126,7 @@ impl BlobWrite for MultipartWrite {
             });
             let filled = tokio::select! {
                 filled = upload.fill(opener) => filled,
+                // a run that has lost its upload must stop: another one uploads the same parts
                 lost = upload.send_heartbeats(timeouts) => Err(lost),
             };
             match filled {
@@ -158,11 +160,13 @@ impl MultipartUpload {
     async fn fill(self: &Arc<Self>, opener: &Arc<PartOpener>) -> Result<(), FailedAttempt> {
         let own = self.uploaded.lock().await.own.clone();
         let part_size = own.record.part_size;
+        // recorded parts are not fetched again, as the state of the hasher was recorded with them
         let first = own.record.parts.len();
         let mut hasher = own
             .hasher(&self.blob)
             .unwrap_or_else(|| Hasher::new(self.blob.digest.algorithm()));
         let mut at = first as u64 * part_size;
+        // dropping the set aborts the parts in progress
         let mut uploads = JoinSet::new();
         if at < self.blob.size {
             let mut stream = open_for_upload(opener, at).await?;
@@ -198,6 +202,7 @@ impl MultipartUpload {
             part_result(done)?;
         }
         let found = hasher.finish();
+        // compared before the upload is completed, which makes the object visible
         if found != self.blob.digest {
             return Err(WriteError::Digest {
                 wanted: self.blob.digest.clone(),
@@ -239,6 +244,7 @@ impl MultipartUpload {
         bytes: Bytes,
         hasher: &mut Hasher,
     ) -> Result<(), FailedAttempt> {
+        // in the order of the blob, before the part is uploaded concurrently
         hasher.update(&bytes);
         let state = encode_hash_state(hasher);
         if uploads.len() >= CONCURRENT_PARTS
@@ -258,6 +264,7 @@ impl MultipartUpload {
         bytes: Bytes,
         state: String,
     ) -> Result<(), FailedAttempt> {
+        // the lock is not held during the upload, as heartbeats need it
         let upload = self.uploaded.lock().await.own.record.upload.clone();
         let bucket = self.store.bucket();
         let name = bucket
@@ -271,6 +278,7 @@ impl MultipartUpload {
             out_of_order,
         } = &mut *uploaded;
         let before = record.parts.len();
+        // the record has parts without a gap, as the hasher can resume only at its end
         while let Some((name, state)) = out_of_order.remove(&record.parts.len()) {
             record.parts.push(name);
             record.hash = state;

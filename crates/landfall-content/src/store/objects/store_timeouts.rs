@@ -18,6 +18,7 @@ impl StoreTimeouts {
     pub fn new(gc_wait: Duration) -> StoreTimeouts {
         StoreTimeouts {
             heartbeat: Duration::from_secs(4),
+            // four heartbeats, so that one that is lost or late does not cost the upload
             lease: Duration::from_secs(16),
             gc_wait,
         }

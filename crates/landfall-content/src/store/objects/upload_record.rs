@@ -66,10 +66,11 @@ impl OwnUploadRecord {
         let mut seen: Option<(BucketObject, Instant)> = None;
         loop {
             let Some((bytes, object)) = bucket.get(&key, MAX_RECORD).await? else {
-                let found = bucket.look(&keys::blob(&blob.digest)).await?;
+                let found = bucket.head(&keys::blob(&blob.digest)).await?;
                 if found.is_some_and(|found| found.size == blob.size && Some(&found) != before) {
                     return Ok(None);
                 }
+                // neither a record nor the blob: nobody uploads it
                 if let Some(own) = begin(bucket, blob).await? {
                     return Ok(Some(own));
                 }
@@ -77,6 +78,8 @@ impl OwnUploadRecord {
             };
             match &seen {
                 Some((same, since)) if *same == object => {
+                    // by this process's own clock, as clocks of machines and the object store may
+                    // differ
                     if since.elapsed() >= timeouts.lease {
                         match take_over(bucket, blob, &bytes, object.version()).await? {
                             Some(own) => return Ok(Some(own)),
@@ -104,6 +107,7 @@ impl OwnUploadRecord {
         blob: &Descriptor,
     ) -> Result<(), HttpError> {
         let key = keys::upload(&blob.digest);
+        // the record must change, or others would take the upload over
         self.record.beats += 1;
         loop {
             let same = PutCondition::IfSame(self.version.clone());
@@ -118,9 +122,7 @@ impl OwnUploadRecord {
                 Some(version) if version != self.version => self.version = version,
                 _ => {
                     let words = "another run has taken over this upload";
-                    return Err(
-                        HttpError::new(ErrorKind::NotFound, words).about(bucket.shown(&key))
-                    );
+                    return Err(HttpError::new(ErrorKind::NotFound, words).about(bucket.url(&key)));
                 }
             }
         }
@@ -143,6 +145,7 @@ impl OwnUploadRecord {
     ) -> Result<(), HttpError> {
         let key = keys::upload(&blob.digest);
         if self.record.stored_version(bucket, &key).await?.is_some() {
+            // without the record first, nobody resumes an upload that is being aborted
             bucket.delete(vec![key]).await?;
             bucket
                 .abort_parts(&keys::blob(&blob.digest), &self.record.upload)
@@ -154,6 +157,7 @@ impl OwnUploadRecord {
 
 /// Begins an upload. Returns `None` if another run was first.
 async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnUploadRecord>, HttpError> {
+    // larger parts for large blobs, so that their number stays within the limit of S3
     let size_for_max_parts = blob.size.div_ceil(MAX_PARTS).next_multiple_of(1 << 20);
     let record = UploadRecord {
         owner: keys::unique(),
@@ -165,6 +169,7 @@ async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnUploadRec
     };
     let upload = record.upload.clone();
     let own = write(bucket, blob, record, &PutCondition::IfAbsent).await?;
+    // another run was first, so this upload would stay in the store unused
     if own.is_none() {
         bucket
             .abort_parts(&keys::blob(&blob.digest), &upload)

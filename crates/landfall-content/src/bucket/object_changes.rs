@@ -1,0 +1,138 @@
+//! Writes and deletes the objects of a folder.
+
+use super::bucket_object::{BucketObject, ObjectVersion, PutCondition, PutOutcome};
+use super::location::BucketProtocol;
+use super::objects::Bucket;
+use super::protocol_fixes::if_generation;
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt};
+use landfall_http::{ErrorKind, HttpError};
+use object_store::{PutMode, PutOptions, PutPayload, UpdateVersion};
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
+
+/// How many single objects are deleted at the same time.
+const CONCURRENT_DELETIONS: usize = 16;
+
+/// Whether two times differ by less than a second: a listing may have milliseconds, and a header
+/// has seconds.
+fn is_same_second(one: SystemTime, other: SystemTime) -> bool {
+    one.duration_since(other)
+        .or_else(|_| other.duration_since(one))
+        .is_ok_and(|apart| apart.as_secs() == 0)
+}
+
+fn put_mode(condition: &PutCondition) -> PutMode {
+    match condition {
+        PutCondition::Always => PutMode::Overwrite,
+        PutCondition::IfAbsent => PutMode::Create,
+        // the store reports neither etag nor version, so there is nothing to compare
+        PutCondition::IfSame(ObjectVersion {
+            etag: None,
+            version: None,
+        }) => PutMode::Overwrite,
+        PutCondition::IfSame(ObjectVersion { etag, version }) => PutMode::Update(UpdateVersion {
+            e_tag: etag.clone(),
+            version: version.clone(),
+        }),
+    }
+}
+
+impl Bucket {
+    /// Writes a small object.
+    ///
+    /// # Errors
+    /// If the request fails for another reason than the condition.
+    pub async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: &PutCondition,
+    ) -> Result<PutOutcome, HttpError> {
+        let mode = if self.is_unconditional().load(Ordering::Relaxed) {
+            PutMode::Overwrite
+        } else {
+            put_mode(condition)
+        };
+        let is_conditional = mode != PutMode::Overwrite;
+        let options = PutOptions {
+            mode,
+            ..PutOptions::default()
+        };
+        match self
+            .cloud()
+            .put_opts(&self.path(key), PutPayload::from(bytes.clone()), options)
+            .await
+        {
+            Ok(put) => Ok(PutOutcome::Written(ObjectVersion {
+                etag: put.e_tag,
+                version: put.version,
+            })),
+            // without a condition, the same statuses mean another failure
+            Err(
+                object_store::Error::AlreadyExists { .. }
+                | object_store::Error::Precondition { .. },
+            ) if is_conditional => Ok(PutOutcome::Refused),
+            Err(error) => {
+                let error = self.request_error(key, error);
+                // older releases of some stores do not implement conditional writes
+                if is_conditional && matches!(error.kind, ErrorKind::Status(501)) {
+                    self.is_unconditional().store(true, Ordering::Relaxed);
+                    return Box::pin(self.put(key, bytes, condition)).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Deletes objects, many with one request if the store supports that. Missing objects are no
+    /// error.
+    ///
+    /// # Errors
+    /// If an object cannot be deleted. Others may have been deleted already.
+    pub async fn delete(&self, keys: Vec<String>) -> Result<(), HttpError> {
+        let paths: Vec<_> = keys.iter().map(|key| Ok(self.path(key))).collect();
+        let mut deleted = self
+            .cloud()
+            .delete_stream(futures_util::stream::iter(paths).boxed());
+        while let Some(result) = deleted.next().await {
+            match result {
+                // a failed condition means that the object was written again, so it is kept
+                Ok(_)
+                | Err(
+                    object_store::Error::NotFound { .. } | object_store::Error::Precondition { .. },
+                ) => {}
+                Err(error) => return Err(self.request_error("", error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes objects that were listed. In Google Cloud Storage, an object that was written again
+    /// since then is kept, even if the deletion is delayed. For other stores the crate has no such
+    /// condition: the etag of S3 is the same for equal bytes anyway, and that of Azure would have
+    /// to be signed.
+    ///
+    /// # Errors
+    /// Like [`Bucket::delete`].
+    pub async fn delete_listed(&self, objects: &[BucketObject]) -> Result<(), HttpError> {
+        if self.location().protocol != BucketProtocol::Google {
+            return self
+                .delete(objects.iter().map(|object| object.key.clone()).collect())
+                .await;
+        }
+        let deletions = futures_util::stream::iter(objects).map(|listed| async move {
+            // a listing does not have the generation
+            let found = self.head(&listed.key).await?;
+            let same = found.filter(|found| is_same_second(found.modified, listed.modified));
+            let Some(generation) = same.and_then(|found| found.version?.parse().ok()) else {
+                return Ok(());
+            };
+            if_generation(generation, self.delete(vec![listed.key.clone()])).await
+        });
+        deletions
+            .buffer_unordered(CONCURRENT_DELETIONS)
+            .try_collect()
+            .await
+    }
+}
