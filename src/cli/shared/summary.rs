@@ -66,6 +66,7 @@ pub(crate) fn lost_count(totals: &RunTotals) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_model::report::EntryKind;
 
     fn item(kind: EntryKind, name: &str, status: ItemStatus, reason: Option<&str>) -> ReportItem {
         ReportItem {
