@@ -35,7 +35,7 @@ fn upstream() -> Option<AptUpstream> {
 }
 
 #[test]
-fn packages_go_all_the_way_with_what_they_need() {
+fn packages_and_their_dependencies_are_locked_packed_and_installed() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
     up.wants("stable", "app", ", base: none");
@@ -153,7 +153,7 @@ fn packages_go_all_the_way_with_what_they_need() {
 }
 
 #[test]
-fn a_flat_repository_and_what_machines_have_besides() {
+fn flat_repositories_and_packages_that_machines_already_have() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     up.build(
@@ -213,7 +213,7 @@ fn a_flat_repository_and_what_machines_have_besides() {
 }
 
 #[test]
-fn what_is_installed_gives_way_to_what_is_asked_for() {
+fn installed_packages_are_replaced_by_requested_ones() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     let daemon = "Provides: time-daemon\nConflicts: time-daemon\n";
@@ -285,7 +285,7 @@ fn refused(up: &AptUpstream, what: &str, spoil: impl FnOnce(&std::path::Path)) -
 }
 
 #[test]
-fn hostile_repositories_are_refused_and_nothing_is_kept() {
+fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
     let Some(up) = upstream() else { return };
     up.wants("stable", "app", ", base: none");
     let index = |root: &std::path::Path| root.join("main/binary-amd64/Packages.xz");
@@ -423,7 +423,7 @@ fn hostile_repositories_are_refused_and_nothing_is_kept() {
 }
 
 #[test]
-fn sets_of_one_source_read_it_once_and_none_takes_an_older_release_for_a_newer_one() {
+fn sets_with_one_source_read_it_once_and_refuse_an_older_release() {
     let Some(up) = upstream() else { return };
     let source = format!(
         "url: '{}', suite: stable, components: [main], key: key.asc",
@@ -468,7 +468,7 @@ fn sets_of_one_source_read_it_once_and_none_takes_an_older_release_for_a_newer_o
 }
 
 #[test]
-fn rendered_sources_are_the_only_ones_and_take_what_is_carried() {
+fn apt_with_the_rendered_sources_installs_only_mirrored_packages() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
     up.suite(
@@ -543,7 +543,7 @@ fn rendered_sources_are_the_only_ones_and_take_what_is_carried() {
 }
 
 #[test]
-fn a_node_is_tried_in_thought_before_the_trip() {
+fn doctor_simulates_the_installation_on_a_node() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
     up.wants("stable", "app", ", base: none");
@@ -652,7 +652,7 @@ fn a_node_is_tried_in_thought_before_the_trip() {
 }
 
 #[test]
-fn a_carried_package_is_not_taken_for_one_of_another_architecture() {
+fn a_package_is_not_mistaken_for_one_of_another_architecture() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     let foreign = |name, fields| Deb {
@@ -704,7 +704,7 @@ const TARGETS: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn indexes_that_programs_of_a_machine_want_are_carried_by_the_names_of_apts_targets() {
+fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
     let folder = "dists/stable/main";

@@ -20,7 +20,7 @@ fn machine(up: &AptUpstream, packages: &[crate::support::apt::Deb<'_>], status: 
 }
 
 #[test]
-fn what_is_asked_for_first_decides_for_what_follows() {
+fn earlier_requests_decide_between_alternatives_of_later_ones() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     // as lxc and docker.io of Debian 12 have it
@@ -112,7 +112,7 @@ fn what_is_asked_for_first_decides_for_what_follows() {
 }
 
 #[test]
-fn what_cannot_be_installed_is_told_with_all_its_reasons() {
+fn an_impossible_installation_is_reported_with_all_reasons() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     let apt = machine(
@@ -195,7 +195,7 @@ fn what_cannot_be_installed_is_told_with_all_its_reasons() {
 }
 
 #[test]
-fn a_flat_repository_is_named_as_apts_sources_name_it() {
+fn a_flat_repository_has_the_name_of_apt_sources() {
     let Some(up) = AptUpstream::new() else { return };
     up.build("flat", &[deb("app", "1", "")]);
     up.flat("flat", "");

@@ -23,7 +23,7 @@ fn wants(up: &AptUpstream, url: &str, more: &str) {
 }
 
 #[test]
-fn replaced_metadata_is_in_the_store_of_the_lock_and_another_store_is_told() {
+fn replaced_metadata_is_read_from_the_store_that_locked_it() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     up.build("pool/stable", &[deb("app", "1", "")]);
@@ -58,7 +58,7 @@ fn replaced_metadata_is_in_the_store_of_the_lock_and_another_store_is_told() {
 }
 
 #[test]
-fn what_a_repository_replaced_comes_from_its_snapshot() {
+fn replaced_metadata_is_fetched_from_the_snapshot() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     // at every time the snapshots have what is in `kept`
@@ -139,7 +139,7 @@ fn what_a_repository_replaced_comes_from_its_snapshot() {
 }
 
 #[test]
-fn a_mirror_that_changes_while_it_is_read_is_read_again() {
+fn a_mirror_that_changes_during_a_read_is_read_again() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     up.build("pool/stable", &[deb("app", "1", "")]);
@@ -222,7 +222,7 @@ fn a_mirror_that_changes_while_it_is_read_is_read_again() {
 }
 
 #[test]
-fn an_entry_that_fails_keeps_its_pin_though_its_text_is_another_now() {
+fn a_failing_entry_keeps_its_pin_although_its_manifest_text_changed() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     up.build("pool/stable", &[deb("app", "1", ""), deb("tool", "1", "")]);

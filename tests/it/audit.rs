@@ -129,7 +129,7 @@ fn every_position_of_an_image() {
 }
 
 #[test]
-fn documents_inside_of_documents() {
+fn documents_inside_documents() {
     let text = "kind: ConfigMap\ndata:\n  pod.yaml: |\n    containers:\n    - image: quay.io/x/a:1\n      args: ['--x-image=quay.io/x/b:1']\n  \
                 run.sh: |\n    echo quay.io/x/no:1\nmetadata:\n  annotations:\n    pod: '{\"image\": \"quay.io/x/c:1\"}'\n    \
                 kubectl.kubernetes.io/last-applied-configuration: '{\"image\": \"quay.io/x/old:1\"}'\n";
@@ -166,7 +166,7 @@ fn documents_inside_of_documents() {
 }
 
 #[test]
-fn literals_in_calls_of_templates() {
+fn literals_in_template_calls() {
     let text = "image: '{{ Image \"quay.io/x/a:1\" }}'\nb: {{ Image \"quay.io/x/b:1\" | quote }}\ndata:\n  t: |\n    image: {{ default \"quay.io/x/c:1\" .c }}\n\
                 image: '{{ Image \"docker.io/library/nginx:1.27\" }}'\nspec: {image: '{{ .Values.image }}'}\n";
     let report = audit(4, text);
@@ -274,7 +274,7 @@ fn base64(text: &str) -> String {
 }
 
 #[test]
-fn what_only_looks_like_an_image_is_not_told() {
+fn texts_that_only_look_like_images_are_not_reported() {
     let quiet = "\
 kind: CustomResourceDefinition
 spec: {image: quay.io/x/a:1}
@@ -300,7 +300,7 @@ words: [nginx, redis, 'a:b', quay.io/a/b]
 }
 
 #[test]
-fn names_at_the_destination_are_mapped_back() {
+fn destination_names_are_mapped_back() {
     let text = format!(
         "containers:\n- image: 172.20.0.2:5000/library/nginx:1.27\n- image: 172.20.0.2:5000/kubernetes/pause:3.1\n\
          - image: 172.20.0.2:5000/coredns:v1.11.3\n- image: registry.k8s.io/pause:3.1\n\
@@ -327,7 +327,7 @@ fn names_at_the_destination_are_mapped_back() {
 }
 
 #[test]
-fn losses_and_placeholders_are_told_apart() {
+fn missing_references_and_placeholders_are_distinguished() {
     let report = audit(
         4,
         "containers:\n- image: quay.io/gone/a:v1\n- image: quay.io/gone/b:v1\n- image: quay.io/gone/c:v1\n\
@@ -443,7 +443,7 @@ fn piped(place: &Place, args: &[&str], input: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn the_pods_of_a_cluster_by_what_runs() {
+fn the_images_of_running_pods() {
     let place = place();
     let pod = |image: &str, id: &str| {
         serde_json::json!({"kind": "Pod", "spec": {"containers": [{"name": "a", "image": image}]},
@@ -565,7 +565,7 @@ fn charts_are_read_as_charts() {
 }
 
 #[test]
-fn what_is_missing_can_be_locked_and_is_then_held() {
+fn missing_references_can_be_locked_and_are_then_held() {
     if !need(&["gzip"]) {
         return;
     }

@@ -20,7 +20,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn apt_takes_the_pinned_version_and_sees_nothing_that_is_not_carried() {
+fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     up.build(
@@ -112,7 +112,7 @@ fn apt_takes_the_pinned_version_and_sees_nothing_that_is_not_carried() {
 }
 
 #[test]
-fn dnf_takes_the_pinned_version_and_sees_nothing_that_is_not_carried() {
+fn dnf_installs_the_pinned_version_and_sees_only_mirrored_packages() {
     let Some(up) = YumUpstream::new() else { return };
     let place = &up.place;
     up.build(&[

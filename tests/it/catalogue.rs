@@ -194,7 +194,7 @@ fn documented(system: &Value, registry: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_system_goes_from_init_to_nodes_by_the_documented_commands() {
+fn the_documented_commands_work_for_every_shipped_manifest() {
     if !["gzip"]
         .iter()
         .chain(&apt::PROGRAMS)
@@ -319,7 +319,7 @@ fn policies(text: &str) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn an_update_moves_the_versions_of_the_catalogue_and_leaves_every_other_byte() {
+fn update_changes_only_the_versions_in_shipped_manifests() {
     if !need(&["gzip"]) {
         return;
     }
@@ -432,7 +432,7 @@ fn an_update_moves_the_versions_of_the_catalogue_and_leaves_every_other_byte() {
 }
 
 #[test]
-fn the_table_of_the_documents_has_every_shipped_manifest_and_its_numbers() {
+fn the_documented_table_lists_every_shipped_manifest_with_its_counts() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("docs/how-to/catalogue.md")).unwrap();
     let rows: BTreeMap<&str, Vec<&str>> = page
@@ -515,7 +515,7 @@ fn the_table_of_the_documents_has_every_shipped_manifest_and_its_numbers() {
 }
 
 #[test]
-fn init_takes_an_address_and_leaves_what_is_there() {
+fn init_writes_the_address_and_keeps_existing_files() {
     let place = Place::new();
     place.ok(&[
         "init",

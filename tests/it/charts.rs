@@ -8,7 +8,7 @@ use crate::support::{landfall_serve, need};
 use serde_json::{Value, json};
 
 #[test]
-fn charts_of_both_sources_go_all_the_way() {
+fn charts_from_repositories_and_registries_are_locked_packed_and_pushed() {
     let up = Upstream::new();
     let place = &up.place;
     let app = Chart::new(
@@ -148,7 +148,7 @@ fn serde_yaml_of(index: &str) -> Value {
 }
 
 #[test]
-fn a_hostile_repository_is_refused_and_a_moved_archive_not_taken_silently() {
+fn a_hostile_repository_is_refused_and_a_changed_archive_is_reported() {
     let up = Upstream::new();
     let app = Chart::new("app", "1.0.0", "", &[]);
     let chart = json!([{"repo": up.repo(), "name": "app", "version": "1.0.0"}]);
@@ -343,7 +343,7 @@ fn dependencies_that_the_archive_lacks_are_locked_too() {
 }
 
 #[test]
-fn the_images_of_a_chart_enter_the_lock_with_their_origin() {
+fn images_of_a_chart_are_locked_with_their_origin() {
     let up = Upstream::new();
     let registry = up.registry.address.clone();
     for (repository, tag) in [
@@ -443,7 +443,7 @@ fn the_images_of_a_chart_enter_the_lock_with_their_origin() {
 }
 
 #[test]
-fn a_locked_chart_is_known_to_audits_and_taken_by_its_name() {
+fn a_locked_chart_can_be_audited_and_rewritten_by_its_name() {
     let up = Upstream::new();
     let (place, registry) = (&up.place, &up.registry.address);
     let image = up.image("x/app", "v1");

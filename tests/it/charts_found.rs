@@ -12,10 +12,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 #[test]
-fn what_is_found_in_real_charts() {
+fn images_that_are_found_in_real_charts() {
     let Some(folder) = std::env::var_os("LANDFALL_HELM_CHARTS") else {
         skip(
-            "charts_found::what_is_found_in_real_charts",
+            "charts_found::images_that_are_found_in_real_charts",
             "LANDFALL_HELM_CHARTS names no folder",
         );
         return;

@@ -20,7 +20,7 @@ fn port(address: &str) -> &str {
 }
 
 #[test]
-fn an_index_that_sends_to_a_registry_is_followed() {
+fn a_chart_index_that_points_to_a_registry_is_followed() {
     let up = Upstream::new();
     let (place, registry) = (&up.place, &up.registry.address);
     let app = Chart::new("app", "1.2.3+b", "", &[("values.yaml", "a: 1\n")]);
@@ -82,7 +82,7 @@ fn an_index_that_sends_to_a_registry_is_followed() {
 }
 
 #[test]
-fn an_account_goes_to_the_repository_that_it_is_for_and_to_no_other_host() {
+fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
     let up = Upstream::new();
     let place = &up.place;
     let guarded = Middle::new(&up.files.address, |asked| {
@@ -187,7 +187,7 @@ fn the_hosts_of_index_and_archive_are_listed_and_probed() {
 }
 
 #[test]
-fn a_newer_chart_is_told_by_diff_and_the_old_one_swept() {
+fn diff_reports_a_newer_chart_and_gc_removes_the_old_one() {
     let up = Upstream::new();
     let place = &up.place;
     let version = |version: &str| {
@@ -241,7 +241,7 @@ fn a_newer_chart_is_told_by_diff_and_the_old_one_swept() {
 }
 
 #[test]
-fn what_a_helper_makes_of_no_value_is_open() {
+fn a_reference_that_a_template_helper_composes_is_reported_as_open() {
     let up = Upstream::new();
     let place = &up.place;
     let known = up.image("x/known", "v1");

@@ -88,7 +88,7 @@ fn asks_for_an_account(asked: &Asked) -> Option<Turn> {
 }
 
 #[test]
-fn everything_in_the_way_is_told_at_once_and_nothing_is_sent() {
+fn all_problems_of_a_push_are_reported_before_anything_is_uploaded() {
     if !need(&NEEDS) {
         return;
     }
@@ -182,7 +182,7 @@ fn everything_in_the_way_is_told_at_once_and_nothing_is_sent() {
 }
 
 #[test]
-fn a_warm_push_asks_once_for_each_tag_and_a_moved_tag_is_reported() {
+fn a_second_push_sends_one_request_per_tag_and_reports_moved_tags() {
     if !need(&NEEDS) {
         return;
     }
@@ -210,7 +210,7 @@ fn a_warm_push_asks_once_for_each_tag_and_a_moved_tag_is_reported() {
 }
 
 #[test]
-fn harbor_projects_are_told_and_made() {
+fn missing_harbor_projects_are_reported_or_created() {
     if !need(&NEEDS) {
         return;
     }
@@ -256,7 +256,7 @@ fn harbor_projects_are_told_and_made() {
 }
 
 #[test]
-fn harbor_quotas_are_read_before_and_final_when_met() {
+fn harbor_quotas_are_read_before_a_push_and_exceeding_one_is_final() {
     if !need(&NEEDS) {
         return;
     }
@@ -344,7 +344,7 @@ fn a_quota_refusal_is_final_for_its_project() {
 }
 
 #[test]
-fn a_refused_or_cut_body_goes_in_chunks() {
+fn a_refused_or_cut_upload_continues_in_chunks() {
     if !need(&NEEDS) {
         return;
     }
@@ -417,7 +417,7 @@ fn a_refused_or_cut_body_goes_in_chunks() {
 }
 
 #[test]
-fn chunks_are_as_long_as_the_registry_asks() {
+fn chunks_have_the_size_that_the_registry_requires() {
     if !need(&NEEDS) {
         return;
     }
@@ -451,7 +451,7 @@ fn chunks_are_as_long_as_the_registry_asks() {
 }
 
 #[test]
-fn a_body_that_no_chunk_fits_names_the_limit() {
+fn if_even_small_chunks_are_refused_the_limit_is_named() {
     if !need(&NEEDS) {
         return;
     }
@@ -471,7 +471,7 @@ fn a_body_that_no_chunk_fits_names_the_limit() {
 }
 
 #[test]
-fn registries_that_refuse_mounts_or_hide_what_is_missing() {
+fn registries_that_refuse_mounts_or_hide_missing_content() {
     if !need(&NEEDS) {
         return;
     }
@@ -527,7 +527,7 @@ fn registries_that_refuse_mounts_or_hide_what_is_missing() {
 }
 
 #[test]
-fn an_immutable_tag_that_stands_right_is_no_failure() {
+fn an_immutable_tag_with_the_right_digest_is_not_an_error() {
     if !need(&NEEDS) {
         return;
     }
@@ -567,7 +567,7 @@ fn an_immutable_tag_that_stands_right_is_no_failure() {
 }
 
 #[test]
-fn a_repository_that_must_be_made_first_is_told() {
+fn a_repository_that_must_be_created_first_is_reported() {
     if !need(&NEEDS) {
         return;
     }

@@ -58,7 +58,7 @@ fn change<'a>(report: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn versions_signatures_and_hosts_are_told() {
+fn diff_reports_versions_signatures_and_hosts() {
     let place = Place::new();
     let old = [
         ("q.test/down:2.0", 1, 0),
@@ -169,7 +169,7 @@ fn markdown_of_five_thousand_items_fits_a_pull_request() {
 }
 
 #[test]
-fn a_receipt_is_a_side_as_good_as_a_lock() {
+fn a_receipt_can_be_compared_like_a_lock() {
     if !need(&["gzip"]) {
         return;
     }

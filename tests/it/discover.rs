@@ -4,7 +4,7 @@ use super::audit::place;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
-fn what_can_be_no_image_is_not_drafted() {
+fn texts_that_cannot_be_images_are_not_drafted() {
     let place = place();
     place.write(
         "f.yaml",
@@ -161,7 +161,7 @@ fn discover_reads_a_cluster_and_the_lists_of_a_node_from_stdin() {
 }
 
 #[test]
-fn discover_reads_what_cloud_init_and_units_fetch_and_install() {
+fn discover_reads_downloads_and_packages_of_cloud_init_and_units() {
     let place = place();
     place.write("nodes/user-data", USER_DATA);
     place.write(

@@ -73,7 +73,7 @@ fn files(section: &str) -> &'static [(&'static str, &'static str)] {
 const NOT_RUN: [&str; 2] = ["landfall serve ", "landfall export files "];
 
 #[test]
-fn the_commands_for_people_of_other_tools_run() {
+fn the_documented_commands_for_users_of_other_tools_run() {
     let mut content = Content::default();
     let image = content.image("team/app", "linux/amd64", &[(1, 64)]);
     content.tag("team/app", "v1", &image);

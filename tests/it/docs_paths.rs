@@ -180,7 +180,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_link_between_the_documents_leads_somewhere() {
+fn every_link_between_documents_has_a_target() {
     let mut gone = Vec::new();
     let mut with_anchor = 0;
     for page in pages() {
@@ -242,7 +242,7 @@ fn the_summary_of_the_book_lists_every_page_once() {
 }
 
 #[test]
-fn every_page_says_first_who_needs_it() {
+fn every_page_begins_with_its_audience() {
     let docs = root().join("docs");
     let indexes = ["README.md", "SUMMARY.md"].map(|name| docs.join(name));
     for page in markdown_below(&docs) {

@@ -189,7 +189,7 @@ fn hosts_are_predicted_then_observed_by_lock_and_then_by_pull() {
 }
 
 #[test]
-fn a_comparison_shows_what_a_refresh_adds() {
+fn diff_shows_the_hosts_that_a_refresh_adds() {
     if !need(&["gzip"]) {
         return;
     }
@@ -228,7 +228,7 @@ fn a_comparison_shows_what_a_refresh_adds() {
 }
 
 #[test]
-fn a_probe_goes_through_redirects_and_on_after_refusals() {
+fn a_probe_follows_redirects_and_continues_after_refusals() {
     if !need(&["gzip"]) {
         return;
     }
@@ -279,7 +279,7 @@ fn a_probe_goes_through_redirects_and_on_after_refusals() {
 /// squid reads the rules of every kind of host that can be in a list, without an error or a
 /// warning.
 #[test]
-fn squid_reads_the_rules_of_hosts_of_every_kind() {
+fn squid_accepts_the_rules_for_hosts_of_every_kind() {
     if !need(&["squid"]) {
         return;
     }

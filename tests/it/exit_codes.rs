@@ -370,7 +370,7 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
 }
 
 #[test]
-fn a_refusal_to_pack_is_told_from_a_partial_bundle() {
+fn a_refusal_to_pack_is_distinguished_from_a_partial_bundle() {
     let rig = Rig::new();
     rig.arm([Fault::always(On::Manifest, What::Status(404)).at("team/tool")]);
     let said = |args: &str| {

@@ -159,7 +159,7 @@ fn digest(descriptor: &Value) -> &str {
 }
 
 #[test]
-fn an_archive_has_every_name_and_no_index_has_a_hole() {
+fn an_archive_has_every_name_and_complete_indexes() {
     if !need(&NEEDS) {
         return;
     }
@@ -209,7 +209,7 @@ fn an_archive_has_every_name_and_no_index_has_a_hole() {
 }
 
 #[test]
-fn a_platform_takes_its_part_of_every_image_and_no_more() {
+fn an_export_for_one_platform_has_only_its_part_of_every_image() {
     if !need(&NEEDS) {
         return;
     }
@@ -261,7 +261,7 @@ fn a_platform_takes_its_part_of_every_image_and_no_more() {
 }
 
 #[test]
-fn a_docker_archive_has_one_platform_and_refuses_what_docker_cannot_take() {
+fn a_docker_archive_has_one_platform_and_refuses_unsupported_content() {
     if !need(&NEEDS) {
         return;
     }
@@ -347,7 +347,7 @@ fn a_docker_archive_has_one_platform_and_refuses_what_docker_cannot_take() {
 }
 
 #[test]
-fn the_bytes_follow_from_the_lock_wherever_the_content_comes_from() {
+fn an_archive_has_the_same_bytes_from_every_source() {
     if !need(&NEEDS) {
         return;
     }
@@ -408,7 +408,7 @@ fn the_bytes_follow_from_the_lock_wherever_the_content_comes_from() {
 }
 
 #[test]
-fn an_archive_comes_whole_or_not_at_all() {
+fn an_archive_is_written_completely_or_not_at_all() {
     if !need(&NEEDS) {
         return;
     }

@@ -53,7 +53,7 @@ fn both(what: &What) -> [Fault; 2] {
 }
 
 #[test]
-fn bodies_that_break_off_stall_or_come_slowly() {
+fn bodies_that_are_cut_stall_or_are_slow() {
     let rig = pulled(&[
         ("cut", both(&What::Cut(10_000)).to_vec()),
         ("cut at the head", both(&What::Cut(0)).to_vec()),
@@ -112,7 +112,7 @@ fn bodies_that_break_off_stall_or_come_slowly() {
 }
 
 #[test]
-fn ranges_ignored_refused_and_lied_about() {
+fn ranges_that_are_ignored_refused_or_wrong() {
     let cut = || Fault::once(On::Blob, What::Cut(8000));
     let then = |what: What| vec![cut().times(2), Fault::always(On::Blob, what)];
     let rig = pulled(&[
@@ -161,7 +161,7 @@ fn ranges_ignored_refused_and_lied_about() {
 }
 
 #[test]
-fn wrong_bytes_are_found_and_named() {
+fn wrong_bytes_are_detected_and_reported() {
     let once = [On::Blob, On::Manifest, On::File].map(|on| Fault::once(on, What::Corrupt));
     let rig = pulled(&[("a corrupt byte once", once.to_vec())]);
     refused(
@@ -195,7 +195,7 @@ fn wrong_bytes_are_found_and_named() {
 }
 
 #[test]
-fn pages_in_place_of_content_are_named_as_pages() {
+fn html_pages_instead_of_content_are_reported_as_such() {
     let rig = Rig::new();
     let page = What::Page("Access denied by policy 7");
     for on in [On::Blob, On::Manifest, On::File] {
@@ -246,7 +246,7 @@ fn pages_in_place_of_content_are_named_as_pages() {
 }
 
 #[test]
-fn busy_hosts_are_waited_for() {
+fn requests_to_busy_hosts_are_retried() {
     let some = |what: What| {
         [On::Blob, On::Manifest, On::File]
             .map(|on| Fault::once(on, what.clone()))
@@ -329,7 +329,7 @@ fn busy_hosts_are_waited_for() {
 }
 
 #[test]
-fn statuses_of_content_networks_are_tried_again() {
+fn error_codes_of_content_delivery_networks_are_retried() {
     let case = |status| {
         (
             format!("{status}"),
@@ -346,7 +346,7 @@ fn statuses_of_content_networks_are_tried_again() {
 }
 
 #[test]
-fn a_quota_that_runs_out_ends_what_is_counted_and_nothing_else() {
+fn an_exhausted_pull_quota_stops_only_the_requests_that_it_counts() {
     let rig = Rig::new();
     rig.arm([]);
     rig.up.set(Settings {
@@ -407,7 +407,7 @@ fn a_quota_that_runs_out_ends_what_is_counted_and_nothing_else() {
 }
 
 #[test]
-fn tokens_of_every_kind_and_their_end() {
+fn tokens_of_every_kind_and_their_expiry() {
     let mut rig = Rig::new();
     let forms = [
         ("token", 100, r#"{"token":"TOKEN"}"#),
@@ -524,7 +524,7 @@ fn tokens_of_every_kind_and_their_end() {
 }
 
 #[test]
-fn what_is_missing_or_forbidden() {
+fn missing_or_forbidden_content() {
     let rig = Rig::new();
     let manifest = Fault::always(On::Manifest, What::Status(403));
     refused(
@@ -609,7 +609,7 @@ fn redirects_to_a_second_host() {
 }
 
 #[test]
-fn a_tag_that_moves_between_requests_is_pinned_once() {
+fn a_tag_that_moves_between_requests_is_pinned_consistently() {
     let rig = Rig::new();
     rig.up.content(|content| {
         let other = content.image("team/tool", "linux/amd64", &[(9, 700)]);
@@ -696,7 +696,7 @@ fn locking_over_a_bad_network() {
 }
 
 #[test]
-fn lists_in_pages_null_or_not_at_all() {
+fn tag_lists_in_pages_null_or_missing() {
     let rig = Rig::new();
     let text = rig.lock.to_text();
     for (name, no_referrers, faults) in [
@@ -789,7 +789,7 @@ fn lists_in_pages_null_or_not_at_all() {
 }
 
 #[test]
-fn a_blob_over_several_connections() {
+fn a_blob_is_downloaded_over_several_connections() {
     let mut rig = Rig::of(8);
     let largest = rig.lock.images[1]
         .blobs

@@ -43,7 +43,7 @@ fn arrives(name: &str, faults: Vec<Fault>, met: usize) -> Rig {
 }
 
 #[test]
-fn heads_that_say_little() {
+fn head_responses_without_useful_headers() {
     for (name, what) in [
         ("405", What::Status(405)),
         ("no digest", What::NoDigest),
@@ -68,7 +68,7 @@ fn heads_that_say_little() {
 }
 
 #[test]
-fn uploads_in_every_odd_form() {
+fn uploads_with_unusual_responses() {
     for (name, faults) in [
         (
             "Location relative",
@@ -154,7 +154,7 @@ fn uploads_in_every_odd_form() {
 }
 
 #[test]
-fn uploads_in_chunks_and_their_odd_answers() {
+fn chunked_uploads_with_unusual_responses() {
     let large = || Fault::always(On::Upload, What::TooLarge(7000));
     let cut = |on| Fault::once(on, What::CutUpload(3000)).times(2);
     for (name, faults) in [
@@ -197,7 +197,7 @@ fn uploads_in_chunks_and_their_odd_answers() {
 }
 
 #[test]
-fn what_upstream_breaks_off_under_an_upload_is_resumed() {
+fn a_source_that_breaks_off_during_an_upload_is_resumed() {
     for (name, fault, resumes) in [
         (
             "cut",
@@ -255,7 +255,7 @@ fn what_upstream_breaks_off_under_an_upload_is_resumed() {
 }
 
 #[test]
-fn mirror_asks_upstream_no_more_often_than_pull_does() {
+fn mirror_sends_no_more_requests_upstream_than_pull() {
     let later = |later| Fault::always(On::Blob, What::Busy(429, later));
     for (name, fault) in [
         ("come back in an hour", later(Later::Seconds(3600))),
@@ -288,7 +288,7 @@ fn mirror_asks_upstream_no_more_often_than_pull_does() {
 }
 
 #[test]
-fn what_vanished_from_the_registry_is_brought_again_by_a_recheck() {
+fn recheck_uploads_content_that_the_registry_lost() {
     let mut rig = Rig::new();
     let all = rig.push("first").unwrap().receipt.blobs;
     assert!(all.len() > 5, "{all:?}");
@@ -389,7 +389,7 @@ fn what_vanished_from_the_registry_is_brought_again_by_a_recheck() {
 /// A registry may say that it has a blob which another client is only about to finish, or read a
 /// manifest that another one writes.
 #[test]
-fn a_manifest_that_is_refused_while_another_client_delivers_it_is_put_once_more() {
+fn a_manifest_is_put_again_if_another_client_delivers_it_meanwhile() {
     for code in ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"] {
         // once for each delivery
         let refused = ["/team/app/", "/team/tool/", "/files/"]

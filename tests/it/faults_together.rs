@@ -113,7 +113,7 @@ fn all_ways(rig: &Rig, name: &str, up: &[Fault], down: &[Fault]) {
 }
 
 #[test]
-fn headers_and_then_a_reset_of_every_request_in_flight() {
+fn all_requests_in_flight_are_reset_after_their_headers() {
     let mut rig = Rig::of_images(IMAGES);
     for jobs in [1, 2, 12, 50] {
         rig.limits = limits(jobs);
@@ -125,7 +125,7 @@ fn headers_and_then_a_reset_of_every_request_in_flight() {
 }
 
 #[test]
-fn a_host_that_breaks_off_every_body_is_given_up_for_all_its_items() {
+fn a_host_that_cuts_every_body_fails_all_its_items_early() {
     let mut rig = Rig::of_images(IMAGES);
     rig.limits = Limits {
         lost_after: std::time::Duration::ZERO,
@@ -158,7 +158,7 @@ fn a_host_that_breaks_off_every_body_is_given_up_for_all_its_items() {
 }
 
 #[test]
-fn uploads_that_break_together_with_their_sources() {
+fn uploads_and_their_sources_that_break_together() {
     let mut rig = Rig::of_images(IMAGES);
     for jobs in [1, 2, 12] {
         rig.limits = limits(jobs);

@@ -68,7 +68,7 @@ fn reason(told: &Value) -> &str {
 }
 
 #[test]
-fn what_signs_a_file_travels_with_it_and_a_key_decides_whether_it_is_locked() {
+fn signatures_of_a_file_are_mirrored_and_verified_before_locking() {
     let signed = Signed::new(b"test");
     signed.place.write("www/tool.minisig", SIGNATURE);
     signed.place.write("key.pub", KEY);

@@ -51,7 +51,7 @@ fn digests(report: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_no_lock_needs_goes() {
+fn gc_removes_content_that_no_lock_needs() {
     if !need(&["gzip"]) {
         return;
     }
@@ -155,7 +155,7 @@ fn a_store_in_use_is_left_alone() {
 }
 
 #[test]
-fn the_last_bundles_keep_what_they_need() {
+fn gc_keeps_the_content_of_the_last_bundles() {
     if !need(&["gzip"]) {
         return;
     }
@@ -215,7 +215,7 @@ fn the_last_bundles_keep_what_they_need() {
 }
 
 #[test]
-fn what_a_pull_in_another_process_uses_stays() {
+fn gc_keeps_content_that_another_process_uses() {
     let rig = Rig::new();
     rig.arm([]);
     let place = &rig.place;

@@ -21,7 +21,7 @@ fn said(place: &Place, args: &[&str]) -> String {
 }
 
 #[test]
-fn any_number_of_indexes_takes_no_more_memory_than_one() {
+fn many_indexes_take_no_more_memory_than_one() {
     let place = Place::new();
     let index = format!("{{\"manifests\": []{}}}", " ".repeat(8_000_000));
     let file = std::fs::File::create(place.path("a.tar.zst")).unwrap();
@@ -51,7 +51,7 @@ fn any_number_of_indexes_takes_no_more_memory_than_one() {
 }
 
 #[test]
-fn the_store_gets_what_the_manifest_asks_for_alone() {
+fn the_store_gets_only_the_requested_archive_members() {
     let place = Place::new();
     let mut images = Images::new(place.path("layout"));
     let made = ["app", "other"].map(|name| {
@@ -84,7 +84,7 @@ fn the_store_gets_what_the_manifest_asks_for_alone() {
 }
 
 #[test]
-fn a_pipe_or_device_in_place_of_a_file_is_refused_at_once() {
+fn a_pipe_or_device_instead_of_a_file_is_refused() {
     let place = Place::new();
     run(place
         .clean("mkfifo")

@@ -51,7 +51,7 @@ fn is_refused(place: &Place, args: &[&str]) {
 }
 
 #[test]
-fn aliases_that_square_are_refused_wherever_yaml_is_read() {
+fn nested_yaml_aliases_are_refused_in_every_document() {
     let place = Place::new();
     place.limit_memory(ENOUGH);
     let bomb = squared();
@@ -106,7 +106,7 @@ fn aliases_that_square_are_refused_wherever_yaml_is_read() {
 }
 
 #[test]
-fn a_bundle_with_such_a_chart_is_served_without_it() {
+fn a_bundle_with_a_hostile_chart_is_served_without_the_chart() {
     let up = Upstream::new();
     let place = &up.place;
     let bomb = Chart::new("app", "1.0.0", &squared(), &[]);
@@ -331,7 +331,7 @@ fn provenance_of_another_chart_of_the_same_signer_is_refused() {
 }
 
 #[test]
-fn a_chain_of_charts_ends_and_each_link_is_told_to_be_unsigned() {
+fn a_chain_of_dependencies_ends_and_each_unsigned_chart_is_reported() {
     if !need(&["gpg"]) {
         return;
     }
@@ -510,7 +510,7 @@ fn an_account_is_used_for_repositories_that_the_manifest_or_the_site_names() {
 }
 
 #[test]
-fn a_document_of_a_chart_is_read_up_to_the_size_that_helm_takes() {
+fn a_document_of_a_chart_is_read_up_to_the_size_limit_of_helm() {
     let place = Place::new();
     let dense = format!("a: [{}]\n", "a,".repeat(10 << 20));
     let app = Chart::new("app", "1.0.0", "", &[("templates/a.yaml", &dense)]);

@@ -6,7 +6,7 @@ use crate::support::peers::own_registry;
 use crate::support::{Images, Place, need};
 
 #[test]
-fn a_list_becomes_a_manifest_and_what_is_left_is_told() {
+fn a_list_becomes_a_manifest_and_the_rest_is_reported() {
     let place = Place::new();
     place.write("a.txt", "# RKE2\nquay.io/x/app:v1\nnginx:1.27\n");
     place.write("b.txt", "quay.io/x/app:v1\nquay.io/x/more:v2\n");
@@ -125,7 +125,7 @@ fn a_list_is_read_from_a_pipe() {
 }
 
 #[test]
-fn a_list_comes_back_as_it_was_where_the_form_can_hold_it() {
+fn an_exported_list_equals_the_imported_one() {
     let place = Place::new();
     let mut content = Content::default();
     let mut digests = Vec::new();
@@ -202,7 +202,7 @@ fn a_list_comes_back_as_it_was_where_the_form_can_hold_it() {
 }
 
 #[test]
-fn the_table_of_sources_has_licences_where_they_are_known() {
+fn the_table_of_sources_has_the_known_licences() {
     if !need(&["gzip"]) {
         return;
     }

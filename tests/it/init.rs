@@ -46,7 +46,7 @@ fn loads(place: &Place, manifest: &str) {
 }
 
 #[test]
-fn init_writes_a_manifest_and_a_site_that_are_right_at_once() {
+fn init_writes_a_manifest_and_a_site_that_are_valid() {
     let place = Place::new();
     place.write("pods/a.yaml", PODS);
     place.write("lists/rke2.txt", "# RKE2\nquay.io/x/app:v1\n");
@@ -130,7 +130,7 @@ fn init_writes_a_manifest_and_a_site_that_are_right_at_once() {
 }
 
 #[test]
-fn init_replaces_nothing_and_leaves_nothing_half_done() {
+fn init_keeps_existing_files_and_writes_all_or_nothing() {
     let place = Place::new();
     place.write("mine/site.yaml", "mine");
     let told = said(&place, 2, &["init", "-o", "mine"]);
@@ -178,7 +178,7 @@ fn init_replaces_nothing_and_leaves_nothing_half_done() {
 }
 
 #[test]
-fn what_init_makes_of_a_list_locks_by_the_command_that_it_names() {
+fn the_command_that_init_prints_locks_its_manifest() {
     if !need(&["gzip"]) {
         return;
     }

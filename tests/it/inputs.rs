@@ -114,7 +114,7 @@ fn a_plain_list_is_a_manifest() {
 }
 
 #[test]
-fn a_file_that_belongs_elsewhere_is_called_what_it_is() {
+fn a_file_of_the_wrong_kind_is_named() {
     if !need(&["gzip"]) {
         return;
     }
@@ -209,7 +209,7 @@ fn a_file_that_belongs_elsewhere_is_called_what_it_is() {
 }
 
 #[test]
-fn all_faults_of_manifests_are_told_at_once() {
+fn all_errors_in_manifests_are_reported_at_once() {
     let place = Place::new();
     place.write(
         "m.yaml",
@@ -343,7 +343,7 @@ fn a_missing_certificate_is_named_with_its_key_and_the_site() {
 }
 
 #[test]
-fn an_ipv6_address_of_an_endpoint_may_have_its_brackets() {
+fn an_endpoint_may_be_an_ipv6_address_in_brackets() {
     let place = Place::new();
     let lock = |host: &str| {
         let endpoint = format!("endpoints: [{{host: '{host}', port: 443, why: w}}]\n");
@@ -375,7 +375,7 @@ fn an_ipv6_address_of_an_endpoint_may_have_its_brackets() {
 
 /// A key that nobody knows is one fault among the others.
 #[test]
-fn an_unknown_key_of_a_manifest_hides_no_other_fault() {
+fn an_unknown_key_does_not_hide_other_errors() {
     let place = Place::new();
     place.write(
         "m.yaml",

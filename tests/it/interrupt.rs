@@ -16,7 +16,7 @@ pub(crate) fn reads(pid: u32, file: &Path) -> bool {
 }
 
 #[test]
-fn while_it_hashes_a_command_ends_with_130() {
+fn a_command_that_is_interrupted_while_hashing_ends_with_130() {
     let rig = Rig::new();
     rig.arm([]);
     let digest = rig.lock.files[0].digest.hex();

@@ -163,7 +163,7 @@ fn measured(rig: &Rig, work: impl FnOnce()) -> usize {
 }
 
 #[test]
-fn pull_is_killed_and_goes_on() {
+fn a_killed_pull_is_resumed() {
     let rig = slow();
     let pull = |store: &str| command(&rig, &["pull", "--store", &format!("stores/{store}")]);
     let bytes = measured(&rig, || finish(pull("whole"), "whole"));
@@ -193,7 +193,7 @@ fn pull_is_killed_and_goes_on() {
 }
 
 #[test]
-fn push_is_killed_and_goes_on() {
+fn a_killed_push_is_resumed() {
     let rig = slow();
     let to = rig.down.address.clone();
     let push = || command(&rig, &["push", "--store", "stores/first", "--to", &to]);
@@ -233,7 +233,7 @@ fn push_is_killed_and_goes_on() {
 }
 
 #[test]
-fn mirror_is_killed_and_goes_on() {
+fn a_killed_mirror_is_resumed() {
     let rig = slow();
     let to = rig.down.address.clone();
     let mirror = |store: &str| {

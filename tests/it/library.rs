@@ -74,7 +74,7 @@ fn a_library_build_has_neither_the_command_line_nor_the_server() {
 /// Whoever waits for what somebody else writes to the store must not hold the thread that the rest
 /// of the program needs.
 #[test]
-fn a_lock_that_waits_for_the_store_leaves_its_thread_to_others() {
+fn waiting_for_the_store_does_not_block_a_thread() {
     let (place, registry) = (Place::new(), own_registry());
     let images = Images::new(place.path("layout"));
     let image = images.image("linux/amd64", &[images.layer(&[("a", &noise(1, 100))])]);

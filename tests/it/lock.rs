@@ -62,7 +62,7 @@ impl Site {
 }
 
 #[test]
-fn a_pin_stays_until_it_is_asked_to_move() {
+fn a_pin_is_kept_until_a_refresh() {
     if !need(&NEEDS) {
         return;
     }
@@ -106,7 +106,7 @@ fn a_pin_stays_until_it_is_asked_to_move() {
 }
 
 #[test]
-fn a_lock_carries_the_endpoints_of_its_manifests_and_drift_of_them_is_told() {
+fn a_lock_contains_endpoints_and_their_changes_are_reported() {
     if !need(&NEEDS) {
         return;
     }
@@ -145,7 +145,7 @@ fn a_lock_carries_the_endpoints_of_its_manifests_and_drift_of_them_is_told() {
 }
 
 #[test]
-fn what_cannot_be_resolved_is_recorded_and_exits_3() {
+fn unresolved_items_are_recorded_with_exit_3() {
     if !need(&NEEDS) {
         return;
     }
@@ -213,7 +213,7 @@ fn what_cannot_be_resolved_is_recorded_and_exits_3() {
 }
 
 #[test]
-fn an_upstream_that_fails_does_not_cost_the_old_pin() {
+fn the_old_pin_is_kept_if_upstream_fails() {
     if !need(&NEEDS) {
         return;
     }
@@ -252,7 +252,7 @@ fn an_upstream_that_fails_does_not_cost_the_old_pin() {
 }
 
 #[test]
-fn an_accepted_loss_of_what_is_locked_takes_the_place_of_its_pin() {
+fn declaring_a_locked_item_as_missing_replaces_its_pin() {
     if !need(&NEEDS) {
         return;
     }
@@ -309,7 +309,7 @@ fn an_accepted_loss_of_what_is_locked_takes_the_place_of_its_pin() {
 }
 
 #[test]
-fn only_what_upstream_says_it_does_not_have_is_an_accepted_loss() {
+fn a_declared_loss_is_accepted_only_if_upstream_lacks_the_item() {
     let rig = Rig::new();
     let name = |repository: &str| format!("{}/{repository}:v1", rig.up.address);
     let wanted = rig.place.read("m.yaml");
@@ -378,7 +378,7 @@ fn only_what_upstream_says_it_does_not_have_is_an_accepted_loss() {
 }
 
 #[test]
-fn a_lock_stays_the_link_and_has_the_mode_that_it_is() {
+fn a_lock_keeps_its_symbolic_link_and_its_mode() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     if !need(&NEEDS) {
         return;
@@ -399,7 +399,7 @@ fn a_lock_stays_the_link_and_has_the_mode_that_it_is() {
 }
 
 #[test]
-fn what_somebody_writes_to_the_lock_meanwhile_is_not_overwritten() {
+fn a_concurrent_edit_of_the_lock_is_not_overwritten() {
     use std::io::{Read, Write};
     for before in [Some("version: 1\n"), None] {
         let place = Place::new();

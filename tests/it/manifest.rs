@@ -81,7 +81,7 @@ fn quickstart_is_pinned_for_two_platforms() {
 }
 
 #[test]
-fn worker_node_2019_has_all_that_the_whitelisting_page_names() {
+fn worker_node_2019_has_everything_on_the_whitelisting_page() {
     let wanted = wanted(shipped("kubermatic/worker-node-2019.yaml"));
     let repositories: std::collections::BTreeSet<String> = wanted
         .requests
@@ -188,7 +188,7 @@ fn the_folder_of_a_manifest_and_a_site_can_be_named() {
 }
 
 #[test]
-fn the_references_example_loads() {
+fn the_example_of_the_reference_loads() {
     let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/manifest.md");
     let text = std::fs::read_to_string(reference).unwrap();
     let example = text
@@ -213,7 +213,7 @@ fn the_references_example_loads() {
 }
 
 #[test]
-fn the_reference_tells_every_key_of_the_schema() {
+fn the_reference_documents_every_key_of_the_schema() {
     let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/manifest.md");
     let text = std::fs::read_to_string(reference).unwrap();
     let schema = json(&["schema"]);

@@ -24,7 +24,7 @@ fn said(rig: &Rig, exit: i32, line: &str) -> String {
 }
 
 #[test]
-fn each_mistake_has_its_exit_code_and_its_mend() {
+fn each_mistake_has_its_exit_code_and_a_fix() {
     let rig = Rig::new();
     rig.arm([]);
     rig.place.write("app.yaml", "image: nginx:1\n");
@@ -151,7 +151,7 @@ fn each_mistake_has_its_exit_code_and_its_mend() {
 }
 
 #[test]
-fn a_bundle_is_taken_by_its_place_and_by_its_flag() {
+fn a_bundle_can_be_an_argument_or_a_flag() {
     let rig = Rig::new();
     rig.arm([]);
     rig.place.write(
@@ -190,7 +190,7 @@ fn a_bundle_is_taken_by_its_place_and_by_its_flag() {
 }
 
 #[test]
-fn every_dry_run_says_how_much_room_is_needed_and_is_there() {
+fn every_dry_run_reports_the_needed_and_the_free_space() {
     let rig = Rig::new();
     rig.arm([]);
     for line in [
@@ -239,7 +239,7 @@ fn every_dry_run_says_how_much_room_is_needed_and_is_there() {
 }
 
 #[test]
-fn counts_say_what_they_mean_and_a_moved_tag_stops_its_image_alone() {
+fn counts_are_clear_and_a_moved_tag_stops_only_its_image() {
     let rig = Rig::new();
     rig.arm([]);
     rig.place.json(
@@ -301,7 +301,7 @@ fn counts_say_what_they_mean_and_a_moved_tag_stops_its_image_alone() {
 }
 
 #[test]
-fn a_check_that_could_not_be_made_is_no_no() {
+fn an_impossible_check_is_not_reported_as_drift() {
     let rig = Rig::new();
     rig.arm([]);
     // nobody listens there any more
@@ -350,7 +350,7 @@ fn raw(bytes: &'static [u8]) -> String {
 }
 
 #[test]
-fn the_wrong_scheme_port_or_server_is_recognised() {
+fn the_wrong_scheme_port_or_server_is_detected() {
     let rig = Rig::new();
     rig.arm([]);
     let push =
@@ -435,7 +435,7 @@ fn the_wrong_scheme_port_or_server_is_recognised() {
 }
 
 #[test]
-fn a_rate_limit_is_called_one() {
+fn a_rate_limit_is_reported_as_such() {
     let rig = Rig::new();
     rig.arm([]);
     let limited = Middle::new("", |_| {
@@ -465,7 +465,7 @@ fn a_rate_limit_is_called_one() {
 }
 
 #[test]
-fn the_far_sides_password_is_asked_for_where_it_is_used() {
+fn the_password_of_the_private_registry_is_needed_only_by_verbs_that_use_it() {
     let rig = Rig::new();
     rig.arm([]);
     let locked = Middle::new("", |_| {

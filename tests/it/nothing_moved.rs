@@ -187,7 +187,7 @@ fn refused(code: &'static str, at: &str) -> Fault {
 }
 
 #[test]
-fn an_image_costs_its_tag_and_its_referrers_and_a_repository_its_list_of_tags() {
+fn unchanged_images_cost_a_fixed_number_of_requests() {
     for (repositories, tags) in [(&FIVE[..1], 5), (&FIVE[..], 1)] {
         for has_api in [false, true] {
             for is_signed in [false, true] {
@@ -226,7 +226,7 @@ fn an_image_costs_its_tag_and_its_referrers_and_a_repository_its_list_of_tags() 
 }
 
 #[test]
-fn whatever_is_new_since_the_last_run_is_found() {
+fn changes_since_the_last_run_are_detected() {
     let delivery = Delivery::new(&FIVE, 1, false);
     delivery.settle(&[]);
     let first = delivery.sign("team/e", "v0", "first");
@@ -255,7 +255,7 @@ fn whatever_is_new_since_the_last_run_is_found() {
 }
 
 #[test]
-fn each_namespace_of_a_registry_tells_of_its_own_referrers_api() {
+fn referrers_api_support_is_detected_per_namespace() {
     let delivery = Delivery::new(
         &["one/a", "one/b", "two/a", "two/b", "alone", "lonely"],
         1,
@@ -282,7 +282,7 @@ fn each_namespace_of_a_registry_tells_of_its_own_referrers_api() {
 }
 
 #[test]
-fn the_repository_that_tells_for_its_namespace_is_another_one_in_each_run() {
+fn each_run_probes_another_repository_of_a_namespace() {
     let delivery = Delivery::new(&FIVE, 1, false);
     delivery.lock(&[], &[]);
     let mut asked: Vec<String> = Vec::new();
@@ -317,7 +317,7 @@ fn the_repository_that_tells_for_its_namespace_is_another_one_in_each_run() {
 }
 
 #[test]
-fn a_repository_that_fails_or_is_no_longer_wanted_does_not_fail_the_others() {
+fn a_failing_or_removed_repository_does_not_affect_others() {
     let delivery = Delivery::new(&FIVE, 1, false);
     delivery.lock(&[], &[]);
     let refused = Fault::always(On::Referrers, What::Status(403)).at("/a/");
@@ -359,7 +359,7 @@ fn a_repository_that_fails_or_is_no_longer_wanted_does_not_fail_the_others() {
 }
 
 #[test]
-fn a_404_that_names_a_manifest_says_nothing_of_other_repositories() {
+fn a_404_for_a_manifest_says_nothing_about_other_repositories() {
     let delivery = Delivery::new(&FIVE, 1, true);
     let unknown = |names: &[&str]| -> Vec<Fault> {
         names
@@ -380,7 +380,7 @@ fn a_404_that_names_a_manifest_says_nothing_of_other_repositories() {
 }
 
 #[test]
-fn a_list_of_tags_that_is_too_long_is_not_read_again() {
+fn a_list_of_tags_above_the_limit_is_not_requested_again() {
     let pages = [Fault::always(On::Tags, What::Pages(2))];
     for (others, is_read) in [(20, true), (60, false)] {
         let delivery = Delivery::new(&FIVE[..1], 5, true);
@@ -407,7 +407,7 @@ fn a_list_of_tags_that_is_too_long_is_not_read_again() {
 }
 
 #[test]
-fn the_list_of_a_mirror_counts_if_the_site_says_that_it_is_whole() {
+fn the_tag_list_of_a_mirror_is_used_only_if_declared_complete() {
     for (lists_all_tags, heads, tag_lists) in [(false, 20, 0), (true, 5, 5)] {
         let delivery = Delivery::new(&FIVE, 1, true);
         let names = FIVE.map(|name| format!("REG/{name}:v0")).join(", ");
@@ -452,7 +452,7 @@ fn the_list_of_a_mirror_counts_if_the_site_says_that_it_is_whole() {
 }
 
 #[test]
-fn what_the_store_remembers_of_repositories_may_be_lost_or_wrong() {
+fn remembered_facts_about_repositories_may_be_lost_or_wrong() {
     let delivery = Delivery::new(&FIVE, 1, false);
     delivery.settle(&[]);
     let path = delivery.place.path("store/.landfall/repositories");

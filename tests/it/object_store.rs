@@ -45,7 +45,7 @@ impl Case {
 }
 
 #[test]
-fn the_whole_way_goes_by_an_object_store_and_makes_the_same_bundle() {
+fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
     let case = Case::new(250);
     let (rig, store) = (&case.rig, &case.store);
     let pulled = case.pull(0);
@@ -162,7 +162,7 @@ fn the_whole_way_goes_by_an_object_store_and_makes_the_same_bundle() {
 }
 
 #[test]
-fn an_upload_is_resumed_at_its_last_part_by_another_process_and_faults_lose_nothing() {
+fn another_process_resumes_an_upload_at_its_last_part() {
     let case = Case::new(250);
     let (rig, store) = (&case.rig, &case.store);
     let part_one = |asked: &Asked| {
@@ -266,7 +266,7 @@ fn records(store: &ObjectStore) -> Vec<String> {
 }
 
 #[test]
-fn gc_of_an_object_store_deletes_only_what_was_condemned_before_and_no_run_has_claimed() {
+fn gc_of_an_object_store_deletes_only_unclaimed_blobs_that_were_condemned_before() {
     let case = Case::new(1);
     let (rig, store) = (&case.rig, &case.store);
     case.pull(0);
@@ -367,7 +367,7 @@ fn gc_of_an_object_store_deletes_only_what_was_condemned_before_and_no_run_has_c
 }
 
 #[test]
-fn google_cloud_storage_is_asked_by_its_own_conditions() {
+fn google_cloud_storage_gets_its_own_conditional_headers() {
     let (rig, store) = (Rig::of(250), ObjectStore::start_google());
     let place = &rig.place;
     store.introduce_to(place);

@@ -43,7 +43,7 @@ fn assert_sound(store: &ObjectStore) {
 }
 
 #[test]
-fn a_pull_waits_for_the_gc_that_deletes_what_it_needs_and_writes_it_anew() {
+fn a_pull_waits_for_a_gc_that_deletes_its_blobs_and_uploads_them_again() {
     let case = Case::new(1);
     let (rig, store) = (&case.rig, &case.store);
     case.pull(0);
@@ -130,7 +130,7 @@ fn a_pull_waits_for_the_gc_that_deletes_what_it_needs_and_writes_it_anew() {
 }
 
 #[test]
-fn a_missing_object_is_found_by_publish_and_pack_and_the_next_pull_writes_it() {
+fn publish_and_pack_detect_a_missing_object_and_pull_restores_it() {
     let case = Case::new(1);
     let (rig, store) = (&case.rig, &case.store);
     case.pull(0);
@@ -201,7 +201,7 @@ fn an_object_of_the_wrong_size_is_replaced() {
 }
 
 #[test]
-fn keys_that_are_none_of_landfalls_disturb_nobody() {
+fn keys_of_other_programs_in_the_bucket_are_ignored() {
     let case = Case::new(1);
     let (rig, store) = (&case.rig, &case.store);
     let folders = [
@@ -252,7 +252,7 @@ fn keys_that_are_none_of_landfalls_disturb_nobody() {
 }
 
 #[test]
-fn an_upload_whose_parts_are_not_those_recorded_is_begun_anew() {
+fn an_upload_whose_parts_differ_from_its_record_is_started_again() {
     let case = Case::new(250);
     let mut refusals = 2;
     case.store.judge(move |asked| {

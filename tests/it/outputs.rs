@@ -64,7 +64,7 @@ impl Outputs {
 }
 
 #[test]
-fn only_a_plain_file_is_replaced() {
+fn only_a_regular_file_is_replaced() {
     if !need(&["mkfifo"]) {
         return;
     }
@@ -137,7 +137,7 @@ fn only_a_plain_file_is_replaced() {
 }
 
 #[test]
-fn a_lock_that_is_a_link_stays_one() {
+fn a_lock_that_is_a_symbolic_link_stays_one() {
     let site = Outputs::new();
     site.sh("mkdir locks; ln -s locks/real.lock l.lock");
     let lock = ["lock", "-f", "m.yaml", "--lock", "l.lock"];
@@ -194,7 +194,7 @@ fn one_name_has_one_bundle() {
 }
 
 #[test]
-fn what_is_written_has_the_permissions_that_the_umask_leaves() {
+fn written_files_have_the_permissions_of_the_umask() {
     let site = Outputs::new();
     let tool = site.0.lock.files[0].digest.hex();
     for (umask, mode) in [("022", 0o644), ("027", 0o640), ("002", 0o664)] {
@@ -218,7 +218,7 @@ fn what_is_written_has_the_permissions_that_the_umask_leaves() {
 }
 
 #[test]
-fn the_names_of_blobs_are_on_disk_before_the_index_has_them() {
+fn blob_names_are_synced_before_the_index_lists_them() {
     if !need(&["strace"]) {
         return;
     }
@@ -245,7 +245,7 @@ fn the_names_of_blobs_are_on_disk_before_the_index_has_them() {
 }
 
 #[test]
-fn a_kill_leaves_no_half_of_a_report_or_a_draft() {
+fn a_kill_leaves_no_partial_report_or_draft() {
     let site = Outputs::new();
     let images: String = (0..60)
         .map(|n| format!("- image: quay.io/x/app{n}:v1\n"))

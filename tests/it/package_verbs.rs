@@ -44,7 +44,7 @@ fn packages(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn pins_of_apt_move_by_their_policy_and_diff_and_audit_know_the_packages() {
+fn update_moves_apt_pins_and_diff_and_audit_list_packages() {
     let Some(up) = AptUpstream::new() else { return };
     let (place, url) = (&up.place, up.url());
     up.build(
@@ -235,7 +235,7 @@ fn pins_of_apt_move_by_their_policy_and_diff_and_audit_know_the_packages() {
 }
 
 #[test]
-fn pins_of_yum_move_to_the_newest_version_and_release() {
+fn update_moves_yum_pins_to_the_newest_version_and_release() {
     let Some(up) = YumUpstream::new() else { return };
     up.build(&[
         ("foo", "1.0", "", &["/usr/share/foo"]),
@@ -295,7 +295,7 @@ fn pins_of_yum_move_to_the_newest_version_and_release() {
 }
 
 #[test]
-fn a_refresh_brings_newer_packages_and_the_indexes_that_name_them_as_a_delta() {
+fn refresh_packs_newer_packages_and_their_indexes_as_a_delta() {
     let Some(up) = AptUpstream::new() else { return };
     let (place, url) = (&up.place, up.url());
     up.build(
@@ -380,7 +380,7 @@ fn changelogs(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_diff_tells_what_packages_of_apt_that_are_at_hand_say_of_their_versions() {
+fn diff_shows_changelogs_of_available_apt_packages() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     let debian = |version: &str, change: &str| {
@@ -443,7 +443,7 @@ fn a_diff_tells_what_packages_of_apt_that_are_at_hand_say_of_their_versions() {
 }
 
 #[test]
-fn a_diff_tells_what_packages_of_yum_that_are_at_hand_say_of_their_versions() {
+fn diff_shows_changelogs_of_available_yum_packages() {
     let Some(up) = YumUpstream::new() else { return };
     let place = &up.place;
     let changelog =

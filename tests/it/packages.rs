@@ -151,7 +151,7 @@ fn assets(metadata: &Value, package: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_the_packages_hold_is_there() {
+fn the_files_that_the_packages_list_exist() {
     let cargo = Command::new(env!("CARGO"))
         .args([
             "metadata",

@@ -115,7 +115,7 @@ fn a_redirect_of_a_public_host_to_a_private_address_is_refused_unless_the_site_a
 }
 
 #[test]
-fn a_private_host_redirects_to_private_addresses_without_being_asked() {
+fn a_private_host_may_redirect_to_private_addresses() {
     let world = World::new(|_, _| Turn::status(404));
     let inside = world.inside.address.clone();
     let private = Middle::new("", move |_| {
@@ -185,7 +185,7 @@ fn the_location_of_an_upload_at_a_private_address_is_refused() {
 }
 
 #[test]
-fn the_urls_of_a_foreign_layer_lead_to_no_private_address() {
+fn urls_of_foreign_layers_at_private_addresses_are_refused() {
     let config =
         r#"{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}"#;
     let layer = sha256(b"a secret");
@@ -237,7 +237,7 @@ fn the_urls_of_a_foreign_layer_lead_to_no_private_address() {
 }
 
 #[test]
-fn the_index_of_a_chart_repository_leads_to_no_private_address() {
+fn urls_in_chart_indexes_at_private_addresses_are_refused() {
     for scheme in ["http", "oci"] {
         let world = World::new(
             move |asked, inside| match asked.target.ends_with("/index.yaml") {
@@ -262,7 +262,7 @@ fn the_index_of_a_chart_repository_leads_to_no_private_address() {
 }
 
 #[test]
-fn a_dependency_of_a_chart_leads_to_no_private_address() {
+fn chart_dependencies_at_private_addresses_are_refused() {
     let world =
         World::new(
             |asked, inside| match asked.target.rsplit_once('/').map(|(_, name)| name) {
@@ -300,7 +300,7 @@ fn a_dependency_of_a_chart_leads_to_no_private_address() {
 }
 
 #[test]
-fn the_snapshots_of_a_repository_of_packages_lead_to_no_private_address() {
+fn package_snapshots_at_private_addresses_are_refused() {
     let Some(up) = AptUpstream::new() else { return };
     let inside = Middle::new("", |_| Turn::status(404));
     let internet = Middle::new(&up.server.address, |asked| {
@@ -331,7 +331,7 @@ fn the_snapshots_of_a_repository_of_packages_lead_to_no_private_address() {
 }
 
 #[test]
-fn the_mirrors_of_a_repository_of_packages_lead_to_no_private_address() {
+fn package_mirrors_at_private_addresses_are_refused() {
     let world = World::new(
         |asked, inside| match asked.target.ends_with("/mirrorlist") {
             true => Turn::Answer(200, Vec::new(), format!("http://{inside}/repo\n")),
@@ -368,7 +368,7 @@ fn the_mirrors_of_a_repository_of_packages_lead_to_no_private_address() {
 }
 
 #[test]
-fn a_host_that_is_no_host_is_not_asked_and_opens_no_firewall() {
+fn an_invalid_host_gets_no_request_and_no_firewall_rule() {
     let world = World::new(
         |asked, _| match asked.target.rsplit_once('/').map(|(_, name)| name) {
             Some("star") => found("http://*.*/x".into()),

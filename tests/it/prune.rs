@@ -123,7 +123,7 @@ fn gone(report: &Value) -> Vec<&str> {
 const PRUNE: [&str; 3] = ["--prune", "--repository", "app"];
 
 #[test]
-fn what_nobody_needs_is_listed_first_and_removed_when_told() {
+fn unneeded_manifests_are_listed_and_deleted_only_with_delete() {
     if !need(&NEEDS) {
         return;
     }
@@ -214,7 +214,7 @@ fn what_nobody_needs_is_listed_first_and_removed_when_told() {
 }
 
 #[test]
-fn locks_receipts_bundles_pods_and_the_last_tags_keep_what_they_name() {
+fn locks_receipts_bundles_pods_and_last_tags_are_kept() {
     if !need(&NEEDS) {
         return;
     }
@@ -272,7 +272,7 @@ fn locks_receipts_bundles_pods_and_the_last_tags_keep_what_they_name() {
 }
 
 #[test]
-fn repositories_are_named_and_one_that_tells_nothing_is_left() {
+fn only_named_repositories_are_pruned_and_unlistable_ones_are_skipped() {
     if !need(&NEEDS) {
         return;
     }
@@ -302,7 +302,7 @@ fn repositories_are_named_and_one_that_tells_nothing_is_left() {
 }
 
 #[test]
-fn a_registry_that_removes_nothing_says_which_setting_does_it() {
+fn a_registry_that_cannot_delete_gets_a_hint() {
     if !need(&NEEDS) {
         return;
     }

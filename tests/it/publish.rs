@@ -89,7 +89,7 @@ fn tag(address: &str, repository: &str) -> String {
 }
 
 #[test]
-fn a_server_of_an_object_store_switches_with_its_pointer_and_redirects_to_the_store() {
+fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
     let store = ObjectStore::start();
     let site = Site::new(STORE, Some(&store));
     let (place, repository) = (site.place(), site.repository());
@@ -207,7 +207,7 @@ fn a_server_of_an_object_store_switches_with_its_pointer_and_redirects_to_the_st
 }
 
 #[test]
-fn a_store_on_disk_is_published_and_served_too_and_what_it_lacks_is_told() {
+fn a_store_on_disk_can_be_published_and_missing_items_are_reported() {
     let site = Site::new("store", None);
     let (place, repository) = (site.place(), site.repository());
     let server = landfall_serve(place, &["--store", "store", "--drain", "5m"]);
@@ -316,7 +316,7 @@ fn pull(address: &str, repository: &str, seen: &mut BTreeSet<String>) -> String 
 }
 
 #[test]
-fn three_servers_behind_nginx_switch_under_load_without_a_failed_or_a_mixed_answer() {
+fn three_servers_behind_nginx_switch_under_load_without_failed_or_mixed_responses() {
     if !need(&["nginx"]) {
         return;
     }

@@ -50,7 +50,7 @@ fn in_store(place: &Place, blob: &Value) -> PathBuf {
 }
 
 #[test]
-fn a_half_fetched_blob_goes_on_at_its_last_byte() {
+fn a_partial_blob_is_resumed_at_its_last_byte() {
     if !need(&NEEDS) {
         return;
     }
@@ -86,7 +86,7 @@ fn a_half_fetched_blob_goes_on_at_its_last_byte() {
 }
 
 #[test]
-fn each_blob_is_fetched_once_for_the_whole_run() {
+fn each_blob_is_downloaded_once_per_run() {
     if !need(&NEEDS) {
         return;
     }
@@ -108,7 +108,7 @@ fn each_blob_is_fetched_once_for_the_whole_run() {
 }
 
 #[test]
-fn damage_in_the_store_is_found_and_mended() {
+fn damaged_blobs_in_the_store_are_downloaded_again() {
     if !need(&NEEDS) {
         return;
     }
@@ -132,7 +132,7 @@ fn damage_in_the_store_is_found_and_mended() {
 }
 
 #[test]
-fn two_pulls_at_once_share_one_store() {
+fn two_concurrent_pulls_share_one_store() {
     if !need(&NEEDS) {
         return;
     }
@@ -218,7 +218,7 @@ fn sha512_blobs_are_kept_under_their_own_name() {
 }
 
 #[test]
-fn a_big_blob_comes_over_several_connections_and_goes_on_after_a_kill() {
+fn a_large_blob_uses_several_connections_and_is_resumed_after_a_kill() {
     if !need(&NEEDS) {
         return;
     }

@@ -44,7 +44,7 @@ fn packed(manifest: &str) -> (Place, Server, Images) {
 }
 
 #[test]
-fn two_digests_for_one_name_are_refused_before_the_first_byte() {
+fn two_digests_for_one_name_are_refused_before_any_upload() {
     if !need(&NEEDS) {
         return;
     }
@@ -77,7 +77,7 @@ fn two_digests_for_one_name_are_refused_before_the_first_byte() {
 }
 
 #[test]
-fn a_tag_that_stands_elsewhere_moves_only_when_told() {
+fn a_tag_with_another_digest_moves_only_with_move_tags() {
     if !need(&NEEDS) {
         return;
     }
@@ -147,7 +147,7 @@ fn several_destinations_digest_tags_and_the_receipt() {
 }
 
 #[test]
-fn an_unreachable_registry_is_the_destinations_fault() {
+fn an_unreachable_registry_is_an_error_of_the_destination() {
     if !need(&NEEDS) {
         return;
     }
@@ -223,7 +223,7 @@ fn a_registry_is_mirrored_into_itself() {
 /// http that was found by probing is said, with the line for the site, and not where the user said
 /// it.
 #[test]
-fn plain_http_that_nothing_says_is_told_with_the_line_for_the_site() {
+fn detected_plain_http_is_reported_with_the_line_for_the_site() {
     if !need(&NEEDS) {
         return;
     }

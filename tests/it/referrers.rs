@@ -39,7 +39,7 @@ fn fronted() -> (Signed, Front) {
 }
 
 #[test]
-fn an_image_without_any_costs_few_requests_and_says_so() {
+fn an_image_without_referrers_costs_few_requests() {
     if !need(&NEEDS) {
         return;
     }
@@ -91,7 +91,7 @@ fn an_image_without_any_costs_few_requests_and_says_so() {
 }
 
 #[test]
-fn where_nothing_moved_an_image_costs_its_tag_the_tags_and_one_list_of_referrers() {
+fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
     if !need(&NEEDS) {
         return;
     }
@@ -222,7 +222,7 @@ fn where_nothing_moved_an_image_costs_its_tag_the_tags_and_one_list_of_referrers
 }
 
 #[test]
-fn a_refresh_finds_what_refers_to_an_image_and_its_referrers_without_fetching_a_manifest() {
+fn a_refresh_finds_new_referrers_without_fetching_a_manifest() {
     if !need(&NEEDS) {
         return;
     }
@@ -252,7 +252,7 @@ fn a_refresh_finds_what_refers_to_an_image_and_its_referrers_without_fetching_a_
 }
 
 #[test]
-fn a_new_signature_is_a_change_and_arrives_although_its_image_is_there() {
+fn a_new_signature_of_a_delivered_image_is_a_change_and_is_delivered() {
     if !need(&NEEDS) {
         return;
     }
@@ -364,7 +364,7 @@ fn a_new_signature_is_a_change_and_arrives_although_its_image_is_there() {
 }
 
 #[test]
-fn a_look_up_that_fails_is_never_none() {
+fn a_failed_referrers_lookup_is_not_an_empty_list() {
     if !need(&NEEDS) {
         return;
     }
@@ -446,7 +446,7 @@ fn a_look_up_that_fails_is_never_none() {
 }
 
 #[test]
-fn a_403_for_a_tag_of_cosigns_is_none_there_and_said_once() {
+fn a_403_for_a_cosign_tag_means_no_signature_and_is_noted_once() {
     if !need(&NEEDS) {
         return;
     }
@@ -500,7 +500,7 @@ fn a_403_for_a_tag_of_cosigns_is_none_there_and_said_once() {
 }
 
 #[test]
-fn names_are_asked_for_where_they_are_not_listed_and_lists_come_in_pages() {
+fn tags_are_requested_by_name_if_not_listed_and_lists_have_pages() {
     if !need(&NEEDS) {
         return;
     }
@@ -654,7 +654,7 @@ fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
 }
 
 #[test]
-fn what_comes_from_two_places_to_one_subject_is_listed_together() {
+fn referrers_of_one_subject_from_two_sources_are_listed_together() {
     if !need(&NEEDS) {
         return;
     }
@@ -704,7 +704,7 @@ fn what_comes_from_two_places_to_one_subject_is_listed_together() {
 }
 
 #[test]
-fn an_older_lock_still_reads_and_references_are_rewritten_as_before() {
+fn a_lock_of_an_older_release_is_readable() {
     if !need(&NEEDS) {
         return;
     }

@@ -132,7 +132,7 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
 }
 
 #[test]
-fn a_bundle_that_cannot_be_packed_leaves_the_old_one_and_no_parts() {
+fn a_failed_pack_keeps_the_old_object_and_leaves_no_parts() {
     let (rig, store) = (Rig::new(), ObjectStore::start());
     let place = &rig.place;
     store.introduce_to(place);
@@ -199,7 +199,7 @@ fn a_bundle_that_cannot_be_packed_leaves_the_old_one_and_no_parts() {
 }
 
 #[test]
-fn a_bundle_is_signed_on_its_way_and_every_verb_tells_the_same_of_it_as_of_a_file() {
+fn a_signed_remote_bundle_behaves_like_a_file() {
     if !need(&["ssh-keygen"]) {
         return;
     }

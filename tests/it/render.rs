@@ -154,7 +154,7 @@ fn only_the_image_keys_of_charts_and_subcharts() {
 }
 
 #[test]
-fn an_archive_with_archives_in_it_says_the_same() {
+fn a_chart_archive_with_nested_archives_gives_the_same_overlay() {
     if !need(&["gzip"]) {
         return;
     }
@@ -183,7 +183,7 @@ fn an_archive_with_archives_in_it_says_the_same() {
 }
 
 #[test]
-fn a_prefix_goes_into_the_repository_and_paths_count() {
+fn the_prefix_is_part_of_the_repository_and_paths_apply() {
     let place = place();
     place.write(
         "site.yaml",
@@ -208,7 +208,7 @@ fn a_prefix_goes_into_the_repository_and_paths_count() {
 }
 
 #[test]
-fn the_users_values_win_and_stay() {
+fn values_of_the_user_take_precedence_and_are_kept() {
     let place = place();
     let mine = "dex: {image: {tag: v2.43.0}}   # mine\nextraArgs: []\ntelemetry: {image: {repository: quay.io/prometheus/node-exporter, tag: v1.9.0}}\n";
     place.write("mine.yaml", mine);
@@ -239,7 +239,7 @@ fn the_users_values_win_and_stay() {
 }
 
 #[test]
-fn a_global_registry_wins_over_all_others() {
+fn a_global_registry_takes_precedence() {
     let place = place();
     let metadata = "apiVersion: v2\nname: bit\nversion: 1.0.0\nappVersion: 3.2.4\n";
     place.write("bit/Chart.yaml", metadata);
@@ -267,7 +267,7 @@ fn a_global_registry_wins_over_all_others() {
 }
 
 #[test]
-fn several_charts_share_one_overlay_unless_they_want_two_things() {
+fn several_charts_share_one_overlay_unless_they_conflict() {
     let place = place();
     for (name, repository, tag) in [
         ("one", "ghcr.io/dexidp/dex", "v2.42.0"),
@@ -346,7 +346,7 @@ fn what_is_no_chart_is_refused() {
 }
 
 #[test]
-fn nothing_in_the_lock_is_a_failure_and_writes_nothing() {
+fn a_chart_without_locked_images_fails_and_writes_nothing() {
     let place = place();
     place.write("landfall.lock", "version: 1\n");
     place.json(

@@ -11,7 +11,7 @@ use std::process::Command;
 const TO: &str = "172.20.0.2:5000";
 
 #[test]
-fn what_helm_renders_with_the_overlay_of_real_charts() {
+fn helm_renders_real_charts_with_the_overlay() {
     let Some(folder) = std::env::var_os("LANDFALL_HELM_CHARTS") else {
         skip(
             "render_charts::what_helm_renders",

@@ -70,7 +70,7 @@ fn told(report: &Value, list: &str) -> Vec<String> {
 }
 
 #[test]
-fn bitnamis_charts_are_allowed_to_have_other_registries() {
+fn charts_of_bitnami_get_the_flag_that_allows_other_registries() {
     let image = "image: {registry: docker.io, repository: bitnami/nginx, tag: '1.29'}\n";
     let report = rendered(
         0,
@@ -136,7 +136,7 @@ fn the_operator_of_cilium_gets_a_suffix() {
 }
 
 #[test]
-fn the_beginning_of_a_name_and_its_end() {
+fn images_split_into_repository_and_name() {
     let values = "operator: {repository: nvcr.io/nvidia, image: gpu-operator, version: v25}\n\
                   dcgm: {repository: nvcr.io/nvidia/cloud-native, image: dcgm, version: '4.2'}\n";
     assert_eq!(
@@ -149,7 +149,7 @@ fn the_beginning_of_a_name_and_its_end() {
 }
 
 #[test]
-fn registries_that_count_where_an_image_has_none() {
+fn default_registries_of_images_without_a_registry() {
     // ingress-nginx
     let values = "global: {image: {registry: registry.k8s.io}}\n\
                   controller: {image: {image: ingress-nginx/controller, tag: v1.15}}\n";
@@ -176,7 +176,7 @@ fn registries_that_count_where_an_image_has_none() {
 }
 
 #[test]
-fn tags_that_the_template_makes() {
+fn tags_that_a_template_composes() {
     // `-distroless` is put behind the tag, or behind appVersion
     for tag in ["v1.9.0", "''"] {
         let values = format!(
@@ -201,7 +201,7 @@ fn tags_that_the_template_makes() {
 }
 
 #[test]
-fn what_is_written_in_a_template_is_told() {
+fn references_written_in_templates_are_reported() {
     let template = "{{- if .Values.x }}\nspec:\n  containers:\n  - image: busybox:1.28\n  - image: quay.io/not/there:1\n  \
                     - image: {{ .Values.image }}\n{{- end }}\n";
     let report = rendered(3, "image: docker.io/longhornio/ui:v1\n", template);
@@ -225,7 +225,7 @@ fn what_is_written_in_a_template_is_told() {
 }
 
 #[test]
-fn an_overlay_for_nothing_is_a_failure() {
+fn an_empty_overlay_is_an_error() {
     let report = rendered(1, "replicas: 1\n", "");
     let message = report["error"]["message"].as_str().unwrap();
     assert!(

@@ -53,7 +53,7 @@ fn check(schema: &Value, value: &Value, place: &str) {
 }
 
 #[test]
-fn every_command_reports_as_its_schema_says() {
+fn every_report_matches_the_schema() {
     let rig = Rig::new();
     rig.arm([]);
     rig.place.write(

@@ -35,7 +35,7 @@ pub fn sound(page: &str) {
 }
 
 #[test]
-fn every_verb_that_moves_something_writes_a_page() {
+fn every_verb_that_transfers_writes_an_html_report() {
     let rig = Rig::new();
     rig.arm([]);
     let (place, up, down) = (&rig.place, &rig.up.address, &rig.down.address);
@@ -90,7 +90,7 @@ fn every_verb_that_moves_something_writes_a_page() {
 }
 
 #[test]
-fn a_bundle_is_one_page_and_the_same_bundle_the_same() {
+fn the_page_of_a_bundle_is_one_file_and_reproducible() {
     let rig = Rig::new();
     rig.arm([]);
     let place = &rig.place;
@@ -127,7 +127,7 @@ fn a_bundle_is_one_page_and_the_same_bundle_the_same() {
 }
 
 #[test]
-fn what_images_say_of_themselves_is_shown_and_stays_text() {
+fn image_metadata_is_shown_as_escaped_text() {
     if !need(&["gzip"]) {
         return;
     }
@@ -183,7 +183,7 @@ fn what_images_say_of_themselves_is_shown_and_stays_text() {
 }
 
 #[test]
-fn a_moved_tag_is_noticed() {
+fn a_moved_tag_is_a_notice() {
     if !need(&["gzip"]) {
         return;
     }

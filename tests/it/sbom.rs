@@ -41,7 +41,7 @@ fn packed() -> Place {
 }
 
 #[test]
-fn the_document_has_the_shape_of_cyclonedx_and_links_what_is_carried() {
+fn the_document_matches_cyclonedx_and_links_the_attached_sboms() {
     if !need(&["gzip"]) {
         return;
     }
@@ -122,7 +122,7 @@ fn the_document_has_the_shape_of_cyclonedx_and_links_what_is_carried() {
 }
 
 #[test]
-fn the_same_bundle_gives_the_same_document_and_a_time_is_given() {
+fn the_same_bundle_gives_the_same_document_with_a_given_time() {
     if !need(&["gzip"]) {
         return;
     }
@@ -153,7 +153,7 @@ fn the_same_bundle_gives_the_same_document_and_a_time_is_given() {
 }
 
 #[test]
-fn carried_documents_are_written_as_they_came() {
+fn attached_documents_are_exported_byte_for_byte() {
     if !need(&["gzip"]) {
         return;
     }

@@ -151,7 +151,7 @@ fn odd_manifests_keep_their_bytes_and_types() {
 }
 
 #[test]
-fn uploads_in_chunks_are_checked_chunk_by_chunk_and_can_be_asked_about() {
+fn chunked_uploads_are_checked_and_their_state_can_be_requested() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let send = |method, target: &str, headers: &[(&str, &str)], body: &[u8]| {
@@ -240,7 +240,7 @@ fn uploads_in_chunks_are_checked_chunk_by_chunk_and_can_be_asked_about() {
 }
 
 #[test]
-fn a_broken_upload_goes_on_where_it_broke() {
+fn a_broken_upload_is_resumed() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let blob = noise(3, 2_500_000);
@@ -269,7 +269,7 @@ fn a_broken_upload_goes_on_where_it_broke() {
 }
 
 #[test]
-fn whole_posts_mounts_sha512_and_wrong_digests() {
+fn single_post_uploads_mounts_sha512_and_wrong_digests() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let post = |query: &str, body: &[u8]| {
@@ -331,7 +331,7 @@ fn whole_posts_mounts_sha512_and_wrong_digests() {
 }
 
 #[test]
-fn manifests_are_refused_for_what_is_wrong_with_them() {
+fn invalid_manifests_are_refused_with_their_reason() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let put = |reference: &str, bytes: &[u8]| {
@@ -410,7 +410,7 @@ fn manifests_are_refused_for_what_is_wrong_with_them() {
 }
 
 #[test]
-fn referrers_are_listed_filtered_and_remembered() {
+fn referrers_are_listed_filtered_and_stored() {
     let place = Place::new();
     let mut server = landfall_serve(&place, &PUSHES);
     let subject = artifact(&server, "a", json!({}));
@@ -461,7 +461,7 @@ fn referrers_are_listed_filtered_and_remembered() {
 }
 
 #[test]
-fn curl_ranges_and_conditions() {
+fn curl_reads_ranges_and_sends_conditions() {
     if !need(&["curl"]) {
         return;
     }
@@ -498,7 +498,7 @@ fn curl_ranges_and_conditions() {
 }
 
 #[test]
-fn bytes_that_changed_on_disk_never_leave() {
+fn bytes_that_changed_on_disk_are_never_sent() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let blob = noise(5, 3 << 20);
@@ -668,7 +668,7 @@ fn pushes_beyond_loopback_need_a_decision() {
 }
 
 #[test]
-fn users_of_the_password_file_may_push_and_nobody_else() {
+fn only_users_of_the_password_file_may_push() {
     if !need(&["skopeo", "gzip"]) {
         return;
     }
@@ -728,7 +728,7 @@ fn users_of_the_password_file_may_push_and_nobody_else() {
 }
 
 #[test]
-fn tls_is_spoken_where_a_certificate_is_given_and_plain_http_is_told_apart() {
+fn with_a_certificate_tls_is_used_and_plain_http_is_detected() {
     if !need(&["curl"]) {
         return;
     }
@@ -775,7 +775,7 @@ fn tls_is_spoken_where_a_certificate_is_given_and_plain_http_is_told_apart() {
 }
 
 #[test]
-fn signals_end_it_after_the_answers_under_way() {
+fn signals_end_the_server_after_responses_in_progress() {
     let place = Place::new();
     for (signal, exit) in [("TERM", 0), ("INT", 130)] {
         let port = free_port();

@@ -165,7 +165,7 @@ fn carried() -> (Carried, Value, Value) {
 }
 
 #[test]
-fn images_answer_to_all_their_names() {
+fn images_can_be_pulled_by_all_their_names() {
     let (carried, index, other) = carried();
     carried.pack(&[]);
     carried.place.write("site.yaml", SITE);
@@ -251,7 +251,7 @@ fn images_answer_to_all_their_names() {
 }
 
 #[test]
-fn a_name_with_two_meanings_is_answered_with_both() {
+fn an_ambiguous_name_gets_a_404_with_both_full_names() {
     let (carried, ..) = carried();
     carried.pack(&[]);
     let server = landfall_serve(&carried.place, &["bundle.tar.zst"]);
@@ -322,7 +322,7 @@ fn skopeo_copies_from_a_served_bundle() {
 }
 
 #[test]
-fn files_are_there_by_every_url_and_in_parts() {
+fn files_can_be_read_by_every_url_and_in_ranges() {
     if !need(&["curl"]) {
         return;
     }
@@ -420,7 +420,7 @@ fn files_are_there_by_every_url_and_in_parts() {
 }
 
 #[test]
-fn ranges_over_every_edge_are_right_one_after_the_other_on_one_connection() {
+fn ranges_at_every_boundary_are_right_on_one_connection() {
     if !need(&["curl"]) {
         return;
     }
@@ -463,7 +463,7 @@ fn ranges_over_every_edge_are_right_one_after_the_other_on_one_connection() {
 }
 
 #[test]
-fn what_a_bundle_names_cannot_be_overwritten_and_what_is_pushed_beside_it_stays() {
+fn names_of_a_bundle_cannot_be_overwritten_and_other_pushes_are_kept() {
     let (carried, _, other) = carried();
     carried.pack(&[]);
     let args = ["bundle.tar.zst", "--writable", "written"];
@@ -520,7 +520,7 @@ fn what_a_bundle_names_cannot_be_overwritten_and_what_is_pushed_beside_it_stays(
 }
 
 #[test]
-fn a_bundle_comes_before_what_was_pushed_under_its_names_and_says_so() {
+fn a_bundle_takes_precedence_over_pushed_content_and_logs_it() {
     let (carried, _, other) = carried();
     carried.pack(&[]);
     let server = landfall_serve(&carried.place, &["--writable", "written"]);
@@ -550,7 +550,7 @@ fn a_bundle_comes_before_what_was_pushed_under_its_names_and_says_so() {
 }
 
 #[test]
-fn containerds_parameter_finds_what_was_pushed_too() {
+fn the_ns_parameter_of_containerd_finds_pushed_content() {
     let place = Place::new();
     let server = landfall_serve(&place, &["--writable", "written"]);
     put_blob(&server.address, "x", &sha256(b"{}"), b"{}");
@@ -581,7 +581,7 @@ fn containerds_parameter_finds_what_was_pushed_too() {
 }
 
 #[test]
-fn a_partial_bundle_is_refused_until_it_is_allowed_and_says_what_it_lacks() {
+fn a_partial_bundle_is_refused_without_allow_partial_and_lists_what_it_lacks() {
     let (carried, _, other) = carried();
     let config: Value =
         serde_json::from_slice(&carried.images.bytes(other["digest"].as_str().unwrap())).unwrap();

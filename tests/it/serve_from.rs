@@ -83,7 +83,7 @@ impl Site {
 }
 
 #[test]
-fn a_site_that_keeps_its_files_in_its_registry_serves_them_from_there() {
+fn files_are_served_from_a_registry() {
     if !need(&["docker-registry"]) {
         return;
     }
@@ -175,7 +175,7 @@ fn a_site_that_keeps_its_files_in_its_registry_serves_them_from_there() {
 }
 
 #[test]
-fn wrong_bytes_of_the_registry_never_leave() {
+fn wrong_bytes_of_the_registry_are_never_sent() {
     if !need(&["docker-registry"]) {
         return;
     }
@@ -207,7 +207,7 @@ fn wrong_bytes_of_the_registry_never_leave() {
 }
 
 #[test]
-fn deliveries_leave_one_list_that_names_each_lock_once() {
+fn pushes_keep_one_list_that_names_each_lock_once() {
     if !need(&["docker-registry"]) {
         return;
     }
@@ -226,7 +226,7 @@ fn deliveries_leave_one_list_that_names_each_lock_once() {
 }
 
 #[test]
-fn what_cannot_be_served_is_said_at_the_start() {
+fn content_that_cannot_be_served_is_reported_at_the_start() {
     if !need(&["docker-registry"]) {
         return;
     }
@@ -243,7 +243,7 @@ fn what_cannot_be_served_is_said_at_the_start() {
 }
 
 #[test]
-fn charts_are_served_out_of_the_registry_too() {
+fn charts_are_served_from_a_registry() {
     if !need(&["docker-registry"]) {
         return;
     }

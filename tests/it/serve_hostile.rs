@@ -67,7 +67,7 @@ fn is_confined(response: &Response) -> bool {
 }
 
 #[test]
-fn a_manifest_that_calls_itself_a_web_page_is_not_taken() {
+fn a_manifest_with_the_media_type_of_a_web_page_is_refused() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     for kind in [
@@ -115,7 +115,7 @@ fn a_manifest_that_calls_itself_a_web_page_is_not_taken() {
 }
 
 #[test]
-fn an_old_folder_with_a_manifest_of_any_media_type_sends_it_as_bytes_and_can_still_be_swept() {
+fn a_stored_manifest_with_any_media_type_is_sent_as_bytes_and_can_be_swept() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let bytes = manifest(&server, "a", json!({"annotations": {"x": HTML}}));
@@ -140,7 +140,7 @@ fn an_old_folder_with_a_manifest_of_any_media_type_sends_it_as_bytes_and_can_sti
 }
 
 #[test]
-fn every_response_but_the_page_lets_browsers_run_nothing() {
+fn no_response_but_the_page_may_run_scripts() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let bytes = manifest(&server, "a", json!({}));
@@ -194,7 +194,7 @@ fn tls(place: &Place) -> [&'static str; 4] {
 }
 
 #[test]
-fn tls_handshakes_that_do_not_end_make_room_one_by_one_the_oldest_first() {
+fn unfinished_tls_handshakes_are_closed_oldest_first() {
     if !need(&["curl"]) {
         return;
     }
@@ -234,7 +234,7 @@ fn tls_handshakes_that_do_not_end_make_room_one_by_one_the_oldest_first() {
 }
 
 #[test]
-fn wrong_passwords_that_wait_for_bcrypt_hold_no_place_and_too_many_are_sent_away() {
+fn requests_that_wait_for_bcrypt_take_no_slot_and_their_number_is_limited() {
     let place = Place::new();
     // slow on purpose: on a busy machine, too, many still wait when the last request has its answer
     place.write("push", format!("anna:{}\n", bcrypt::hash("a", 13).unwrap()));
@@ -295,7 +295,7 @@ fn base64(text: &str) -> String {
 const MEMORY: u64 = 1600 << 20;
 
 #[test]
-fn manifests_that_never_end_take_no_memory() {
+fn unfinished_manifest_uploads_take_no_memory() {
     if !need(&["prlimit"]) {
         return;
     }
@@ -326,7 +326,7 @@ fn manifests_that_never_end_take_no_memory() {
 }
 
 #[test]
-fn manifests_with_very_many_annotations_are_taken_in_little_memory() {
+fn manifests_with_many_annotations_take_little_memory() {
     if !need(&["prlimit"]) {
         return;
     }
@@ -375,7 +375,7 @@ fn manifests_with_very_many_annotations_are_taken_in_little_memory() {
 }
 
 #[test]
-fn an_upload_that_stands_still_is_on_disk_and_not_in_memory() {
+fn a_stalled_upload_is_on_disk_and_not_in_memory() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let begun = request("POST", &server.address, "/v2/a/blobs/uploads/", &[], b"");

@@ -74,7 +74,7 @@ fn wait_for(what: &str, done: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_quota_is_kept_told_and_given_back_by_deletion() {
+fn a_quota_is_enforced_reported_and_freed_by_deletion() {
     let place = Place::new();
     let server = serve(&place, &["--max-bytes", "2MiB", "--upload-expiry", "1s"]);
     let first = push(&server, "a", "v1", &noise(1, 1_500_000), json!({}));
@@ -137,7 +137,7 @@ fn a_quota_is_kept_told_and_given_back_by_deletion() {
 }
 
 #[test]
-fn broken_uploads_are_removed_by_age() {
+fn unfinished_uploads_are_removed_by_age() {
     let place = Place::new();
     let server = serve(&place, &["--upload-expiry", "1s"]);
     let begun = request("POST", &server.address, "/v2/a/blobs/uploads/", &[], b"");
@@ -167,7 +167,7 @@ fn broken_uploads_are_removed_by_age() {
 }
 
 #[test]
-fn tags_manifests_and_blobs_are_deleted_and_the_sweep_takes_what_nothing_names() {
+fn tags_manifests_and_blobs_can_be_deleted_and_the_sweep_removes_unreferenced_blobs() {
     let place = Place::new();
     let server = serve(&place, &["--upload-expiry", "1s"]);
     let (first, second) = (noise(1, 1000), noise(2, 1000));
@@ -340,7 +340,7 @@ fn a_user_who_may_only_read_neither_pushes_nor_deletes() {
 }
 
 #[test]
-fn everybody_reads_and_only_who_signs_in_pushes() {
+fn anonymous_users_read_and_only_signed_in_users_push() {
     if !need(&["skopeo", "gzip"]) {
         return;
     }
@@ -406,7 +406,7 @@ fn log_has(server: &Server, line: &str, times: usize) {
 }
 
 #[test]
-fn a_reload_takes_new_passwords_and_certificates_and_drops_no_request() {
+fn a_reload_applies_new_passwords_and_certificates_without_dropping_requests() {
     if !need(&["curl"]) {
         return;
     }
@@ -465,7 +465,7 @@ fn a_reload_takes_new_passwords_and_certificates_and_drops_no_request() {
 }
 
 #[test]
-fn a_reload_takes_new_bundles_and_an_answer_under_way_ends_as_it_began() {
+fn a_reload_applies_new_bundles_and_responses_in_progress_end_unchanged() {
     let place = Place::new();
     let mut images = Images::new(place.path("store"));
     let layer = images.layer(&[("noise", &noise(1, 30 << 20))]);
@@ -523,7 +523,7 @@ fn a_reload_takes_new_bundles_and_an_answer_under_way_ends_as_it_began() {
 }
 
 #[test]
-fn each_request_is_a_line_of_the_access_log_and_a_reload_opens_it_anew() {
+fn each_request_is_logged_and_a_reload_reopens_the_access_log() {
     let place = Place::new();
     users(&place);
     let args = [
@@ -572,7 +572,7 @@ fn each_request_is_a_line_of_the_access_log_and_a_reload_opens_it_anew() {
 }
 
 #[test]
-fn health_and_metrics_are_told_without_a_login() {
+fn health_and_metrics_need_no_login() {
     let place = Place::new();
     users(&place);
     let server = serve(&place, &["--htpasswd", "push", "--max-bytes", "1GB"]);

@@ -83,7 +83,7 @@ fn with_blob(place: &Place, size: usize, args: &[&str]) -> (Server, String, Vec<
 }
 
 #[test]
-fn nodes_with_two_idle_connections_each_do_not_notice_one_another() {
+fn a_thousand_idle_connections_stay_open() {
     let place = Place::new();
     let (server, target, blob) = with_blob(&place, 1000, &[]);
     open_many_files();
@@ -103,7 +103,7 @@ fn nodes_with_two_idle_connections_each_do_not_notice_one_another() {
 }
 
 #[test]
-fn where_all_connections_are_taken_the_one_that_is_idle_for_longest_makes_room() {
+fn the_longest_idle_connection_is_closed_for_a_new_one() {
     let place = Place::new();
     let (server, target, blob) = with_blob(&place, 1000, &["--max-connections", "20"]);
     let mut idle: Vec<TcpStream> = Vec::new();
@@ -122,7 +122,7 @@ fn where_all_connections_are_taken_the_one_that_is_idle_for_longest_makes_room()
 }
 
 #[test]
-fn clients_that_never_read_do_not_stop_the_server_and_take_little_memory() {
+fn clients_that_never_read_do_not_block_the_server() {
     let place = Place::new();
     let (server, target, blob) = with_blob(&place, 24 << 20, &["--max-requests", "256"]);
     open_many_files();
@@ -142,7 +142,7 @@ fn clients_that_never_read_do_not_stop_the_server_and_take_little_memory() {
 }
 
 #[test]
-fn an_answer_that_nobody_reads_is_broken_off_after_a_time() {
+fn a_response_that_nobody_reads_is_aborted() {
     let place = Place::new();
     let (server, target, _) = with_blob(&place, 24 << 20, &["--stall", "1s"]);
     let mut stalled: Vec<TcpStream> = (0..10).map(|_| asks(&server, &target)).collect();
@@ -160,7 +160,7 @@ fn an_answer_that_nobody_reads_is_broken_off_after_a_time() {
 }
 
 #[test]
-fn an_idle_connection_is_closed_after_a_time_and_so_is_half_a_request() {
+fn idle_connections_and_partial_requests_time_out() {
     let place = Place::new();
     let (server, target, _) = with_blob(&place, 1000, &["--keep-alive", "1s"]);
     let mut idle = asks(&server, &target);
@@ -176,7 +176,7 @@ fn an_idle_connection_is_closed_after_a_time_and_so_is_half_a_request() {
 }
 
 #[test]
-fn requests_wait_for_their_place_in_flight_and_get_it() {
+fn requests_above_the_limit_wait_and_are_served() {
     let place = Place::new();
     let (server, target, blob) = with_blob(&place, 3 << 20, &["--max-requests", "4"]);
     std::thread::scope(|scope| {
@@ -188,7 +188,7 @@ fn requests_wait_for_their_place_in_flight_and_get_it() {
 }
 
 #[test]
-fn uploads_that_stand_still_make_room_for_others() {
+fn stalled_uploads_give_up_their_slot() {
     let place = Place::new();
     let (server, target, blob) = with_blob(&place, 1000, &["--max-requests", "4"]);
     let still: Vec<TcpStream> = (0..4)
@@ -210,7 +210,7 @@ fn uploads_that_stand_still_make_room_for_others() {
 
 /// The short form of the load that `scripts/load` holds up for a minute.
 #[test]
-fn idle_reading_and_stalled_clients_together_make_no_error() {
+fn idle_reading_and_stalled_clients_cause_no_error() {
     let place = Place::new();
     let (server, target, blob) = with_blob(&place, 6 << 20, &[]);
     open_many_files();

@@ -114,7 +114,7 @@ impl Worker {
 }
 
 #[test]
-fn a_workers_scripts_find_every_binary_and_checksum_under_the_urls_that_they_know() {
+fn scripts_of_workers_download_files_by_their_original_urls() {
     if !need(&["curl", "nginx", "sha256sum", "bash"]) {
         return;
     }
@@ -140,7 +140,7 @@ fn a_workers_scripts_find_every_binary_and_checksum_under_the_urls_that_they_kno
 }
 
 #[test]
-fn a_url_is_found_by_host_header_by_handshake_and_by_absolute_target_and_the_rest_stays_as_it_is() {
+fn a_url_is_found_by_host_header_sni_and_absolute_target() {
     if !need(&["curl", "nginx"]) {
         return;
     }
@@ -248,7 +248,7 @@ fn a_url_is_found_by_host_header_by_handshake_and_by_absolute_target_and_the_res
 /// Names that lead to the server are enough for images too: a client that knows no mirror asks by
 /// the host alone.
 #[test]
-fn images_are_found_by_the_host_that_they_come_from_where_its_name_leads_here() {
+fn images_are_found_by_their_source_host_if_dns_points_here() {
     let place = Place::new();
     let images = Images::new(place.path("layout"));
     let (quay, other) = (own_registry(), own_registry());

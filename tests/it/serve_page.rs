@@ -47,7 +47,7 @@ fn links(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_thousand_items_are_read_page_by_page_and_found_by_a_search() {
+fn a_thousand_items_are_paged_and_searchable() {
     let place = Place::new();
     let name = |at: usize| {
         let folder = "a-folder-of-some-length/".repeat(4);
@@ -90,7 +90,7 @@ fn a_thousand_items_are_read_page_by_page_and_found_by_a_search() {
 }
 
 #[test]
-fn hostile_names_are_text_and_a_browser_is_told_to_run_nothing_else() {
+fn hostile_names_are_escaped_and_scripts_are_restricted() {
     let place = Place::new();
     let hostile = [
         "https://dl.example/x'\"><script>alert(1)</script>?a=1&b=2".to_owned(),
@@ -173,7 +173,7 @@ fn a_text_browser_reads_every_command_without_a_script() {
 }
 
 #[test]
-fn a_browser_shows_searches_and_copies_without_an_error_and_asks_nobody_else() {
+fn a_browser_shows_searches_and_copies_without_contacting_other_hosts() {
     if !need(&["chromium", "mkfifo"]) {
         return;
     }

@@ -112,7 +112,7 @@ fn kill(
 }
 
 #[test]
-fn eight_shards_bring_everything_once_and_who_is_killed_runs_again() {
+fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
     let rig = Rig::of(4);
     let whole = rig.up.moved();
     // a shard that is killed in the middle has something under way
@@ -233,7 +233,7 @@ fn eight_shards_bring_everything_once_and_who_is_killed_runs_again() {
 }
 
 #[test]
-fn eight_shards_upload_everything_to_an_object_store_once_whoever_is_killed_when() {
+fn eight_shards_upload_everything_once_although_some_are_killed() {
     let rig = Rig::of(250);
     let whole = rig.up.moved();
     let owners = owners(&rig);
@@ -422,7 +422,7 @@ fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
 }
 
 #[test]
-fn a_shard_is_asked_for_and_never_taken_from_the_environment_alone() {
+fn a_shard_needs_the_flag_and_not_only_the_environment() {
     let place = Place::new();
     place.write("landfall.lock", "version: 1\n");
     let run = |args: &[&str], variables: &[(&str, &str)]| {

@@ -108,21 +108,21 @@ fn drifts_and_is_mended(registry: &Server) {
 }
 
 #[test]
-fn what_a_registry_lacks_or_has_otherwise_is_told_and_push_mends_it() {
+fn status_reports_missing_and_different_images_and_push_fixes_them() {
     if need(&["gzip"]) {
         drifts_and_is_mended(&own_registry());
     }
 }
 
 #[test]
-fn docker_registry_is_asked_as_cheaply() {
+fn docker_registry_costs_as_few_requests() {
     if need(&["docker-registry", "gzip"]) {
         drifts_and_is_mended(&docker_registry());
     }
 }
 
 #[test]
-fn a_signature_that_is_gone_is_drift_and_so_is_a_lost_blob_with_recheck() {
+fn a_lost_signature_is_drift_and_with_recheck_also_a_lost_blob() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }
@@ -162,7 +162,7 @@ fn a_signature_that_is_gone_is_drift_and_so_is_a_lost_blob_with_recheck() {
 }
 
 #[test]
-fn status_speaks_markdown_and_tells_what_it_could_not_ask() {
+fn status_writes_markdown_and_reports_failed_requests() {
     if !need(&["gzip"]) {
         return;
     }

@@ -122,7 +122,7 @@ fn disk_usage(path: &Path) -> u64 {
 }
 
 #[test]
-fn the_bytes_are_those_of_pull_and_pack() {
+fn pull_into_a_bundle_gives_the_bytes_of_pull_and_pack() {
     let up = Upstream::new();
     let report = up.pull(0, "out.tar.zst", &["--jobs", "3"]);
     up.assert_made("out.tar.zst", "at once");
@@ -170,7 +170,7 @@ fn the_bytes_are_those_of_pull_and_pack() {
 }
 
 #[test]
-fn volumes_of_the_name_are_joined() {
+fn existing_volumes_are_joined_into_one_bundle() {
     let up = Upstream::new();
     let pack = [
         "pack",
@@ -188,7 +188,7 @@ fn volumes_of_the_name_are_joined() {
 }
 
 #[test]
-fn it_is_signed_on_the_way() {
+fn a_bundle_is_signed_during_the_pull() {
     if !need(&["ssh-keygen"]) {
         return;
     }
@@ -233,7 +233,7 @@ fn it_is_signed_on_the_way() {
 }
 
 #[test]
-fn what_the_store_has_is_not_fetched() {
+fn content_of_the_store_is_not_downloaded() {
     let up = Upstream::new();
     let lock = up.rig.place.read("landfall.lock");
     let report = up.rig.place.json(
@@ -314,7 +314,7 @@ fn a_copied_store_is_hashed_with_progress_before_it_is_used() {
 }
 
 #[test]
-fn a_damaged_store_is_not_believed() {
+fn damaged_content_of_the_store_is_not_used() {
     let up = Upstream::new();
     // nothing of it shows but by hashing
     let largest = noise(1, 40_000 * SCALE);
@@ -339,7 +339,7 @@ fn a_damaged_store_is_not_believed() {
 }
 
 #[test]
-fn a_missing_item_leaves_no_bundle_and_the_rest_stays() {
+fn a_missing_item_prevents_the_bundle_and_keeps_the_downloads() {
     let up = Upstream::new();
     up.rig.arm([Fault::always(On::File, What::Status(404))]);
     let report = up.pull(3, "out.tar.zst", &[]);
@@ -388,7 +388,7 @@ fn a_missing_item_leaves_no_bundle_and_the_rest_stays() {
 }
 
 #[test]
-fn another_lock_takes_over_what_has_come() {
+fn another_lock_reuses_the_partial_bundle() {
     let up = Upstream::new();
     let whole = up.rig.place.read("landfall.lock");
     // the lock of an earlier day names one image less and a file more, which is gone
@@ -415,7 +415,7 @@ fn another_lock_takes_over_what_has_come() {
 }
 
 #[test]
-fn several_connections_bring_a_blob_over_a_bad_network() {
+fn a_blob_uses_several_connections_over_a_bad_network() {
     let mut rig = Rig::of(SCALE);
     rig.limits = quick_and_wide();
     rig.limits.parallel_share = 200_000;
@@ -477,7 +477,7 @@ fn kill(up: &Upstream, out: &str, after: usize) -> bool {
 }
 
 #[test]
-fn killed_at_any_moment_it_goes_on() {
+fn a_pull_into_a_bundle_is_resumed_after_a_kill_at_any_moment() {
     let up = Upstream::new();
     let pace = Some((64_000, Duration::from_millis(3)));
     up.rig.up.set(Settings {
@@ -521,7 +521,7 @@ fn killed_at_any_moment_it_goes_on() {
 }
 
 #[test]
-fn what_lies_in_the_partial_file_is_asked_for_no_more() {
+fn content_of_the_partial_file_is_not_downloaded_again() {
     let up = Upstream::new();
     let base = sha256(&noise(1, 40_000 * SCALE));
     // the largest blob breaks off for good behind its third frame
@@ -553,7 +553,7 @@ fn what_lies_in_the_partial_file_is_asked_for_no_more() {
 }
 
 #[test]
-fn a_damaged_partial_file_is_found_out() {
+fn a_damaged_partial_file_is_detected() {
     let up = Upstream::new();
     let partial = up.path("out.tar.zst.partial");
     let rest = [Fault::always(On::File, What::Status(404))];
@@ -597,7 +597,7 @@ fn a_damaged_partial_file_is_found_out() {
 }
 
 #[test]
-fn two_processes_do_not_make_one_bundle() {
+fn two_processes_do_not_write_the_same_bundle() {
     let up = Upstream::new();
     up.rig
         .arm([Fault::once(On::Blob, What::Hold(Duration::from_hours(1)))]);
@@ -616,7 +616,7 @@ fn two_processes_do_not_make_one_bundle() {
 }
 
 #[test]
-fn a_dry_run_fetches_nothing() {
+fn a_dry_run_downloads_nothing() {
     let up = Upstream::new();
     let report = up.pull(0, "out.tar.zst", &["--dry-run"]);
     assert!(
@@ -646,7 +646,7 @@ fn a_dry_run_fetches_nothing() {
 }
 
 #[test]
-fn no_stored_blob_is_there_twice() {
+fn no_stored_blob_is_written_twice() {
     let up = Upstream::new();
     up.rig.arm([Fault::always(On::File, What::Status(404))]);
     up.pull(3, "out.tar.zst", &[]);

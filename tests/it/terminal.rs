@@ -97,7 +97,7 @@ fn the_bar_fits_its_terminal() {
 }
 
 #[test]
-fn what_ctrl_c_says_stays() {
+fn the_message_of_ctrl_c_stays_visible() {
     if !need(&["script", "stty"]) {
         return;
     }

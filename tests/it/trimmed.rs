@@ -20,7 +20,7 @@ fn said(place: &Place, exit: i32, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn apt_takes_metadata_of_what_is_carried_signed_by_the_site() {
+fn apt_accepts_trimmed_metadata_signed_by_the_site() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     up.build(
@@ -222,7 +222,7 @@ fn apt_takes_metadata_of_what_is_carried_signed_by_the_site() {
 }
 
 #[test]
-fn dnf_takes_metadata_of_what_is_carried_signed_by_the_site() {
+fn dnf_accepts_trimmed_metadata_signed_by_the_site() {
     let Some(up) = YumUpstream::new() else { return };
     let place = &up.place;
     up.build(&[

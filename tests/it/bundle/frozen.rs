@@ -92,7 +92,7 @@ const DIGESTS: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn bundles_of_version_1_are_read_by_every_later_build() {
+fn bundles_of_version_1_stay_readable() {
     let site = Site::small();
     for (name, digest) in DIGESTS {
         let bundle = frozen(name);
@@ -176,7 +176,7 @@ fn bundles_of_version_1_are_read_by_every_later_build() {
 }
 
 #[test]
-fn the_reader_by_the_document_reads_them_too() {
+fn the_reader_written_from_the_documentation_reads_frozen_bundles() {
     if !need(&["python3", "zstd"]) {
         return;
     }

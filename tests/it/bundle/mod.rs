@@ -131,7 +131,7 @@ fn digest_of(output: &Output) -> String {
 }
 
 #[test]
-fn pack_verify_and_ls_tell_the_same() {
+fn pack_verify_and_ls_agree() {
     let site = Site::new();
     let packed = site.run(&["pack", "-o", "B", "--output", "json"]);
     let packed = report(&packed);
@@ -179,7 +179,7 @@ fn pack_verify_and_ls_tell_the_same() {
 }
 
 #[test]
-fn what_is_expected_is_compared() {
+fn verify_compares_expected_digest_and_lock() {
     let site = Site::new();
     site.pack();
     let digest = digest_of(&site.run(&["verify", "B.tar.zst"]));
@@ -223,14 +223,18 @@ fn what_is_expected_is_compared() {
 }
 
 #[test]
-fn tar_and_zstd_read_it() {
+fn tar_and_zstd_read_a_bundle() {
     if !need(&["tar", "zstd"]) {
         return;
     }
     let site = Site::new();
     let bundle = site.pack();
     let bundle = bundle.to_str().unwrap();
-    let Some(listed) = tool("tar_and_zstd_read_it", "tar", &["--zstd", "-tf", bundle]) else {
+    let Some(listed) = tool(
+        "tar_and_zstd_read_a_bundle",
+        "tar",
+        &["--zstd", "-tf", bundle],
+    ) else {
         return;
     };
     let names = String::from_utf8(listed.stdout).unwrap();
@@ -240,7 +244,7 @@ fn tar_and_zstd_read_it() {
     let out = site.path("out");
     fs::create_dir(&out).unwrap();
     let args = ["--zstd", "-xf", bundle, "-C", out.to_str().unwrap()];
-    let Some(unpacked) = tool("tar_and_zstd_read_it", "tar", &args) else {
+    let Some(unpacked) = tool("tar_and_zstd_read_a_bundle", "tar", &args) else {
         return;
     };
     assert!(
@@ -273,7 +277,7 @@ fn tar_and_zstd_read_it() {
     let trimmed_bytes = fs::read(out.join(trimmed.digest.layout_path())).unwrap();
     assert!(trimmed.digest.matches(&trimmed_bytes));
 
-    let Some(tested) = tool("tar_and_zstd_read_it", "zstd", &["-t", bundle]) else {
+    let Some(tested) = tool("tar_and_zstd_read_a_bundle", "zstd", &["-t", bundle]) else {
         return;
     };
     assert!(tested.status.success(), "{}", shown(&tested));
@@ -283,7 +287,7 @@ fn tar_and_zstd_read_it() {
     bytes[at] ^= 4;
     fs::write(site.path("flipped.zst"), bytes).unwrap();
     let flipped = tool(
-        "tar_and_zstd_read_it",
+        "tar_and_zstd_read_a_bundle",
         "zstd",
         &["-t", site.path("flipped.zst").to_str().unwrap()],
     );
@@ -375,7 +379,7 @@ fn skopeo_reads_it_as_an_oci_archive() {
 }
 
 #[test]
-fn every_flipped_bit_and_every_cut_is_found() {
+fn every_flipped_bit_and_every_truncation_is_detected() {
     let site = Site::new();
     let bundle = site.pack();
     let good = fs::read(&bundle).unwrap();
@@ -419,7 +423,7 @@ fn a_damaged_blob_is_named() {
 }
 
 #[test]
-fn an_incomplete_store_is_refused_unless_that_is_wanted() {
+fn an_incomplete_store_is_refused_without_allow_partial() {
     let site = Site::new();
     let kubelet = site
         .lock
@@ -468,7 +472,7 @@ fn an_incomplete_store_is_refused_unless_that_is_wanted() {
 }
 
 #[test]
-fn a_lock_with_losses_is_partial_only_where_they_are_not_accepted() {
+fn a_lock_with_missing_items_is_partial_unless_they_are_accepted() {
     let mut site = Site::new();
     let accepted = |name: &str, until: &str| AcceptedLoss {
         kind: ItemKind::Image,
@@ -576,7 +580,7 @@ fn a_damaged_store_packs_nothing() {
 }
 
 #[test]
-fn a_dry_run_and_a_bad_place_write_nothing() {
+fn a_dry_run_and_an_unwritable_destination_write_nothing() {
     let site = Site::new();
     let output = site.run(&["pack", "-o", "B", "--dry-run", "--output", "json"]);
     assert_eq!(code(&output), 0);
@@ -629,8 +633,8 @@ fn blobs_are_read_from_any_offset() {
 }
 
 #[test]
-fn a_reader_written_from_the_document_alone_reads_it() {
-    let test = "a_reader_written_from_the_document_alone_reads_it";
+fn a_reader_written_from_the_documentation_reads_a_bundle() {
+    let test = "a_reader_written_from_the_documentation_reads_a_bundle";
     let site = Site::new();
     let bundle = site.pack();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-bundle.py");

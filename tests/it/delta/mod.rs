@@ -26,7 +26,7 @@ fn message(report: &Value) -> &str {
 }
 
 #[test]
-fn a_chain_of_deltas_arrives_with_all_its_files() {
+fn a_chain_of_deltas_is_delivered_with_all_files() {
     if !need(&NEEDS) {
         return;
     }
@@ -106,7 +106,7 @@ fn a_chain_of_deltas_arrives_with_all_its_files() {
 }
 
 #[test]
-fn what_is_damaged_in_one_bundle_is_read_from_another() {
+fn damaged_content_is_read_from_another_bundle_of_the_chain() {
     let line = Line::new();
     let place = &line.place;
     line.pack("1", "b1", &[]);
@@ -266,7 +266,7 @@ fn a_lost_volume_of_a_delta_is_packed_again() {
 }
 
 #[test]
-fn what_the_registry_has_is_mounted_from_the_receipts_repository() {
+fn blobs_are_mounted_from_the_repository_that_the_receipt_names() {
     if !need(&NEEDS) {
         return;
     }
@@ -318,7 +318,7 @@ fn what_the_registry_has_is_mounted_from_the_receipts_repository() {
 }
 
 #[test]
-fn where_mounts_are_refused_it_is_read_back() {
+fn if_mounts_are_refused_blobs_are_downloaded_and_uploaded_again() {
     if !need(&NEEDS) {
         return;
     }
@@ -350,7 +350,7 @@ fn where_mounts_are_refused_it_is_read_back() {
 }
 
 #[test]
-fn what_is_read_back_does_not_wait_for_the_slot_of_its_upload() {
+fn downloading_a_blob_back_does_not_wait_for_its_own_upload_slot() {
     if !need(&["gzip"]) {
         return;
     }
@@ -407,7 +407,7 @@ fn what_is_read_back_does_not_wait_for_the_slot_of_its_upload() {
 }
 
 #[test]
-fn what_is_nowhere_is_named_before_anything_is_sent() {
+fn missing_content_is_reported_before_anything_is_uploaded() {
     if !need(&NEEDS) {
         return;
     }
@@ -482,7 +482,7 @@ fn what_is_nowhere_is_named_before_anything_is_sent() {
 }
 
 #[test]
-fn a_receipt_that_is_given_with_a_delta_tells_where_to_look() {
+fn a_receipt_names_the_repositories_for_the_content_of_a_delta() {
     if !need(&NEEDS) {
         return;
     }
@@ -499,7 +499,7 @@ fn a_receipt_that_is_given_with_a_delta_tells_where_to_look() {
 }
 
 #[test]
-fn deltas_are_served_exported_and_rewritten_to() {
+fn deltas_can_be_served_exported_and_used_for_rewriting() {
     if !need(&NEEDS) {
         return;
     }
@@ -574,7 +574,7 @@ fn deltas_are_served_exported_and_rewritten_to() {
 }
 
 #[test]
-fn a_signature_is_asked_of_the_delta_and_not_of_its_bases() {
+fn the_delta_must_be_signed_but_not_its_bases() {
     if !need(&[&NEEDS[..], &["ssh-keygen"]].concat()) {
         return;
     }
@@ -611,7 +611,7 @@ fn a_signature_is_asked_of_the_delta_and_not_of_its_bases() {
 }
 
 #[test]
-fn diff_tells_what_a_delta_would_carry() {
+fn diff_shows_the_content_of_a_delta() {
     if !need(&NEEDS) {
         return;
     }
@@ -650,7 +650,7 @@ fn diff_tells_what_a_delta_would_carry() {
 }
 
 #[test]
-fn a_reader_written_from_the_document_alone_knows_deltas() {
+fn a_reader_written_from_the_documentation_reads_deltas() {
     if !need(&[&NEEDS[..], &["python3", "zstd"]].concat()) {
         return;
     }

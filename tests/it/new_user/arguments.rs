@@ -118,7 +118,7 @@ fn a_file_is_named_with_or_without_its_flag() {
 }
 
 #[test]
-fn what_is_no_manifest_leads_to_one() {
+fn a_file_that_is_not_a_manifest_gets_a_hint() {
     let place = Place::new();
     place.write(
         "values.yaml",
@@ -163,7 +163,7 @@ fn what_is_no_manifest_leads_to_one() {
 }
 
 #[test]
-fn a_lock_that_is_older_than_its_manifest_is_noted() {
+fn a_lock_that_is_older_than_its_manifest_gets_a_note() {
     let rig = Rig::new();
     rig.arm([]);
     let place = &rig.place;

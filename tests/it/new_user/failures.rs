@@ -24,7 +24,7 @@ fn many(count: usize) -> (Faults, Place) {
 }
 
 #[test]
-fn many_failures_of_one_host_are_a_few_lines() {
+fn many_failures_of_one_host_are_grouped() {
     let (up, place) = many(60);
     let lines = |args: &str| {
         let args = args.replace("UP", &up.address);
@@ -120,7 +120,7 @@ fn many_failures_of_one_host_are_a_few_lines() {
 }
 
 #[test]
-fn progress_counts_what_is_to_do() {
+fn progress_counts_the_work_to_do() {
     let rig = Rig::new();
     rig.arm([Fault::always(On::Manifest, What::Status(404)).at("team/tool")]);
     let plain = format!("--progress plain --plain-http {}", rig.up.address);

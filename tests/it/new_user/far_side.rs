@@ -6,7 +6,7 @@ use crate::support::{Place, need, run as program};
 use std::process::Command;
 
 #[test]
-fn a_bundle_with_its_program_has_a_readme_whose_commands_run() {
+fn the_commands_in_the_readme_of_a_bundle_run() {
     if !need(&["sha256sum", "tar"]) {
         return;
     }

@@ -26,7 +26,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn a_locked_repository_without_host_and_tag_is_no_green_audit() {
+fn an_audit_fails_for_a_locked_repository_without_host_and_tag() {
     let place = place();
     for (name, text) in [
         (
@@ -104,7 +104,7 @@ fn a_locked_repository_without_host_and_tag_is_no_green_audit() {
 }
 
 #[test]
-fn an_audit_of_rewritten_files_says_which_registry_they_name() {
+fn an_audit_of_rewritten_files_names_their_registry() {
     let place = place();
     place.write(
         "one.yaml",

@@ -7,7 +7,7 @@ use crate::support::{Place, need};
 use std::process::Command;
 
 #[test]
-fn an_archive_says_who_loads_it() {
+fn export_prints_which_runtimes_load_the_archive() {
     let rig = Rig::new();
     rig.arm([]);
     run_with(
@@ -39,7 +39,7 @@ fn an_archive_says_who_loads_it() {
 }
 
 #[test]
-fn ci_shows_first_that_no_bundle_was_made() {
+fn the_summary_for_ci_begins_with_a_missing_bundle() {
     let rig = Rig::new();
     rig.arm([Fault::always(On::Blob, What::Status(404)).at("team/tool")]);
     let summary = rig.place.path("summary.md");
@@ -73,7 +73,7 @@ fn ci_shows_first_that_no_bundle_was_made() {
 }
 
 #[test]
-fn a_tag_that_is_gone_stands_in_the_text_of_the_pull_request() {
+fn a_tag_that_is_gone_is_in_the_text_of_the_pull_request() {
     let rig = Rig::new();
     rig.arm([]);
     run_with(&rig, &[("lock m.yaml --plain-http UP", 0, &[])]);

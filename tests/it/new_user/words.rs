@@ -19,7 +19,7 @@ fn answering(answer: &'static [u8]) -> String {
 }
 
 #[test]
-fn no_text_of_a_library_alone_is_shown() {
+fn no_message_is_only_the_text_of_a_library() {
     let place = Place::new();
     let http = answering(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
     let closed = TcpListener::bind("127.0.0.1:0")
@@ -70,7 +70,7 @@ fn no_text_of_a_library_alone_is_shown() {
 }
 
 #[test]
-fn a_refusal_is_told_once() {
+fn a_refusal_is_reported_once() {
     let rig = Rig::new();
     rig.arm([]);
     run_with(&rig, &[("lock m.yaml --plain-http UP", 0, &[])]);
@@ -103,7 +103,7 @@ fn output_of(command: &mut std::process::Command) -> String {
 }
 
 #[test]
-fn a_bundle_without_content_has_no_share_of_it() {
+fn an_empty_bundle_has_no_size_ratio() {
     let place = Place::new();
     place.write("landfall.lock", "version: 1\n");
     run(

@@ -146,7 +146,7 @@ fn ready() -> bool {
 }
 
 #[test]
-fn what_other_tools_saved_feeds_a_pull_without_a_network() {
+fn archives_of_other_tools_feed_a_pull_without_a_network() {
     if !ready() {
         return;
     }
@@ -215,7 +215,7 @@ fn what_other_tools_saved_feeds_a_pull_without_a_network() {
 }
 
 #[test]
-fn what_an_archive_cannot_give_is_told_and_asked_for_upstream() {
+fn content_that_an_archive_lacks_is_reported_and_downloaded() {
     if !ready() {
         return;
     }
@@ -304,7 +304,7 @@ fn what_an_archive_cannot_give_is_told_and_asked_for_upstream() {
 }
 
 #[test]
-fn a_lock_is_made_of_an_archive_where_nobody_else_has_the_image() {
+fn an_image_that_only_an_archive_has_can_be_locked() {
     if !ready() {
         return;
     }

@@ -73,7 +73,7 @@ fn attempts(server: &Server) -> (usize, usize) {
 }
 
 #[test]
-fn basic_accounts_from_every_place() {
+fn basic_credentials_from_every_source() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }
@@ -216,7 +216,7 @@ fn a_wrong_password_is_tried_once_and_named() {
 }
 
 #[test]
-fn without_an_account_the_message_says_what_to_do() {
+fn without_credentials_the_message_has_a_fix() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }
@@ -275,7 +275,7 @@ fn bearer_tokens_are_fetched_once_for_all_workers() {
 }
 
 #[test]
-fn bearer_with_an_account_and_tokens_that_run_out() {
+fn bearer_tokens_with_an_account_and_their_expiry() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }
@@ -309,7 +309,7 @@ fn bearer_with_an_account_and_tokens_that_run_out() {
 }
 
 #[test]
-fn a_mirrors_path_is_part_of_the_scope_and_of_the_account() {
+fn the_path_of_a_mirror_is_part_of_scope_and_credentials_lookup() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }

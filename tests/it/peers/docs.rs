@@ -114,7 +114,7 @@ fn stand_ins(place: &Place, network: &Network, registry: &str, manifest: &str) {
 }
 
 #[test]
-fn the_sessions_in_the_documents_happen() {
+fn the_sessions_in_the_documentation_are_reproducible() {
     if !need(&[
         "docker-registry",
         "skopeo",

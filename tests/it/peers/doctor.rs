@@ -26,7 +26,7 @@ fn doctor(place: &Place, exit: i32, args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_registry_with_a_sign_in_and_one_found_by_probing() {
+fn registries_with_authentication_and_with_detected_plain_http() {
     if !need(&["docker-registry"]) {
         return;
     }
@@ -99,7 +99,7 @@ fn a_registry_with_a_sign_in_and_one_found_by_probing() {
 }
 
 #[test]
-fn what_is_not_there_is_a_no() {
+fn an_unreachable_host_is_a_no() {
     let place = Place::new();
     let nothing = format!("http://127.0.0.1:{}/x", free_port());
     let report = doctor(&place, 4, &[&nothing]);
@@ -118,7 +118,7 @@ fn what_is_not_there_is_a_no() {
 }
 
 #[test]
-fn redirects_and_tokens_are_named() {
+fn redirects_and_token_realms_are_reported() {
     if !need(&["nginx", "docker-registry"]) {
         return;
     }
@@ -169,7 +169,7 @@ fn secured(place: &Place, authority: &Authority, address: &str) -> Guard {
 }
 
 #[test]
-fn certificates_and_who_vouches_for_them() {
+fn certificates_and_their_issuers() {
     if !need(&["docker-registry"]) {
         return;
     }
@@ -265,7 +265,7 @@ fn the_lint_of_no_proxy_and_of_variables() {
 }
 
 #[test]
-fn through_squid_step_by_step() {
+fn each_step_through_squid_is_reported() {
     if !need(&NEEDS) {
         return;
     }

@@ -5,7 +5,7 @@ use super::proxy::Outside;
 use crate::support::squid::{PROXY, SERVER, Squid};
 
 #[test]
-fn squid_with_the_rendered_list_lets_exactly_the_listed_hosts_through() {
+fn squid_with_the_rendered_list_allows_exactly_the_listed_hosts() {
     let Some(mut outside) = Outside::new(&["registry.test", "files.test"], false) else {
         return;
     };

@@ -277,7 +277,7 @@ fn files_arrive_as_artifacts_and_are_served_from_the_bundle() {
 }
 
 #[test]
-fn a_connected_mirror_carries_everything_once() {
+fn mirror_copies_everything_once() {
     if !need(&world::NEEDS) {
         return;
     }
@@ -311,7 +311,7 @@ fn a_connected_mirror_carries_everything_once() {
 }
 
 #[test]
-fn one_platform_arrives_where_sparse_indexes_are_refused() {
+fn one_platform_is_delivered_although_sparse_indexes_are_refused() {
     if !need(&world::NEEDS) {
         return;
     }
@@ -437,7 +437,7 @@ fn a_rewritten_deployment_names_what_the_registry_has() {
 }
 
 #[test]
-fn a_partly_gone_upstream_is_said_and_refused_later() {
+fn items_that_upstream_lost_are_reported_and_refused_by_pack_and_push() {
     if !need(&world::NEEDS) {
         return;
     }

@@ -66,7 +66,7 @@ impl Carried {
 }
 
 #[test]
-fn helm_takes_charts_from_the_repository_that_serve_offers() {
+fn helm_installs_charts_from_serve() {
     let Some(helm) = helm().filter(|_| need(&["gpg", "curl"])) else {
         return;
     };
@@ -129,7 +129,7 @@ fn helm_takes_charts_from_the_repository_that_serve_offers() {
 }
 
 #[test]
-fn helm_takes_charts_from_a_registry_after_a_push() {
+fn helm_installs_charts_from_a_registry_after_a_push() {
     let Some(helm) = helm().filter(|_| need(&["docker-registry", "gpg", "curl"])) else {
         return;
     };

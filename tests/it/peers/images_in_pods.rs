@@ -123,7 +123,7 @@ fn rendered(platform: &str) -> Place {
 }
 
 #[test]
-fn kustomize_gives_every_image_its_name_at_the_registry() {
+fn the_kustomize_component_renames_every_image() {
     let Some(kustomize) = go_install("sigs.k8s.io/kustomize/kustomize/v5@v5.7.1") else {
         return;
     };
@@ -152,7 +152,7 @@ fn kustomize_gives_every_image_its_name_at_the_registry() {
 /// Kyverno's command line is large to build, so it is one that is there: `LANDFALL_KYVERNO` is its
 /// path.
 #[test]
-fn kyverno_gives_every_container_its_name_at_the_registry_and_the_proxy() {
+fn the_kyverno_policy_rewrites_images_and_adds_the_proxy() {
     let Some(kyverno) = named_by("LANDFALL_KYVERNO") else {
         return;
     };

@@ -168,7 +168,7 @@ fn pull_by_podman(
 }
 
 #[test]
-fn dockerd_pulls_the_hubs_images_from_the_rendered_mirror() {
+fn dockerd_pulls_docker_hub_images_from_the_rendered_mirror() {
     let Some(side) = FarSide::new(&["dockerd", "docker", "nsenter"]) else {
         return;
     };

@@ -79,7 +79,7 @@ fn site(place: &Place, registry: &str, more: &str) {
 }
 
 #[test]
-fn the_private_registry_is_tried_and_nothing_stays_there() {
+fn checks_of_the_private_registry_leave_nothing_behind() {
     if !need(&["docker-registry", "nginx", "gzip"]) {
         return;
     }
@@ -182,7 +182,7 @@ fn the_private_registry_is_tried_and_nothing_stays_there() {
 }
 
 #[test]
-fn an_index_with_missing_children_that_is_taken_is_removed_again() {
+fn an_accepted_test_index_is_deleted_again() {
     if !need(&["gzip"]) {
         return;
     }
@@ -227,7 +227,7 @@ fn an_index_with_missing_children_that_is_taken_is_removed_again() {
 }
 
 #[test]
-fn the_ports_of_a_role_are_knocked_at() {
+fn the_ports_of_a_role_are_probed() {
     let place = Place::new();
     let asked =
         |exit: i32, args: &[&str]| place.json(exit, &[&["doctor", "--role"], args].concat());
@@ -296,7 +296,7 @@ fn the_ports_of_a_role_are_knocked_at() {
 }
 
 #[test]
-fn a_range_that_is_dropped_in_silence_is_a_finding() {
+fn a_port_range_whose_packets_are_dropped_is_a_no() {
     let Some(network) = Network::new() else {
         return;
     };
@@ -334,7 +334,7 @@ fn a_range_that_is_dropped_in_silence_is_a_finding() {
 }
 
 #[test]
-fn the_endpoints_of_the_lock_are_knocked_at_by_role_too() {
+fn endpoints_of_the_lock_are_probed_also_by_role() {
     if !need(&["gzip"]) {
         return;
     }

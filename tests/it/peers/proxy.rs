@@ -154,7 +154,7 @@ fn reasons(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn everything_goes_through_squid_and_only_so() {
+fn everything_goes_through_squid() {
     let Some(outside) = Outside::new(&["registry.test", "files.test"], false) else {
         return;
     };
@@ -207,7 +207,7 @@ fn everything_goes_through_squid_and_only_so() {
 }
 
 #[test]
-fn an_account_at_squid_in_every_form() {
+fn proxy_credentials_in_every_form() {
     let Some(outside) = Outside::new(&["registry.test", "files.test"], true) else {
         return;
     };
@@ -251,7 +251,7 @@ fn an_account_at_squid_in_every_form() {
 }
 
 #[test]
-fn a_wrong_password_is_shown_to_squid_once() {
+fn a_wrong_password_is_sent_to_squid_once() {
     let Some(outside) = Outside::new(&["registry.test", "files.test"], true) else {
         return;
     };
@@ -289,7 +289,7 @@ fn a_wrong_password_is_shown_to_squid_once() {
 }
 
 #[test]
-fn what_squid_refuses_or_cannot_reach_is_named() {
+fn requests_that_squid_refuses_or_cannot_forward_are_explained() {
     let Some(outside) = Outside::new(&["registry.test", "files.test"], false) else {
         return;
     };
@@ -361,7 +361,7 @@ fn lock(place: &Place, exit: i32, proxy: &str, args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_proxy_that_opens_tls_is_named_and_then_trusted() {
+fn a_proxy_that_intercepts_tls_is_named_and_can_be_trusted() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }
@@ -413,7 +413,7 @@ fn a_proxy_that_opens_tls_is_named_and_then_trusted() {
 }
 
 #[test]
-fn a_sign_in_that_cannot_be_done_is_final_and_names_a_way_out() {
+fn unsupported_proxy_authentication_is_final_and_has_a_hint() {
     for account in ["", "user:hush@"] {
         let place = one_image();
         let proxy = Interceptor::saying(
@@ -452,7 +452,7 @@ fn a_sign_in_that_cannot_be_done_is_final_and_names_a_way_out() {
 }
 
 #[test]
-fn a_proxy_setting_that_is_wrong_is_shown_without_its_secret() {
+fn a_wrong_proxy_setting_is_reported_without_its_password() {
     let place = one_image();
     let report = lock(&place, 2, "socks5://user:hush@proxy.test:1080", &[]);
     let message = report["error"]["message"].as_str().unwrap();

@@ -7,7 +7,7 @@ use crate::support::{Place, need};
 use std::process::Command;
 
 #[test]
-fn a_public_address_redirects_to_no_private_one_and_a_private_one_may() {
+fn redirects_from_public_to_private_addresses_are_refused() {
     if !need(&["nginx"]) {
         return;
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 #[test]
-fn everything_that_refers_to_an_image_is_locked_and_carried_to_both_kinds_of_docker_registry() {
+fn referrers_are_delivered_to_both_versions_of_docker_registry() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }

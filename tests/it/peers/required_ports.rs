@@ -13,7 +13,7 @@ fn yes_man() -> Middle {
 }
 
 #[test]
-fn a_proxy_that_answers_every_connect_opens_no_port_of_a_role() {
+fn ports_of_a_role_are_probed_without_the_proxy() {
     let (place, proxy) = (Place::new(), yes_man());
     place.set("HTTPS_PROXY", &format!("http://{}", proxy.address));
     let tunnel = [
@@ -63,7 +63,7 @@ fn a_proxy_that_answers_every_connect_opens_no_port_of_a_role() {
 }
 
 #[test]
-fn an_endpoint_behind_a_proxy_has_the_proxy_in_its_verdict() {
+fn an_endpoint_behind_a_proxy_names_the_proxy() {
     if !need(&["gzip"]) {
         return;
     }
@@ -118,7 +118,7 @@ fn an_endpoint_behind_a_proxy_has_the_proxy_in_its_verdict() {
 
 /// A dead proxy says nothing about ports that machines reach without one.
 #[test]
-fn a_dead_proxy_closes_no_open_port() {
+fn a_dead_proxy_does_not_affect_port_probes() {
     if !need(&["nginx", "curl"]) {
         return;
     }
@@ -158,7 +158,7 @@ fn a_dead_proxy_closes_no_open_port() {
 }
 
 #[test]
-fn without_addresses_the_table_is_printed_and_nothing_passes_for_probed() {
+fn without_addresses_the_table_is_printed_and_nothing_is_probed() {
     let place = Place::new();
     let text = place.ok(&["doctor", "--role", "user-cluster-node"]);
     for words in [
@@ -209,7 +209,7 @@ fn without_addresses_the_table_is_printed_and_nothing_passes_for_probed() {
 }
 
 #[test]
-fn the_table_comes_in_forms_for_tickets_and_for_clusters() {
+fn the_table_has_formats_for_tickets_and_clusters() {
     let place = Place::new();
     let set = [
         "--set",

@@ -81,7 +81,7 @@ fn a_server_ends_with_its_guard() {
 }
 
 #[test]
-fn nginx_hands_out_files() {
+fn nginx_serves_files() {
     if !need(&["nginx"]) {
         return;
     }

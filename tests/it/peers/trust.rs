@@ -113,7 +113,7 @@ impl Secured {
 }
 
 #[test]
-fn an_unknown_authority_is_named_and_trusted_when_told() {
+fn an_unknown_authority_is_named_and_can_be_configured() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }
@@ -165,7 +165,7 @@ fn an_unknown_authority_is_named_and_trusted_when_told() {
 }
 
 #[test]
-fn no_authority_of_the_system_is_needed() {
+fn the_certificates_of_the_system_are_not_needed() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }
@@ -207,7 +207,7 @@ fn a_certificate_for_another_name_is_refused() {
 /// As most pages on private registries tell people to make one: `openssl req -x509`, an authority
 /// of itself.
 #[test]
-fn a_certificate_that_signed_itself_is_taken_where_it_is_named() {
+fn a_self_signed_certificate_is_accepted_if_configured() {
     if !need(&["docker-registry", "gzip", "openssl"]) {
         return;
     }

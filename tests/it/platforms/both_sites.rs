@@ -86,14 +86,14 @@ fn platforms_of_clusters_have_a_folder_for_each() {
 }
 
 #[test]
-fn docker_mirrors_the_hub_at_the_root_alone() {
+fn docker_supports_only_a_mirror_of_docker_hub_at_the_root() {
     golden(&place(ROOT, IMAGES), "docker-root", &["docker"]);
     let told = refused(&corp(), 4, &["docker"]);
     assert!(told.contains("a mirror without a path"), "{told}");
 }
 
 #[test]
-fn what_a_platform_cannot_say_is_refused_with_the_way_out() {
+fn inexpressible_settings_are_refused_with_an_alternative() {
     let place = place(
         &format!("{ROOT}proxy: {{http: \"http://10.0.0.1:1\"}}\n"),
         IMAGES,
@@ -123,7 +123,7 @@ fn what_a_platform_cannot_say_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn a_repository_locked_under_both_names_of_a_host_goes_where_each_name_goes() {
+fn a_repository_locked_under_both_names_of_a_host_has_both_destinations() {
     let site = "registry:\n  address: 172.20.0.2:5000\n  plainHTTP: true\n  paths: {k8s.gcr.io: kubernetes}\n";
     let place = place(
         site,

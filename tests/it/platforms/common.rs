@@ -21,7 +21,7 @@ fn the_list_has_every_platform_with_a_line() {
 }
 
 #[test]
-fn an_unknown_setting_is_answered_with_the_nearest_one() {
+fn an_unknown_setting_gets_a_suggestion() {
     let place = place(PROXY, &[]);
     for (set, words) in [
         ("from=tkg", "did you mean 'form'? (it takes form, services)"),
@@ -50,7 +50,7 @@ fn an_unknown_setting_is_answered_with_the_nearest_one() {
 }
 
 #[test]
-fn what_an_earlier_run_left_is_named_and_stays() {
+fn files_of_an_earlier_run_are_named_and_kept() {
     let place = place(PROXY, &[]);
     let render = |args: &[&str]| {
         place.json(
@@ -70,7 +70,7 @@ fn what_an_earlier_run_left_is_named_and_stays() {
 }
 
 #[test]
-fn a_secret_file_has_its_mode_where_a_public_one_stood() {
+fn a_secret_file_that_replaces_a_public_one_gets_its_own_mode() {
     let place = place(&PROXY.replace("http://10", "http://u:p%40w@10"), &[]);
     let path = place.write(
         "out/etc/systemd/system/kubelet.service.d/http-proxy.conf",
@@ -122,7 +122,7 @@ fn no_proxy_has_the_parts_of_the_site_and_its_own_hosts() {
 }
 
 #[test]
-fn what_is_no_yaml_is_not_merged() {
+fn files_that_are_not_yaml_are_not_merged() {
     let place = place(PROXY, &[]);
     place.write("mine.yaml", "a: 1\n");
     let args = [
@@ -158,7 +158,7 @@ apiVersion: kubeadm.k8s.io/v1beta4
 ";
 
 #[test]
-fn a_file_of_the_users_gets_the_keys_and_keeps_every_other_byte() {
+fn merging_sets_keys_and_keeps_every_other_byte() {
     let images = [
         "registry.k8s.io/coredns/coredns:v1.12.0",
         "registry.k8s.io/etcd:3.5.21-0",

@@ -13,7 +13,7 @@ const IMAGES: [&str; 6] = [
 ];
 
 #[test]
-fn hosts_are_dropped_and_paths_are_prefixes() {
+fn hosts_are_dropped_and_paths_become_prefixes() {
     let site = "registry:\n  address: 172.20.0.2:5000\n  plainHTTP: true\n  \
                 paths: {k8s.gcr.io: kubernetes, quay.io/team: mirror/team, gcr.io/google_containers: kubernetes}\n\
                 consumers: [containerd]\n";
@@ -68,7 +68,7 @@ fn with_a_certificate_an_account_and_a_proxy() {
 }
 
 #[test]
-fn upstream_is_asked_last_where_the_site_allows_it() {
+fn upstream_is_the_fallback_if_the_site_allows_it() {
     let site = "registry: {address: r.test, upstreamFallback: true}\n";
     let place = place(
         site,
@@ -85,7 +85,7 @@ fn upstream_is_asked_last_where_the_site_allows_it() {
 }
 
 #[test]
-fn what_no_mirror_can_say_is_refused_with_the_lines_to_add() {
+fn destinations_that_no_mirror_can_express_are_refused_with_a_fix() {
     let site = "registry: {address: \"172.20.0.2:5000/p\", paths: {gcr.io/google_containers: kubernetes}}\n";
     let place = place(site, &IMAGES);
     let run = place
@@ -108,7 +108,7 @@ fn what_no_mirror_can_say_is_refused_with_the_lines_to_add() {
 }
 
 #[test]
-fn a_mirror_that_has_another_image_by_the_name_is_refused() {
+fn a_mirror_with_another_image_of_the_same_name_is_refused() {
     let site = "registry: {address: \"r.test\", paths: {quay.io/team: mirror/team, docker.io/team: team}}\n";
     let images = [
         "quay.io/other/app:v1",
@@ -132,7 +132,7 @@ fn a_mirror_that_has_another_image_by_the_name_is_refused() {
 }
 
 #[test]
-fn several_pause_images_are_asked_about() {
+fn several_pause_images_require_a_setting() {
     let site = "registry: {address: r.test}\n";
     let place = place(
         site,
@@ -164,7 +164,7 @@ fn several_pause_images_are_asked_about() {
 }
 
 #[test]
-fn a_second_account_for_one_mirror_is_said() {
+fn a_second_account_for_one_mirror_is_reported() {
     let site = "registry:
   address: r.test
   credentials: {file: account}
@@ -199,7 +199,7 @@ consumers: [containerd]
 
 /// containerd 1.x reads no file that has `]` in the name of a table.
 #[test]
-fn an_ipv6_address_stands_in_no_name_of_a_table() {
+fn no_table_name_contains_an_ipv6_address() {
     let site = "registry:\n  address: \"[fd00::2]:5000\"\n  plainHTTP: true\n  credentials: {usernameEnv: U, passwordEnv: P}\n";
     let place = place(
         site,

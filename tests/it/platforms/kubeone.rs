@@ -70,7 +70,7 @@ fn an_old_cluster_gets_the_urls_of_its_binaries() {
 }
 
 #[test]
-fn an_old_cluster_cannot_ask_with_an_account() {
+fn an_old_cluster_cannot_use_an_account() {
     let place = place(
         &SITE.replace("example}", "example, credentials: {file: account}}"),
         &[],
@@ -82,7 +82,7 @@ fn an_old_cluster_cannot_ask_with_an_account() {
 
 /// `paths` puts the old host into a folder, and the lock has the image by the new host alone.
 #[test]
-fn a_mirror_names_a_path_where_the_images_are() {
+fn a_mirror_has_the_path_of_the_images() {
     let site = "registry: {address: \"172.20.0.2:5000\", paths: {k8s.gcr.io: kubernetes}}\nconsumers: [kubeone]\n";
     let place = place(site, &["registry.k8s.io/pause:3.10"]);
     place.ok(&[

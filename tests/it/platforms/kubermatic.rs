@@ -73,7 +73,7 @@ fn hosts(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_profile_becomes_a_custom_one_of_the_site() {
+fn a_profile_becomes_a_custom_profile_of_the_site() {
     let place = site();
     golden(
         &place,
@@ -220,7 +220,7 @@ fn a_profile_whose_packages_are_mirrored_names_no_host_but_the_sites() {
 
 /// The script that machines run first, with this folder as their root.
 #[test]
-fn machines_point_their_own_sources_at_the_site_and_trust_its_authorities() {
+fn machines_get_the_package_sources_and_authorities_of_the_site() {
     let place = site();
     let packages = "packages=archive.ubuntu.com,dl.rockylinux.org";
     place.ok(&[
@@ -291,7 +291,7 @@ fn machines_point_their_own_sources_at_the_site_and_trust_its_authorities() {
 }
 
 #[test]
-fn what_is_no_profile_is_refused() {
+fn files_that_are_not_profiles_are_refused() {
     let place = site();
     place.write("pod.yaml", "kind: Pod\n");
     place.write(
@@ -333,7 +333,7 @@ fn what_is_no_profile_is_refused() {
 
 /// KKP and `KubeOne` say of a host whether its mirrors' certificates are checked.
 #[test]
-fn an_unchecked_certificate_is_said_of_every_host_that_has_mirrors() {
+fn skip_verify_is_set_for_every_mirrored_host() {
     let images = ["quay.io/kubermatic/util:2.0"];
     let place = place(
         "registry: {address: r.test, skipVerify: true}\nconsumers: [kubeone]\n",
@@ -366,7 +366,7 @@ fn an_unchecked_certificate_is_said_of_every_host_that_has_mirrors() {
 }
 
 #[test]
-fn nodes_get_the_account_by_a_secret_of_their_cluster() {
+fn nodes_get_the_account_from_a_secret_of_their_cluster() {
     let place = place(
         "registry: {address: r.test, credentials: {file: account}}\nconsumers: [kubermatic]\n",
         &[],

@@ -17,7 +17,7 @@ const NEEDED: [&str; 4] = [
 ];
 
 #[test]
-fn the_least_that_is_set_and_all_of_it() {
+fn the_minimal_and_the_complete_configuration() {
     let place_of = || place(SITE, &[]);
     golden(
         &place_of(),
@@ -123,7 +123,7 @@ fn the_objects_are_valid_by_the_published_schemas() {
 }
 
 #[test]
-fn a_setting_that_cannot_be_is_refused() {
+fn an_invalid_setting_is_refused() {
     for (sets, words) in [
         (&["image=i"][..], "--set store=… is missing"),
         (&["store=s3://b"], "--set image=… is missing"),

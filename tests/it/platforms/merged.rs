@@ -237,7 +237,7 @@ spec:
 ";
 
 #[test]
-fn commands_of_machines_stand_where_they_have_an_effect() {
+fn commands_are_inserted_where_they_have_an_effect() {
     let place = tkg();
     let old = WORKERS.replace("OTHER", &STANDARD.encode(OTHER));
     place.write("mine.yaml", &old);
@@ -321,7 +321,7 @@ fn commands_of_machines_stand_where_they_have_an_effect() {
 
 /// A list that has `start` and `restart`, and no `stop`, once ended in a stopped containerd.
 #[test]
-fn commands_in_another_order_are_refused_with_those_to_insert() {
+fn existing_commands_in_another_order_are_refused() {
     let place = tkg();
     let commands = "kind: KubeadmConfigTemplate\nmetadata: {name: blue-md-0, namespace: prod}\nspec:\n  template:\n    spec:\n      \
                     preKubeadmCommands:\n      - systemctl start containerd\n      - systemctl restart containerd\n";
@@ -396,7 +396,7 @@ fn a_text_that_cannot_be_merged_is_refused_without_replace() {
 }
 
 #[test]
-fn accounts_and_authorities_of_others_stay() {
+fn accounts_and_authorities_of_other_hosts_are_kept() {
     let site = "registry: {address: r.test, ca: ca.crt, credentials: {file: account}}\nconsumers: [kubermatic]\n";
     let place = place(site, &[]);
     place.write("ca.crt", CERTIFICATE);
@@ -436,7 +436,7 @@ fn accounts_and_authorities_of_others_stay() {
 
 /// A Seed as the CRD wants it: each datacenter has a `spec`.
 #[test]
-fn the_datacenters_of_a_seed_are_set_up_and_none_is_made_up() {
+fn existing_datacenters_of_a_seed_are_configured_and_none_is_added() {
     let place = tkg();
     let old = "apiVersion: kubermatic.k8c.io/v1\nkind: Seed\nmetadata: {name: europe, namespace: kubermatic}\nspec:\n  datacenters:\n    \
                dc-1:\n      country: DE\n      spec: {vsphere: {datacenter: dc0}}\n      node: {noProxy: mine.test}\n    \
@@ -485,7 +485,7 @@ fn the_datacenters_of_a_seed_are_set_up_and_none_is_made_up() {
 }
 
 #[test]
-fn what_has_a_use_without_registry_or_lock_needs_none() {
+fn platforms_that_need_no_registry_or_lock_work_without() {
     let proxy = "proxy: {http: \"http://10.0.0.1:3128\", https: \"http://10.0.0.1:3128\", noProxy: {installation: [a.test]}}\n";
     let place = place(proxy, &[]);
     std::fs::remove_file(place.path("landfall.lock")).unwrap();

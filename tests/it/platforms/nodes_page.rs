@@ -13,7 +13,7 @@ exec sh -ec \"systemctl() { :; }; $(printf %s \"$2\" | sed \"s#-C /#-C $root#\")
 ";
 
 #[test]
-fn the_recipes_bring_every_file_with_its_mode() {
+fn the_recipes_copy_every_file_with_its_mode() {
     if !need(&["tar", "base64", "find"]) {
         return;
     }

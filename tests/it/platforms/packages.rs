@@ -46,7 +46,7 @@ fn on_machine(place: &Place, folder: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn machines_of_cluster_api_take_the_set_that_is_theirs() {
+fn machines_of_cluster_api_use_their_own_package_set() {
     let place = machines();
     let render = |set: &[&str]| {
         let args = [
@@ -129,7 +129,7 @@ fn machines_of_cluster_api_take_the_set_that_is_theirs() {
 }
 
 #[test]
-fn profiles_of_kkp_take_the_set_of_their_operating_system() {
+fn profiles_of_kkp_use_the_package_set_of_their_operating_system() {
     let place = machines();
     place.write(
         "site.yaml",

@@ -84,7 +84,7 @@ pub fn assert_published(document: &Value, file: &str) {
 }
 
 #[test]
-fn rendered_kinds_have_published_fields_alone() {
+fn rendered_documents_have_only_published_fields() {
     let published = published();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/platforms");
     let mut kinds = 0;

@@ -22,7 +22,7 @@ const PLATFORMS: [&[&str]; 12] = [
 const NOTE: &str = "over https and must trust its certificate; if it speaks plain http, set registry.plainHTTP: true";
 
 #[test]
-fn whoever_makes_nodes_ask_the_registry_says_that_they_do_so_by_https() {
+fn every_platform_for_nodes_notes_that_nodes_use_https() {
     let render = |site: &str, args: &[&str]| {
         let place = place(site, &["docker.io/library/nginx:1.27"]);
         place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat())
@@ -47,7 +47,7 @@ fn whoever_makes_nodes_ask_the_registry_says_that_they_do_so_by_https() {
 }
 
 #[test]
-fn it_is_said_once_for_all_clusters() {
+fn the_https_note_is_printed_once_for_all_clusters() {
     let site = "registry: {address: \"[fd00::2]:5000\"}\nclusters: [{name: a, namespace: n}, {name: b, namespace: n}]\n";
     let place = place(site, &["docker.io/library/nginx:1.27"]);
     let told = place.ok(&["render", "capi", "--site", "site.yaml", "-o", "out"]);

@@ -21,7 +21,7 @@ proxy:
 ";
 
 #[test]
-fn giant_swarms_form_has_six_variables_and_escapes_for_systemd() {
+fn the_giant_swarm_format_has_six_variables_and_escapes_for_systemd() {
     let place = place(GIANT_SWARM, &[]);
     place.write("account", "my\\user:my 100%@\"Pass\"\n");
     golden(&place, "systemd-giantswarm", &["systemd"]);
@@ -50,7 +50,7 @@ fn giant_swarms_form_has_six_variables_and_escapes_for_systemd() {
 }
 
 #[test]
-fn tkgs_form_has_three_variables_and_the_kubelets_below_usr_lib() {
+fn the_tkg_format_has_three_variables_and_a_kubelet_unit_below_usr_lib() {
     let place = place(TKG, &[]);
     golden(&place, "systemd-tkg", &["systemd", "--set", "form=tkg"]);
     let unit = place.read("out/usr/lib/systemd/system/kubelet.service.d/http-proxy.conf");
@@ -71,7 +71,7 @@ fn tkgs_form_has_three_variables_and_the_kubelets_below_usr_lib() {
 
 /// `systemd-analyze verify` exits 0 whatever it finds, and says on stderr which variables it drops.
 #[test]
-fn systemd_takes_every_variable() {
+fn systemd_reads_every_variable() {
     if !need(&["systemd-analyze"]) {
         return;
     }

@@ -8,7 +8,7 @@ use crate::support::skip;
 use std::fs;
 
 #[test]
-fn a_deployment_keeps_everything_but_its_references() {
+fn a_deployment_changes_only_in_its_references() {
     let place = Place::new(&[("d.yaml", &deployment())]);
     let output = place.run(&["d.yaml"], 0);
     assert_eq!(out(&output), rewritten_deployment());
@@ -34,7 +34,7 @@ fn kkp_values_are_rewritten_in_both_split_forms() {
 }
 
 #[test]
-fn the_names_of_the_whitelisting_page_come_out() {
+fn the_rewritten_names_are_those_of_the_whitelisting_page() {
     let node = "pause_image: \"k8s.gcr.io/pause:3.1\"\nhyperkube_image: \"gcr.io/google_containers/hyperkube-amd64\"\n";
     let place = Place::new(&[("datacenters.yaml", node)]);
     assert_eq!(
@@ -72,7 +72,7 @@ fn stdin_goes_to_stdout_and_nowhere_else() {
 }
 
 #[test]
-fn line_ends_and_byte_order_mark_stay() {
+fn line_endings_and_byte_order_mark_are_kept() {
     let text = "\u{feff}# é\r\nimage: 'k8s.gcr.io/pause:3.1'\r\nother: [nginx:1.27,\t\"é\"]\r\n";
     let place = Place::new(&[("x.yaml", text)]);
     let expected = replaced(
@@ -139,7 +139,7 @@ fn in_place_keeps_mode_and_owner_and_a_second_run_writes_nothing() {
 }
 
 #[test]
-fn check_exits_4_while_something_is_left_to_rewrite() {
+fn check_exits_with_4_if_a_reference_must_be_rewritten() {
     let place = Place::new(&[
         ("t/d.yaml", &deployment()),
         ("t/ok.json", r#"{"a": ["x", 1, null]}"#),
@@ -167,7 +167,7 @@ fn check_exits_4_while_something_is_left_to_rewrite() {
 }
 
 #[test]
-fn the_diff_makes_the_rewritten_file() {
+fn patch_with_the_diff_gives_the_rewritten_file() {
     let place = Place::new(&[("d.yaml", &deployment())]);
     let diff = out(&place.run(&["d.yaml", "--diff"], 0));
     assert!(
@@ -204,14 +204,14 @@ fn the_diff_makes_the_rewritten_file() {
             "{diff}"
         ),
         Err(_) => skip(
-            "rewrite::command::the_diff_makes_the_rewritten_file",
+            "rewrite::command::patch_with_the_diff_gives_the_rewritten_file",
             "git is not there",
         ),
     }
 }
 
 #[test]
-fn a_folder_of_results_is_whole_and_passed_over_when_it_lies_inside() {
+fn an_output_folder_is_complete_and_is_not_read_as_input() {
     let template = "image: {{ .Values.image }}:{{ .Values.tag }}\n";
     let files = [
         ("t/a/d.yaml", &*deployment()),
@@ -237,7 +237,7 @@ fn a_folder_of_results_is_whole_and_passed_over_when_it_lies_inside() {
 }
 
 #[test]
-fn templates_are_taken_word_by_word_and_what_is_no_text_is_told() {
+fn templates_are_rewritten_word_by_word_and_binary_files_are_reported() {
     let template = "a: 1\nimage: k8s.gcr.io/pause:3.1\nb: {{ x\n";
     let place = Place::new(&[
         ("t/tpl.yaml", template),
@@ -267,7 +267,7 @@ fn templates_are_taken_word_by_word_and_what_is_no_text_is_told() {
 }
 
 #[test]
-fn a_run_that_knows_nothing_says_why() {
+fn a_rewrite_without_locked_references_explains_why() {
     let place = Place::new(&[(
         "values.yaml",
         "dex:\n  ingress: {host: kubermatic.corp.example}\n",
@@ -344,7 +344,7 @@ fn urls_of_mirrored_files_go_to_the_file_server() {
 }
 
 #[test]
-fn there_and_back() {
+fn a_reverse_rewrite_restores_the_file() {
     let text = "a: quay.io/prometheus/node-exporter:v1.9.0\nb: k8s.gcr.io/pause:3.1\n";
     let place = Place::new(&[("x.yaml", text)]);
     place.run(&["x.yaml", "-i"], 0);
@@ -371,7 +371,7 @@ fn there_and_back() {
 }
 
 #[test]
-fn the_digest_of_a_trimmed_index_is_taken_from_the_receipt() {
+fn the_digest_of_a_trimmed_index_comes_from_the_receipt() {
     let (old, new) = (
         digest("quay.io/prometheus/node-exporter:v1.9.0"),
         digest("trimmed"),
@@ -395,7 +395,7 @@ fn the_digest_of_a_trimmed_index_is_taken_from_the_receipt() {
 }
 
 #[test]
-fn a_kustomize_component_for_what_kustomize_sees() {
+fn a_kustomize_component_covers_what_kustomize_can_change() {
     let pod = "kind: Pod\nspec:\n  containers:\n  - image: nginx:1.27\n  - image: k8s.gcr.io/pause:3.1\n    args: [--x=nginx:1.27]\n\
                \x20 - image: quay.io/prometheus/node-exporter:v1.9.0\n  - image: quay.io/prometheus/node-exporter:v0\n";
     let place = Place::new(&[("t/pod.yaml", pod)]);
@@ -452,7 +452,7 @@ fn charts_as_archives() {
 }
 
 #[test]
-fn which_files_of_a_folder_are_looked_at() {
+fn only_certain_files_of_a_folder_are_read() {
     let image = "nginx:1.27";
     let names = [
         "Dockerfile",
@@ -523,7 +523,7 @@ fn two_items_at_one_destination_are_refused() {
 }
 
 #[test]
-fn what_the_lock_does_not_have_is_counted_and_the_audit_that_lists_it_is_named() {
+fn references_not_in_the_lock_are_counted_and_the_audit_command_is_printed() {
     let known = "image: nginx:1.27\n---\n";
     let unknown = "containers:\n- image: quay.io/never/heard:1\n- image: quay.io/never/heard:2\n";
     let place = Place::new(&[

@@ -83,7 +83,7 @@ fn checked(corpus: &Corpus, name: &str, kind: TextSyntax, text: &str) -> Rewrite
 }
 
 #[test]
-fn every_shape_becomes_what_stands_beside_it() {
+fn every_reference_shape_gives_its_expected_result() {
     let corpus = Corpus::own();
     let mut shapes = 0;
     for input in inputs(&[data().join("in")], None).unwrap() {
@@ -214,7 +214,7 @@ fn is_mapped(old: &str, new: &str, pairs: &BTreeSet<(String, String)>) -> bool {
 }
 
 #[test]
-fn a_folder_of_real_files_keeps_everything_but_its_references() {
+fn real_files_change_only_in_their_references() {
     let Some(folder) = std::env::var_os("LANDFALL_REWRITE_CORPUS") else {
         skip(
             "rewrite::corpus::a_folder_of_real_files",

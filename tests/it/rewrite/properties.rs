@@ -170,7 +170,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn only_the_reported_bytes_change_and_twice_is_once(text in stream(false)) {
+    fn only_the_reported_bytes_change_and_rewriting_is_idempotent(text in stream(false)) {
         let known = known();
         let first = rewrite(&text, &known);
         let (mut old, mut new) = (0, 0);
@@ -188,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn another_parser_reads_the_old_values_with_the_changes_made(text in stream(false)) {
+    fn another_parser_reads_the_changed_values(text in stream(false)) {
         let result = rewrite(&text, &known());
         let (mut before, mut after) = (Vec::new(), Vec::new());
         values(&text).iter().for_each(|value| strings(value, &mut before));
@@ -203,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn there_and_back_and_there_is_there(text in stream(false), kind in kinds()) {
+    fn rewriting_again_after_a_reverse_gives_the_same_result(text in stream(false), kind in kinds()) {
         let ways = ways();
         let way = |text: &str, known| library::rewrite(text, kind, known, RewriteOptions::default()).text;
         let there = way(&text, &ways[0]);
@@ -211,7 +211,7 @@ proptest! {
     }
 
     #[test]
-    fn canonical_names_come_back(text in stream(true), kind in kinds()) {
+    fn a_reverse_rewrite_gives_canonical_names(text in stream(true), kind in kinds()) {
         let ways = ways();
         let way = |text: &str, known| library::rewrite(text, kind, known, RewriteOptions::default()).text;
         prop_assert_eq!(way(&way(&text, &ways[0]), &ways[1]), text);

@@ -62,7 +62,7 @@ fn said(place: &Place, file: &str) -> String {
 }
 
 #[test]
-fn what_follows_a_reference_is_not_told() {
+fn text_after_a_reference_is_not_printed() {
     let command = "podman run quay.io/prometheus/node-exporter:$TAG --password hunter2";
     let place = Place::new(&[("run.sh", &format!("{command}\nctr pull nginx:1.27\n"))]);
     for args in [&["run.sh", "--check"][..], &["run.sh", "-o", "out"]] {
@@ -94,7 +94,7 @@ fn what_follows_a_reference_is_not_told() {
 }
 
 #[test]
-fn a_diff_masks_values_wherever_a_secret_stands() {
+fn a_diff_masks_secrets_in_every_position() {
     let inner = "kind: Secret\nstringData: {password: hunter2, image: nginx:1.27}\n";
     let encoded = base64::engine::general_purpose::STANDARD.encode(inner);
     let json = "{\"kind\":\"Secret\",\"stringData\":{\"a\":\"hunter2 nginx:1.27\"}}";

@@ -66,14 +66,14 @@ fn attribute(place: &Place, file: &str, name: &str) -> Option<Vec<u8>> {
 const ACL: &str = "system.posix_acl_access";
 
 #[test]
-fn in_place_keeps_access_control_lists_and_attributes() {
+fn rewriting_in_place_keeps_access_control_lists_and_attributes() {
     let place = Place::new(&[("x.yaml", IMAGE), ("plain.yaml", IMAGE)]);
     let set = |file: &str, name: &str, value: &[u8]| {
         setxattr(place.path(file), name, value, XattrFlags::empty())
     };
     if set("x.yaml", ACL, &acl()).is_err() || set("x.yaml", "user.note", b"mine").is_err() {
         crate::support::skip(
-            "in_place_keeps_access_control_lists_and_attributes",
+            "rewriting_in_place_keeps_access_control_lists_and_attributes",
             "the file system has no access control lists",
         );
         return;
@@ -108,7 +108,7 @@ fn in_place_keeps_access_control_lists_and_attributes() {
 }
 
 #[test]
-fn hard_links_that_part_are_told() {
+fn broken_hard_links_are_reported() {
     let place = Place::new(&[("x.yaml", IMAGE)]);
     fs::hard_link(place.path("x.yaml"), place.path("other.yaml")).unwrap();
     let report = place.json(&["x.yaml", "-i"], 0);
@@ -129,7 +129,7 @@ fn hard_links_that_part_are_told() {
 }
 
 #[test]
-fn results_go_to_no_other_place_than_was_named() {
+fn results_are_not_written_through_symbolic_links() {
     let place = Place::new(&[("t/sub/x.yaml", IMAGE), ("elsewhere/x.yaml", "mine\n")]);
     fs::create_dir_all(place.path("out")).unwrap();
     symlink("../elsewhere", place.path("out/sub")).unwrap();
@@ -149,7 +149,7 @@ fn results_go_to_no_other_place_than_was_named() {
 }
 
 #[test]
-fn a_pipe_that_nobody_writes_to_is_refused() {
+fn a_pipe_without_a_writer_is_refused() {
     let place = Place::new(&[("t/x.yaml", IMAGE)]);
     let pipe = place.path("t/pipe.yaml");
     rustix::fs::mkfifoat(
@@ -182,7 +182,7 @@ fn a_pipe_that_nobody_writes_to_is_refused() {
 }
 
 #[test]
-fn a_broken_chart_in_a_folder_is_told_as_audit_tells_it() {
+fn a_broken_chart_in_a_folder_is_reported_as_by_audit() {
     let place = Place::new(&[("t/x.yaml", IMAGE)]);
     let tar = |name: &str, file: &str| {
         let status = std::process::Command::new("tar")

@@ -9,7 +9,7 @@ use std::fs;
 use std::process::Stdio;
 
 #[test]
-fn a_signature_is_added_at_the_end_and_all_who_signed_are_named() {
+fn a_signature_is_appended_and_all_signers_are_listed() {
     if !need(&["ssh-keygen", "tar", "zstd"]) {
         return;
     }
@@ -77,7 +77,7 @@ fn a_signature_is_added_at_the_end_and_all_who_signed_are_named() {
 }
 
 #[test]
-fn what_a_kill_left_of_signing_is_finished_by_the_next_run() {
+fn signing_that_was_killed_is_completed_by_the_next_run() {
     if !need(&["ssh-keygen"]) {
         return;
     }
@@ -163,7 +163,7 @@ fn volumes_are_signed_in_their_last_one_and_their_checksums_follow() {
 }
 
 #[test]
-fn a_site_may_ask_for_two_signers() {
+fn a_site_may_require_two_signers() {
     if !need(&["ssh-keygen"]) {
         return;
     }

@@ -311,7 +311,7 @@ fn the_agent_signs_for_public_keys_and_encrypted_ones() {
 }
 
 #[test]
-fn a_signature_that_is_not_taken_is_refused_with_its_reason() {
+fn an_unaccepted_signature_is_refused_with_its_reason() {
     if !need(&["ssh-keygen"]) {
         return;
     }
@@ -466,7 +466,7 @@ fn a_swapped_signature_is_refused() {
 }
 
 #[test]
-fn a_site_with_signers_takes_no_other_bundle_anywhere() {
+fn every_verb_refuses_a_bundle_that_the_signers_of_the_site_did_not_sign() {
     if !need(&["ssh-keygen"]) {
         return;
     }

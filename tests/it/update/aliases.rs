@@ -4,7 +4,7 @@ use super::moved;
 use super::upstream::Upstream;
 
 #[test]
-fn a_version_behind_an_alias_moves_where_its_anchor_stands() {
+fn a_version_behind_a_yaml_alias_is_updated_at_its_anchor() {
     let up = Upstream::new();
     for (repository, version) in [
         ("a", "1.0.0"),

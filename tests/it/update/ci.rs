@@ -495,7 +495,7 @@ fn workflow_and_pipeline_fit_their_published_schemas() {
 }
 
 #[test]
-fn the_cron_job_has_published_fields_alone() {
+fn the_cron_job_has_only_published_fields() {
     let (_, job) = document("cronjob.yaml");
     crate::platforms::assert_published(&job, "docs/how-to/ci/cronjob.yaml");
 }

@@ -88,7 +88,7 @@ fn versions_move_within_their_policies_and_no_other_byte_changes() {
 }
 
 #[test]
-fn a_variable_moves_only_where_upstream_has_everything_that_uses_it() {
+fn a_variable_is_updated_only_if_upstream_has_every_item_that_uses_it() {
     let up = Upstream::new();
     for version in ["1.0.0", "1.0.1", "1.0.2", "1.0.3"] {
         up.put("a", version, 1);
@@ -126,7 +126,7 @@ fn a_variable_moves_only_where_upstream_has_everything_that_uses_it() {
 
 /// A source may list any number of versions that upstream does not have.
 #[test]
-fn of_many_versions_that_cannot_be_taken_only_the_newest_are_tried() {
+fn only_the_newest_of_many_unavailable_versions_are_tried() {
     let up = Upstream::new();
     up.file("1.0.0/tool", "1.0.0");
     up.file("1.0.5/tool", "1.0.5");
@@ -160,7 +160,7 @@ fn of_many_versions_that_cannot_be_taken_only_the_newest_are_tried() {
 }
 
 #[test]
-fn check_says_4_when_something_is_newer_moved_or_gone_and_writes_nothing() {
+fn check_exits_with_4_if_something_is_newer_moved_or_gone() {
     let up = Upstream::new();
     up.put("a", "1.0.0", 1);
     up.put("moving", "v1", 2);
@@ -212,7 +212,7 @@ fn check_says_4_when_something_is_newer_moved_or_gone_and_writes_nothing() {
 }
 
 #[test]
-fn the_digest_policy_takes_what_a_tag_moved_to() {
+fn the_digest_policy_updates_moved_tags() {
     let up = Upstream::new();
     let [first, second] = [1, 2].map(|seed| up.put("base", "stable", seed));
     up.put("base", "stable", 1);
@@ -326,7 +326,7 @@ fn versions_come_from_texts_json_charts_tags_and_lists() {
 }
 
 #[test]
-fn what_cannot_be_updated_is_a_fault_with_its_place_or_a_failing_item() {
+fn failed_updates_are_errors_with_a_position_or_failed_items() {
     let up = Upstream::new();
     up.put("a", "1.0.0", 1);
     for (body, part) in [
@@ -401,7 +401,7 @@ fn what_cannot_be_updated_is_a_fault_with_its_place_or_a_failing_item() {
 }
 
 #[test]
-fn the_plan_is_markdown_and_annotations_where_that_is_asked_for() {
+fn the_plan_can_be_markdown_and_annotations() {
     let up = Upstream::new();
     for tag in ["1.0.0", "1.0.1", "1.0.2"] {
         up.put("a", tag, 1);

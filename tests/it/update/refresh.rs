@@ -45,7 +45,7 @@ fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
 }
 
 #[test]
-fn nothing_new_costs_one_request_an_image_and_writes_nothing() {
+fn if_nothing_is_new_a_refresh_sends_one_request_per_image() {
     let up = upstream();
     let first = up.run(0, "refresh", &["-o", "b1"]);
     assert!(first["bundle"]["digest"].is_string(), "{first:#}");
@@ -75,7 +75,7 @@ fn nothing_new_costs_one_request_an_image_and_writes_nothing() {
 }
 
 #[test]
-fn what_is_new_becomes_a_delta() {
+fn new_content_becomes_a_delta() {
     let up = upstream();
     up.run(0, "refresh", &["-o", "b1"]);
     up.place.write("sent.lock", up.place.read("landfall.lock"));
@@ -104,7 +104,7 @@ fn what_is_new_becomes_a_delta() {
 }
 
 #[test]
-fn what_fails_is_listed_with_the_day_since_when_and_the_rest_is_done() {
+fn failing_items_are_listed_with_their_first_day_and_the_others_are_packed() {
     let up = upstream();
     up.manifest("images: [REG/a:1.0.0, REG/none:v1]\n");
     let report = up.run(3, "refresh", &["-o", "b1"]);
@@ -190,7 +190,7 @@ fn a_push_of_the_same_tag_is_seen_under_a_version_policy() {
 }
 
 #[test]
-fn the_bundle_is_split_where_that_is_asked_for() {
+fn refresh_splits_the_bundle_with_volume_size() {
     let up = upstream();
     let report = up.run(0, "refresh", &["-o", "b1", "--volume-size", "64KiB"]);
     let files = report["bundle"]["files"].as_array().unwrap();
@@ -205,7 +205,7 @@ fn the_bundle_is_split_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_page_tells_what_a_refresh_did() {
+fn the_html_report_of_a_refresh() {
     let up = upstream();
     up.run(0, "refresh", &["-o", "b1"]);
     up.put("a", "1.0.1", 9);

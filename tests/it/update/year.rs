@@ -240,7 +240,7 @@ fn copy(from: &Path, to: &Path, names: &[&str]) {
 }
 
 #[test]
-fn twelve_rounds_of_deltas_leave_the_far_side_as_a_full_bundle_would() {
+fn twelve_deltas_give_the_same_registry_as_a_full_bundle() {
     let mut year = Year {
         up: Upstream::new(),
         far: Faults::new(Content::default()),

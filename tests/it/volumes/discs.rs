@@ -65,8 +65,7 @@ fn message(report: &Value) -> &str {
 }
 
 #[test]
-fn a_plant_with_three_discs_of_which_one_is_damaged_is_told_what_is_lost_and_mends_it_by_the_command()
- {
+fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
     let site = three_discs();
     let place = &site.place;
     let with = |verb: &'static str, places: [&'static str; 3], more: &[&'static str]| {
@@ -150,7 +149,7 @@ fn a_plant_with_three_discs_of_which_one_is_damaged_is_told_what_is_lost_and_men
 }
 
 #[test]
-fn a_byte_that_changed_is_told_with_its_volume_its_images_and_the_command_and_nothing_is_pushed() {
+fn a_changed_byte_is_reported_with_volume_and_images_before_the_push() {
     let site = three_discs();
     let place = &site.place;
     let mut bytes = fs::read(place.path("2/V.0002")).unwrap();
@@ -188,7 +187,7 @@ fn a_byte_that_changed_is_told_with_its_volume_its_images_and_the_command_and_no
 }
 
 #[test]
-fn damage_that_shows_in_the_middle_of_a_push_stops_what_comes_after_it() {
+fn damage_found_during_a_push_stops_the_rest() {
     let site = Site::images(6, 50_000);
     site.pack("B", &[]);
     let mut bytes = site.place.read_bytes("B");
@@ -227,7 +226,7 @@ fn damage_that_shows_in_the_middle_of_a_push_stops_what_comes_after_it() {
 }
 
 #[test]
-fn a_volume_that_a_bundle_does_not_have_is_wrong_use() {
+fn a_volume_number_outside_the_bundle_is_a_usage_error() {
     let site = three_discs();
     let like: Vec<&str> = DISCS.iter().flat_map(|disc| ["--like", *disc]).collect();
     let beyond = |number: &'static str| {
@@ -250,7 +249,7 @@ fn a_volume_that_a_bundle_does_not_have_is_wrong_use() {
 }
 
 #[test]
-fn files_that_end_in_a_number_by_chance_stay_where_a_bundle_is_packed() {
+fn files_that_only_look_like_volumes_are_kept() {
     let site = Site::small();
     site.place.write("V.0131", "the log of day 131");
     let long = site.split("V", "18k").len();

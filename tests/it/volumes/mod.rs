@@ -20,7 +20,7 @@ fn joined(volumes: &[PathBuf]) -> Vec<u8> {
 }
 
 #[test]
-fn volumes_are_the_bundle_cut_at_frames() {
+fn volumes_are_the_bundle_split_at_frames() {
     if !need(&["sha256sum", "zstd", "tar", "cmp"]) {
         return;
     }
@@ -75,7 +75,7 @@ fn volumes_are_the_bundle_cut_at_frames() {
 }
 
 #[test]
-fn skopeo_and_the_reader_by_the_document_take_volumes() {
+fn skopeo_and_the_reader_written_from_the_documentation_read_volumes() {
     let site = Site::new();
     site.split("V", "1100000");
     if need(&["skopeo"]) {
@@ -98,7 +98,7 @@ fn skopeo_and_the_reader_by_the_document_take_volumes() {
 }
 
 #[test]
-fn volumes_that_are_missing_or_damaged_are_all_named() {
+fn all_missing_or_damaged_volumes_are_named() {
     let site = Site::small();
     let volumes = site.split("V", "20k");
     assert!(volumes.len() > 8, "{}", volumes.len());
@@ -259,7 +259,7 @@ fn three_hundred_volumes() {
 }
 
 #[test]
-fn too_small_a_size_is_refused_with_the_one_that_fits() {
+fn a_volume_size_that_is_too_small_is_refused_with_the_minimum() {
     let site = Site::small();
     let before = site.names();
     let smallest = |size: &str| {
@@ -331,7 +331,7 @@ fn more_than_999_volumes_are_refused() {
 }
 
 #[test]
-fn a_shorter_set_leaves_nothing_of_a_longer_one() {
+fn a_shorter_set_removes_volumes_of_a_longer_one() {
     let site = Site::small();
     let long = site.split("V", "18k").len();
     // as a kill leaves it
@@ -379,7 +379,7 @@ fn a_shorter_set_leaves_nothing_of_a_longer_one() {
 }
 
 #[test]
-fn a_kill_at_any_moment_is_mended_by_another_run() {
+fn another_run_recovers_from_a_kill_at_any_moment() {
     let site = Site::wide(300, 12_000);
     let expected = {
         let volumes = site.split("V", "60k");
@@ -496,7 +496,7 @@ fn any_volume_is_rebuilt_from_the_others_and_the_store() {
 }
 
 #[test]
-fn a_volume_that_cannot_be_rebuilt_is_left_and_the_reason_told() {
+fn a_volume_that_cannot_be_rebuilt_is_kept_and_the_reason_reported() {
     let site = Site::small();
     let volumes = site.split("V", "20k");
     let good = fs::read(&volumes[2]).unwrap();
@@ -571,7 +571,7 @@ fn a_volume_that_cannot_be_rebuilt_is_left_and_the_reason_told() {
 }
 
 #[test]
-fn the_program_goes_beside_and_changes_no_digest() {
+fn the_included_program_does_not_change_the_digest() {
     if !need(&["sha256sum"]) {
         return;
     }

@@ -244,7 +244,7 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
 }
 
 #[test]
-fn a_stale_account_of_a_namespace_fails_that_namespace_alone() {
+fn a_stale_account_of_a_namespace_fails_only_that_namespace() {
     if !need(&["gzip"]) {
         return;
     }
@@ -295,7 +295,7 @@ fn a_stale_account_of_a_namespace_fails_that_namespace_alone() {
 }
 
 #[test]
-fn a_401_after_good_answers_is_tried_again_and_loses_nothing() {
+fn a_401_after_successful_responses_is_retried() {
     if !need(&["gzip"]) {
         return;
     }
@@ -330,7 +330,7 @@ fn a_401_after_good_answers_is_tried_again_and_loses_nothing() {
 }
 
 #[test]
-fn an_account_that_ends_in_mid_run_is_not_presented_for_every_image() {
+fn an_account_that_expires_during_a_run_is_not_retried_for_every_image() {
     if !need(&["gzip"]) {
         return;
     }
@@ -362,7 +362,7 @@ fn an_account_that_ends_in_mid_run_is_not_presented_for_every_image() {
 }
 
 #[test]
-fn a_credential_helper_that_is_missing_is_told_only_where_an_account_is_needed() {
+fn a_missing_credential_helper_is_reported_only_if_an_account_is_needed() {
     if !need(&["gzip"]) {
         return;
     }

@@ -37,7 +37,7 @@ fn compressing(place: &Place) -> Middle {
 }
 
 #[test]
-fn what_something_on_the_way_compressed_is_not_locked_as_the_file() {
+fn content_compressed_in_transit_is_not_locked_as_the_file() {
     if !need(&["gzip"]) {
         return;
     }
@@ -81,7 +81,7 @@ fn what_something_on_the_way_compressed_is_not_locked_as_the_file() {
 }
 
 #[test]
-fn a_quota_whose_window_is_beyond_all_years_is_a_wait_and_no_panic() {
+fn a_quota_with_an_absurd_window_is_a_wait_and_not_a_panic() {
     let place = Place::new();
     let middle = Middle::new("", |asked| {
         if !asked.is("GET", "/manifests/") {
@@ -108,7 +108,7 @@ fn a_quota_whose_window_is_beyond_all_years_is_a_wait_and_no_panic() {
 }
 
 #[test]
-fn a_size_that_nothing_has_is_no_size_of_a_file() {
+fn an_absurd_content_length_is_refused() {
     let place = Place::new();
     let middle = Middle::new("", |asked| {
         let length = (
@@ -135,7 +135,7 @@ fn a_size_that_nothing_has_is_no_size_of_a_file() {
 }
 
 #[test]
-fn a_file_server_that_hangs_up_on_head_is_asked_by_get() {
+fn a_file_server_that_fails_head_requests_gets_get_requests() {
     let place = Place::new();
     place.write("www/tool.bin", "tool");
     let server = file_server(&place.path("www"));
@@ -165,7 +165,7 @@ fn a_file_server_that_hangs_up_on_head_is_asked_by_get() {
 }
 
 #[test]
-fn a_schema_1_manifest_is_called_by_its_name_and_not_wrong_bytes() {
+fn a_schema_1_manifest_is_reported_as_such() {
     let place = Place::new();
     let document = json!({"schemaVersion": 1, "name": "app", "tag": "v1", "fsLayers": [], "history": [],
         "signatures": [{"protected": "e30", "signature": "c2ln"}]});
@@ -200,7 +200,7 @@ fn a_schema_1_manifest_is_called_by_its_name_and_not_wrong_bytes() {
 }
 
 #[test]
-fn an_index_of_children_that_are_large_together_is_refused_before_they_are_fetched() {
+fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetched() {
     const CHILD: usize = 8 << 20;
     let place = Place::new();
     let mut content = Content::default();
@@ -305,7 +305,7 @@ fn an_index_of_children_that_are_large_together_is_refused_before_they_are_fetch
 }
 
 #[test]
-fn a_401_for_the_list_of_tags_alone_loses_no_image() {
+fn a_401_for_only_the_tag_list_fails_no_image() {
     if !need(&["gzip"]) {
         return;
     }

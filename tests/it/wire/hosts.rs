@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 #[test]
-fn a_backend_with_a_realm_of_its_own_costs_a_token_a_repository_and_no_turns() {
+fn a_backend_with_its_own_realm_costs_one_token_per_repository() {
     if !need(&["gzip"]) {
         return;
     }
@@ -57,7 +57,7 @@ fn a_backend_with_a_realm_of_its_own_costs_a_token_a_repository_and_no_turns() {
 }
 
 #[test]
-fn tokens_of_a_backend_that_run_out_are_fetched_again() {
+fn expired_tokens_of_a_backend_are_fetched_again() {
     if !need(&["gzip"]) {
         return;
     }
@@ -97,7 +97,7 @@ fn dead() -> String {
 }
 
 #[test]
-fn a_dead_registry_is_given_up_after_its_first_request_and_told_once() {
+fn a_dead_registry_fails_after_its_first_request_and_is_reported_once() {
     if !need(&["gzip"]) {
         return;
     }
@@ -185,7 +185,7 @@ fn a_dead_registry_is_given_up_after_its_first_request_and_told_once() {
 }
 
 #[test]
-fn a_registry_that_died_since_the_lock_is_given_up_by_pull_and_push() {
+fn pull_and_push_fail_early_for_a_registry_that_died_since_the_lock() {
     if !need(&["gzip"]) {
         return;
     }

@@ -229,7 +229,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
 }
 
 #[test]
-fn a_package_that_is_not_what_was_signed_is_refused() {
+fn a_package_whose_content_differs_from_the_signed_one_is_refused() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
     up.wants("install: [libapp], base: none");

@@ -7,7 +7,7 @@ use crate::support::rpm_repository;
 use crate::support::yum::YumUpstream;
 
 #[test]
-fn a_metalink_says_which_repomd_is_the_right_one() {
+fn a_metalink_identifies_the_right_repomd() {
     let Some(up) = YumUpstream::new() else { return };
     let place = &up.place;
     rpm_repository::write(&place.path("up/r"), "a");
@@ -55,7 +55,7 @@ fn a_metalink_says_which_repomd_is_the_right_one() {
 }
 
 #[test]
-fn the_next_mirror_is_taken_where_one_fails() {
+fn the_next_mirror_is_used_if_one_fails() {
     let Some(up) = YumUpstream::new() else { return };
     let place = &up.place;
     rpm_repository::write(&place.path("up/r"), "a");
@@ -133,7 +133,7 @@ fn the_next_mirror_is_taken_where_one_fails() {
 }
 
 #[test]
-fn an_older_repomd_is_not_taken_for_a_newer_one() {
+fn an_older_repomd_is_refused() {
     let Some(up) = YumUpstream::new() else { return };
     let place = &up.place;
     let write = |packages: &str, time: &str| {

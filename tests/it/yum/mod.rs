@@ -55,7 +55,7 @@ const ALL: [&str; 9] = [
 ];
 
 #[test]
-fn packages_go_all_the_way_and_dnf_installs_them_in_a_closed_network() {
+fn dnf_installs_mirrored_packages_in_a_closed_network() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
     up.wants("install: [app], base: none");
@@ -186,7 +186,7 @@ fn packages_go_all_the_way_and_dnf_installs_them_in_a_closed_network() {
 
 /// Every case is asked of dnf and of landfall.
 #[test]
-fn the_choice_is_that_of_dnf() {
+fn the_selection_equals_that_of_dnf() {
     if !need(&["dnf", "gpg"]) {
         return;
     }
@@ -257,7 +257,7 @@ fn the_choice_is_that_of_dnf() {
 }
 
 #[test]
-fn what_machines_have_decides_what_is_carried() {
+fn installed_packages_of_machines_decide_what_is_mirrored() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
     // by the list of a real database, in the form that the page names; a key that it checks by is
@@ -423,7 +423,7 @@ fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
 
 /// A repository with one fault: what is refused, and with which words.
 #[test]
-fn streams_of_modules_are_seen_as_dnf_sees_them() {
+fn module_streams_are_handled_as_by_dnf() {
     let Some(up) = YumUpstream::new() else { return };
     let place = &up.place;
     let packages = "app 1: requires lib\napp 2\napp 3\nlib 1\nlib 9\nonly 2: provides perl(Only) = 2\nplain\n\

@@ -35,7 +35,7 @@ const SMALL: [&str; 24] = [
 ];
 
 #[test]
-fn a_machine_installs_from_the_bundle_alone_under_the_stock_keyring() {
+fn a_machine_installs_from_the_bundle_with_the_stock_keyring() {
     let Some(suites) = suites() else { return };
     let status = fs::read_to_string(STATUS).unwrap();
     let offered = Offered::by(suites).own;

@@ -390,7 +390,7 @@ fn seed() -> u64 {
 }
 
 #[test]
-fn the_choice_is_apts_over_made_repositories() {
+fn the_selection_equals_apts_on_generated_repositories() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     let cases: Vec<MadeCase> = (0..rounds(60))

@@ -158,7 +158,7 @@ fn compare(
 }
 
 #[test]
-fn signatures_beside_files_count_as_gpgv_counts_them() {
+fn detached_signatures_are_accepted_exactly_as_by_gpgv() {
     if !need(&["gpg", "gpgv", "gpgconf"]) {
         return;
     }
@@ -182,7 +182,7 @@ fn signatures_beside_files_count_as_gpgv_counts_them() {
 }
 
 #[test]
-fn texts_with_their_signature_below_count_as_gpgv_counts_them() {
+fn clear_signed_texts_are_accepted_exactly_as_by_gpgv() {
     if !need(&["gpg", "gpgv", "gpgconf"]) {
         return;
     }
