@@ -1,0 +1,35 @@
+//! Binary patches between plain streams, file by file where the streams are tar archives.
+//!
+//! A patch describes a new stream by parts of one or more base streams. A part of the new stream
+//! either resembles a part of a base, and the patch has the bytes that differ, or it is new, and
+//! the patch has its bytes. A layer whose files are mostly equal to those of an older layer, or
+//! programs whose code moved, costs a small part of its size.
+//!
+//! 1. [`PlainSource`]: a stream that can be read at any offset;
+//! 2. [`Listing`]: the files of a stream, and how two listings correspond;
+//! 3. `matching`: similar parts of two files;
+//! 4. [`create`]: writes a patch, as four [sections](PatchSections);
+//! 5. [`PatchReader`]: reads the new stream from a patch and its bases.
+//!
+//! The encoding of a patch is part of the bundle format (`docs/reference/recipes.md`). The crate
+//! imports no other crate of the workspace and does no compression of its own but zstd. It needs
+//! bounded memory: 200 MiB while a patch is created, and 40 MiB while one is applied.
+//!
+//! Begin with `create.rs`.
+
+mod apply;
+mod correspondence;
+mod create;
+mod error;
+mod listing;
+mod matching;
+mod sections;
+mod source;
+mod varint;
+
+pub use apply::PatchReader;
+pub use create::{PatchBase, PatchStatistics, create};
+pub use error::PatchError;
+pub use listing::Listing;
+pub use sections::{PatchSections, SECTIONS};
+pub use source::PlainSource;

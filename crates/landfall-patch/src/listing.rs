@@ -1,0 +1,204 @@
+//! The files of a stream: those of a tar archive, or the stream itself.
+
+use crate::error::PatchError;
+use ring::digest::{Context, SHA256};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Read};
+
+/// The most files of a listing. What follows them counts as one file.
+const MAX_FILES: usize = 1 << 20;
+
+/// The files of a plain stream in order. They cover it without gaps.
+#[derive(Debug, Default)]
+pub struct Listing {
+    pub(crate) files: Vec<ListedFile>,
+}
+
+/// A file of a tar archive with the headers before it and the padding after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListedFile {
+    /// The offset of its first header in the stream.
+    pub(crate) offset: u64,
+    /// The length of its headers.
+    pub(crate) header: u64,
+    /// The length of its content.
+    pub(crate) content: u64,
+    /// The length of the padding, up to the headers of the next file or the end of the stream.
+    pub(crate) padding: u64,
+    /// SHA-256 of the content; `None` for bytes that are not a file of an archive.
+    pub(crate) sha256: Option<[u8; 32]>,
+    /// The path, hashed.
+    pub(crate) path: u64,
+    /// The path without its digits, hashed: `libssl.so.3.0.11` is `libssl.so.3.0.13`'s older
+    /// version.
+    pub(crate) path_without_digits: u64,
+    /// The last component of the path without its digits, hashed.
+    pub(crate) name_without_digits: u64,
+}
+
+impl ListedFile {
+    /// The length of headers, content and padding.
+    pub(crate) fn length(&self) -> u64 {
+        self.header + self.content + self.padding
+    }
+
+    /// The offset of the content in the stream.
+    pub(crate) fn content_offset(&self) -> u64 {
+        self.offset + self.header
+    }
+}
+
+impl Listing {
+    /// Lists the files of `plain`, which is read to its end. A stream that is not a tar archive,
+    /// and what follows the last readable header, counts as one file.
+    ///
+    /// # Errors
+    /// When `plain` cannot be read.
+    pub fn read(plain: impl Read) -> Result<Listing, PatchError> {
+        let failed = |source| PatchError::Read {
+            what: "a plain stream",
+            source,
+        };
+        let mut input = CountingReader {
+            inner: plain,
+            count: 0,
+            error: None,
+        };
+        let mut files = Vec::new();
+        // the offset after the last complete file
+        let mut end = 0;
+        let mut archive = tar::Archive::new(&mut input);
+        // an error here means that the stream is not a tar archive from this offset on
+        if let Ok(entries) = archive.entries() {
+            for entry in entries.take(MAX_FILES) {
+                let Ok(mut entry) = entry else { break };
+                let start = entry.raw_file_position();
+                let path = entry.path_bytes().into_owned();
+                let sparse = entry.header().entry_type().is_gnu_sparse();
+                let Ok(Some((content, sha256))) = (if sparse {
+                    Ok(None)
+                } else {
+                    hash(&mut entry).map(Some)
+                }) else {
+                    break;
+                };
+                let padding = content.next_multiple_of(512) - content;
+                files.push(ListedFile::new(
+                    end,
+                    start - end,
+                    content,
+                    padding,
+                    Some(sha256),
+                    &path,
+                ));
+                end = start + content + padding;
+            }
+        }
+        if let Some(error) = input.error.take() {
+            return Err(failed(error));
+        }
+        // the padding of the last file may be missing, and so may its bytes be in `input` already
+        io::copy(&mut input, &mut io::sink()).map_err(failed)?;
+        let total = input.count;
+        while files
+            .last()
+            .is_some_and(|last| last.offset + last.header + last.content > total)
+        {
+            files.pop();
+        }
+        if let Some(last) = files.last_mut() {
+            last.padding = last
+                .padding
+                .min(total - last.offset - last.header - last.content);
+        }
+        end = files.last().map_or(0, |last| last.offset + last.length());
+        if end < total {
+            let rest = total - end;
+            // a stream of one file is compared with others of one file, whatever its content
+            let name: &[u8] = if files.is_empty() { b"" } else { b"\0end" };
+            files.push(ListedFile::new(end, 0, rest, 0, None, name));
+        }
+        Ok(Listing { files })
+    }
+}
+
+impl ListedFile {
+    fn new(
+        offset: u64,
+        header: u64,
+        content: u64,
+        padding: u64,
+        sha256: Option<[u8; 32]>,
+        path: &[u8],
+    ) -> ListedFile {
+        let path = path.strip_prefix(b"./").unwrap_or(path);
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+        let without_digits = |bytes: &[u8]| -> Vec<u8> {
+            bytes
+                .iter()
+                .copied()
+                .filter(|byte| !byte.is_ascii_digit())
+                .collect()
+        };
+        ListedFile {
+            offset,
+            header,
+            content,
+            padding,
+            sha256,
+            path: hash_of(path),
+            path_without_digits: hash_of(&without_digits(path)),
+            name_without_digits: hash_of(&without_digits(name)),
+        }
+    }
+}
+
+/// A hash that is only compared within a process.
+fn hash_of(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The length and the SHA-256 of all bytes of `input`.
+fn hash(input: &mut impl Read) -> io::Result<(u64, [u8; 32])> {
+    let mut context = Context::new(&SHA256);
+    let mut buffer = vec![0; 64 << 10];
+    let mut length = 0;
+    loop {
+        let count = input.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        context.update(&buffer[..count]);
+        length += count as u64;
+    }
+    let mut sha256 = [0; 32];
+    sha256.copy_from_slice(context.finish().as_ref());
+    Ok((length, sha256))
+}
+
+/// Counts the bytes of `inner`, and keeps its error apart from those of the tar format.
+struct CountingReader<R> {
+    inner: R,
+    count: u64,
+    error: Option<io::Error>,
+}
+
+impl<R: Read> Read for CountingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.inner.read(buffer) {
+            Ok(count) => {
+                self.count += count as u64;
+                Ok(count)
+            }
+            Err(error) => {
+                let kind = error.kind();
+                if kind != io::ErrorKind::Interrupted {
+                    self.error = Some(error);
+                }
+                Err(kind.into())
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Finds the parts of new bytes that resemble parts of old bytes, as bsdiff does (C. Percival,
+//! "Naive differences of executable code", 2003): a part may differ in some bytes, as a program does
+//! whose code is equal and whose addresses moved. Where bsdiff sorts all suffixes of the old bytes,
+//! an index of sampled blocks serves here: a quarter of the memory, and linear time.
+
+mod block_index;
+
+pub(crate) use block_index::common_prefix;
+use block_index::{BLOCK, BlockIndex};
+
+/// A part of the new bytes, and the part of the old bytes that it resembles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SimilarPart {
+    /// The offset in the new bytes.
+    pub(crate) new: usize,
+    /// The offset in the old bytes.
+    pub(crate) old: usize,
+    /// The length of both parts.
+    pub(crate) length: usize,
+}
+
+/// A match must explain this many more bytes than the current alignment does: what a part of its
+/// own costs in the patch.
+const PART_COST: usize = 12;
+
+/// The longest match whose length is counted before it is compared with the current alignment.
+const MAX_COUNTED: usize = 1 << 16;
+
+/// Returns the similar parts in the order of the new bytes, without overlap. What lies between them
+/// is new. Both inputs are shorter than 4 GiB.
+pub(crate) fn similar_parts(old: &[u8], new: &[u8]) -> Vec<SimilarPart> {
+    let index = BlockIndex::new(old);
+    let mut parts = Vec::new();
+    // the beginnings of both resemble each other if the files do
+    let mut current = Alignment { new: 0, old: 0 };
+    let mut at = 0;
+    while let Some(found) = next_match(&index, old, new, current, &mut at) {
+        let forward = extend_forward(&old[current.old..], &new[current.new..found.new]);
+        let room = found.new - current.new;
+        let backward = extend_backward(&old[..found.old], &new[current.new..found.new]);
+        let (forward, backward) = if forward + backward > room {
+            split_overlap(old, new, current, found, forward, backward)
+        } else {
+            (forward, backward)
+        };
+        if forward > 0 {
+            parts.push(SimilarPart {
+                new: current.new,
+                old: current.old,
+                length: forward,
+            });
+        }
+        current = Alignment {
+            new: found.new - backward,
+            old: found.old - backward,
+        };
+    }
+    let forward = extend_forward(&old[current.old..], &new[current.new..]);
+    if forward > 0 {
+        parts.push(SimilarPart {
+            new: current.new,
+            old: current.old,
+            length: forward,
+        });
+    }
+    parts
+}
+
+/// Two offsets that belong together.
+#[derive(Debug, Clone, Copy)]
+struct Alignment {
+    new: usize,
+    old: usize,
+}
+
+/// The next place, from `at` on, where another alignment explains the new bytes better than
+/// `current`. `at` moves behind it.
+fn next_match(
+    index: &BlockIndex,
+    old: &[u8],
+    new: &[u8],
+    current: Alignment,
+    at: &mut usize,
+) -> Option<Alignment> {
+    while *at + BLOCK <= new.len() {
+        let aligned = (current.old + (*at - current.new)).min(old.len());
+        let equal = common_prefix(&old[aligned..], &new[*at..]);
+        if equal >= BLOCK {
+            *at += equal;
+            continue;
+        }
+        if let Some(found) = index.find(&new[*at..])
+            && found != aligned
+        {
+            let new_rest = &new[*at..(*at + MAX_COUNTED).min(new.len())];
+            let length = common_prefix(&old[found..], new_rest);
+            if length >= BLOCK {
+                let explained = equal_bytes(&old[aligned..], &new_rest[..length]);
+                if length > explained + PART_COST {
+                    let found = Alignment {
+                        new: *at,
+                        old: found,
+                    };
+                    *at += length;
+                    return Some(found);
+                }
+            }
+        }
+        *at += 1;
+    }
+    None
+}
+
+/// The number of offsets at which `old` and `new` have the same byte.
+fn equal_bytes(old: &[u8], new: &[u8]) -> usize {
+    old.iter().zip(new).filter(|(old, new)| old == new).count()
+}
+
+/// The length of the longest beginning of `new` that resembles the beginning of `old`: of the best
+/// one, more than half of the bytes are equal, counted from its end, too.
+fn extend_forward(old: &[u8], new: &[u8]) -> usize {
+    best_length(old.iter().zip(new))
+}
+
+fn extend_backward(old: &[u8], new: &[u8]) -> usize {
+    best_length(old.iter().rev().zip(new.iter().rev()))
+}
+
+fn best_length<'a>(pairs: impl Iterator<Item = (&'a u8, &'a u8)>) -> usize {
+    let mut score = 0_isize;
+    let mut best = 0;
+    let mut length = 0;
+    for (index, (old, new)) in pairs.enumerate() {
+        score += if old == new { 1 } else { -1 };
+        if score > best {
+            best = score;
+            length = index + 1;
+        }
+    }
+    length
+}
+
+/// Two parts that overlap in the new bytes: ends the first where the second explains more.
+fn split_overlap(
+    old: &[u8],
+    new: &[u8],
+    first: Alignment,
+    second: Alignment,
+    forward: usize,
+    backward: usize,
+) -> (usize, usize) {
+    let room = second.new - first.new;
+    let overlap = forward + backward - room;
+    let start = forward - overlap;
+    let mut score = 0_isize;
+    let mut best = 0;
+    let mut length = 0;
+    for step in 0..overlap {
+        let byte = new[first.new + start + step];
+        score += isize::from(byte == old[first.old + start + step]);
+        score -= isize::from(byte == old[second.old - backward + step]);
+        if score > best {
+            best = score;
+            length = step + 1;
+        }
+    }
+    (start + length, backward - length)
+}

@@ -1,0 +1,274 @@
+//! The four sections of a patch. Each is compressed by itself, since bytes of one kind compress
+//! best.
+
+use crate::error::PatchError;
+use crate::varint;
+use std::io::{self, Write};
+
+/// The number of sections.
+pub const SECTIONS: usize = 4;
+
+/// The window of the sections' zstd streams: 8 MiB, which bounds the memory of a reader.
+pub(crate) const WINDOW_LOG: u32 = 23;
+
+/// A section of at most this many bytes is compressed as a whole.
+const MAX_BUFFERED: usize = 1 << 20;
+
+/// The slowest level that compresses 15 MB of plain bytes in a second if a tenth of them is new.
+const LEVEL: i32 = 17;
+
+/// The sections of a patch, in the order in which they are stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PatchSections<T> {
+    /// The parts of the new stream.
+    pub parts: T,
+    /// The number of equal bytes before each word that differs.
+    pub gaps: T,
+    /// What to add to each word that differs.
+    pub words: T,
+    /// New bytes.
+    pub literals: T,
+}
+
+impl<T> PatchSections<T> {
+    /// The sections in the order in which they are stored.
+    pub fn into_array(self) -> [T; SECTIONS] {
+        [self.parts, self.gaps, self.words, self.literals]
+    }
+
+    /// The sections from their stored order.
+    pub fn from_array([parts, gaps, words, literals]: [T; SECTIONS]) -> PatchSections<T> {
+        PatchSections {
+            parts,
+            gaps,
+            words,
+            literals,
+        }
+    }
+}
+
+/// The compressor of a section. Short sections are compressed as a whole: the tables of a
+/// compressor that does not know the size of its input have their full size, some 30 MiB.
+pub(crate) struct SectionEncoder<W: Write> {
+    state: EncoderState<W>,
+}
+
+enum EncoderState<W: Write> {
+    Buffered {
+        bytes: Vec<u8>,
+        sink: W,
+    },
+    Streaming(Box<zstd::Encoder<'static, W>>),
+    /// The compressor could not be created.
+    Failed,
+}
+
+impl<W: Write> SectionEncoder<W> {
+    fn new(sink: W) -> SectionEncoder<W> {
+        let state = EncoderState::Buffered {
+            bytes: Vec::new(),
+            sink,
+        };
+        SectionEncoder { state }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.state {
+            EncoderState::Buffered {
+                bytes: buffered, ..
+            } if buffered.len() + bytes.len() <= MAX_BUFFERED => {
+                buffered.extend_from_slice(bytes);
+                Ok(())
+            }
+            EncoderState::Buffered { .. } => {
+                let state = std::mem::replace(&mut self.state, EncoderState::Failed);
+                if let EncoderState::Buffered {
+                    bytes: buffered,
+                    sink,
+                } = state
+                {
+                    let mut encoder = zstd::Encoder::new(sink, LEVEL)?;
+                    encoder.window_log(WINDOW_LOG)?;
+                    encoder.write_all(&buffered)?;
+                    encoder.write_all(bytes)?;
+                    self.state = EncoderState::Streaming(Box::new(encoder));
+                }
+                Ok(())
+            }
+            EncoderState::Streaming(encoder) => encoder.write_all(bytes),
+            EncoderState::Failed => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn finish(self) -> io::Result<W> {
+        match self.state {
+            EncoderState::Buffered { bytes, mut sink } => {
+                let compressed = zstd::bulk::compress(&bytes, LEVEL)?;
+                sink.write_all(&compressed)?;
+                Ok(sink)
+            }
+            EncoderState::Streaming(encoder) => encoder.finish(),
+            EncoderState::Failed => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+/// Writes the sections of a patch: adjacent parts become one.
+pub(crate) struct SectionWriter<W: Write> {
+    encoders: PatchSections<SectionEncoder<W>>,
+    scratch: Vec<u8>,
+    /// For each base, the offset after the part that was taken last.
+    expected: Vec<u64>,
+    pending: Option<PendingPart>,
+    /// The number of new bytes since the last part.
+    inserted: u64,
+    /// The number of equal bytes since the last word that differs.
+    gap: u64,
+    /// The number of new bytes in all.
+    pub(crate) literal_bytes: u64,
+    /// The number of bytes in words that differ.
+    pub(crate) word_bytes: u64,
+}
+
+/// A part that may still grow.
+#[derive(Debug, Clone, Copy)]
+struct PendingPart {
+    base: usize,
+    offset: u64,
+    length: u64,
+}
+
+impl<W: Write> SectionWriter<W> {
+    pub(crate) fn new(sinks: PatchSections<W>, bases: usize) -> SectionWriter<W> {
+        SectionWriter {
+            encoders: PatchSections::from_array(sinks.into_array().map(SectionEncoder::new)),
+            scratch: Vec::new(),
+            expected: vec![0; bases],
+            pending: None,
+            inserted: 0,
+            gap: 0,
+            literal_bytes: 0,
+            word_bytes: 0,
+        }
+    }
+
+    /// Appends new bytes.
+    pub(crate) fn insert(&mut self, bytes: &[u8]) -> Result<(), PatchError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.end_part()?;
+        self.inserted += bytes.len() as u64;
+        self.literal_bytes += bytes.len() as u64;
+        self.encoders
+            .literals
+            .write(bytes)
+            .map_err(PatchError::Write)
+    }
+
+    /// Appends `length` bytes that equal those of `base` at `offset`.
+    pub(crate) fn copy(&mut self, base: usize, offset: u64, length: u64) -> Result<(), PatchError> {
+        self.part(base, offset, length)?;
+        self.gap += length;
+        Ok(())
+    }
+
+    /// Appends `new`, which resembles `old`: the bytes of `base` at `offset`, of the same length.
+    pub(crate) fn resemble(
+        &mut self,
+        base: usize,
+        offset: u64,
+        old: &[u8],
+        new: &[u8],
+    ) -> Result<(), PatchError> {
+        self.part(base, offset, new.len() as u64)?;
+        let mut at = 0;
+        while at < new.len() {
+            let equal = crate::matching::common_prefix(&old[at..], &new[at..]);
+            self.gap += equal as u64;
+            at += equal;
+            if at == new.len() {
+                break;
+            }
+            let length = (new.len() - at).min(size_of::<u32>());
+            let word = word(&new[at..at + length]).wrapping_sub(word(&old[at..at + length]));
+            self.scratch.clear();
+            varint::push(&mut self.scratch, self.gap);
+            self.encoders
+                .gaps
+                .write(&self.scratch)
+                .map_err(PatchError::Write)?;
+            let bytes = &word.to_le_bytes()[..length];
+            self.encoders
+                .words
+                .write(bytes)
+                .map_err(PatchError::Write)?;
+            self.word_bytes += length as u64;
+            self.gap = 0;
+            at += length;
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, base: usize, offset: u64, length: u64) -> Result<(), PatchError> {
+        match &mut self.pending {
+            Some(part) if part.base == base && part.offset + part.length == offset => {
+                part.length += length;
+            }
+            _ => {
+                self.end_part()?;
+                self.pending = Some(PendingPart {
+                    base,
+                    offset,
+                    length,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn end_part(&mut self) -> Result<(), PatchError> {
+        let Some(part) = self.pending.take() else {
+            return Ok(());
+        };
+        self.scratch.clear();
+        varint::push(&mut self.scratch, self.inserted);
+        varint::push(&mut self.scratch, part.length);
+        varint::push(&mut self.scratch, part.base as u64);
+        let expected = &mut self.expected[part.base];
+        varint::push_signed(&mut self.scratch, part.offset as i64 - *expected as i64);
+        *expected = part.offset + part.length;
+        self.inserted = 0;
+        self.encoders
+            .parts
+            .write(&self.scratch)
+            .map_err(PatchError::Write)
+    }
+
+    /// Ends all sections. The new bytes after the last part follow from the length of the stream.
+    pub(crate) fn finish(mut self) -> Result<PatchSections<W>, PatchError> {
+        self.end_part()?;
+        let PatchSections {
+            parts,
+            gaps,
+            words,
+            literals,
+        } = self.encoders;
+        let finish = || -> io::Result<_> {
+            Ok(PatchSections {
+                parts: parts.finish()?,
+                gaps: gaps.finish()?,
+                words: words.finish()?,
+                literals: literals.finish()?,
+            })
+        };
+        finish().map_err(PatchError::Write)
+    }
+}
+
+/// Up to four bytes as a number, the lowest first.
+pub(crate) fn word(bytes: &[u8]) -> u32 {
+    let mut padded = [0; 4];
+    padded[..bytes.len()].copy_from_slice(bytes);
+    u32::from_le_bytes(padded)
+}

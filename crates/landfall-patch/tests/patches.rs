@@ -1,0 +1,205 @@
+//! Patches of made-up streams, from creation to application.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test or a measurement panics on what it finds"
+)]
+
+use landfall_patch::{
+    Listing, PatchBase, PatchReader, PatchSections, PatchStatistics, PlainSource, create,
+};
+use proptest::prelude::*;
+use std::io::Read;
+use std::sync::Arc;
+
+type Sections = PatchSections<Vec<u8>>;
+
+fn patch(new: &[u8], bases: &[Vec<u8>]) -> (Sections, PatchStatistics) {
+    let listings: Vec<Listing> = bases
+        .iter()
+        .map(|base| Listing::read(&base[..]).unwrap())
+        .collect();
+    let bases: Vec<PatchBase<'_>> = bases
+        .iter()
+        .zip(&listings)
+        .map(|(source, listing)| PatchBase { source, listing })
+        .collect();
+    let listing = Listing::read(new).unwrap();
+    create(&new.to_vec(), &listing, &bases, PatchSections::default()).unwrap()
+}
+
+fn apply(sections: &Sections, bases: &[Vec<u8>], size: u64) -> Result<Vec<u8>, String> {
+    let PatchSections {
+        parts,
+        gaps,
+        words,
+        literals,
+    } = sections;
+    let sections = PatchSections {
+        parts: &parts[..],
+        gaps: &gaps[..],
+        words: &words[..],
+        literals: &literals[..],
+    };
+    let bases = bases
+        .iter()
+        .map(|base| Arc::new(base.clone()) as Arc<dyn PlainSource>)
+        .collect();
+    let mut reader = PatchReader::new(sections, bases, size).map_err(|error| error.to_string())?;
+    let mut plain = Vec::new();
+    reader
+        .read_to_end(&mut plain)
+        .map_err(|error| error.to_string())?;
+    Ok(plain)
+}
+
+fn size(sections: &Sections) -> usize {
+    sections.clone().into_array().iter().map(Vec::len).sum()
+}
+
+/// A tar of these files.
+fn archive(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (path, content) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        builder
+            .append_data(&mut header, path, &content[..])
+            .unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    std::iter::repeat_with(|| random.u8(..))
+        .take(length)
+        .collect()
+}
+
+#[track_caller]
+fn assert_restores(new: &[u8], bases: &[Vec<u8>]) -> (usize, PatchStatistics) {
+    let (sections, statistics) = patch(new, bases);
+    let plain = apply(&sections, bases, new.len() as u64).unwrap();
+    assert!(plain == new, "another stream of {} bytes", plain.len());
+    (size(&sections), statistics)
+}
+
+#[test]
+fn files_with_equal_content_cost_nothing_wherever_they_are() {
+    let (a, b, c) = (noise(1, 100_000), noise(2, 50_001), noise(3, 7));
+    let old = archive(&[("a", a.clone()), ("dir/b", b.clone()), ("c", c.clone())]);
+    let new = archive(&[("c", c), ("elsewhere/b", b), ("a", a)]);
+    let (size, statistics) = assert_restores(&new, &[old]);
+    assert!(size < 500, "{size}");
+    assert_eq!(statistics.literals, 0, "{statistics:?}");
+}
+
+#[test]
+fn moved_addresses_cost_little() {
+    let mut old = noise(4, 400_000);
+    let mut new = old[..200_000].to_vec();
+    new.extend_from_slice(b"an inserted function");
+    new.extend_from_slice(&old[200_000..]);
+    for at in (0..new.len() - 4).step_by(97) {
+        let address = u32::from_le_bytes(new[at..at + 4].try_into().unwrap());
+        new[at..at + 4].copy_from_slice(&address.wrapping_add(20).to_le_bytes());
+    }
+    let (size, statistics) = assert_restores(&new, std::slice::from_ref(&old));
+    assert!(
+        statistics.literals < 200 && size < 4000,
+        "{size} {statistics:?}"
+    );
+    old.truncate(10);
+    assert_restores(&new, &[old]);
+}
+
+#[test]
+fn a_file_is_compared_with_its_older_version_under_another_name() {
+    let content = noise(5, 300_000);
+    let mut changed = content.clone();
+    changed[1000..1010].fill(0);
+    let old = archive(&[("usr/lib/libssl.so.3.0.11", content)]);
+    let new = archive(&[("usr/lib/libssl.so.3.0.13", changed)]);
+    let (size, _) = assert_restores(&new, &[noise(6, 1000), old]);
+    assert!(size < 400, "{size}");
+}
+
+#[test]
+fn streams_of_any_shape_are_restored() {
+    let tar = archive(&[("a", noise(1, 1000)), ("b", Vec::new())]);
+    let shapes = [
+        Vec::new(),
+        vec![7],
+        tar.clone(),
+        tar[..700].to_vec(),
+        tar[..1024 + 512].to_vec(),
+        [&tar[..], b"trailing bytes"].concat(),
+        vec![0; 10_000],
+        noise(9, 30_000),
+    ];
+    for new in &shapes {
+        assert_restores(new, &[]);
+        for old in &shapes {
+            assert_restores(new, &[old.clone(), tar.clone()]);
+        }
+    }
+}
+
+#[test]
+fn a_damaged_patch_is_an_error_or_other_bytes_of_the_same_length_at_most() {
+    let old = noise(7, 6000);
+    let mut new = old.clone();
+    new.splice(3000..3010, noise(8, 50));
+    new[5000..5100].fill(1);
+    let (sections, _) = patch(&new, std::slice::from_ref(&old));
+    let bases = [old];
+    for section in 0..landfall_patch::SECTIONS {
+        let bytes = sections.clone().into_array()[section].clone();
+        for at in 0..bytes.len() {
+            let mut damaged = sections.clone().into_array();
+            damaged[section][at] ^= 1 << (at % 8);
+            let damaged = PatchSections::from_array(damaged);
+            if let Ok(plain) = apply(&damaged, &bases, new.len() as u64) {
+                assert!(plain.len() <= new.len());
+            }
+            let mut cut = sections.clone().into_array();
+            cut[section].truncate(at);
+            if let Ok(plain) = apply(&PatchSections::from_array(cut), &bases, new.len() as u64) {
+                assert!(plain.len() <= new.len());
+            }
+        }
+    }
+    // another base, and a size that is not the stream's
+    assert!(apply(&sections, &[noise(9, 6000)], new.len() as u64).unwrap() != new);
+    assert!(apply(&sections, &[noise(9, 100)], new.len() as u64).is_err());
+    assert!(apply(&sections, &[], new.len() as u64).is_err());
+    assert!(apply(&sections, &bases, new.len() as u64 - 1).is_err());
+    assert!(apply(&sections, &bases, new.len() as u64 + 1).is_err());
+}
+
+fn edits() -> impl Strategy<Value = Vec<(usize, usize, Vec<u8>)>> {
+    let edit = (
+        0..5000_usize,
+        0..300_usize,
+        proptest::collection::vec(any::<u8>(), 0..40),
+    );
+    proptest::collection::vec(edit, 0..30)
+}
+
+proptest! {
+    #[test]
+    fn any_edits_are_restored(seed: u64, edits in edits(), repeat in 1..200_usize) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        // few symbols, so that there are many matches of all lengths
+        let old: Vec<u8> = (0..5000).map(|at| random.u8(0..4) * u8::from(at % repeat != 0)).collect();
+        let mut new = old.clone();
+        for (at, length, bytes) in edits {
+            let at = at.min(new.len());
+            let end = (at + length).min(new.len());
+            new.splice(at..end, bytes);
+        }
+        let (sections, _) = patch(&new, std::slice::from_ref(&old));
+        prop_assert_eq!(apply(&sections, &[old], new.len() as u64).unwrap(), new);
+    }
+}
