@@ -30,9 +30,9 @@ pub(super) fn differences(old: &dyn LockedItem, new: &dyn LockedItem) -> Vec<Pac
 }
 
 /// Compares the versions of one package. Those that both sets have are left out.
-fn pair_by_version(
-    mut old: Vec<PackageSummary<'_>>,
-    mut new: Vec<PackageSummary<'_>>,
+fn pair_by_version<'a>(
+    mut old: Vec<PackageSummary<'a>>,
+    mut new: Vec<PackageSummary<'a>>,
 ) -> Vec<PackageChange> {
     let all_old = old.clone();
     old.retain(|one| !new.iter().any(|other| other.digest == one.digest));

@@ -1,4 +1,4 @@
-//! The blobs of a delivery. Each is uploaded to a repository once in a run.
+//! Delivers the blobs of an entry. Each is uploaded to a repository once per run.
 
 use super::uploader::{BlobLocation, Uploader};
 use landfall_content::registry::{RegistrySink, is_quota_error};
@@ -40,8 +40,8 @@ impl Uploader {
         Ok(())
     }
 
-    /// Like [`Uploader::deliver_blobs`], without relying on what is known: each blob is looked up
-    /// again.
+    /// Like [`Uploader::deliver_blobs`], but forgets that `repository` has the blobs, so that each
+    /// is looked up again.
     pub(super) async fn redeliver_blobs(
         self: &Arc<Self>,
         entry: &LockEntry,
@@ -49,11 +49,11 @@ impl Uploader {
     ) -> Result<(), TransferError> {
         for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
             let known = self.blob_locations(&part.descriptor.digest);
-            let mut places = known.lock().await;
-            let before = places.len();
-            places.retain(|place| *place.repository != *repository);
-            if places.is_empty() && before > 0 {
-                // it was counted when it was uploaded first
+            let mut locations = known.lock().await;
+            let before = locations.len();
+            locations.retain(|location| *location.repository != *repository);
+            if locations.is_empty() && before > 0 {
+                // its first upload has used up its share of the total
                 self.progress.more(part.descriptor.size);
             }
         }
@@ -75,12 +75,13 @@ impl Uploader {
         if turn.iter().any(|one| one.repository == *repository) {
             return Ok(());
         }
-        let mut from = turn.first().map(|place| place.repository.clone());
+        let mut from = turn.first().map(|location| location.repository.clone());
         let is_copy = from.is_some();
         if let Some(other) = from
             .as_deref()
             .filter(|_| !self.refuses_mounts.load(Ordering::Relaxed))
         {
+            // a mount takes one short request, so others need not wait for it
             drop(turn);
             if self.mounted(item, part, repository, other).await? {
                 known.lock().await.push(BlobLocation::sure(repository));
@@ -104,7 +105,8 @@ impl Uploader {
             limits: self.limits,
             progress,
         };
-        // noted before the slot is given back: the next upload must know of the quota
+        // The error is recorded while the slot is still held: otherwise the next upload would start
+        // before it can know that the quota is used up.
         transfer
             .run(part, slot)
             .await
@@ -113,8 +115,9 @@ impl Uploader {
         Ok(())
     }
 
-    /// Returns whether the registry mounted the blob from `other`. After a refused mount, further
-    /// ones are tried by the delivery that holds the lock, since they may become uploads.
+    /// Mounts the blob from `other`, and returns whether the registry did so. After a refusal,
+    /// further mounts are requested only by the delivery that holds the blob's lock, since each may
+    /// become an upload.
     async fn mounted(
         &self,
         item: &str,
@@ -122,7 +125,7 @@ impl Uploader {
         repository: &str,
         other: &str,
     ) -> Result<bool, TransferError> {
-        // a mount is a single request: it goes before every upload
+        // a mount is a single request, so it gets the next slot, as if it were the biggest blob
         let _slot = self.slots.acquire(u64::MAX, &Arc::default()).await;
         self.check_quota(repository)?;
         match self

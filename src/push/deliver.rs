@@ -1,4 +1,4 @@
-//! One delivery: blobs, child manifests, index, referrers, and the tag last.
+//! Makes one delivery: blobs, child manifests, index, referrers, and the tag last.
 
 use super::refusal::may_be_push_race;
 use super::uploader::Uploader;
@@ -8,6 +8,9 @@ use landfall_http::RetryPolicy;
 use landfall_model::report::TransferSide;
 use landfall_model::{Digest, media_type};
 use std::sync::Arc;
+
+/// The number of manifests of one delivery that are put at once.
+pub(super) const MANIFESTS_AT_ONCE: usize = 4;
 
 impl Uploader {
     /// Delivers one entry to `repository:tag`. Returns the digest that the tag points to.
@@ -36,7 +39,7 @@ impl Uploader {
         self.check_content_sound()?;
         self.check_quota(repository)?;
         self.deliver_blobs(entry, repository).await?;
-        let delivered = self.manifests(entry, repository, tag).await;
+        let delivered = self.put_manifests(entry, repository, tag).await;
         if !delivered.as_ref().is_err_and(may_be_push_race) {
             return delivered;
         }
@@ -44,12 +47,12 @@ impl Uploader {
         // blob that is not stored yet, or read a manifest while it was written.
         tokio::time::sleep(RetryPolicy::new(&self.limits).pause(1)).await;
         self.redeliver_blobs(entry, repository).await?;
-        self.manifests(entry, repository, tag).await
+        self.put_manifests(entry, repository, tag).await
     }
 
-    /// Puts the manifests of an entry whose blobs are there. Returns the digest that the tag points
-    /// to.
-    async fn manifests(
+    /// Puts the manifests of an entry whose blobs are present. Returns the digest that the tag
+    /// points to.
+    async fn put_manifests(
         self: &Arc<Self>,
         entry: &LockEntry,
         repository: &str,
@@ -65,22 +68,25 @@ impl Uploader {
         let (indexes, leaves): (Vec<&EntryPart>, Vec<&EntryPart>) = manifests
             .into_iter()
             .partition(|part| media_type::is_index(&part.descriptor.media_type));
-        let putting: Vec<_> = leaves
+        let requests: Vec<_> = leaves
             .iter()
             .map(|part| self.put_child(part, repository))
             .collect();
-        let mut putting = futures_util::stream::iter(putting).buffer_unordered(4);
-        while let Some(result) = putting.next().await {
+        let mut requests = futures_util::stream::iter(requests).buffer_unordered(MANIFESTS_AT_ONCE);
+        while let Some(result) = requests.next().await {
             result?;
         }
+        // Nested indexes follow their children, one by one in the order of the entry: a registry
+        // refuses an index whose children are missing.
         for part in indexes {
             self.put_child(part, repository).await?;
         }
         if !entry.referrers.is_empty() {
             // The tag comes last, so that a tagged image always has its referrers.
             self.put_top(entry, repository, None).await?;
-            self.attach(entry, repository).await?;
+            self.put_referrers(entry, repository).await?;
         }
+        // damage that another delivery has found meanwhile must keep this tag from being set
         self.check_content_sound()?;
         self.put_top(entry, repository, Some(tag)).await
     }

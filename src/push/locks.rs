@@ -1,4 +1,4 @@
-//! The list of locks at the registry, by which `serve --from` finds files and charts there.
+//! Updates the list of locks at the registry, by which `serve --from` finds files and charts there.
 
 use super::options::PushOptions;
 use super::uploader::Uploader;
@@ -10,9 +10,9 @@ use landfall_model::DestinationMap;
 use landfall_model::report::TransferSide;
 use std::sync::Arc;
 
-/// Makes `lock` the newest of the list, where it has something that only the list tells of: images
-/// are found by their names. Returns why that failed.
-pub(super) async fn list(
+/// Adds `lock` to the list as its newest lock, if it has items other than images: images are found
+/// by their names. Returns a message if that fails.
+pub(super) async fn record_lock(
     uploader: &Uploader,
     lock: &Lock,
     mapping: &DestinationMap,
@@ -24,18 +24,18 @@ pub(super) async fn list(
     {
         return None;
     }
-    let place = mapping.own_destination(delivered::REPOSITORY);
-    let why = add(uploader, lock, &place.repository, options)
+    let list = mapping.own_destination(delivered::REPOSITORY);
+    let why = add_to_list(uploader, lock, &list.repository, options)
         .await
         .err()?;
     Some(format!(
-        "{place}:{}, the list of what was delivered, cannot be written: {why}; until it is, `landfall serve --from` does \
-         not find what is new",
+        "{list}:{}, the list of delivered locks, cannot be written: {why}; until it is, `landfall \
+         serve --from` does not find new files and charts",
         delivered::TAG
     ))
 }
 
-async fn add(
+async fn add_to_list(
     uploader: &Uploader,
     lock: &Lock,
     repository: &str,
@@ -46,10 +46,11 @@ async fn add(
             TransferError::new(
                 TransferSide::Destination,
                 ErrorKind::Invalid,
-                format!("something else stands there: {why}"),
+                format!("the tag has other content: {why}"),
             )
         })?,
-        // some registries say 403 for what is not there; the upload will tell
+        // Some registries answer 403 for a repository that does not exist. If this account really
+        // may not access it, the upload fails.
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => {
             DeliveredLocks::default()
         }
@@ -59,7 +60,8 @@ async fn add(
         return Ok(());
     }
     let entry = known.with(lock);
-    // one of its own: a receipt tells of what the lock names, not of the list
+    // The blobs of the list must not get into the receipt, which covers the items of the lock. So
+    // they are uploaded by another uploader, with blob locations of its own.
     let Uploader {
         session,
         source,
@@ -67,14 +69,14 @@ async fn add(
         limits,
         ..
     } = uploader;
-    let own = Uploader::new(
+    let uploader = Uploader::new(
         session.clone(),
         source.clone(),
         progress.clone(),
         *limits,
         options,
     );
-    Arc::new(own)
+    Arc::new(uploader)
         .deliver(&entry, repository, delivered::TAG)
         .await
         .map(drop)

@@ -1,5 +1,5 @@
-//! Manifests of a delivery: each is written once, and an index is replaced by its trimmed form
-//! where the registry takes no index with missing children.
+//! Pushes the manifests of a delivery. Each is written once, and an index is replaced by its
+//! trimmed form if the registry refuses an index with missing children.
 
 use super::refusal::{has_foreign_urls, is_missing_children_refusal};
 use super::uploader::Uploader;
@@ -13,6 +13,7 @@ use landfall_model::{Digest, trim_index};
 use std::sync::atomic::Ordering;
 
 impl Uploader {
+    /// Puts a manifest by digest.
     pub(super) async fn put_child(
         &self,
         part: &EntryPart,
@@ -27,9 +28,9 @@ impl Uploader {
             .map(drop)
     }
 
-    /// Puts a manifest; by digest once for the whole run, since some registries answer wrongly
-    /// about a manifest that is just being written again. Says whether the registry lists it as a
-    /// referrer.
+    /// Puts a manifest at a tag or digest. By digest, it is put only once per run, since some
+    /// registries give wrong answers about a manifest that is being written again. Returns whether
+    /// the registry lists the manifest as a referrer.
     pub(super) async fn put(
         &self,
         repository: &str,
@@ -44,9 +45,9 @@ impl Uploader {
             match *listed {
                 Some(listed) if is_digest => Ok(listed),
                 _ => self
-                    .put_now(repository, reference, media_type, bytes)
+                    .put_unchecked(repository, reference, media_type, bytes)
                     .await
-                    .inspect(|now| *listed = Some(*now)),
+                    .inspect(|is_listed| *listed = Some(*is_listed)),
             }
         };
         drop(turn);
@@ -56,15 +57,15 @@ impl Uploader {
         result
     }
 
-    async fn put_now(
+    async fn put_unchecked(
         &self,
         repository: &str,
         reference: &str,
         media_type: &str,
         bytes: Bytes,
     ) -> Result<bool, TransferError> {
-        // docker-registry answers DIGEST_INVALID where one manifest is written at two places at
-        // once
+        // docker-registry answers DIGEST_INVALID if one manifest is written to two repositories or
+        // tags at the same time. So a turn is taken for its digest, whatever the repository.
         let content = Digest::sha256(&bytes).to_string();
         let turn = self.manifest_turn("", &content);
         let put = {
@@ -80,13 +81,13 @@ impl Uploader {
             Err(error) => error,
         };
         if is_immutable_tag_error(error.kind, &error.codes) {
-            // the tag may have come to stand at this very digest meanwhile, and may not be written
-            // again
-            let stands = self
+            // An immutable tag may have got this very digest since it was looked up, from another
+            // client. That is a success.
+            let found = self
                 .session
                 .head_manifest(repository, reference, true)
                 .await;
-            if let Ok(Some(digest)) = stands
+            if let Ok(Some(digest)) = found
                 && digest.matches(&bytes)
             {
                 return Ok(false);
@@ -94,15 +95,16 @@ impl Uploader {
         }
         if has_foreign_urls(&bytes) {
             error = error.hint(
-                "; it names URLs of layers, which registries may refuse: docker-registry takes those that \
-                 validation.manifests.urls.allow of its configuration names",
+                "; it contains URLs of layers, which registries may refuse: docker-registry accepts \
+                 those that validation.manifests.urls.allow in its configuration matches",
             );
         }
         Err(TransferError::destination(error))
     }
 
-    /// The untouched index where the registry takes it, else the trimmed one: at the tag, or by
-    /// digest.
+    /// Puts the top manifest of an entry at the tag, or by digest if there is none. If the registry
+    /// refuses an index with missing children, the trimmed index is put instead. Returns the digest
+    /// of what was put.
     pub(super) async fn put_top(
         &self,
         entry: &LockEntry,
@@ -112,11 +114,12 @@ impl Uploader {
         let reference = |part: &EntryPart| {
             tag.map_or_else(|| part.descriptor.digest.to_string(), str::to_owned)
         };
-        let top = top(entry);
+        let top = top_part(entry);
         let bytes = read_part(&*self.source, top)
             .await
             .map_err(TransferError::source)?;
         let media_type = &top.descriptor.media_type;
+        // without a trimmed form, no child is missing
         let Some(part) = entry.trimmed() else {
             self.put(repository, &reference(top), media_type, bytes)
                 .await?;
@@ -132,6 +135,7 @@ impl Uploader {
                     if is_missing_children_refusal(&error)
                         && self.index == IndexPolicy::Trimmed =>
                 {
+                    // the registry would refuse the next one for the same reason
                     self.refuses_sparse.store(true, Ordering::Relaxed);
                 }
                 Err(error) => return Err(error),
@@ -142,6 +146,8 @@ impl Uploader {
         };
         let invalid =
             |message: String| TransferError::new(TransferSide::Source, ErrorKind::Invalid, message);
+        // The rewriter points references to the trimmed digest that the lock records, so the bytes
+        // must have this digest.
         let bytes = trim_index(&bytes, keep).map_err(|error| invalid(error.to_string()))?;
         if !part.descriptor.digest.matches(&bytes) {
             return Err(invalid(format!(
@@ -154,14 +160,14 @@ impl Uploader {
         Ok(part.descriptor.digest.clone())
     }
 
-    /// Whether the registry takes the entry's index although children are missing: it is put by
-    /// digest, without a tag.
+    /// Whether the registry accepts the entry's index although children are missing. The index is
+    /// put by digest, without a tag.
     pub(super) async fn accepts_sparse_index(
         &self,
         entry: &LockEntry,
         repository: &str,
     ) -> Result<bool, TransferError> {
-        let top = top(entry);
+        let top = top_part(entry);
         match self.put_child(top, repository).await {
             Ok(()) => Ok(true),
             Err(error) if is_missing_children_refusal(&error) => Ok(false),
@@ -170,7 +176,7 @@ impl Uploader {
     }
 }
 
-fn top(entry: &LockEntry) -> &EntryPart {
-    // entries end with their top
+fn top_part(entry: &LockEntry) -> &EntryPart {
+    // the parts of an entry are in the order of a push, so the top manifest is the last
     &entry.parts[entry.parts.len() - 1]
 }

@@ -1,5 +1,5 @@
-//! What a registry is missing of a lock: one HEAD for each manifest at each destination, for each
-//! blob where that is asked for, and one for the tag.
+//! Lists what a registry lacks of a lock, by one HEAD for each manifest and tag at each
+//! destination, and for each blob if requested.
 
 use super::error::PushError;
 use super::plan::{Delivery, deliveries};
@@ -15,28 +15,28 @@ use serde::Serialize;
 /// A manifest or blob of a locked item that is missing at one of its destinations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct MissingPart {
-    /// Its name in the lock.
+    /// The name of the item in the lock.
     pub item: String,
-    /// The destination, with its tag.
+    /// The destination with its tag.
     pub at: String,
-    /// The digest that is not there.
+    /// The digest that is missing.
     pub digest: Digest,
-    /// What is there in its place.
+    /// Whether the part or its tag is missing, or what the tag points to.
     pub why: String,
 }
 
-/// How much was asked for, and what is missing of it.
+/// The result of [`missing`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MissingParts {
-    /// How many destinations were asked about.
+    /// The number of destinations that were looked up.
     pub destinations: usize,
-    /// What is missing, in the lock's order.
+    /// The missing parts, in the lock's order.
     pub parts: Vec<MissingPart>,
 }
 
-/// Asks the registry of `mapping` for every manifest of `lock` at its destinations, signatures and
-/// other referrers included, and for the tags. `blobs` are asked for where that is wanted:
-/// registries take no manifest without them, but may lose them later.
+/// Looks up every manifest of `lock` at its destinations, including signatures and other referrers,
+/// and the tags. With `blobs`, all blobs are looked up too: registries accept no manifest without
+/// them, but may lose them later.
 pub(crate) async fn missing(
     lock: &Lock,
     mapping: &DestinationMap,
@@ -50,32 +50,33 @@ pub(crate) async fn missing(
     let deliveries = deliveries(lock, mapping);
     let presence = Presence::new(&session, blobs);
     let jobs = sessions.transport().limits().jobs;
-    let asking = run_concurrently(deliveries.len(), jobs, |at| {
-        one(
+    let lookups = run_concurrently(deliveries.len(), jobs, |at| {
+        missing_at(
             &session,
             &presence,
             lock.entry(deliveries[at].entry),
             &deliveries[at],
         )
     });
-    let answers = asking
+    let results = lookups
         .await
         .into_iter()
         .collect::<Result<Vec<_>, _>>()
         .map_err(PushError::Unreachable)?;
     Ok(MissingParts {
         destinations: deliveries.len(),
-        parts: answers.into_iter().flatten().collect(),
+        parts: results.into_iter().flatten().collect(),
     })
 }
 
-async fn one(
+/// The parts of an entry that are missing at one destination.
+async fn missing_at(
     session: &RegistrySession,
     presence: &Presence<'_>,
     entry: LockEntry,
     delivery: &Delivery,
 ) -> Result<Vec<MissingPart>, HttpError> {
-    let absent = |digest: &Digest, why: String| MissingPart {
+    let missing_part = |digest: &Digest, why: String| MissingPart {
         item: entry.name.clone(),
         at: format!("{}:{}", delivery.destination, delivery.tag),
         digest: digest.clone(),
@@ -89,16 +90,17 @@ async fn one(
     missing.dedup();
     let mut missing: Vec<_> = missing
         .into_iter()
-        .map(|digest| absent(digest, "it is not there".into()))
+        .map(|digest| missing_part(digest, "it is missing".into()))
         .collect();
     match session
         .head_manifest(&delivery.destination.repository, &delivery.tag, false)
         .await?
     {
         Some(found) if found == *top || Some(&found) == trimmed => {}
-        Some(found) => missing.push(absent(top, format!("the tag stands at {found}"))),
+        Some(found) => missing.push(missing_part(top, format!("the tag points to {found}"))),
+        // the tag of a missing manifest is missing too, which need not be said twice
         None if missing.iter().any(|one| one.digest == *top) => {}
-        None => missing.push(absent(top, "the tag is not there".into())),
+        None => missing.push(missing_part(top, "the tag is missing".into())),
     }
     Ok(missing)
 }

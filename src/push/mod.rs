@@ -1,19 +1,19 @@
-//! DELIVER IT. From a bundle, a store or straight from upstream into a registry.
+//! Delivers images and artifacts from a bundle, a store or upstream to a registry.
 //!
-//! One HEAD for each destination tag tells what the registry has (`plan`); with `--recheck`,
-//! `presence` asks for every manifest and blob too. If something must be delivered, `preflight`
+//! One HEAD for each destination tag shows what the registry has (`plan`); with `--recheck`,
+//! `presence` looks up every manifest and blob too. If something must be delivered, `preflight`
 //! looks for everything that would make the push fail. Then the images are delivered, those with
-//! the largest blobs first, twice `--jobs` of them at once, since some wait for what another
-//! uploads. A blob is mounted from a repository that has it, found to be present, or uploaded;
-//! then follow the child manifests, the index, and the tag last. Each digest is uploaded to a
-//! repository once in a run: other deliveries that need it wait for that upload.
+//! the largest blobs first, twice `--jobs` of them at once, since some wait for a blob that another
+//! delivery uploads. A blob is mounted from a repository that has it, found to be present, or
+//! uploaded; then follow the child manifests, the index, and the tag last. Each digest is uploaded
+//! to a repository once in a run: other deliveries that need it wait for that upload.
 //!
 //! A bundle's blob is read for an upload by `BlobRead::open_whole`: its digest is verified at its
 //! end, and its last bytes are held back until then, since a registry that counts bytes must not
 //! accept damaged content. A delta and its bases are one `BlobRead`; if one of them is damaged,
-//! the next that has the blob is read from that byte on. What the delta omits and no base has is
-//! looked up at the registry before the preflight (`omitted`), and is then mounted, or downloaded
-//! from there.
+//! reading continues at that byte in the next one that has the blob. Blobs that the delta omits and
+//! no base has are looked up at the registry before the preflight (`omitted`), and are then mounted
+//! or downloaded from there.
 
 mod blobs;
 mod deliver;
@@ -47,7 +47,7 @@ pub use options::PushOptions;
 pub use outcome::Pushed;
 pub(crate) use problem::ProblemKind;
 #[cfg(feature = "cli")]
-pub(crate) use prune::{Needed, Pruned, prune};
+pub(crate) use prune::{Needed, PruneScope, Pruned, prune};
 pub(crate) use receipt::{PrunedManifest, Receipt};
 pub(crate) use run::{PushContent, push};
 #[cfg(feature = "cli")]

@@ -1,36 +1,36 @@
-//! Which repository names a registry can hold.
+//! Rules of registries about the names of repositories.
 
 use landfall_model::{Destination, canonical_host, is_repository_component};
 
-/// The longest `host/repository` that clients take (distribution-spec, "Pulling manifests"), in
-/// characters.
-const LONGEST: usize = 255;
+/// The maximum length of `host/repository` in characters: many clients accept no longer names
+/// (distribution-spec, "Pulling manifests").
+const MAX_NAME_CHARS: usize = 255;
 
-/// Amazon's registry: each repository must be made before something is pushed to it.
+/// Whether the host is one of Amazon ECR, where a repository must be created before a push to it.
 pub(super) fn is_ecr(registry: &str) -> bool {
     let host = registry.split(':').next().unwrap_or(registry);
     host.contains(".dkr.ecr")
         && (host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn"))
 }
 
-/// Docker Hub, by any of its names.
+/// Whether the host is one of the names of Docker Hub.
 pub(super) fn is_docker_hub(registry: &str) -> bool {
     canonical_host(registry) == "docker.io"
 }
 
-/// The first component: what Harbor calls a project, Docker Hub and others a namespace.
+/// The first component of a repository: Harbor's project, or the namespace of Docker Hub and others.
 pub(super) fn project(repository: &str) -> &str {
     repository.split('/').next().unwrap_or(repository)
 }
 
-/// Why no registry, or not this one, can hold a repository of this name.
+/// Why no registry, or not this one, can have a repository of this name.
 pub(super) fn fault(to: &Destination) -> Option<String> {
     let full = to.to_string();
     let length = full.chars().count();
-    if length > LONGEST {
+    if length > MAX_NAME_CHARS {
         return Some(format!(
-            "{full} has {length} characters, {LONGEST} is the most; give it a shorter path in the site, under \
-             registry.paths"
+            "{full} has {length} characters, more than the maximum of {MAX_NAME_CHARS}; give it a \
+             shorter path in the site, under registry.paths"
         ));
     }
     let bad = to
@@ -48,28 +48,33 @@ pub(super) fn fault(to: &Destination) -> Option<String> {
             }
         };
         return Some(format!(
-            "{full} is no name of a repository: {why}; give it another path in the site, under registry.paths"
+            "{full} is not a valid repository name: {why}; give it another path in the site, under \
+             registry.paths"
         ));
     }
     let components = to.repository.split('/').count();
     (is_docker_hub(&to.registry) && components != 2).then(|| {
-        format!("{full} has {components} components; Docker Hub holds NAMESPACE/NAME alone: map it in the site, under registry.paths")
+        format!(
+            "{full} has {components} components, and Docker Hub has only NAMESPACE/NAME: map it in \
+             the site, under registry.paths"
+        )
     })
 }
 
-/// Why Harbor cannot hold a repository of this name.
+/// Why Harbor cannot have a repository of this name.
 pub(super) fn harbor_fault(to: &Destination) -> Option<String> {
     (!to.repository.contains('/')).then(|| {
         format!(
-            "{to} has no project: Harbor wants PROJECT/NAME; put a project before all paths with --to {}/PROJECT, \
-             or before this one in the site, under registry.paths",
+            "{to} has no project: Harbor requires PROJECT/NAME; put a project before all paths with \
+             --to {}/PROJECT, or before this one in the site, under registry.paths",
             to.registry
         )
     })
 }
 
-/// The command that makes a repository which Amazon's registry lacks.
+/// The command that creates a repository at Amazon ECR.
 pub(super) fn ecr_command(registry: &str, repository: &str) -> String {
+    // ACCOUNT.dkr.ecr.REGION.amazonaws.com
     let region = registry.split('.').nth(3).unwrap_or("REGION");
     format!("aws ecr create-repository --region {region} --repository-name {repository}")
 }
@@ -86,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_nobody_can_hold() {
+    fn names_that_no_registry_can_have() {
         for good in ["a", "a/b/c", "a-b/c__d/e.f", "a--b/0", "localhost_5001/a"] {
             assert_eq!(fault(&place("r:5000", good)), None, "{good}");
         }
@@ -111,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_single_registries() {
+    fn names_that_some_registries_cannot_have() {
         assert!(
             fault(&place("docker.io", "a/b/c")).is_some_and(|why| why.contains("3 components"))
         );

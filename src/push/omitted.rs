@@ -1,6 +1,5 @@
 //! Blobs that the source of a push omits, as a delta does. They are looked up at the registry
-//! before
-//! the first byte, mounted from there like others, and downloaded if mounts are refused.
+//! before the first byte, mounted from there like other blobs, and downloaded if mounts are refused.
 
 use super::plan::Delivery;
 use super::problem::{Problem, ProblemKind};
@@ -18,9 +17,10 @@ use std::sync::Arc;
 /// The blobs that the source of a push omits.
 #[derive(Debug, Clone, Default)]
 pub struct Omitted {
-    /// Each blob, with repositories that may have it besides its destinations.
+    /// The omitted blobs, each with repositories that may have it, in addition to the destinations
+    /// of the images that need it.
     pub blobs: BTreeMap<Digest, BTreeSet<String>>,
-    /// The fix if the registry lacks one of them, for people.
+    /// The help text of the message if the registry lacks one of them.
     pub advice: String,
 }
 
@@ -37,12 +37,12 @@ struct OmittedBlob<'a> {
 pub(super) struct PendingDeliveries<'a> {
     pub(super) lock: &'a Lock,
     pub(super) deliveries: &'a [Delivery],
-    /// Positions of the pending ones.
+    /// The positions of the pending deliveries in `deliveries`.
     pub(super) todo: &'a [usize],
 }
 
-/// Looks up the blobs that the source omits of `pending` at the registry, and lets the source read
-/// them from there. A blob that the registry lacks, or does not answer for, is a problem.
+/// Looks up at the registry the blobs of `pending` that the source omits, and makes the uploader's
+/// source read them from there. Returns a problem if the registry lacks blobs, or a look-up fails.
 pub(super) async fn locate_omitted(
     uploader: &mut Uploader,
     omitted: &Omitted,
@@ -55,21 +55,22 @@ pub(super) async fn locate_omitted(
     } = pending;
     let wanted = omitted_blobs(omitted, lock, deliveries, todo);
     let session = &uploader.session;
-    let asking = run_concurrently(wanted.len(), uploader.limits.jobs, |at| {
-        repository_of(session, &wanted[at])
+    let lookups = run_concurrently(wanted.len(), uploader.limits.jobs, |at| {
+        find_repository(session, &wanted[at])
     });
-    let answers = asking.await;
+    let results = lookups.await;
     let mut repositories = BTreeMap::new();
-    let mut nowhere = Vec::new();
-    for (wanted, answer) in wanted.iter().zip(answers) {
-        match answer {
+    let mut missing = Vec::new();
+    for (wanted, result) in wanted.iter().zip(results) {
+        match result {
             Ok(Some(repository)) => {
                 repositories.insert(wanted.blob.digest.clone(), repository);
             }
-            Ok(None) => nowhere.push((wanted, String::new())),
-            Err(error) => nowhere.push((wanted, format!(": {error}"))),
+            Ok(None) => missing.push((wanted, String::new())),
+            Err(error) => missing.push((wanted, format!(": {error}"))),
         }
     }
+    // the deliveries mount these blobs from the repositories that were found
     for (digest, repository) in &repositories {
         uploader
             .note_present_blob(digest, &repository.as_str().into())
@@ -78,7 +79,7 @@ pub(super) async fn locate_omitted(
     let inner = uploader.source.clone();
     let session = uploader.session.clone();
     let problem =
-        (!nowhere.is_empty()).then(|| problem(&nowhere, lock, deliveries, omitted, session.host()));
+        (!missing.is_empty()).then(|| problem(&missing, lock, deliveries, omitted, session.host()));
     uploader.source = Arc::new(RegistryReadBack {
         inner,
         session,
@@ -87,6 +88,8 @@ pub(super) async fn locate_omitted(
     problem
 }
 
+/// The omitted blobs that pending deliveries need. All deliveries are searched, since the
+/// destination of one that is complete may have the blob.
 fn omitted_blobs<'a>(
     omitted: &'a Omitted,
     lock: &Lock,
@@ -133,9 +136,9 @@ fn omitted_blobs<'a>(
         .collect()
 }
 
-/// The first repository that has the blob in its right size. A receipt or a tag may be out of date,
-/// so only a look-up counts.
-async fn repository_of(
+/// Finds the first repository that has the blob in its right size. A receipt or a tag may be out of
+/// date, so only a look-up counts.
+async fn find_repository(
     session: &RegistrySession,
     wanted: &OmittedBlob<'_>,
 ) -> Result<Option<String>, HttpError> {
@@ -148,25 +151,26 @@ async fn repository_of(
 }
 
 fn problem(
-    nowhere: &[(&OmittedBlob<'_>, String)],
+    missing: &[(&OmittedBlob<'_>, String)],
     lock: &Lock,
     deliveries: &[Delivery],
     omitted: &Omitted,
     host: &str,
 ) -> Problem {
-    let size: u64 = nowhere
+    // the sum of the sizes in a foreign lock may overflow
+    let size: u64 = missing
         .iter()
         .fold(0, |sum, (wanted, _)| sum.saturating_add(wanted.blob.size));
     let mut message = format!(
-        "{} ({}) that the bundle leaves out are neither here nor at {host}",
-        match nowhere.len() {
+        "{} ({}) that the bundle omits are neither here nor at {host}",
+        match missing.len() {
             1 => "1 blob".into(),
             count => format!("{count} blobs"),
         },
         human_size(size)
     );
     let mut stops = BTreeSet::new();
-    for (wanted, why) in nowhere {
+    for (wanted, why) in missing {
         let names: BTreeSet<String> = wanted
             .stops
             .iter()
@@ -216,6 +220,7 @@ impl PartSource for RegistryReadBack {
                 .session
                 .blob(repository, &part.descriptor, offset)
                 .await?;
+            // not verified here: the transfer that reads the stream verifies the digest
             Ok(OpenedPart::unchecked(start, stream))
         })
     }

@@ -12,8 +12,7 @@ pub struct PushOptions {
     pub all_or_nothing: bool,
     /// Look up every manifest and blob of images whose tag is right, and upload what is missing.
     /// Otherwise a tag at the right digest counts as complete, and the receipt omits blobs that
-    /// were
-    /// not looked up.
+    /// were not looked up.
     pub recheck: bool,
     /// Look up what the registry has, and send nothing.
     pub dry_run: bool,

@@ -9,21 +9,20 @@ use serde::Serialize;
 /// The outcome of a push.
 #[derive(Debug)]
 pub struct Pushed {
-    /// One item for each entry of the lock, and its losses.
+    /// One report item for each entry of the lock, and for each of its losses.
     pub items: Vec<ReportItem>,
     /// Problems that the preflight found. If one of them [stops all](Problem::stops_all), nothing
-    /// was
-    /// sent.
+    /// was sent.
     pub problems: Vec<Problem>,
     /// Tags that pointed to another digest and were replaced.
     pub moved: Vec<Moved>,
     /// Indexes that were replaced by their trimmed form.
     pub trimmed: Vec<Replaced>,
-    /// Why the registry's list of deliveries could not be updated, if it could not.
+    /// The message of the error if the registry's list of locks could not be updated.
     pub unlisted: Option<String>,
-    /// The most bytes that were to be sent.
+    /// The maximum number of bytes that were to be uploaded.
     pub needed_bytes: u64,
-    /// What the registry has now.
+    /// The receipt: what the registry has after the push.
     pub receipt: Receipt,
 }
 

@@ -1,4 +1,5 @@
-//! What goes where, and what stands there already: one HEAD a destination tag, cosign's included.
+//! The deliveries of a push, and the look-up of their tags: one HEAD for each destination tag and
+//! each of cosign's tags.
 
 use super::names;
 use super::presence::Presence;
@@ -11,49 +12,49 @@ use landfall_model::{Destination, DestinationMap, Digest, Shard, transfer_cost};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
-/// One entry to one destination tag.
+/// The delivery of one entry to one destination tag.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
-    /// Which entry of the lock, by its position in [`Lock::items`].
+    /// The position of the entry in [`Lock::items`].
     pub entry: usize,
-    /// Its registry and repository.
     pub destination: Destination,
-    /// Tag.
     pub tag: String,
 }
 
-/// What stands at a destination tag.
+/// What a destination tag points to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TagState {
-    /// Nothing.
+    /// The tag does not exist.
     Nothing,
-    /// The digest of the lock.
+    /// The tag points to the digest of the lock.
     Whole,
-    /// The trimmed index of the lock.
+    /// The tag points to the trimmed index of the lock.
     Trimmed,
-    /// The digest of the lock or its trimmed index, but not all that belongs to it, as far as it
-    /// was asked for.
+    /// The tag points to the digest of the lock or its trimmed index, but a manifest, blob or
+    /// referrer that was looked up is missing.
     Bare,
-    /// Another digest.
+    /// The tag points to another digest.
     Other(Digest),
 }
 
-/// Every delivery of `lock`, in the lock's order.
+/// All deliveries of `lock`, in the lock's order.
 pub(super) fn deliveries(lock: &Lock, mapping: &DestinationMap) -> Vec<Delivery> {
     let deliveries = lock.items().enumerate().flat_map(|(entry, item)| {
         let tag = item.tag();
-        let delivery = move |destination| Delivery {
-            entry,
-            destination,
-            tag: tag.clone(),
-        };
-        item.destinations(mapping).into_iter().map(delivery)
+        item.destinations(mapping)
+            .into_iter()
+            .map(move |destination| Delivery {
+                entry,
+                destination,
+                tag: tag.clone(),
+            })
     });
     deliveries.collect()
 }
 
-/// What of `all` this shard delivers: whole repositories, so that what they share is sent once.
-pub(super) fn own(all: Vec<Delivery>, lock: &Lock, shard: Shard) -> Vec<Delivery> {
+/// The deliveries that belong to this shard. All deliveries to a repository belong to one shard, so
+/// that blobs which they share are uploaded once.
+pub(super) fn own_deliveries(all: Vec<Delivery>, lock: &Lock, shard: Shard) -> Vec<Delivery> {
     if shard.is_only() {
         return all;
     }
@@ -64,8 +65,8 @@ pub(super) fn own(all: Vec<Delivery>, lock: &Lock, shard: Shard) -> Vec<Delivery
             .parts
             .into_iter()
             .map(|part| part.descriptor);
-        let of_it = blobs.entry(&delivery.destination.repository).or_default();
-        of_it.extend(parts.map(|blob| (blob.digest, transfer_cost(blob.size))));
+        let costs = blobs.entry(&delivery.destination.repository).or_default();
+        costs.extend(parts.map(|blob| (blob.digest, transfer_cost(blob.size))));
     }
     let costs = blobs
         .into_iter()
@@ -76,9 +77,8 @@ pub(super) fn own(all: Vec<Delivery>, lock: &Lock, shard: Shard) -> Vec<Delivery
         .collect()
 }
 
-/// The deliveries of `todo` in the order in which they begin: the one with the largest blob that no
-/// earlier delivery uploads comes first, so that a run does not end waiting for a large blob that
-/// began late.
+/// Sorts the deliveries of `todo` by the largest blob that no earlier delivery uploads, so that a
+/// run does not end waiting for a large blob that began late.
 pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usize>) -> Vec<usize> {
     let mut seen = HashSet::new();
     let mut biggest_new = |at: usize| {
@@ -93,38 +93,39 @@ pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usiz
     sized.into_iter().map(|(_, at)| at).collect()
 }
 
-/// How much a registry is asked.
+/// What is looked up at the registry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LookupScope {
-    /// For every manifest and blob that belongs to what stands at a tag.
+    /// Whether every manifest and blob of an image with the right tag is looked up.
     pub(super) parts: bool,
-    /// By an account that writes there later in the run: what it may not read counts as absent.
+    /// Whether the account writes there later in the run. Then content that it may not read counts
+    /// as absent.
     pub(super) writes: bool,
 }
 
-/// Asks the registry what stands at each destination tag. Nothing can stand under a name that no
-/// registry holds.
-pub(super) async fn standings(
+/// Looks up the state of each destination tag.
+pub(super) async fn look_up_tags(
     session: &RegistrySession,
     lock: &Lock,
     deliveries: &[Delivery],
     jobs: usize,
-    asked: LookupScope,
+    scope: LookupScope,
 ) -> Vec<Result<TagState, HttpError>> {
     let presence = Presence::new(session, true);
-    let asking = run_concurrently(deliveries.len(), jobs, async |at: usize| {
+    let lookups = run_concurrently(deliveries.len(), jobs, async |at: usize| {
         let delivery = &deliveries[at];
         let (entry, repository) = (
             &lock.entry(delivery.entry),
             &delivery.destination.repository,
         );
+        // a registry has nothing under an invalid name, which the preflight reports
         if names::fault(&delivery.destination).is_some() {
             return Ok(TagState::Nothing);
         }
         let found = session
-            .head_manifest(repository, &delivery.tag, asked.writes)
+            .head_manifest(repository, &delivery.tag, scope.writes)
             .await?;
-        let standing = match found {
+        let tag_state = match found {
             None => TagState::Nothing,
             Some(digest) if digest == entry.top.digest => TagState::Whole,
             Some(digest)
@@ -136,19 +137,24 @@ pub(super) async fn standings(
             }
             Some(digest) => TagState::Other(digest),
         };
-        let is_there = matches!(standing, TagState::Whole | TagState::Trimmed);
-        if is_there {
-            let whole = has_all_referrers(session, entry, repository, asked.writes).await?
-                && (!asked.parts || is_whole(&presence, entry, delivery).await?);
-            return Ok(if whole { standing } else { TagState::Bare });
+        if matches!(tag_state, TagState::Whole | TagState::Trimmed) {
+            // referrers are not part of the image, so its digest says nothing about them
+            let is_complete = has_all_referrers(session, entry, repository, scope.writes).await?
+                && (!scope.parts || has_all_parts(&presence, entry, delivery).await?);
+            return Ok(if is_complete {
+                tag_state
+            } else {
+                TagState::Bare
+            });
         }
-        Ok(standing)
+        Ok(tag_state)
     });
-    asking.await
+    lookups.await
 }
 
-/// Whether all of the entry is there. What the registry refuses to say is brought again.
-async fn is_whole(
+/// Whether the repository has all manifests and blobs of the entry. If the registry refuses to
+/// answer, the entry counts as incomplete and is delivered again.
+async fn has_all_parts(
     presence: &Presence<'_>,
     entry: &LockEntry,
     delivery: &Delivery,
@@ -185,32 +191,32 @@ mod tests {
         let lock = Lock::parse("l", &format!("version: 1\nimages:\n{text}")).unwrap();
         let all = deliveries(&lock, &DestinationMap::to("far.test".parse().unwrap()));
         for count in [1, 2, 3, 7] {
-            let mut made = Vec::new();
-            let mut homes = BTreeMap::new();
+            let mut delivered = Vec::new();
+            let mut shards = BTreeMap::new();
             for number in 1..=count {
-                let own = own(all.clone(), &lock, Shard::new(number, count).unwrap());
-                for delivery in own {
-                    let home = *homes
+                let shard = Shard::new(number, count).unwrap();
+                for delivery in own_deliveries(all.clone(), &lock, shard) {
+                    let first = *shards
                         .entry(delivery.destination.repository)
                         .or_insert(number);
-                    assert_eq!(home, number, "a repository is one shard's");
-                    made.push(delivery.entry);
+                    assert_eq!(first, number, "a repository belongs to one shard");
+                    delivered.push(delivery.entry);
                 }
             }
-            made.sort_unstable();
-            assert_eq!(made, (0..all.len()).collect::<Vec<_>>(), "{count}");
+            delivered.sort_unstable();
+            assert_eq!(delivered, (0..all.len()).collect::<Vec<_>>(), "{count}");
             assert_eq!(
-                homes.values().collect::<HashSet<_>>().len(),
+                shards.values().collect::<HashSet<_>>().len(),
                 count.min(names.len()),
-                "all have some"
+                "every shard has some"
             );
         }
     }
 
     #[test]
-    fn whoever_brings_a_big_blob_first_begins_first() {
+    fn the_delivery_that_uploads_the_largest_blob_begins_first() {
         let digest = |text: &str| Digest::sha256(text.as_bytes());
-        // two on one base, two on another, and one without
+        // two images on each of two bases, and one without a base
         let images = [
             ("a", "base", 40),
             ("b", "base", 40),

@@ -1,4 +1,5 @@
-//! What would stop a push half-way, found before its first byte, and reported as one list.
+//! Looks for everything that would make a push fail, before its first byte, and reports it as one
+//! list. Otherwise each run would end at the next problem, possibly after hours of uploads.
 
 use super::names::{self, ecr_command, is_docker_hub, is_ecr, project};
 use super::options::PushOptions;
@@ -12,44 +13,45 @@ use landfall_model::config::IndexPolicy;
 use landfall_model::{Digest, human_size};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What there is to look at.
+/// The input of the preflight checks.
 pub(super) struct Preflight<'a> {
     pub(super) uploader: &'a Uploader,
     pub(super) lock: &'a Lock,
     pub(super) deliveries: &'a [Delivery],
-    pub(super) standings: &'a [Result<TagState, HttpError>],
-    /// The deliveries that would be made, those of refused questions included.
+    pub(super) tag_states: &'a [Result<TagState, HttpError>],
+    /// The deliveries that would be made, including those whose look-up was denied.
     pub(super) todo: &'a [usize],
-    /// What the source omits and the registry lacks.
+    /// The problem of blobs that the source omits and the registry lacks.
     pub(super) omitted: Option<Problem>,
     pub(super) options: PushOptions,
 }
 
 impl Preflight<'_> {
-    /// Everything that is in the way. Missing projects are made where that is asked for and nothing
-    /// else is in the way.
+    /// Runs all checks and returns the problems, sorted. With `create_projects`, missing Harbor
+    /// projects are created if no other problem stops the push.
     pub(super) async fn problems(&self) -> Vec<Problem> {
         let session = &self.uploader.session;
-        let known = is_ecr(session.host()) || is_docker_hub(session.host());
-        let harbor = !known && session.is_harbor().await;
-        let mut problems = self.tags();
+        let is_known = is_ecr(session.host()) || is_docker_hub(session.host());
+        let is_harbor = !is_known && session.is_harbor().await;
+        let mut problems = self.tag_problems();
         problems.extend(self.omitted.clone());
-        problems.extend(self.names(harbor));
+        problems.extend(self.name_problems(is_harbor));
         let mut missing = Vec::new();
-        if harbor {
+        if is_harbor {
             missing = self.missing_projects().await;
-            problems.extend(self.quotas(&missing).await);
+            problems.extend(self.quota_problems(&missing).await);
         }
-        problems.extend(self.rights(&missing).await);
+        problems.extend(self.permission_problems(&missing).await);
         if !self.options.create_projects {
             problems.extend(missing.iter().map(|project| self.missing_project(project)));
         }
+        // The last two leave something at the registry, so they run only if the push would start.
         let stops_all = |problem: &Problem| problem.stops_all(self.options.all_or_nothing);
         if !problems.iter().any(stops_all)
             && self.options.index == IndexPolicy::Exact
             && !self.options.dry_run
         {
-            problems.extend(self.sparse().await);
+            problems.extend(self.sparse_index_problems().await);
         }
         if !problems.iter().any(stops_all) && self.options.create_projects && !self.options.dry_run
         {
@@ -67,8 +69,8 @@ impl Preflight<'_> {
         self.lock.entry(self.deliveries[at].entry)
     }
 
-    /// The deliveries by what `key` makes of their repositories.
-    fn by<'k>(&'k self, key: impl Fn(&'k str) -> &'k str) -> BTreeMap<&'k str, Vec<usize>> {
+    /// Groups the deliveries by `key` of their repositories.
+    fn group_by<'k>(&'k self, key: impl Fn(&'k str) -> &'k str) -> BTreeMap<&'k str, Vec<usize>> {
         let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for &at in self.todo {
             groups.entry(key(self.repository(at))).or_default().push(at);
@@ -76,58 +78,62 @@ impl Preflight<'_> {
         groups
     }
 
-    fn tags(&self) -> Vec<Problem> {
-        let stands = self
-            .todo
-            .iter()
-            .filter(|_| !self.options.move_tags)
-            .filter_map(|&at| {
-                let Ok(TagState::Other(digest)) = &self.standings[at] else {
-                    return None;
-                };
-                let (delivery, wanted) = (&self.deliveries[at], self.entry(at).top.digest);
-                let place = format!("{}:{}", delivery.destination, delivery.tag);
-                let message = format!(
-                    "{place} stands at {digest} already, not at {wanted}; --move-tags replaces it"
-                );
-                let problem = Problem::new(ProblemKind::Tag, place, message, vec![at]);
-                Some(Problem {
-                    stands: Some(digest.clone()),
-                    wanted: Some(wanted),
-                    ..problem
-                })
-            });
-        stands.collect()
+    /// Tags that point to another digest and may not be moved.
+    fn tag_problems(&self) -> Vec<Problem> {
+        if self.options.move_tags {
+            return Vec::new();
+        }
+        let problems = self.todo.iter().filter_map(|&at| {
+            let Ok(TagState::Other(digest)) = &self.tag_states[at] else {
+                return None;
+            };
+            let (delivery, wanted) = (&self.deliveries[at], self.entry(at).top.digest);
+            let target = format!("{}:{}", delivery.destination, delivery.tag);
+            let message = format!(
+                "{target} already points to {digest}, not to {wanted}; --move-tags replaces it"
+            );
+            let problem = Problem::new(ProblemKind::Tag, target, message, vec![at]);
+            Some(Problem {
+                stands: Some(digest.clone()),
+                wanted: Some(wanted),
+                ..problem
+            })
+        });
+        problems.collect()
     }
 
-    fn names(&self, harbor: bool) -> Vec<Problem> {
-        let faults = self
-            .by(|repository| repository)
+    /// Repositories whose names the registry cannot have.
+    fn name_problems(&self, is_harbor: bool) -> Vec<Problem> {
+        let problems = self
+            .group_by(|repository| repository)
             .into_values()
             .filter_map(|stops| {
-                let place = &self.deliveries[*stops.first()?].destination;
-                let fault = names::fault(place)
-                    .or_else(|| names::harbor_fault(place).filter(|_| harbor))?;
+                let target = &self.deliveries[*stops.first()?].destination;
+                let fault = names::fault(target)
+                    .or_else(|| names::harbor_fault(target).filter(|_| is_harbor))?;
                 Some(Problem::new(
                     ProblemKind::Name,
-                    place.to_string(),
+                    target.to_string(),
                     fault,
                     stops,
                 ))
             });
-        faults.collect()
+        problems.collect()
     }
 
     async fn missing_projects(&self) -> Vec<String> {
-        let named = self
+        let projects: BTreeSet<&str> = self
             .todo
             .iter()
             .map(|&at| self.repository(at))
-            .filter(|name| name.contains('/'));
-        let projects: BTreeSet<&str> = named.map(project).collect();
+            // a name without a project is a problem of its own: see `harbor_fault`
+            .filter(|name| name.contains('/'))
+            .map(project)
+            .collect();
         let mut missing = Vec::new();
         for project in projects {
-            // where this account may not know, the right to push will tell
+            // If this account may not look up the project, `permission_problems` finds out whether
+            // it may push there.
             if let Ok(Some(false)) = self.uploader.session.has_project(project).await {
                 missing.push(project.to_owned());
             }
@@ -136,13 +142,15 @@ impl Preflight<'_> {
     }
 
     fn missing_project(&self, missing: &str) -> Problem {
-        let stops = self.by(project).remove(missing).unwrap_or_default();
+        let stops = self.group_by(project).remove(missing).unwrap_or_default();
         let message = format!(
-            "Harbor has no project '{missing}'; make it there, or let --create-projects make it (private)"
+            "Harbor has no project '{missing}'; create it there, or let --create-projects create \
+             it (private)"
         );
         Problem::new(ProblemKind::Project, missing, message, stops)
     }
 
+    /// Creates the missing projects. Returns a problem for each that cannot be created.
     async fn create(&self, missing: &[String]) -> Vec<Problem> {
         let mut problems = Vec::new();
         for name in missing {
@@ -150,9 +158,9 @@ impl Preflight<'_> {
                 Ok(()) => self
                     .uploader
                     .progress
-                    .note(&format!("made the Harbor project '{name}'")),
+                    .note(&format!("created the Harbor project '{name}'")),
                 Err(error) => {
-                    let message = format!("the project '{name}' cannot be made: {error}");
+                    let message = format!("the project '{name}' cannot be created: {error}");
                     problems.push(Problem {
                         message,
                         ..self.missing_project(name)
@@ -163,11 +171,12 @@ impl Preflight<'_> {
         problems
     }
 
-    /// Whether there is room in each project. What is there already is asked for only where it
-    /// would get tight.
-    async fn quotas(&self, missing: &[String]) -> Vec<Problem> {
+    /// Projects whose quota has no room for the deliveries. Blobs are looked up one by one only if
+    /// the quota would be too small for all of them.
+    async fn quota_problems(&self, missing: &[String]) -> Vec<Problem> {
         let mut problems = Vec::new();
-        for (name, stops) in self.by(project) {
+        for (name, stops) in self.group_by(project) {
+            // a missing project has no quota yet
             if missing.iter().any(|missing| missing == name) {
                 continue;
             }
@@ -175,17 +184,18 @@ impl Preflight<'_> {
             let Some(free) = session.quota(name).await.and_then(|quota| quota.free()) else {
                 continue;
             };
-            let blobs = self.blobs(name, &stops);
+            let blobs = self.new_blobs(name, &stops);
             let mut needed: u64 = blobs.values().map(|(size, _)| size).sum();
             if needed > free {
                 let blobs: Vec<_> = blobs.into_iter().collect();
-                let there =
+                let present_bytes =
                     run_concurrently(blobs.len(), self.uploader.limits.jobs, async |at: usize| {
                         let (digest, (size, repository)) = &blobs[at];
-                        let there = session.has_blob(repository, digest).await.unwrap_or(false);
-                        if there { *size } else { 0 }
+                        let is_present =
+                            session.has_blob(repository, digest).await.unwrap_or(false);
+                        if is_present { *size } else { 0 }
                     });
-                needed -= there.await.into_iter().sum::<u64>();
+                needed -= present_bytes.await.into_iter().sum::<u64>();
             }
             let amounts = format!(
                 "needs {}, and has {} left",
@@ -206,74 +216,86 @@ impl Preflight<'_> {
         problems
     }
 
-    /// The blobs that deliveries to a project bring there: size, and a repository for each.
-    fn blobs(&self, name: &str, stops: &[usize]) -> BTreeMap<Digest, (u64, &str)> {
-        let blobs_of = |at: usize| self.entry(at).parts.into_iter();
-        let whole = (0..self.deliveries.len()).filter(|&at| {
-            matches!(self.standings[at], Ok(TagState::Whole))
-                && project(self.repository(at)) == name
-        });
-        let there: BTreeSet<Digest> = whole
-            .flat_map(|at| blobs_of(at).map(|part| part.descriptor.digest))
-            .collect();
-        let brought = stops.iter().flat_map(|&at| {
-            let parts = blobs_of(at).filter(|part| !part.is_manifest());
-            parts.map(move |part| {
-                (
-                    part.descriptor.digest,
-                    (part.descriptor.size, self.repository(at)),
-                )
+    /// The blobs that these deliveries would add to a project, each with its size and one of its
+    /// repositories. Blobs of images that are complete in the project are left out.
+    fn new_blobs(&self, name: &str, stops: &[usize]) -> BTreeMap<Digest, (u64, &str)> {
+        let present: BTreeSet<Digest> = (0..self.deliveries.len())
+            .filter(|&at| {
+                matches!(self.tag_states[at], Ok(TagState::Whole))
+                    && project(self.repository(at)) == name
             })
+            .flat_map(|at| self.entry(at).parts)
+            .map(|part| part.descriptor.digest)
+            .collect();
+        let delivered = stops.iter().flat_map(|&at| {
+            self.entry(at)
+                .parts
+                .into_iter()
+                .filter(|part| !part.is_manifest())
+                .map(move |part| {
+                    (
+                        part.descriptor.digest,
+                        (part.descriptor.size, self.repository(at)),
+                    )
+                })
         });
-        brought
-            .filter(|(digest, _)| !there.contains(digest))
+        delivered
+            .filter(|(digest, _)| !present.contains(digest))
             .collect()
     }
 
-    /// Whether this account may push: an upload is begun and cancelled, once for each project; once
-    /// in all at a registry that asks for no sign-in; once for each repository where each must be
-    /// made first. A dry run begins none, and reports only what was refused already.
-    async fn rights(&self, missing: &[String]) -> Vec<Problem> {
+    /// Repositories to which this account may not push. To find out, an upload is started and
+    /// cancelled: once for each project, once in total at a registry without authentication, and
+    /// once for each repository at ECR, where each must be created first. A dry run starts none,
+    /// and reports only look-ups that were denied.
+    async fn permission_problems(&self, missing: &[String]) -> Vec<Problem> {
         let session = &self.uploader.session;
         let groups = if self.options.dry_run {
             BTreeMap::new()
         } else if is_ecr(session.host()) {
-            self.by(|repository| repository)
+            self.group_by(|repository| repository)
         } else if session.is_anonymous() {
-            self.by(|_| "")
+            self.group_by(|_| "")
         } else {
-            self.by(project)
+            self.group_by(project)
         };
-        let asked = groups
+        // a push to a project that does not exist is refused, but the missing project is the reason
+        let groups: Vec<Vec<usize>> = groups
             .into_iter()
-            .filter(|(name, _)| !missing.iter().any(|missing| missing == name));
-        let asked: Vec<Vec<usize>> = asked.map(|(_, stops)| stops).collect();
-        let refusals =
-            run_concurrently(asked.len(), self.uploader.limits.jobs, async |at: usize| {
-                let repository = self.repository(asked[at][0]);
-                let refused = session.check_push(repository).await.err();
-                refused.map(|error| self.refused(repository, &error, asked[at].clone()))
-            });
+            .filter(|(name, _)| !missing.iter().any(|missing| missing == name))
+            .map(|(_, stops)| stops)
+            .collect();
+        let refusals = run_concurrently(
+            groups.len(),
+            self.uploader.limits.jobs,
+            async |at: usize| {
+                let repository = self.repository(groups[at][0]);
+                let error = session.check_push(repository).await.err()?;
+                Some(self.push_refusal(repository, &error, groups[at].clone()))
+            },
+        );
         let mut problems: Vec<Problem> = refusals.await.into_iter().flatten().collect();
-        let told: BTreeSet<usize> = problems
+        let stopped: BTreeSet<usize> = problems
             .iter()
             .flat_map(|problem| problem.stops.clone())
             .collect();
-        for &at in self.todo.iter().filter(|at| !told.contains(at)) {
-            if let Err(error) = &self.standings[at]
+        // what remains are look-ups that were denied although an upload was not
+        for &at in self.todo.iter().filter(|at| !stopped.contains(at)) {
+            if let Err(error) = &self.tag_states[at]
                 && !missing
                     .iter()
                     .any(|missing| missing == project(self.repository(at)))
             {
-                problems.push(self.refused(self.repository(at), error, vec![at]));
+                problems.push(self.push_refusal(self.repository(at), error, vec![at]));
             }
         }
         problems
     }
 
-    fn refused(&self, repository: &str, error: &HttpError, stops: Vec<usize>) -> Problem {
+    /// The problem of a repository for which the registry refused an upload.
+    fn push_refusal(&self, repository: &str, error: &HttpError, stops: Vec<usize>) -> Problem {
         let host = self.uploader.session.host();
-        let unknown = error.has_code("NAME_UNKNOWN");
+        let is_unknown_name = error.has_code("NAME_UNKNOWN");
         let (kind, message) = match error.kind {
             ErrorKind::NotFound if is_ecr(host) => (
                 ProblemKind::Repository,
@@ -282,19 +304,24 @@ impl Preflight<'_> {
                     ecr_command(host, repository)
                 ),
             ),
-            ErrorKind::NotFound if unknown => (
+            ErrorKind::NotFound if is_unknown_name => (
                 ProblemKind::Repository,
-                format!("{host} has no repository {repository}, and makes none by itself: {error}"),
+                format!(
+                    "{host} has no repository {repository}, and does not create one by itself: \
+                     {error}"
+                ),
             ),
             _ => (
                 ProblemKind::Rights,
-                format!("nothing can be pushed to {repository}: {error}"),
+                format!("this account cannot push to {repository}: {error}"),
             ),
         };
         Problem::new(kind, format!("{host}/{repository}"), message, stops)
     }
 
-    async fn sparse(&self) -> Vec<Problem> {
+    /// With `index: exact`, whether the registry refuses an index with missing children. One index
+    /// is pushed to find out, without a tag, so nothing points to it.
+    async fn sparse_index_problems(&self) -> Vec<Problem> {
         let at = self
             .todo
             .iter()
@@ -308,19 +335,18 @@ impl Preflight<'_> {
         {
             Ok(true) => return Vec::new(),
             Ok(false) => format!(
-                "the registry refuses an index with missing children, and the site says `index: exact`: {}; lock all \
-                 platforms of it, or allow the trimmed index",
+                "the registry refuses an index with missing children, and the site says \
+                 `index: exact`: {}; lock all its platforms, or allow the trimmed index",
                 entry.name
             ),
             Err(error) => format!(
-                "whether the registry takes {} cannot be found out: {error}",
+                "cannot find out whether the registry accepts {}: {error}",
                 entry.name
             ),
         };
-        let place = &self.deliveries[at].destination;
         vec![Problem::new(
             ProblemKind::Index,
-            place.to_string(),
+            self.deliveries[at].destination.to_string(),
             message,
             vec![at],
         )]

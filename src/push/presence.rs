@@ -1,4 +1,4 @@
-//! Which parts of an entry a repository has: every manifest and blob is looked up, each once.
+//! Looks up the manifests and blobs of entries at a registry, each once.
 
 use landfall_content::registry::RegistrySession;
 use landfall_content::{EntryPart, LockEntry};
@@ -11,7 +11,7 @@ pub(super) struct Presence<'a> {
     /// Whether blobs are looked up too. Registries accept no manifest without its blobs, but may
     /// lose them later.
     blobs: bool,
-    /// Whether a repository has a digest.
+    /// Whether a repository has a digest. Parts that several images share are looked up once.
     answers: OnceMap<(String, Digest), bool>,
 }
 

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
-    /// Version of the format; 1.
+    /// The version of the format: 1.
     pub version: u32,
     /// The registry, `host[:port]`.
     pub registry: String,
-    /// Fingerprint of the lock.
+    /// The fingerprint of the lock.
     pub lock: Digest,
-    /// Each destination tag.
+    /// The destination tags that the registry has.
     pub items: Vec<Delivered>,
-    /// A repository that has each blob that was uploaded, mounted or looked up.
+    /// The blobs that were uploaded, mounted or looked up, each with a repository that has it.
     pub blobs: BTreeMap<Digest, String>,
     /// The serial number of the last bundle of each series that was accepted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

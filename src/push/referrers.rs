@@ -1,25 +1,28 @@
-//! Referrers at the destination: cosign's tags, manifests with a subject by the registry's
-//! referrers API, or else in the list that clients keep under a tag.
+//! Delivers referrers: manifests at cosign's tags, and manifests with a subject. If the registry
+//! has no referrers API, they are added to the list that clients keep under a tag
+//! (distribution-spec, "Referrers Tag Schema").
 
+use super::deliver::MANIFESTS_AT_ONCE;
 use super::uploader::Uploader;
 use futures_util::StreamExt;
 use landfall_content::registry::{RegistrySession, referrers_in};
-use landfall_content::{AttachedReferrer, EntryPart, LockEntry, TransferError, read_part};
+use landfall_content::{AttachedReferrer, LockEntry, TransferError, read_part};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
 use landfall_model::{Digest, media_type, merge_referrers, read_referrer, referrers_tag};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a registry does not list, and so must be put into the list of its subject.
-struct Unlisted {
+/// A referrer that the registry does not list by itself, so it must be added to the list of its
+/// subject.
+struct UnlistedReferrer {
     subject: Digest,
     entry: Value,
 }
 
 impl Uploader {
-    /// Puts what refers to the entry, whose manifests and blobs stand in `repository` already.
-    pub(super) async fn attach(
+    /// Puts the referrers of an entry. `repository` must have the entry's manifests and blobs.
+    pub(super) async fn put_referrers(
         &self,
         entry: &LockEntry,
         repository: &str,
@@ -28,63 +31,69 @@ impl Uploader {
             .referrers
             .iter()
             .partition(|one| media_type::is_index(&one.descriptor.media_type));
-        let putting: Vec<_> = leaves
+        let requests: Vec<_> = leaves
             .into_iter()
-            .map(|one| self.put_referrer(entry, one, repository))
+            .map(|referrer| self.put_referrer(entry, referrer, repository))
             .collect();
-        let mut putting = futures_util::stream::iter(putting).buffer_unordered(4);
+        let mut requests = futures_util::stream::iter(requests).buffer_unordered(MANIFESTS_AT_ONCE);
         let mut unlisted = Vec::new();
-        while let Some(result) = putting.next().await {
+        while let Some(result) = requests.next().await {
             unlisted.extend(result?);
         }
-        for one in indexes {
-            unlisted.extend(self.put_referrer(entry, one, repository).await?);
+        // indexes last: their children must be present
+        for referrer in indexes {
+            unlisted.extend(self.put_referrer(entry, referrer, repository).await?);
         }
+        // all referrers of a subject are added to its list at once, as each update writes the list
         let mut lists: BTreeMap<Digest, Vec<Value>> = BTreeMap::new();
-        for Unlisted { subject, entry } in unlisted {
+        for UnlistedReferrer { subject, entry } in unlisted {
             lists.entry(subject).or_default().push(entry);
         }
         for (subject, mut entries) in lists {
+            // the requests above finish in any order
             entries.sort_by_key(|entry| entry["digest"].as_str().map(str::to_owned));
-            self.list(repository, &subject, &entries).await?;
+            self.update_list(repository, &subject, &entries).await?;
         }
         Ok(())
     }
 
+    /// Puts one referrer of an entry, and returns it if the registry does not list it.
     async fn put_referrer(
         &self,
         entry: &LockEntry,
-        one: &AttachedReferrer,
+        referrer: &AttachedReferrer,
         repository: &str,
-    ) -> Result<Option<Unlisted>, TransferError> {
-        let digest = &one.descriptor.digest;
-        let missing = || {
-            let message =
-                format!("the lock names {digest} as a referrer and has no manifest of it");
-            TransferError::new(TransferSide::Source, ErrorKind::Invalid, message)
-        };
-        let is_it = |part: &&EntryPart| part.is_manifest() && part.descriptor.digest == *digest;
-        let part = entry.parts.iter().find(is_it).ok_or_else(missing)?;
+    ) -> Result<Option<UnlistedReferrer>, TransferError> {
+        let digest = &referrer.descriptor.digest;
+        let part = entry
+            .parts
+            .iter()
+            .find(|part| part.is_manifest() && part.descriptor.digest == *digest)
+            .ok_or_else(|| {
+                let message = format!("the lock lists the referrer {digest} without its manifest");
+                TransferError::new(TransferSide::Source, ErrorKind::Invalid, message)
+            })?;
         let bytes = read_part(&*self.source, part)
             .await
             .map_err(TransferError::source)?;
-        if let Some(tag) = &one.tag {
-            self.may_tag(repository, tag, digest).await?;
+        if let Some(tag) = &referrer.tag {
+            self.check_tag(repository, tag, digest).await?;
         }
-        let reference = one.tag.clone().unwrap_or_else(|| digest.to_string());
-        let media_type = &one.descriptor.media_type;
-        let listed = self
+        let reference = referrer.tag.clone().unwrap_or_else(|| digest.to_string());
+        let media_type = &referrer.descriptor.media_type;
+        let is_listed = self
             .put(repository, &reference, media_type, bytes.clone())
             .await?;
-        let said = read_referrer(&bytes, &one.descriptor).filter(|_| !listed);
-        Ok(said.map(|said| Unlisted {
-            subject: said.subject,
-            entry: said.entry,
+        let unlisted = read_referrer(&bytes, &referrer.descriptor).filter(|_| !is_listed);
+        Ok(unlisted.map(|referrer| UnlistedReferrer {
+            subject: referrer.subject,
+            entry: referrer.entry,
         }))
     }
 
-    /// Refuses to take a tag away from another digest: it may be the site's own signature.
-    async fn may_tag(
+    /// Fails if the tag of a referrer points to another digest and may not be moved: it may be the
+    /// site's own signature.
+    async fn check_tag(
         &self,
         repository: &str,
         tag: &str,
@@ -98,8 +107,8 @@ impl Uploader {
             Some(other) if other != *digest => {
                 let host = self.session.host();
                 let message = format!(
-                    "{host}/{repository}:{tag} stands at {other} already, and not at {digest}; --move-tags \
-                     replaces it"
+                    "{host}/{repository}:{tag} already points to {other}, not to {digest}; \
+                     --move-tags replaces it"
                 );
                 Err(TransferError::new(
                     TransferSide::Destination,
@@ -111,9 +120,9 @@ impl Uploader {
         }
     }
 
-    /// Puts `entries` into the list of what refers to `subject`. What others put there stays. One
-    /// at a time: the list is read, and written as a whole.
-    async fn list(
+    /// Adds `entries` to the list of referrers of `subject`, and keeps the entries of others. The
+    /// list is read and written as a whole, so only one delivery at a time may update it.
+    async fn update_list(
         &self,
         repository: &str,
         subject: &Digest,
@@ -132,6 +141,7 @@ impl Uploader {
         let merged =
             merge_referrers(old.as_deref(), entries).map_err(|error| invalid(error.to_string()))?;
         match merged {
+            // the list has all entries
             None => Ok(()),
             Some(bytes) => {
                 let put = self.session.put_manifest(
@@ -146,8 +156,9 @@ impl Uploader {
     }
 }
 
-/// Whether all that refers to the entry stands in `repository`: one HEAD for each of cosign's tags,
-/// one list for each subject. `writes` says that the account writes there later in the run.
+/// Whether `repository` has all referrers of the entry: one HEAD for each of cosign's tags, one list
+/// for each subject. With `writes`, the account writes there later in the run, so content that it
+/// may not read counts as absent.
 pub(super) async fn has_all_referrers(
     session: &RegistrySession,
     entry: &LockEntry,
@@ -176,6 +187,7 @@ pub(super) async fn has_all_referrers(
         }
     }
     for (subject, wanted) in subjects {
+        // `None` means that the registry has no referrers API
         let listed = match session.referrers(repository, subject, writes).await? {
             Some(listed) => listed,
             None => match session.referrers_list(repository, subject).await? {

@@ -1,10 +1,10 @@
-//! What a registry's refusal of a manifest is about.
+//! Finds out why a registry refused a manifest.
 
 use landfall_content::TransferError;
 use landfall_content::registry;
 use landfall_model::report::TransferSide;
 
-/// A refusal that an index with missing children gets.
+/// Whether an index was refused because the registry lacks some of its children.
 pub(super) fn is_missing_children_refusal(error: &TransferError) -> bool {
     error.side == TransferSide::Destination && registry::is_missing_children_error(&error.why)
 }
@@ -15,7 +15,7 @@ pub(super) fn may_be_push_race(error: &TransferError) -> bool {
     error.side == TransferSide::Destination && registry::may_be_push_race(&error.why)
 }
 
-/// Whether a manifest names URLs of foreign layers.
+/// Whether a manifest contains URLs of foreign layers.
 pub(super) fn has_foreign_urls(manifest: &[u8]) -> bool {
     let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();
     let layers = document

@@ -1,11 +1,13 @@
-//! The run of a push: look-ups, preflight, deliveries. One bad item does not stop the others.
+//! Runs a push: look-ups, preflight, deliveries. An item that fails does not stop the others.
 
 use super::error::PushError;
 use super::locks;
 use super::omitted::{Omitted, PendingDeliveries, locate_omitted};
 use super::options::PushOptions;
 use super::outcome::{Moved, Pushed, Replaced};
-use super::plan::{Delivery, LookupScope, TagState, biggest_first, deliveries, own, standings};
+use super::plan::{
+    Delivery, LookupScope, TagState, biggest_first, deliveries, look_up_tags, own_deliveries,
+};
 use super::preflight::Preflight;
 use super::problem::{Problem, ProblemKind};
 use super::receipt::{Delivered, Receipt};
@@ -54,24 +56,26 @@ pub(crate) async fn push(
         .into_iter()
         .for_each(|note| sessions.transport().note_once(&note));
     let all = deliveries(lock, mapping);
-    let destinations = by_entry(&all);
-    let deliveries = own(all, lock, shard);
+    let destinations = count_by_entry(&all);
+    let deliveries = own_deliveries(all, lock, shard);
     let limits = *sessions.transport().limits();
-    let asked = LookupScope {
+    let scope = LookupScope {
         parts: options.recheck,
         writes: true,
     };
-    let standings = standings(&session, lock, &deliveries, limits.jobs, asked).await;
-    if let (Some(Err(error)), true) = (standings.first(), standings.iter().all(Result::is_err)) {
-        // Harbor refuses requests about a project that it lacks
-        let harbor = error.kind == ErrorKind::Denied && session.is_harbor().await;
-        if !harbor {
+    let tag_states = look_up_tags(&session, lock, &deliveries, limits.jobs, scope).await;
+    // a single failed look-up fails one item, but if all fail, the registry is the problem
+    if let (Some(Err(error)), true) = (tag_states.first(), tag_states.iter().all(Result::is_err)) {
+        // Harbor refuses requests about a project that does not exist. The preflight reports the
+        // project, or creates it.
+        let may_lack_project = error.kind == ErrorKind::Denied && session.is_harbor().await;
+        if !may_lack_project {
             return Err(PushError::Unreachable(error.clone()));
         }
     }
     let mut uploader = Uploader::new(session, source, progress.clone(), limits, options);
     let mut run = PushRun::new(lock, &deliveries, shard, destinations);
-    let mut todo = run.settle_standing(&standings, &uploader).await;
+    let mut todo = run.record_tag_states(&tag_states, &uploader).await;
     let omitted = locate_omitted(
         &mut uploader,
         omitted,
@@ -84,18 +88,18 @@ pub(crate) async fn push(
     .await;
     let uploader = Arc::new(uploader);
     if !todo.is_empty() {
-        let (deliveries, standings) = (&deliveries[..], &standings[..]);
+        let (deliveries, tag_states) = (&deliveries[..], &tag_states[..]);
         let preflight = Preflight {
             uploader: &uploader,
             lock,
             deliveries,
-            standings,
+            tag_states,
             todo: &todo,
             omitted,
             options,
         };
         let problems = preflight.problems().await;
-        todo = run.settle_problems(problems, todo, options.all_or_nothing);
+        todo = run.record_problems(problems, todo, options.all_or_nothing);
     }
     let bytes = bytes_to_send(lock, &deliveries, &todo, &uploader).await;
     run.needed_bytes = bytes;
@@ -103,22 +107,22 @@ pub(crate) async fn push(
         return Ok(run.finish(mapping, &uploader));
     }
     if todo.is_empty() {
-        run.unlisted = run.list(mapping, &uploader, options).await;
+        run.unlisted = run.record_lock(mapping, &uploader, options).await;
         return Ok(run.finish(mapping, &uploader));
     }
     progress.begin("push", todo.len() as u64, bytes);
-    let parts = |at: usize| lock.entry(deliveries[at].entry).parts.len() as u64;
-    progress.parts(todo.iter().map(|&at| parts(at)).sum());
+    let part_count = |at: usize| lock.entry(deliveries[at].entry).parts.len() as u64;
+    progress.parts(todo.iter().map(|&at| part_count(at)).sum());
     let order = biggest_first(lock, &deliveries, todo);
     let source_hosts: Vec<String> = order
         .iter()
         .map(|&at| source_host(&lock.entry(deliveries[at].entry), &uploader))
         .collect();
     let finished = Mutex::new(Vec::new());
-    // Few deliveries at a time, so that images are complete if the run ends early; more of them
-    // than uploads, since some wait for a blob that another uploads. Those whose content comes from
-    // one host delay none from another host.
-    let delivering = run_concurrently_by_host(
+    // Few deliveries at a time, so that many images are complete if the run ends early; more of
+    // them than uploads, since some wait for a blob that another delivery uploads. Deliveries whose
+    // content comes from one host do not delay those from another host.
+    let all_delivered = run_concurrently_by_host(
         order.len(),
         2 * limits.jobs,
         |index| &source_hosts[index],
@@ -128,14 +132,15 @@ pub(crate) async fn push(
             let entry = lock.entry(delivery.entry);
             let name = entry.name.clone();
             let uploader = uploader.clone();
-            // a task of its own: a panic costs this delivery alone
+            // a task of its own, so that a panic fails only this delivery; in a set, so that it is
+            // aborted when the run is cancelled
             let mut task = JoinSet::new();
             task.spawn(async move {
                 let repository = &delivery.destination.repository;
                 uploader.deliver(&entry, repository, &delivery.tag).await
             });
             let result = task.join_next().await;
-            progress.parts_done(parts(at));
+            progress.parts_done(part_count(at));
             progress.item(&name);
             if let Some(Ok(result)) = result {
                 let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,7 +150,7 @@ pub(crate) async fn push(
     );
     let mut watchdog = Watchdog::new(sessions.transport().activity().clone(), limits.stuck);
     let stuck = tokio::select! {
-        _ = delivering => None,
+        _ = all_delivered => None,
         message = watchdog.wait_until_stuck() => Some(message),
     };
     let finished = finished
@@ -153,19 +158,19 @@ pub(crate) async fn push(
         .unwrap_or_else(PoisonError::into_inner);
     for (at, result) in finished {
         run.results[at] = Some(result.map(|digest| (ItemStatus::Done, digest)));
-        run.note_moved(at, &standings[at]);
+        run.note_moved(at, &tag_states[at]);
     }
     progress.end();
-    run.settle_open(stuck);
-    run.unlisted = run.list(mapping, &uploader, options).await;
+    run.fail_unfinished(stuck);
+    run.unlisted = run.record_lock(mapping, &uploader, options).await;
     Ok(run.finish(mapping, &uploader))
 }
 
-/// Why what could be delivered is not.
+/// The reason of items that could be delivered if others did not stop the push.
 const NOT_SENT: &str = "not sent, because others cannot be delivered";
 
-/// What is to be sent at the most: each digest once, less what is known to stand at the registry
-/// already.
+/// The maximum number of bytes that the push uploads: each digest counts once, and not at all if a
+/// repository of the registry is known to have it.
 async fn bytes_to_send(
     lock: &Lock,
     deliveries: &[Delivery],
@@ -188,7 +193,7 @@ async fn bytes_to_send(
     bytes
 }
 
-/// The host that has the content of an entry.
+/// The host that has the content of an entry; empty if the content is local.
 fn source_host(entry: &LockEntry, uploader: &Uploader) -> String {
     entry
         .parts
@@ -197,8 +202,8 @@ fn source_host(entry: &LockEntry, uploader: &Uploader) -> String {
         .to_owned()
 }
 
-/// How many of these deliveries each entry has.
-fn by_entry(deliveries: &[Delivery]) -> BTreeMap<usize, usize> {
+/// The number of these deliveries that each entry has.
+fn count_by_entry(deliveries: &[Delivery]) -> BTreeMap<usize, usize> {
     let mut counts = BTreeMap::new();
     deliveries
         .iter()
@@ -206,12 +211,14 @@ fn by_entry(deliveries: &[Delivery]) -> BTreeMap<usize, usize> {
     counts
 }
 
+/// The state of a push: what is known about each delivery.
 struct PushRun<'a> {
     lock: &'a Lock,
     deliveries: &'a [Delivery],
     shard: Shard,
-    /// How many destinations each entry has, those of other shards included.
+    /// The number of destinations of each entry, including those of other shards.
     destinations: BTreeMap<usize, usize>,
+    /// The result of each delivery; `None` while it is pending.
     results: Vec<Option<Result<(ItemStatus, Digest), TransferError>>>,
     problems: Vec<Problem>,
     moved: Vec<Moved>,
@@ -240,18 +247,19 @@ impl<'a> PushRun<'a> {
         }
     }
 
-    /// What stands already is done, what could not be asked for failed. Gives the rest, what this
-    /// account may not ask for included: the preflight will tell why.
-    async fn settle_standing(
+    /// Records deliveries that are present, and those whose look-up failed. Returns the others,
+    /// including those whose look-up was denied: the preflight finds out why.
+    async fn record_tag_states(
         &mut self,
-        standings: &[Result<TagState, HttpError>],
+        tag_states: &[Result<TagState, HttpError>],
         uploader: &Uploader,
     ) -> Vec<usize> {
         let mut todo = Vec::new();
-        for (at, (delivery, standing)) in self.deliveries.iter().zip(standings).enumerate() {
+        for (at, (delivery, tag_state)) in self.deliveries.iter().zip(tag_states).enumerate() {
             let entry = &self.lock.entry(delivery.entry);
-            let present = match standing {
+            let present = match tag_state {
                 Ok(TagState::Whole) => Some(entry.top.digest.clone()),
+                // with `index: exact`, a trimmed index is not what the site wants
                 Ok(TagState::Trimmed) if uploader.index == IndexPolicy::Trimmed => {
                     entry.trimmed().map(|part| part.descriptor.digest.clone())
                 }
@@ -274,23 +282,24 @@ impl<'a> PushRun<'a> {
         todo
     }
 
-    /// What problems stop failed by them. Where one stops all, the rest was not sent. Gives what is
-    /// delivered.
-    fn settle_problems(
+    /// Fails the deliveries that a problem stops, or all of them if a problem stops the push.
+    /// Returns the deliveries that are still to be made.
+    fn record_problems(
         &mut self,
         problems: Vec<Problem>,
         mut todo: Vec<usize>,
         all_or_nothing: bool,
     ) -> Vec<usize> {
-        let refused = |side, message: &str| TransferError::new(side, ErrorKind::Invalid, message);
+        let invalid = |side, message: &str| TransferError::new(side, ErrorKind::Invalid, message);
         for problem in &problems {
+            // blobs that a delta omits and nobody has are a problem of the bundle
             let side = if problem.kind == ProblemKind::Content {
                 TransferSide::Source
             } else {
                 TransferSide::Destination
             };
             for &at in &problem.stops {
-                self.results[at].get_or_insert_with(|| Err(refused(side, &problem.message)));
+                self.results[at].get_or_insert_with(|| Err(invalid(side, &problem.message)));
             }
         }
         let is_stopped = problems
@@ -300,16 +309,16 @@ impl<'a> PushRun<'a> {
         if is_stopped {
             for at in std::mem::take(&mut todo) {
                 self.results[at]
-                    .get_or_insert_with(|| Err(refused(TransferSide::Destination, NOT_SENT)));
+                    .get_or_insert_with(|| Err(invalid(TransferSide::Destination, NOT_SENT)));
             }
         }
         todo.retain(|&at| self.results[at].is_none());
         todo
     }
 
-    /// Lists what was delivered, where something was; of several shards the first does. Returns why
-    /// that failed.
-    async fn list(
+    /// Adds the lock to the registry's list of locks if anything was delivered. Only the first
+    /// shard does, as the list is written as a whole. Returns a message if that fails.
+    async fn record_lock(
         &self,
         mapping: &DestinationMap,
         uploader: &Uploader,
@@ -318,22 +327,22 @@ impl<'a> PushRun<'a> {
         if !self.shard.is_first() || !self.results.iter().flatten().any(Result::is_ok) {
             return None;
         }
-        locks::list(uploader, self.lock, mapping, options).await
+        locks::record_lock(uploader, self.lock, mapping, options).await
     }
 
-    fn note_moved(&mut self, at: usize, standing: &Result<TagState, HttpError>) {
-        if let (Some(Ok((_, to))), Ok(TagState::Other(from))) = (&self.results[at], standing) {
+    fn note_moved(&mut self, at: usize, tag_state: &Result<TagState, HttpError>) {
+        if let (Some(Ok((_, to))), Ok(TagState::Other(from))) = (&self.results[at], tag_state) {
             let delivery = &self.deliveries[at];
-            let place = format!("{}:{}", delivery.destination.repository, delivery.tag);
             self.moved.push(Moved {
-                at: place,
+                at: format!("{}:{}", delivery.destination.repository, delivery.tag),
                 from: from.clone(),
                 to: to.clone(),
             });
         }
     }
 
-    fn settle_open(&mut self, stuck: Option<String>) {
+    /// Fails the deliveries without a result: those of a run that is stuck, or whose task panicked.
+    fn fail_unfinished(&mut self, stuck: Option<String>) {
         let message = stuck.unwrap_or_else(|| "its delivery ended without a result".to_owned());
         for result in self.results.iter_mut().filter(|result| result.is_none()) {
             let message = message.clone();
@@ -345,25 +354,26 @@ impl<'a> PushRun<'a> {
         }
     }
 
-    /// The items that this shard tells of: those with a delivery of its own, and of an only shard
-    /// all.
+    /// The items that this shard reports: those with a delivery of its own, or all if it is the
+    /// only shard.
     fn own_items(&self, items: Vec<ReportItem>) -> Vec<ReportItem> {
         if self.shard.is_only() {
             return items;
         }
-        let own = by_entry(self.deliveries);
-        let told = items.into_iter().enumerate().filter_map(|(at, mut item)| {
+        let own = count_by_entry(self.deliveries);
+        let own_items = items.into_iter().enumerate().filter_map(|(at, mut item)| {
             let (own, all) = (own.get(&at)?, self.destinations.get(&at)?);
             if own < all {
-                let part =
-                    || format!("{own} of its {all} destinations; other shards have the rest");
-                item.reason.get_or_insert_with(part);
+                item.reason.get_or_insert_with(|| {
+                    format!("{own} of its {all} destinations; other shards have the rest")
+                });
             }
             Some(item)
         });
-        told.collect()
+        own_items.collect()
     }
 
+    /// Turns the results of the deliveries into one report item for each entry, and the receipt.
     fn finish(self, mapping: &DestinationMap, uploader: &Uploader) -> Pushed {
         let lock = self.lock;
         let mut items: Vec<ReportItem> = lock.each_entry().map(|entry| entry.item()).collect();
@@ -374,6 +384,7 @@ impl<'a> PushRun<'a> {
             let item = &mut items[delivery.entry];
             match result {
                 Some(Ok((status, digest))) => {
+                    // an entry is new if any of its destinations is, unless one failed
                     if *status == ItemStatus::Done && item.status == ItemStatus::Present {
                         item.status = ItemStatus::Done;
                     }
@@ -398,12 +409,13 @@ impl<'a> PushRun<'a> {
                     item.reason
                         .get_or_insert_with(|| format!("{}: {error}", error.side));
                 }
+                // only a dry run leaves deliveries without a result
                 None if item.status != ItemStatus::Failed => {
                     item.status = ItemStatus::Skipped;
-                    let place = format!("{}:{}", delivery.destination, delivery.tag);
+                    let target = format!("{}:{}", delivery.destination, delivery.tag);
                     item.reason = Some(match item.reason.take() {
-                        Some(others) => format!("{others} and {place}"),
-                        None => format!("would go to {place}"),
+                        Some(others) => format!("{others} and {target}"),
+                        None => format!("would go to {target}"),
                     });
                 }
                 None => {}

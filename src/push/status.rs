@@ -2,7 +2,7 @@
 //! are requested.
 
 use super::error::PushError;
-use super::plan::{Delivery, LookupScope, TagState, deliveries, standings};
+use super::plan::{Delivery, LookupScope, TagState, deliveries, look_up_tags};
 use landfall_content::registry::{RegistrySession, RegistrySessions};
 use landfall_content::run_concurrently;
 use landfall_http::HttpError;
@@ -24,7 +24,7 @@ pub(crate) enum TagStatus {
     Different,
     /// The tag points to the right digest, and a manifest, blob or referrer of it is missing.
     Incomplete,
-    /// The tag is not in the lock, and its repository is.
+    /// The tag is not in the lock, but its repository is.
     Foreign,
     /// The registry did not answer the look-up.
     Unknown,
@@ -37,10 +37,10 @@ pub(crate) struct RegistryTag {
     pub(crate) state: TagStatus,
     /// `repository:tag`.
     pub(crate) at: String,
-    /// The kind of the item that belongs there.
+    /// The kind of the locked item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<EntryKind>,
-    /// Its name in the lock.
+    /// The name of the item in the lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
     /// The digest of the lock.
@@ -77,7 +77,7 @@ pub(crate) async fn status(
         .map_err(PushError::Unreachable)?;
     let deliveries = deliveries(lock, mapping);
     let limits = sessions.transport().limits();
-    let found = standings(
+    let found = look_up_tags(
         &session,
         lock,
         &deliveries,
@@ -133,22 +133,23 @@ async fn foreign_tags(
     deliveries: &[Delivery],
     limits: &Limits,
 ) -> Vec<RegistryTag> {
+    // the tags of the lock, including those of cosign, by repository
     let mut own: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for delivery in deliveries {
         let tags = own.entry(&delivery.destination.repository).or_default();
         tags.insert(delivery.tag.clone());
-        let referring = lock
+        let referrer_tags = lock
             .item(delivery.entry)
             .map(|item| item.referrer_tags())
             .unwrap_or_default();
-        tags.extend(referring.into_iter().map(|(tag, _)| tag.to_owned()));
+        tags.extend(referrer_tags.into_iter().map(|(tag, _)| tag.to_owned()));
     }
     let repositories: Vec<&str> = own.keys().copied().collect();
-    let asking = run_concurrently(repositories.len(), limits.jobs, |at| {
+    let lookups = run_concurrently(repositories.len(), limits.jobs, |at| {
         session.tags(repositories[at], limits.pages)
     });
-    let answers = asking.await;
-    let bare = |state, at: String, why| RegistryTag {
+    let answers = lookups.await;
+    let unlocked = |state, at: String, why| RegistryTag {
         state,
         at,
         why,
@@ -162,19 +163,26 @@ async fn foreign_tags(
         match answer {
             Ok(Some(tags)) => {
                 let tags = tags.into_iter().filter(|tag| {
+                    // lists of referrers are written by pushes and are in no lock
                     !own[repository].contains(tag)
                         && !tagged_subject(tag).is_some_and(|subject| subject.is_list)
                 });
                 found.extend(
-                    tags.map(|tag| bare(TagStatus::Foreign, format!("{repository}:{tag}"), None)),
+                    tags.map(|tag| {
+                        unlocked(TagStatus::Foreign, format!("{repository}:{tag}"), None)
+                    }),
                 );
             }
             Ok(None) => {
                 let why = "the registry does not list its tags".to_owned();
-                found.push(bare(TagStatus::Unknown, repository.to_owned(), Some(why)));
+                found.push(unlocked(
+                    TagStatus::Unknown,
+                    repository.to_owned(),
+                    Some(why),
+                ));
             }
             Err(error) => {
-                found.push(bare(
+                found.push(unlocked(
                     TagStatus::Unknown,
                     repository.to_owned(),
                     Some(error.to_string()),

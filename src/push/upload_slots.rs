@@ -22,13 +22,14 @@ struct UploadQueue {
     state: Mutex<QueueState>,
     /// The hosts that the uploads read from, and wait for.
     hosts: HostLoad,
-    /// The most uploads whose content comes from one host.
+    /// The maximum number of uploads whose content comes from one host.
     per_host: usize,
 }
 
 struct QueueState {
     free: Vec<Priority>,
-    /// By size and number. Of one size, the upload that has waited longest is the last.
+    /// The waiting uploads by size and number. Numbers decrease, so among blobs of one size, the
+    /// upload that has waited longest is the last, which the biggest-first slots take.
     waiting: BTreeMap<(u64, u64), WaitingUpload>,
     /// The number of the next upload; numbers decrease.
     next_number: u64,
@@ -91,7 +92,7 @@ impl QueueState {
 }
 
 impl UploadSlots {
-    /// `slots` slots, at least one.
+    /// Creates `slots` slots, at least one.
     pub(super) fn new(slots: usize) -> UploadSlots {
         let slots = slots.max(1);
         let priority = |at| {
@@ -117,8 +118,8 @@ impl UploadSlots {
     /// Waits for a slot for a blob of `size` bytes that is read from `host`.
     pub(super) async fn acquire(&self, size: u64, host: &Arc<str>) -> UploadSlot {
         let began = Instant::now();
-        let given = {
-            let (slot, given) = oneshot::channel();
+        let receiver = {
+            let (slot, receiver) = oneshot::channel();
             let mut state = locked(&self.0.state);
             let number = state.next_number;
             state.next_number -= 1;
@@ -129,13 +130,13 @@ impl UploadSlots {
                     host: host.clone(),
                 },
             );
-            given
+            receiver
         };
         // Lets tasks that were spawned together queue up before the first slot is given.
         tokio::task::yield_now().await;
         dispatch(&self.0);
-        // an upload stays in the queue until it has a slot
-        let slot = given
+        // an upload stays in the queue until it has a slot, so the sender is not dropped before
+        let slot = receiver
             .await
             .unwrap_or_else(|_| unreachable!("a slot is given to every upload that waits"));
         debug!(size, %host, waited = ?began.elapsed(), "got an upload slot");
@@ -152,6 +153,7 @@ fn dispatch(queue: &Arc<UploadQueue>) {
                 return;
             };
             let Some(waiting) = state.next(priority, queue) else {
+                // nobody waits, or the hosts of all who wait have reached their limit
                 state.free.push(priority);
                 return;
             };
@@ -187,6 +189,8 @@ impl LendableSlot for UploadSlot {
     }
 
     fn reclaim(&self) {
+        // without a free slot the upload continues too, so there may be more uploads than slots
+        // until one of them ends
         *locked(&self.held) = locked(&self.queue.state).free.pop();
         self.queue.hosts.resume(&self.host);
     }
@@ -209,7 +213,8 @@ mod tests {
 
     static HERE: LazyLock<Arc<str>> = LazyLock::new(Arc::default);
 
-    /// The sizes in the order in which one slot after another, `at` first, goes to them.
+    /// Frees the slot at position `at`, then each slot that an upload got. Returns the sizes in the
+    /// order in which they got slots.
     async fn order(slots: usize, at: usize, sizes: &[u64]) -> Vec<u64> {
         let slots = UploadSlots::new(slots);
         let (count, mut held) = (locked(&slots.0.state).free.len(), Vec::new());
@@ -221,7 +226,7 @@ mod tests {
             .map(|&size| (size, Box::pin(slots.acquire(size, &HERE))))
             .collect();
         for (_, wait) in &mut waiting {
-            assert!(comes(wait).is_none());
+            assert!(slot_after_queuing(wait).is_none());
         }
         let mut order = Vec::new();
         let mut slot = held.remove(at);
@@ -242,8 +247,11 @@ mod tests {
         order
     }
 
-    /// The slot, where it comes at once: the first look only says who waits.
-    fn comes(wait: &mut Pin<Box<impl Future<Output = UploadSlot>>>) -> Option<UploadSlot> {
+    /// Polls twice, as the first poll only adds the upload to the queue. Returns the slot if one is
+    /// free.
+    fn slot_after_queuing(
+        wait: &mut Pin<Box<impl Future<Output = UploadSlot>>>,
+    ) -> Option<UploadSlot> {
         assert!(wait.as_mut().now_or_never().is_none());
         wait.as_mut().now_or_never()
     }
@@ -256,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_comes_at_the_same_moment_is_weighed_together() {
+    async fn uploads_that_begin_together_are_sorted_together() {
         let (slots, began) = (UploadSlots::new(2), RefCell::new(Vec::new()));
         let begin = async |size: u64| {
             let _slot = slots.acquire(size, &HERE).await;
@@ -268,14 +276,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_gone_is_passed_over_and_every_slot_comes_back() {
+    async fn a_cancelled_upload_is_skipped_and_every_slot_comes_back() {
         let slots = UploadSlots::new(2);
         let (first, second) = (slots.acquire(1, &HERE).await, slots.acquire(1, &HERE).await);
         let mut waiting: Vec<_> = [3, 9, 3, 5]
             .map(|size| Box::pin(slots.acquire(size, &HERE)))
             .into();
         for wait in &mut waiting {
-            assert!(comes(wait).is_none());
+            assert!(slot_after_queuing(wait).is_none());
         }
         drop(first);
         let third = waiting[1].as_mut().now_or_never().unwrap();
@@ -289,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_is_waited_for_keeps_nobody_from_the_slots() {
+    async fn a_host_that_is_waited_for_does_not_block_the_slots() {
         let slots = UploadSlots::new(2);
         let (sick, well): (Arc<str>, Arc<str>) = ("sick".into(), "well".into());
         let (first, second) = (slots.acquire(9, &sick).await, slots.acquire(9, &sick).await);
@@ -297,12 +305,12 @@ mod tests {
             .map(|(size, host)| Box::pin(slots.acquire(size, host)));
         others
             .iter_mut()
-            .for_each(|other| assert!(comes(other).is_none()));
+            .for_each(|other| assert!(slot_after_queuing(other).is_none()));
         first.lend();
         second.lend();
         assert!(
             others[0].as_mut().now_or_never().is_none(),
-            "two of a host at the most"
+            "at most two of one host"
         );
         let taken = [1, 2].map(|at| others[at].as_mut().now_or_never().unwrap());
         first.reclaim();

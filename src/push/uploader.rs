@@ -1,5 +1,5 @@
-//! What all deliveries of a run share: the registry, the source, the upload slots, and what was
-//! learned about the registry.
+//! The state that all deliveries of a push share: the registry, the source, the upload slots, and
+//! what was learned about the registry.
 
 use super::names::project;
 use super::options::PushOptions;
@@ -39,12 +39,11 @@ impl BlobLocation {
     }
 }
 
-/// What all deliveries of a run share.
+/// The state that all deliveries of a push share.
 pub(super) struct Uploader {
     pub(super) session: Arc<RegistrySession>,
     pub(super) source: Arc<dyn PartSource>,
     pub(super) progress: Arc<dyn Progress>,
-    /// The limits of the run: attempts, `--jobs`.
     pub(super) limits: Limits,
     /// Limits the uploads that run at once.
     pub(super) slots: UploadSlots,
@@ -54,7 +53,7 @@ pub(super) struct Uploader {
     pub(super) refuses_sparse: AtomicBool,
     /// Whether tags of referrers may be moved from another digest.
     pub(super) move_tags: bool,
-    /// Whether the parts of present images were looked up one by one.
+    /// Whether the parts of present images were looked up one by one, not only their tags.
     rechecked: bool,
     /// Whether the registry has refused a mount.
     pub(super) refuses_mounts: AtomicBool,
@@ -131,14 +130,14 @@ impl Uploader {
     pub(super) async fn note_present_entry(&self, entry: &LockEntry, repository: &str) {
         let repository: Arc<str> = repository.into();
         for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
-            let place = BlobLocation {
+            let location = BlobLocation {
                 is_sure: self.rechecked,
                 ..BlobLocation::sure(&repository)
             };
             self.blob_locations(&part.descriptor.digest)
                 .lock()
                 .await
-                .push(place);
+                .push(location);
         }
     }
 
@@ -154,7 +153,7 @@ impl Uploader {
     pub(super) fn take_blob_locations(&self) -> BTreeMap<Digest, String> {
         let mut sure = BTreeMap::new();
         for (digest, locations) in locked(&self.locations).drain() {
-            // nobody holds a lock any more: all deliveries have ended
+            // all deliveries have ended, so nobody holds the lock
             let Ok(locations) = locations.try_lock() else {
                 continue;
             };
@@ -209,7 +208,7 @@ impl Uploader {
         };
         let message = format!(
             "not sent: '{}' has no room for more, as the registry answered for {first}; raise its \
-             quota and run it again",
+             quota and push again",
             project(repository)
         );
         Err(TransferError::new(

@@ -6,7 +6,7 @@ use super::outcome::UpstreamNotice;
 use super::state::{RejectedVersion, UpdateRun, failed, update_checksum};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::LoadManifestError;
-use landfall_item::{LockedItem, ResolveError, UpstreamStatus};
+use landfall_item::{ResolveError, UpstreamStatus};
 use landfall_model::report::{EntryKind, Notice};
 use landfall_model::{Digest, ImageRef};
 use std::collections::{BTreeMap, BTreeSet};

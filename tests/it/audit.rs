@@ -623,7 +623,7 @@ fn missing_references_can_be_locked_and_are_then_held() {
     let lack = &report["lacking"][0];
     assert_eq!(
         (&lack["item"], &lack["why"]),
-        (&"quay.test/q/app:v1".into(), &"it is not there".into())
+        (&"quay.test/q/app:v1".into(), &"it is missing".into())
     );
     place.ok(&[
         &["mirror", "--lock", "more.lock", "--to", &registry.address][..],
@@ -635,7 +635,7 @@ fn missing_references_can_be_locked_and_are_then_held() {
     let other = images.image("linux/arm64", &[images.layer(&[("app", &noise(3, 3000))])]);
     images.push(&registry.address, "q/app", "v1", &other);
     let report = place.json(4, &[&ask[..], &site].concat());
-    let moved = format!("the tag stands at {}", other["digest"].as_str().unwrap());
+    let moved = format!("the tag points to {}", other["digest"].as_str().unwrap());
     assert_eq!(report["lacking"][0]["why"], moved.as_str());
     let digest = lack["digest"].as_str().unwrap();
     let gone = http::request(

@@ -126,7 +126,7 @@ fn all_problems_of_a_push_are_reported_before_anything_is_uploaded() {
     let other = other["digest"].as_str().unwrap();
     for part in [
         "4 things",
-        "one/app:v1 stands at",
+        "one/app:v1 already points to",
         other,
         stored.digest(1),
         "--move-tags",
@@ -135,7 +135,7 @@ fn all_problems_of_a_push_are_reported_before_anything_is_uploaded() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(text.matches("255 is the most").count() == 2, "{text}");
+    assert!(text.matches("maximum of 255").count() == 2, "{text}");
     let problems = report["problems"].as_array().unwrap();
     let kinds: Vec<&str> = problems
         .iter()
@@ -584,7 +584,7 @@ fn a_repository_that_must_be_created_first_is_reported() {
     let report = stored.push(1, &middle.address, &[]);
     assert_eq!(report["problems"][0]["kind"], "repository", "{report:#}");
     assert!(
-        message(&report).contains("makes none by itself"),
+        message(&report).contains("does not create one by itself"),
         "{}",
         message(&report)
     );

@@ -271,7 +271,7 @@ fn counts_are_clear_and_a_moved_tag_stops_only_its_image() {
     let said = said(&rig, 3, "push first.bundle --to DOWN --plain-http DOWN");
     for words in [
         "failed   image",
-        "team/app:v1 stands at",
+        "team/app:v1 already points to",
         "--move-tags replaces it",
         "1 of 2 images, 1 file",
         ", 1 failed: 1 new, 1 there, ",

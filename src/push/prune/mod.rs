@@ -1,13 +1,12 @@
-//! What a registry has and nobody named needs any more: found repository by repository, and removed
-//! where that is told.
+//! Finds what nothing needs any more in repositories of a registry, and deletes it if requested.
 //!
-//! - `needed.rs`: what stays, by locks, receipts and the images of pods.
-//! - `survey.rs`: one repository: its tags, what they stand at, and what of it may go.
-//! - `run.rs`: all repositories, and the removal.
+//! - `needed.rs`: what must be kept, by locks, receipts and the images of pods.
+//! - `survey.rs`: the content of one repository, and which of it may be deleted.
+//! - `run.rs`: all repositories, and the deletion.
 
 mod needed;
 mod run;
 mod survey;
 
 pub(crate) use needed::Needed;
-pub(crate) use run::{Pruned, prune};
+pub(crate) use run::{PruneScope, Pruned, prune};

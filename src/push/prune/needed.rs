@@ -1,4 +1,4 @@
-//! What stays at a registry: digests, wherever they stand, and tags of its repositories.
+//! The digests and tags that must be kept at a registry.
 
 use crate::push::plan::deliveries;
 use crate::push::receipt::Receipt;
@@ -7,19 +7,20 @@ use landfall_model::{DestinationMap, Digest, ImageRef};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What stays at a registry.
+/// What must be kept at a registry.
 #[derive(Debug, Default)]
 pub(crate) struct Needed {
+    /// Manifests that are kept in every repository.
     pub(super) digests: BTreeSet<Digest>,
-    /// Repository and tag.
+    /// Tags that are kept, each with its repository.
     pub(super) tags: BTreeSet<(String, String)>,
     /// The manifests of locks, and the blobs under them.
     pub(super) locked: BTreeSet<Digest>,
 }
 
 impl Needed {
-    /// Everything that `lock` puts there, and every manifest under it.
-    pub(crate) fn lock(&mut self, lock: &Lock, mapping: &DestinationMap) {
+    /// Keeps everything that a push of `lock` delivers.
+    pub(crate) fn keep_lock(&mut self, lock: &Lock, mapping: &DestinationMap) {
         for delivery in deliveries(lock, mapping) {
             self.tags
                 .insert((delivery.destination.repository, delivery.tag));
@@ -33,8 +34,8 @@ impl Needed {
         }
     }
 
-    /// Everything that an earlier push left there.
-    pub(crate) fn receipt(&mut self, receipt: &Receipt) {
+    /// Keeps everything that the receipt of a push lists.
+    pub(crate) fn keep_receipt(&mut self, receipt: &Receipt) {
         for item in &receipt.items {
             self.digests.insert(item.digest.clone());
             self.digests.extend(item.trimmed_from.clone());
@@ -44,18 +45,19 @@ impl Needed {
         }
     }
 
-    /// Every image that pods run or name, by their own names or by those at the registry. `dump` is
-    /// what `kubectl get pods -A -o json` prints. Returns how many were found.
-    pub(crate) fn pods(&mut self, dump: &Value, mapping: &DestinationMap) -> usize {
+    /// Keeps every image of pods, by its upstream name or its name at the registry. `dump` is the
+    /// output of `kubectl get pods -A -o json`. Returns the number of references in it.
+    pub(crate) fn keep_pods(&mut self, dump: &Value, mapping: &DestinationMap) -> usize {
         let mut found = BTreeSet::new();
-        images(dump, &mut found);
+        find_images(dump, &mut found);
         for name in &found {
-            self.image(name, mapping);
+            self.keep_image(name, mapping);
         }
         found.len()
     }
 
-    fn image(&mut self, name: &str, mapping: &DestinationMap) {
+    fn keep_image(&mut self, name: &str, mapping: &DestinationMap) {
+        // an `imageID` may begin with a scheme: `docker-pullable://quay.io/…`
         let name = name.rsplit_once("://").map_or(name, |(_, name)| name);
         if let Ok(digest) = name.parse() {
             self.digests.insert(digest);
@@ -68,7 +70,8 @@ impl Needed {
         let Some(tag) = image.tag_or_latest() else {
             return;
         };
-        // a name at the registry, or one that its mirror answers to
+        // Both are kept, as the name may be that of the registry, or an upstream name that nodes
+        // resolve to a mirror.
         if image.registry == mapping.target().registry {
             self.tags.insert((image.repository.clone(), tag.to_owned()));
         }
@@ -77,7 +80,7 @@ impl Needed {
             .extend(destinations.map(|at| (at.repository, tag.to_owned())));
     }
 
-    /// The repositories of what stays, by tag.
+    /// The repositories with tags that are kept.
     pub(crate) fn repositories(&self) -> BTreeSet<&str> {
         self.tags
             .iter()
@@ -86,11 +89,11 @@ impl Needed {
     }
 }
 
-/// Every value of `image`, `imageID` and of an image volume's `reference`, wherever it stands: more
-/// is kept rather than less.
-fn images<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
+/// Finds the value of every `image` and `imageID`, and of an image volume's `reference`, at any
+/// depth: keeping too much is better than deleting an image that a pod needs.
+fn find_images<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
     match value {
-        Value::Array(list) => list.iter().for_each(|one| images(one, found)),
+        Value::Array(list) => list.iter().for_each(|one| find_images(one, found)),
         Value::Object(members) => {
             for (key, value) in members {
                 match value {
@@ -99,7 +102,7 @@ fn images<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
                     {
                         found.insert(text);
                     }
-                    other => images(other, found),
+                    other => find_images(other, found),
                 }
             }
         }
@@ -128,7 +131,7 @@ mod tests {
         }]});
         let mut needed = Needed::default();
         let mapping = DestinationMap::to("r.test:5000".parse().unwrap());
-        assert_eq!(needed.pods(&dump, &mapping), 7);
+        assert_eq!(needed.keep_pods(&dump, &mapping), 7);
         let has =
             |repository: &str, tag: &str| needed.tags.contains(&(repository.into(), tag.into()));
         for (repository, tag) in [

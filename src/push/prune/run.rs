@@ -1,4 +1,4 @@
-//! All repositories that were named: what nobody needs of them, and its removal.
+//! Prunes repositories: surveys each, and deletes the manifests that nothing needs.
 
 use super::needed::Needed;
 use super::survey::survey;
@@ -6,59 +6,62 @@ use crate::push::receipt::PrunedManifest;
 use landfall_content::registry::{RegistrySessions, is_deletion_disabled};
 use landfall_content::run_concurrently;
 use landfall_http::HttpError;
-use landfall_model::Digest;
+
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A repository that was looked into.
+/// The result of pruning one repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Looked {
-    /// Its name.
+pub(crate) struct SurveyedRepository {
+    /// The name of the repository.
     pub(crate) repository: String,
-    /// How many of its tags stay.
+    /// The number of tags that are kept.
     pub(crate) kept: usize,
-    /// Why nothing of it goes, or not all.
+    /// Why nothing, or not everything, could be pruned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
 }
 
-/// What came of it.
+/// The result of pruning.
 #[derive(Debug, Default)]
 pub(crate) struct Pruned {
-    /// Each repository.
-    pub(crate) repositories: Vec<Looked>,
-    /// What was removed, or would be.
+    pub(crate) repositories: Vec<SurveyedRepository>,
+    /// The manifests that were deleted, or would be.
     pub(crate) gone: Vec<PrunedManifest>,
-    /// The bytes of blobs that nothing needs any more which was looked into or is locked.
+    /// The bytes of blobs that neither a lock nor anything kept in these repositories needs.
     pub(crate) bytes: u64,
 }
 
-/// Why nothing was removed.
+/// Why nothing was deleted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PruneError {
     /// The registry cannot be reached.
     #[error("{0}")]
     Unreachable(HttpError),
-    /// It removes no manifest at all.
+    /// The registry deletes no manifests at all.
     #[error(
-        "{host} removes nothing: {error}. Deletion is a setting of the registry: docker-registry has it under \
-         storage.delete.enabled (REGISTRY_STORAGE_DELETE_ENABLED=true)"
+        "{host} deletes nothing: {error}. Deletion is a setting of the registry: docker-registry \
+         has it under storage.delete.enabled (REGISTRY_STORAGE_DELETE_ENABLED=true)"
     )]
-    DeletesNothing {
-        /// The registry.
-        host: String,
-        /// Its answer.
-        error: HttpError,
-    },
+    DeletesNothing { host: String, error: HttpError },
 }
 
-/// Finds what of `repositories` is not `needed`, less the `keep_last` newest tags of each; and with
-/// `delete` removes it. A repository that does not tell all about itself is left alone.
+/// How much is pruned.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PruneScope {
+    /// The number of newest tags of each form that are kept in each repository.
+    pub(crate) keep_last: usize,
+    /// Whether to delete; otherwise the result says what would be deleted.
+    pub(crate) delete: bool,
+}
+
+/// Finds the manifests of `repositories` that are not `needed`, and deletes them if `scope` says
+/// so. A repository that does not list all its tags and manifests is left unchanged.
 pub(crate) async fn prune(
     registry: &str,
     repositories: &[String],
     needed: &Needed,
-    (keep_last, delete): (usize, bool),
+    scope: PruneScope,
     sessions: &RegistrySessions,
 ) -> Result<Pruned, PruneError> {
     let session = sessions
@@ -66,26 +69,26 @@ pub(crate) async fn prune(
         .await
         .map_err(PruneError::Unreachable)?;
     let limits = sessions.transport().limits();
-    // each asks for several tags at once
-    let looking = run_concurrently(repositories.len(), 2, |at| {
-        survey(&session, &repositories[at], needed, keep_last, limits)
+    // each survey already looks up several tags at once
+    let surveys = run_concurrently(repositories.len(), 2, |at| {
+        survey(&session, &repositories[at], needed, scope.keep_last, limits)
     });
-    let found = looking.await;
+    let surveys = surveys.await;
     let mut pruned = Pruned::default();
     let (mut blobs, mut kept_blobs) = (BTreeMap::new(), BTreeSet::new());
-    for (repository, found) in repositories.iter().zip(found) {
-        let mut looked = Looked {
+    for (repository, found) in repositories.iter().zip(surveys) {
+        let mut surveyed = SurveyedRepository {
             repository: repository.clone(),
             kept: 0,
             why: None,
         };
         match found {
-            Err(error) => looked.why = Some(error.to_string()),
+            Err(error) => surveyed.why = Some(error.to_string()),
             Ok(mut found) => {
-                looked.kept = found.kept;
+                surveyed.kept = found.kept;
                 kept_blobs.extend(found.kept_blobs);
                 for gone in found.gone {
-                    let removed = if delete {
+                    let removed = if scope.delete {
                         session
                             .delete_manifest(repository, &gone.digest)
                             .await
@@ -98,6 +101,7 @@ pub(crate) async fn prune(
                             blobs.extend(found.blobs.remove(&gone.digest).into_iter().flatten());
                             pruned.gone.push(gone);
                         }
+                        // the first refusal shows it: every other deletion would be refused too
                         Err(error) if pruned.gone.is_empty() && is_deletion_disabled(&error) => {
                             return Err(PruneError::DeletesNothing {
                                 host: registry.to_owned(),
@@ -105,6 +109,7 @@ pub(crate) async fn prune(
                             });
                         }
                         Err(error) => {
+                            // the manifest is still there, so its blobs are not freed
                             kept_blobs.extend(
                                 found
                                     .blobs
@@ -113,18 +118,18 @@ pub(crate) async fn prune(
                                     .flatten()
                                     .map(|blob| blob.0),
                             );
-                            looked.why = Some(error.to_string());
+                            surveyed.why = Some(error.to_string());
                         }
                     }
                 }
             }
         }
-        pruned.repositories.push(looked);
+        pruned.repositories.push(surveyed);
     }
-    let is_free = |digest: &Digest| !kept_blobs.contains(digest) && !needed.locked.contains(digest);
+    // repositories share blobs, so a blob is freed only if no kept image of any of them has it
     pruned.bytes = blobs
         .iter()
-        .filter(|(digest, _)| is_free(digest))
+        .filter(|(digest, _)| !kept_blobs.contains(*digest) && !needed.locked.contains(*digest))
         .map(|(_, size)| size)
         .sum();
     Ok(pruned)

@@ -1,4 +1,4 @@
-//! One repository: what stands at its tags, and what of it nobody needs.
+//! Surveys one repository: what its tags point to, and which manifests nothing needs.
 
 use super::needed::Needed;
 use crate::push::receipt::PrunedManifest;
@@ -8,20 +8,21 @@ use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{Digest, Limits, Manifest, TagVersion, media_type, tagged_subject};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What a repository has.
+/// The content of a repository.
 #[derive(Debug)]
 pub(super) struct RepositoryContent {
-    /// How many tags stay.
+    /// The number of tags that are kept.
     pub(super) kept: usize,
-    /// What may go, in the order of removal: an index before what it names.
+    /// The manifests that may be deleted, in this order: an index comes before its children, so
+    /// that no index ever lacks one.
     pub(super) gone: Vec<PrunedManifest>,
-    /// The blobs under each image that may go, with their sizes.
+    /// The blobs of each image that may be deleted, with their sizes.
     pub(super) blobs: BTreeMap<Digest, Vec<(Digest, u64)>>,
-    /// The blobs under what stays, those of locks apart.
+    /// The blobs of images that are kept and are not in a lock.
     pub(super) kept_blobs: BTreeSet<Digest>,
 }
 
-/// Looks into `repository`. Nothing is removed.
+/// Surveys `repository`. Deletes nothing.
 pub(super) async fn survey(
     session: &RegistrySession,
     repository: &str,
@@ -30,21 +31,21 @@ pub(super) async fn survey(
     limits: &Limits,
 ) -> Result<RepositoryContent, HttpError> {
     let Some(tags) = session.tags(repository, limits.pages).await? else {
-        let words = format!(
-            "{} lists no tags of it: it is not there, or not for this account",
+        let message = format!(
+            "{} does not list its tags: it does not exist, or this account may not read it",
             session.host()
         );
-        return Err(HttpError::new(ErrorKind::Invalid, words).about(repository.to_owned()));
+        return Err(HttpError::new(ErrorKind::Invalid, message).about(repository.to_owned()));
     };
     let names: Vec<&String> = tags.iter().collect();
-    let asking = run_concurrently(names.len(), limits.jobs, |at| {
+    let lookups = run_concurrently(names.len(), limits.jobs, |at| {
         session.head_manifest(repository, names[at], false)
     });
-    let digests = asking.await;
-    let mut standing = BTreeMap::new();
+    let digests = lookups.await;
+    let mut digest_by_tag = BTreeMap::new();
     for (tag, digest) in tags.iter().zip(digests) {
-        // one that went meanwhile is gone
-        standing.extend(digest?.map(|digest| (tag.as_str(), digest)));
+        // a tag that was deleted since it was listed has no digest
+        digest_by_tag.extend(digest?.map(|digest| (tag.as_str(), digest)));
     }
     let mut survey = Survey {
         session,
@@ -52,7 +53,7 @@ pub(super) async fn survey(
         documents: HashMap::new(),
         kept: BTreeSet::new(),
     };
-    let last = newest(standing.keys().copied(), keep_last);
+    let last = newest(digest_by_tag.keys().copied(), keep_last);
     let is_needed = |tag: &str, digest: &Digest| {
         needed.digests.contains(digest)
             || needed
@@ -60,15 +61,16 @@ pub(super) async fn survey(
                 .contains(&(repository.to_owned(), tag.to_owned()))
             || last.contains(tag)
     };
-    for (tag, digest) in &standing {
+    for (tag, digest) in &digest_by_tag {
         if is_needed(tag, digest) {
             survey.keep(digest).await?;
         }
     }
-    // what refers to something that stays, stays; and so does what that names
+    // Referrers of kept manifests are kept, with everything that they name. That may keep further
+    // referrers, such as the signature of an SBOM, so it is repeated until nothing is added.
     loop {
         let before = survey.kept.len();
-        for (tag, digest) in &standing {
+        for (tag, digest) in &digest_by_tag {
             if !survey.kept.contains(digest) && survey.refers_to_kept(tag, digest).await? {
                 survey.keep(digest).await?;
             }
@@ -77,10 +79,11 @@ pub(super) async fn survey(
             break;
         }
     }
-    survey.found(&standing, &needed.locked).await
+    survey.into_content(&digest_by_tag, &needed.locked).await
 }
 
-/// The `count` newest tags of each shape, by the numbers in them.
+/// The `count` newest tags of each shape, compared by their numbers. Tags without a number, such as
+/// `latest`, and tags of referrers are left out.
 fn newest<'a>(tags: impl Iterator<Item = &'a str>, count: usize) -> BTreeSet<&'a str> {
     let mut shapes: BTreeMap<String, Vec<(TagVersion, &str)>> = BTreeMap::new();
     for tag in tags.filter(|tag| tagged_subject(tag).is_none()) {
@@ -101,8 +104,9 @@ fn newest<'a>(tags: impl Iterator<Item = &'a str>, count: usize) -> BTreeSet<&'a
 struct Survey<'a> {
     session: &'a RegistrySession,
     repository: &'a str,
-    /// Manifests that were read; `None` where the registry has none of the digest.
+    /// Manifests that were read; `None` if the registry does not have the digest.
     documents: HashMap<Digest, Option<Manifest>>,
+    /// The manifests that are kept.
     kept: BTreeSet<Digest>,
 }
 
@@ -132,7 +136,7 @@ impl Survey<'_> {
         Ok(self.documents.get(digest).and_then(Option::as_ref))
     }
 
-    /// Keeps a manifest with all that it names.
+    /// Keeps a manifest and, if it is an index, all its descendants.
     async fn keep(&mut self, digest: &Digest) -> Result<(), HttpError> {
         let mut todo = vec![digest.clone()];
         while let Some(digest) = todo.pop() {
@@ -145,6 +149,7 @@ impl Survey<'_> {
                     .map(|child| child.descriptor.clone())
                     .partition(|child| media_type::is_index(&child.media_type));
                 todo.extend(indexes.into_iter().map(|child| child.digest));
+                // images have no children, so they need not be read
                 self.kept
                     .extend(others.into_iter().map(|child| child.digest));
             }
@@ -152,7 +157,8 @@ impl Survey<'_> {
         Ok(())
     }
 
-    /// Whether the tag's form, or the manifest itself, says that it refers to something that stays.
+    /// Whether a tag refers to a manifest that is kept, by its form (cosign's tags and lists of
+    /// referrers) or by the subject of its manifest.
     async fn refers_to_kept(&mut self, tag: &str, digest: &Digest) -> Result<bool, HttpError> {
         if let Some(subject) = tagged_subject(tag) {
             return Ok(self
@@ -170,16 +176,17 @@ impl Survey<'_> {
         Ok(self.kept.contains(&subject))
     }
 
-    /// What stays and what may go: tags that are not kept, what they name, and what refers to that.
-    async fn found(
+    /// Sorts the content into what is kept and what may be deleted: manifests of tags that are not
+    /// kept, their children and their referrers.
+    async fn into_content(
         mut self,
-        standing: &BTreeMap<&str, Digest>,
+        digest_by_tag: &BTreeMap<&str, Digest>,
         locked: &BTreeSet<Digest>,
     ) -> Result<RepositoryContent, HttpError> {
         let mut gone: Vec<PrunedManifest> = Vec::new();
         let mut blobs = BTreeMap::new();
         let mut seen = BTreeSet::new();
-        let mut todo: Vec<Digest> = standing
+        let mut todo: Vec<Digest> = digest_by_tag
             .values()
             .filter(|at| !self.kept.contains(at))
             .rev()
@@ -196,26 +203,28 @@ impl Survey<'_> {
                     .map(|child| child.descriptor.digest.clone())
                     .collect::<Vec<_>>(),
                 Some(Manifest::Image { config, layers, .. }) => {
-                    let of_image = std::iter::once(config).chain(layers);
-                    let of_image = of_image
+                    let image_blobs = std::iter::once(config)
+                        .chain(layers)
                         .map(|blob| (blob.digest.clone(), blob.size))
                         .collect();
-                    blobs.insert(digest.clone(), of_image);
+                    blobs.insert(digest.clone(), image_blobs);
                     Vec::new()
                 }
             };
-            let referring = self
+            // Without a referrers API (`None`), the list of referrers is an index with a tag, which
+            // is surveyed like every tag.
+            let referrers = self
                 .session
                 .referrers(self.repository, &digest, false)
                 .await?;
             next.extend(
-                referring
+                referrers
                     .into_iter()
                     .flatten()
                     .map(|referrer| referrer.digest),
             );
             todo.extend(next.into_iter().rev());
-            let tags = standing.iter().filter(|(_, at)| **at == digest);
+            let tags = digest_by_tag.iter().filter(|(_, at)| **at == digest);
             let tags = tags.map(|(tag, _)| (*tag).to_owned()).collect();
             gone.push(PrunedManifest {
                 repository: self.repository.to_owned(),
@@ -233,7 +242,7 @@ impl Survey<'_> {
                 );
             }
         }
-        let kept = standing
+        let kept = digest_by_tag
             .values()
             .filter(|at| self.kept.contains(at))
             .count();
@@ -251,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_of_each_shape_stay() {
+    fn the_newest_tags_of_each_shape_are_kept() {
         let signature = format!("sha256-{}.sig", "1".repeat(64));
         let tags = [
             "v1.9.0",
@@ -262,13 +271,16 @@ mod tests {
             "latest",
             &signature,
         ];
-        let of = |count| {
+        let newest_tags = |count| {
             newest(tags.into_iter(), count)
                 .into_iter()
                 .collect::<Vec<_>>()
         };
-        assert_eq!(of(1), ["1.28-alpine", "v1.10.0"]);
-        assert_eq!(of(2), ["1.27-alpine", "1.28-alpine", "v1.10.0", "v1.9.0"]);
-        assert!(of(0).is_empty());
+        assert_eq!(newest_tags(1), ["1.28-alpine", "v1.10.0"]);
+        assert_eq!(
+            newest_tags(2),
+            ["1.27-alpine", "1.28-alpine", "v1.10.0", "v1.9.0"]
+        );
+        assert!(newest_tags(0).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::client::Client;
-use crate::push::{Needed, Pruned, PrunedManifest, prune};
+use crate::push::{Needed, PruneScope, Pruned, PrunedManifest, prune};
 use clap::Args;
 use landfall_content::write_file;
 use landfall_item::lockfile::Lock;
@@ -61,7 +61,7 @@ impl PruneFlags {
         dry_run: bool,
     ) -> Result<PrunePlan, CliError> {
         let mut needed = Needed::default();
-        needed.lock(lock, mapping);
+        needed.keep_lock(lock, mapping);
         for path in &self.keep {
             keep(context, path, &mut needed, mapping)?;
         }
@@ -118,7 +118,7 @@ fn keep(
     mapping: &DestinationMap,
 ) -> Result<(), CliError> {
     if let Some(dump) = kubectl_output(path) {
-        return match needed.pods(&dump, mapping) {
+        return match needed.keep_pods(&dump, mapping) {
             0 => Err(CliError::usage(format!(
                 "{} contains no image of a pod",
                 path.display()
@@ -128,10 +128,10 @@ fn keep(
     }
     match OpenedFile::open(context, path)? {
         // The complete lock also of a partial bundle: the registry may have what the bundle lacks.
-        OpenedFile::Bundle(bundle) => needed.lock(&bundle.lock()?, mapping),
-        OpenedFile::Lock(lock) => needed.lock(&lock, mapping),
+        OpenedFile::Bundle(bundle) => needed.keep_lock(&bundle.lock()?, mapping),
+        OpenedFile::Lock(lock) => needed.keep_lock(&lock, mapping),
         OpenedFile::Receipt(receipt) if receipt.registry == mapping.target().registry => {
-            needed.receipt(&receipt)
+            needed.keep_receipt(&receipt)
         }
         OpenedFile::Receipt(receipt) => {
             return Err(CliError::usage(format!(
@@ -172,12 +172,15 @@ impl PrunePlan {
             return Ok(outcome);
         }
         let registry = &mapping.target().registry;
-        let how = (self.keep_last, self.delete);
+        let scope = PruneScope {
+            keep_last: self.keep_last,
+            delete: self.delete,
+        };
         let pruned = prune(
             registry,
             &self.repositories,
             &self.needed,
-            how,
+            scope,
             client.sessions(),
         )
         .await;
