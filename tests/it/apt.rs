@@ -1,5 +1,5 @@
-//! Packages of apt: from a signed repository to a lock, a bundle, a registry, a server and a
-//! folder, and from there to apt.
+//! apt packages: from a signed repository to a lock, a bundle, a registry, a server and a folder,
+//! and from there to apt.
 
 use crate::support::apt::{Apt, AptUpstream, Deb, deb, files};
 use crate::support::charts::{Signer, told};
@@ -8,7 +8,7 @@ use crate::support::peers::own_registry;
 use crate::support::{landfall_serve, run};
 use std::fs;
 
-/// A repository with an application, what it needs, and much else.
+/// A repository with an application, its dependencies, and other packages.
 fn upstream() -> Option<AptUpstream> {
     let up = AptUpstream::new()?;
     up.build(
@@ -266,8 +266,8 @@ fn installed_packages_are_replaced_by_requested_ones() {
     }
 }
 
-/// What is refused of the suite `stable` after `spoil` has been at it, and that nothing is locked
-/// or replaced.
+/// The message if the suite `stable` is refused after `spoil` changed it. Asserts that nothing is
+/// locked or replaced.
 fn refused(up: &AptUpstream, what: &str, spoil: impl FnOnce(&std::path::Path)) -> String {
     let (root, kept) = (up.place.path("up/r/dists/stable"), up.place.path("kept"));
     let copy = |from: &std::path::Path, to: &std::path::Path| {
@@ -692,8 +692,7 @@ fn a_package_is_not_mistaken_for_one_of_another_architecture() {
     assert_eq!(missing, ["libx:i386 1"], "{told}");
 }
 
-/// What the programs of a machine make apt ask for, as apt-file, command-not-found and appstream
-/// configure it.
+/// The index targets that apt-file, command-not-found and appstream configure.
 const TARGETS: [(&str, &str); 3] = [
     ("Contents-deb", "$(COMPONENT)/Contents-$(ARCHITECTURE)"),
     ("CNF", "$(COMPONENT)/cnf/Commands-$(NATIVE_ARCHITECTURE)"),

@@ -1,10 +1,10 @@
-//! What is chosen for a machine of apt, beside what apt itself chooses.
+//! Compares the selection of packages with that of apt.
 
 use crate::support::apt::{Apt, AptUpstream, deb};
 use crate::support::run;
 
-/// A repository of the packages in `packages`, its apt with the status `status`, and a manifest's
-/// words for that machine.
+/// A repository with the packages in `packages`, its apt with the status `status`, and the fields
+/// of a manifest for that machine.
 fn machine(up: &AptUpstream, packages: &[crate::support::apt::Deb<'_>], status: &str) -> Apt {
     up.build("pool/stable", packages);
     up.suite("stable", "");

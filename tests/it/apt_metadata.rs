@@ -1,4 +1,4 @@
-//! Metadata of apt that its repository replaces: before a pull, and while it is read.
+//! apt metadata that its repository replaces: before a pull, and while it is read.
 
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::charts::told;

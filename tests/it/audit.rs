@@ -1,4 +1,4 @@
-//! `landfall audit`: what is named anywhere, beside what the lock has.
+//! `landfall audit`: references in all positions, compared with the lock.
 
 use crate::support::images::noise;
 use crate::support::library::Digest;
@@ -56,7 +56,8 @@ pub fn place() -> Place {
     place
 }
 
-/// `place reference why` of everything with this word, without the file where that is `f.yaml`.
+/// `position reference why` of every finding with this word, without the file name if it is
+/// `f.yaml`.
 fn told(report: &Value, list: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line = |one: &Value| {
@@ -420,7 +421,7 @@ fn dockerfiles_compose_templates_and_lists() {
     assert_eq!(told(&report, "held").len(), 2);
 }
 
-/// What `landfall ARGS` says to `input` on stdin.
+/// The output of `landfall ARGS` for `input` on stdin.
 fn piped(place: &Place, args: &[&str], input: &str) -> (Option<i32>, String) {
     let mut command = place.command();
     command

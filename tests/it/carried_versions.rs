@@ -1,5 +1,5 @@
-//! Machines take the carried version of a package, and not a newer one that the signed index names:
-//! by the files of `render apt` and `render yum`, asked of apt and dnf themselves.
+//! Machines install the mirrored version of a package, and not a newer one in the signed index,
+//! with the files of `render apt` and `render yum`: checked with apt and dnf.
 
 use crate::support::apt::{Apt, AptUpstream, deb};
 use crate::support::yum::{YumUpstream, dnf};

@@ -1,5 +1,4 @@
-//! The manifests that landfall ships, by their table: each is written, locks against a stand-in,
-//! and renders.
+//! The shipped manifests, by their table: each is written, locks against a stand-in, and renders.
 
 use crate::support::charts::{Chart, HELM_CHART, HELM_CONFIG};
 use crate::support::faults::{Content, Faults};
@@ -11,16 +10,16 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A key of OpenPGP, for what is only read.
+/// An OpenPGP key, for commands that only read it.
 const KEY: &[u8] = include_bytes!("../data/packages/key.asc");
 
-/// What is shipped, as `landfall init --list` tells it.
+/// The shipped systems, as listed by `landfall init --list`.
 fn systems(place: &Place) -> Vec<Value> {
     let listed = place.json(0, &["init", "--list"]);
     listed["systems"].as_array().unwrap().clone()
 }
 
-/// The manifests of a system in its folder; the site is no manifest.
+/// The manifests in the folder of a system, without the site.
 fn manifests(system: &Value, folder: &Path) -> Vec<PathBuf> {
     let files = system["files"]
         .as_array()
@@ -33,20 +32,20 @@ fn manifests(system: &Value, folder: &Path) -> Vec<PathBuf> {
     names.map(|name| folder.join(name)).collect()
 }
 
-/// `text` without the digests behind tags: the images of a stand-in have others.
+/// `text` without the digests after tags, since the images of the stand-in have other digests.
 fn without_pins(text: &str) -> String {
     let line = |line: &str| line.split("@sha256:").next().unwrap().to_owned() + "\n";
     text.lines().map(line).collect()
 }
 
-/// A registry and a file server that have all that is wanted, each host in a folder of its name.
+/// A registry and a file server with everything requested; each host is a folder with its name.
 fn stand_in(wanted: &MergedManifest) -> Faults {
     let mut content = Content::default();
     add(&mut content, wanted);
     Faults::new(content)
 }
 
-/// Adds all that is wanted.
+/// Adds everything that is requested.
 fn add(content: &mut Content, wanted: &MergedManifest) {
     for image in &wanted.requests.images {
         let repository = format!("{}/{}", image.name.registry, image.name.repository);
@@ -106,7 +105,7 @@ fn add(content: &mut Content, wanted: &MergedManifest) {
     }
 }
 
-/// The hosts that the items come from, each with its folder at the stand-in.
+/// The hosts of the items, each with its folder at the stand-in.
 fn hosts(wanted: &MergedManifest) -> BTreeMap<String, String> {
     let images = wanted
         .requests
@@ -150,7 +149,7 @@ fn hosts(wanted: &MergedManifest) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A site of the connected side, at which each host is a folder of the stand-in.
+/// A site for the connected side that maps each host to a folder of the stand-in.
 fn mirrors(wanted: &MergedManifest, up: &Faults) -> String {
     let mirrors: String = hosts(wanted)
         .iter()
@@ -164,7 +163,8 @@ fn mirrors(wanted: &MergedManifest, up: &Faults) -> String {
     format!("apiVersion: landfall/v1\nkind: Site\nupstreams:\n{mirrors}")
 }
 
-/// The commands that docs/how-to/catalogue.md shows for rke2, for another system and a registry.
+/// The commands that docs/how-to/catalogue.md shows for rke2, adapted to another system and
+/// registry.
 fn documented(system: &Value, registry: &str) -> Vec<Vec<String>> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/how-to/catalogue.md");
     let text = std::fs::read_to_string(page).unwrap();
@@ -288,7 +288,7 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
     }
 }
 
-/// The next release of a version: its last number but that of a build, one higher.
+/// The next release of a version: its last number, not counting the build, plus one.
 fn bumped(version: &str) -> String {
     let end = version.find('+').unwrap_or(version.len());
     let (head, build) = version.split_at(end);
@@ -300,8 +300,7 @@ fn bumped(version: &str) -> String {
     )
 }
 
-/// The lines of a manifest that give a version with a policy: the version, and where newer ones are
-/// looked for.
+/// The lines of a manifest with a version and a policy: the version, and the source of newer ones.
 fn policies(text: &str) -> Vec<(String, Value)> {
     let document: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
     let vars = document

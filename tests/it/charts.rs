@@ -130,7 +130,7 @@ fn charts_from_repositories_and_registries_are_locked_packed_and_pushed() {
     assert_eq!(place.read_bytes("out/more-2.0.0.tgz.prov"), b"signed too\n");
 }
 
-/// YAML by a parser that the tests have: the index is a JSON document but for its first lines.
+/// Parses YAML: the index is a JSON document except for its first lines.
 fn serde_yaml_of(index: &str) -> Value {
     let mut entries = serde_json::Map::new();
     let mut name = String::new();

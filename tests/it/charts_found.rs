@@ -1,6 +1,6 @@
 //! The images that `images: discover` finds in real charts: `LANDFALL_HELM_CHARTS=DIR` names a
-//! folder of charts, with their dependencies in `charts/`, and helm says what each runs by its
-//! defaults.
+//! folder of charts, with their dependencies in `charts/`, and helm renders each with its default
+//! values.
 
 use crate::support::charts::{Chart, repository};
 use crate::support::helm::{command, helm};
@@ -62,7 +62,7 @@ fn images_that_are_found_in_real_charts() {
     assert!(silent.is_empty(), "what is not found is open: {silent:?}");
 }
 
-/// The images that helm renders by the chart's defaults, and the packed chart.
+/// The images that helm renders with the default values of the chart, and the packed chart.
 fn rendered(place: &Place, helm: &Path, chart: &Path) -> Option<(BTreeSet<String>, Chart)> {
     let mut template = command(place, helm);
     template.args(["template", "x"]).arg(chart).args([
@@ -118,7 +118,7 @@ fn rendered(place: &Place, helm: &Path, chart: &Path) -> Option<(BTreeSet<String
     ))
 }
 
-/// The images that landfall finds, and how many references stay open.
+/// The images that landfall finds, and the number of open references.
 fn discovered(place: &Place, chart: Chart) -> (BTreeSet<String>, usize) {
     repository(place, "up/charts", "", std::slice::from_ref(&chart));
     let files = file_server(&place.path("up"));

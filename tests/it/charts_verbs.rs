@@ -1,4 +1,4 @@
-//! Charts of unusual sources, with accounts; and in the verbs that are about all kinds.
+//! Charts from unusual sources and with accounts, and charts in the verbs for all kinds of items.
 
 use crate::support::charts::{Chart, Upstream, repository, told};
 use crate::support::http::request;
@@ -8,7 +8,7 @@ use crate::support::peers::own_registry;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What each host of a list is needed for, by its port.
+/// The purpose of each host of a list, by its port.
 fn hosts(report: &Value) -> BTreeMap<String, String> {
     let rows = report["egress"]["hosts"].as_array().unwrap().iter();
     rows.map(|row| (row["port"].to_string(), row["why"].to_string()))

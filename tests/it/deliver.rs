@@ -1,5 +1,5 @@
-//! Delivering to registries that differ: what is found before the first byte, bodies in chunks,
-//! quotas, immutable tags.
+//! Pushing to registries that behave differently: checks before the first upload, chunks, quotas,
+//! immutable tags.
 
 use crate::support::harbor::Harbor;
 use crate::support::images::{OCI_ZSTD, noise, tarball};
@@ -22,7 +22,7 @@ pub(crate) struct Stored {
     list: Vec<Value>,
 }
 
-/// Images of these names, each of one layer of about so many bytes.
+/// Images with these names, each with one layer of about this many bytes.
 pub(crate) fn stored(names: &[(&str, usize)]) -> Stored {
     let place = Place::new();
     let upstream = own_registry();
@@ -76,7 +76,7 @@ fn message(report: &Value) -> &str {
     report["error"]["message"].as_str().unwrap()
 }
 
-/// Lets nobody pass without Basic: what may be done then differs from project to project.
+/// Requires Basic authentication; the rights then depend on the project.
 fn asks_for_an_account(asked: &Asked) -> Option<Turn> {
     asked.header("authorization").is_none().then(|| {
         let challenge = (

@@ -1,4 +1,4 @@
-//! How locks, bundles and receipts differ: versions up and down, new signatures and hosts, and as
+//! Differences of locks, bundles and receipts: versions up and down, new signatures and hosts, and
 //! Markdown.
 
 use crate::support::images::sha256;
@@ -7,7 +7,7 @@ use crate::support::{Images, Place, need};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// A lock of images, each a name, a seed for its digests, and how many signatures it has.
+/// A lock of images, each with a name, a seed for its digests, and a number of signatures.
 fn lock(images: &[(String, u32, usize)]) -> String {
     let mut images = images.to_vec();
     images.sort();

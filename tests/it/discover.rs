@@ -1,4 +1,4 @@
-//! `landfall discover`: a draft of a manifest from what a tree names.
+//! `landfall discover`: drafts a manifest from the references in a tree.
 
 use super::audit::place;
 use std::os::unix::fs::PermissionsExt;
@@ -106,7 +106,7 @@ images:
     );
 }
 
-/// What a node and its set-up name.
+/// Files of a node and its configuration.
 const USER_DATA: &str = "#cloud-config
 packages:
   - jq

@@ -69,7 +69,8 @@ fn files(section: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Commands that are not run: a server does not end, and a list of images has no files to export.
+/// Commands that are not run: a server does not end, and a list of images contains no files to
+/// export.
 const NOT_RUN: [&str; 2] = ["landfall serve ", "landfall export files "];
 
 #[test]

@@ -84,7 +84,7 @@ fn is_path(text: &str) -> bool {
         && (from_root || (text.ends_with(".rs") && text.contains('/')))
 }
 
-/// The files that a path may mean: from the root, from the sources of a crate, or from the
+/// The files that a path may refer to: from the root, from the sources of a crate, or from the
 /// integration tests. `http/send.rs` is a file of the crate `landfall-http`.
 fn places(path: &str) -> Vec<PathBuf> {
     let crates = std::fs::read_dir(root().join("crates"))

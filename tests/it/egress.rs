@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A registry with a token realm and a host for its blobs, each at an address of its own, and a
-/// file server.
+/// A registry, its token realm and the host of its blobs, each at its own address, and a file
+/// server.
 struct Upstream {
     place: Place,
     front: Middle,
     realm: Middle,
     cdn: Middle,
     files: Server,
-    /// Whether somebody refuses what goes to the host of the blobs.
+    /// Whether requests to the host of the blobs are refused.
     closed: Arc<AtomicBool>,
     _registry: Server,
 }
@@ -96,7 +96,7 @@ impl Upstream {
     }
 }
 
-/// How each `host:port` of the list is known, and for what.
+/// The evidence and the purpose of each `host:port` of the list.
 fn hosts(report: &Value) -> BTreeMap<String, (String, String)> {
     let rows = report["egress"]["hosts"].as_array().unwrap();
     let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
@@ -276,8 +276,7 @@ fn a_probe_follows_redirects_and_continues_after_refusals() {
     );
 }
 
-/// squid reads the rules of every kind of host that can be in a list, without an error or a
-/// warning.
+/// squid accepts the rules for every kind of host without an error or a warning.
 #[test]
 fn squid_accepts_the_rules_for_hosts_of_every_kind() {
     if !need(&["squid"]) {
@@ -331,8 +330,8 @@ fn squid_accepts_the_rules_for_hosts_of_every_kind() {
     assert_eq!(read, written + 4, "{told}\n{rules}");
 }
 
-/// A file host that is an endpoint of some machines keeps their roles, beside that of landfall
-/// itself.
+/// A file host that is an endpoint of some machines keeps their roles, in addition to that of
+/// landfall.
 #[test]
 fn a_host_of_the_lock_keeps_the_roles_of_its_endpoint() {
     if !need(&["gzip"]) {

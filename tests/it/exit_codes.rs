@@ -3,8 +3,8 @@
 use crate::support::faults::{Fault, On, Rig, What};
 use std::fs;
 
-/// The verb and its arguments, the exit code, the status of the JSON document, and what is there
-/// afterwards (`+name`), or is not (`-name`).
+/// The verb and its arguments, the exit code, the status of the JSON document, and the files that
+/// must exist afterwards (`+name`) or not (`-name`).
 type Row<'a> = (&'a str, i32, &'a str, &'a [&'a str]);
 
 fn check(rig: &Rig, situation: &str, rows: &[Row<'_>]) {

@@ -1,4 +1,4 @@
-//! `export images`: which names, platforms and bytes an archive has, and when there is none.
+//! `export images`: the names, platforms and bytes of an archive, and when none is written.
 
 use crate::interrupt::reads;
 use crate::support::images::{OCI_CONFIG, OCI_GZIP, OCI_MANIFEST, OCI_ZSTD, noise, sha256};
@@ -17,15 +17,15 @@ pub(crate) struct Site {
     pub(crate) place: Place,
     pub(crate) images: Images,
     pub(crate) upstream: Server,
-    /// Of three platforms, of which the lock has two.
+    /// With three platforms, two of which are locked.
     pub(crate) app: Value,
-    /// Of the same two platforms, and all of it is locked.
+    /// With the same two platforms, all of them locked.
     pub(crate) tool: Value,
-    /// Of one platform, without an index.
+    /// With one platform, without an index.
     pub(crate) plain: Value,
 }
 
-/// Members of a tar by name, in order.
+/// The members of a tar in order, by name.
 pub(crate) fn members(bytes: &[u8]) -> (Vec<String>, BTreeMap<String, Vec<u8>>) {
     let (mut order, mut all) = (Vec::new(), BTreeMap::new());
     for entry in tar::Archive::new(bytes).entries().unwrap() {
@@ -109,7 +109,7 @@ impl Site {
             .to_owned()
     }
 
-    /// What the archive at `name` has, and its `index.json`: what each name stands at.
+    /// The members of the archive at `name`, and the digest of each name in its `index.json`.
     fn archive(&self, name: &str) -> (BTreeMap<String, Vec<u8>>, BTreeMap<String, Value>) {
         let (_, files) = members(&self.place.read_bytes(name));
         let index: Value = serde_json::from_slice(&files["index.json"]).unwrap();
@@ -132,7 +132,7 @@ impl Site {
     }
 }
 
-/// Everything below a manifest of an archive, which must all be there.
+/// Everything below a manifest of an archive. Asserts that all of it exists.
 fn closure(files: &BTreeMap<String, Vec<u8>>, digest: &str) -> BTreeSet<String> {
     let path = format!("blobs/{}", digest.replace(':', "/"));
     let bytes = files

@@ -1,5 +1,5 @@
-//! A network that fails in every way we know: each fault ends in the same bytes, or in an error
-//! that says what is wrong. The registry that misbehaves is our own (`support/faults`).
+//! A network that fails in every known way: each fault ends with the same content, or with an error
+//! that explains it. The failing registry is in `support/faults`.
 
 use crate::support::faults::{Auth, Content, Fault, Later, On, Rig, Settings, What, quick};
 use crate::support::library::{ItemStatus, Limits, ReportItem};
@@ -19,7 +19,8 @@ fn reason(items: &[ReportItem]) -> String {
         .unwrap_or_default()
 }
 
-/// Pulls under each of these faults into a store of its own: everything must be as without them.
+/// Pulls under each of these faults into a store of its own. Asserts the same result as without
+/// them.
 fn pulled(cases: &[(&str, Vec<Fault>)]) -> Rig {
     let rig = Rig::new();
     for (name, faults) in cases {
@@ -32,8 +33,8 @@ fn pulled(cases: &[(&str, Vec<Fault>)]) -> Rig {
     rig
 }
 
-/// Pulls under this fault, which must fail some item with these words. Then without it: all must be
-/// well.
+/// Pulls under this fault, which must fail an item with this text; then without it, which must
+/// succeed.
 fn refused(rig: &Rig, name: &str, fault: Fault, words: &[&str]) {
     rig.arm([fault]);
     let items = rig.pull(name);

@@ -1,4 +1,4 @@
-//! A far side that fails or answers oddly: each fault ends in the same bytes there.
+//! A private registry that fails or responds unusually: each push ends with the same content.
 
 use crate::support::faults::{
     Auth, Content, Fault, Later, Location, On, Rig, Seen, Settings, What,
@@ -20,8 +20,8 @@ fn reason(items: &[ReportItem]) -> String {
         .unwrap_or_default()
 }
 
-/// Pushes to a far side that wants a token and has these faults, of which at least so many are met;
-/// everything is there in the end.
+/// Pushes to a private registry that requires a token and has these faults, of which at least this
+/// many must apply. Asserts that everything is delivered.
 fn arrives(name: &str, faults: Vec<Fault>, met: usize) -> Rig {
     let rig = Rig::new();
     let auth = Auth {
@@ -386,8 +386,8 @@ fn recheck_uploads_content_that_the_registry_lost() {
     assert_eq!(receipt["blobs"].as_object().unwrap().len(), all.len());
 }
 
-/// A registry may say that it has a blob which another client is only about to finish, or read a
-/// manifest that another one writes.
+/// A registry may report a blob that another client is still uploading, or read a manifest that
+/// another client is writing.
 #[test]
 fn a_manifest_is_put_again_if_another_client_delivers_it_meanwhile() {
     for code in ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"] {

@@ -1,4 +1,4 @@
-//! Faults that meet all requests in flight at the same moment. A fault at a time finds no two
+//! Faults that affect all requests in flight at the same time. Single faults do not find two
 //! transfers that wait for each other.
 
 use crate::support::dice::Dice;
@@ -7,10 +7,10 @@ use crate::support::library::{ItemStatus, Limits, PushError, Pushed, ReportItem}
 use crate::support::rounds;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many images the upstream has, each with a layer and a config of its own.
+/// The number of images of the upstream, each with its own layer and config.
 const IMAGES: usize = 30;
 
-/// As many requests to a host as transfers, so that each of them can meet a fault.
+/// As many requests to a host as transfers, so that each of them can be affected.
 fn limits(jobs: usize) -> Limits {
     Limits {
         jobs,
@@ -19,7 +19,7 @@ fn limits(jobs: usize) -> Limits {
     }
 }
 
-/// The paths of everything that a kind of request asks for.
+/// The paths that a kind of request asks for.
 fn paths(content: &Content, on: On) -> Vec<String> {
     match on {
         On::Blob | On::Begin => content
@@ -35,8 +35,8 @@ fn paths(content: &Content, on: On) -> Vec<String> {
     }
 }
 
-/// Each blob or manifest meets the fault at its first requests, so that whatever is in flight
-/// breaks together.
+/// The fault affects the first requests of each blob or manifest, so that everything in flight
+/// fails together.
 fn for_each(content: &Content, on: On, what: &What, times: usize) -> Vec<Fault> {
     let each = paths(content, on).into_iter();
     each.map(|path| Fault::once(on, what.clone()).at(&path).times(times))
@@ -50,8 +50,8 @@ fn assert_whole(items: &[ReportItem], story: &str) {
     assert!(lost.is_none(), "{story}: {lost:?}");
 }
 
-/// A delivery under faults that may be more than its attempts: what failed says why, and another
-/// one does the rest.
+/// A push under faults that may exceed its attempts: failed items have a reason, and another push
+/// completes it.
 fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed, PushError>) {
     let failed = match deliver() {
         Ok(pushed) => pushed
@@ -77,8 +77,8 @@ fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed,
     rig.assert_arrived(story);
 }
 
-/// Every way on which content is brought, each under the same faults. Those of the upstream pass
-/// within the attempts at a request.
+/// Every verb that transfers content, under the same faults. Those of the upstream end within the
+/// attempts of a request.
 fn all_ways(rig: &Rig, name: &str, up: &[Fault], down: &[Fault]) {
     let (store, story) = (
         format!("{name}-store"),
@@ -170,7 +170,7 @@ fn uploads_and_their_sources_that_break_together() {
     }
 }
 
-/// What may go wrong with all requests of a kind at once, and passes.
+/// Temporary faults that may affect all requests of a kind at once.
 fn storm(dice: &mut Dice) -> What {
     // less than the smallest body has: a server that has sent all of it would keep its connection
     // open

@@ -1,5 +1,4 @@
-//! Signatures beside files: carried as they are, and checked with a given key when the file is
-//! locked.
+//! Signatures of files: mirrored unchanged, and verified with a given key when the file is locked.
 
 use crate::support::images::sha256;
 use crate::support::peers::{Server, file_server};
@@ -16,7 +15,7 @@ trusted comment: timestamp:1556193335\tfile:test
 y/rUw2y8/hOUYjZU71eHp/Wo1KZ40fGy2VJEDl34XMJM+TX48Ss/17u3IvIfbVR1FkZZSNCisQbuQY+bHwhEBg==
 ";
 
-/// A web server with the file `tool`, and a manifest that asks for it in this way.
+/// A web server with the file `tool`, and a manifest that requests it like this.
 struct Signed {
     place: Place,
     upstream: Server,

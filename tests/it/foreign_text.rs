@@ -1,23 +1,23 @@
-//! What servers, indexes and archives say begins no line of the output, is no command to a CI, and
-//! moves no cursor.
+//! Texts of servers, indexes and archives begin no line of the output, are no command to a CI
+//! system, and move no cursor.
 
 use crate::support::images::{gzip, tarball};
 use crate::support::middle::{Asked, Middle, Turn};
 use crate::support::{Place, need};
 
-/// A command to GitHub on a line of its own, a result of landfall, one to Azure within a line, and
-/// commands to a terminal.
+/// A command to GitHub on its own line, a fake result of landfall, one to Azure within a line, and
+/// terminal commands.
 const EVIL: &str = "x\n::stop-commands::pause\n  ::error::y\r\ndone: 3 images\n##[add-mask]z ##vso[task.x] \u{1b}[2J\u{9b}2J\u{202e}end";
 
-/// A text of YAML, which may hold no control character itself.
+/// The text in YAML, which may not contain control characters.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text)
         .to_string()
         .replace('\u{9b}', "\\u009b")
 }
 
-/// Runs `landfall lock` in each mode of output against a server that answers by `rule`, and looks
-/// at all that is printed.
+/// Runs `landfall lock` in each output mode against a server that answers by `rule`, and checks
+/// everything that is printed.
 fn assert_tame(
     manifest: impl Fn(&str) -> String,
     rule: impl Fn(&Asked) -> Turn + Send + Sync + 'static,

@@ -1,13 +1,12 @@
-//! A disk that is full: a clear error, a store that is still good, and another run that does the
-//! rest.
+//! A full disk: a clear error, an intact store, and another run that continues.
 
 use crate::support::faults::{Fault, On, Rig, What};
 use crate::support::{need, skip, test_name};
 use std::process::Command;
 use std::time::Duration;
 
-/// Runs a script in a mount namespace of its own, in which `small` is a tmpfs of so many KiB.
-/// `None`, and the test counts as skipped, where that cannot be had.
+/// Runs a script in its own mount namespace, in which `small` is a tmpfs of this many KiB. `None`,
+/// and the test counts as skipped, if that is not possible.
 fn on_small_disk(rig: &Rig, kib: usize, script: &str) -> Option<String> {
     let mount = "mount -t tmpfs -o size=1m none /tmp";
     let possible = Command::new("unshare")

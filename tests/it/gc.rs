@@ -1,5 +1,5 @@
-//! Sweeping the store: what no lock needs goes, what one needs stays, and nobody's work is
-//! disturbed.
+//! Garbage collection of a store: it removes content that no lock needs, keeps the rest, and does
+//! not disturb other commands.
 
 use crate::support::faults::{Rig, Settings};
 use crate::support::images::noise;
@@ -11,8 +11,7 @@ use std::fs::File;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Two images over one base, each in a lock of its own and both in one store; the layers of each
-/// alone.
+/// Two images over one base, each with its own lock and both in one store; the layers of each.
 fn two() -> (Place, Server, [Value; 2]) {
     let place = Place::new();
     let registry = own_registry();

@@ -1,4 +1,4 @@
-//! Archives of other tools from strangers (`lock --from`), and paths that are no files.
+//! Hostile archives of other tools (`lock --from`), and paths that are not files.
 
 use crate::support::images::{Images, sha256};
 use crate::support::{Place, run};
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 const MANIFEST: &str = "apiVersion: landfall/v1\nkind: Manifest\n";
 
-/// What landfall says, which must end by itself: an abort has no exit code.
+/// The output of landfall, which must end by itself: an abort has no exit code.
 fn said(place: &Place, args: &[&str]) -> String {
     let run = place.command().args(args).output().unwrap();
     let said = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();

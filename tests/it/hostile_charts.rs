@@ -1,5 +1,5 @@
-//! Charts and YAML from strangers: what is written small and becomes large, and what a chart names
-//! that nobody asked for.
+//! Hostile charts and YAML: small inputs that expand to large ones, and unexpected references in
+//! charts.
 
 use crate::support::charts::{Chart, Signer, Upstream, repository, told};
 use crate::support::http::request;
@@ -9,10 +9,10 @@ use crate::support::peers::file_server;
 use crate::support::{Place, landfall_serve, need};
 use serde_json::json;
 
-/// Address space that is enough for all that landfall does with small inputs, in MiB.
+/// An address space in MiB that suffices for everything that landfall does with small inputs.
 const ENOUGH: u64 = 1024;
 
-/// YAML of 46 kB whose aliases stand for 60 million values.
+/// YAML of 46 kB whose aliases expand to 60 million values.
 fn squared() -> String {
     let count = 7_800;
     format!(
@@ -22,7 +22,7 @@ fn squared() -> String {
     )
 }
 
-/// What landfall says, which must end by itself: an abort has no exit code.
+/// The output of landfall, which must end by itself: an abort has no exit code.
 fn said(place: &Place, args: &[&str]) -> String {
     let run = place
         .command()
@@ -158,7 +158,7 @@ fn a_bundle_with_a_hostile_chart_is_served_without_the_chart() {
     assert!(told(&report).contains("not in the index"), "{report}");
 }
 
-/// The archive of a chart that has these archives in `charts/`.
+/// The archive of a chart with these archives in `charts/`.
 fn with_subcharts(archives: &[Vec<u8>]) -> Vec<u8> {
     let mut files = vec![(
         "app/Chart.yaml".to_owned(),

@@ -1,4 +1,4 @@
-//! `landfall import FORMAT`: lists of other tools as manifests.
+//! `landfall import FORMAT`: converts lists of other tools to manifests.
 
 use crate::support::charts::Chart;
 use crate::support::faults::{Content, Faults};

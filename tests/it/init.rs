@@ -7,7 +7,7 @@ use serde_json::json;
 const PODS: &str = "spec:\n  nodeSelector: {kubernetes.io/arch: arm64}\n  containers:\n  - image: quay.io/x/app:v1\n  \
                     - image: quay.io/x/moves:latest\n";
 
-/// What landfall says when it ends with this code.
+/// The output of landfall if it ends with this code.
 fn said(place: &Place, exit: i32, args: &[&str]) -> String {
     let output = place
         .landfall()
@@ -21,7 +21,7 @@ fn said(place: &Place, exit: i32, args: &[&str]) -> String {
         .concat()
 }
 
-/// Demands that `lock` finds no fault in a manifest.
+/// Asserts that `lock` finds no error in a manifest.
 fn loads(place: &Place, manifest: &str) {
     // nobody listens there: the manifest is read, and nothing is resolved
     let site = "apiVersion: landfall/v1\nkind: Site\nproxy: {https: \"http://127.0.0.1:9\", http: \"http://127.0.0.1:9\"}\n";

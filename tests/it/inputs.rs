@@ -1,5 +1,4 @@
-//! Files that people name where another one belongs, plain lists in place of manifests, and
-//! manifests with several faults.
+//! Files of the wrong kind, plain lists instead of manifests, and manifests with several errors.
 
 use crate::support::images::noise;
 use crate::support::peers::own_registry;
@@ -15,7 +14,7 @@ fn run(place: &Place, args: &[&str]) -> (Option<i32>, String) {
     )
 }
 
-/// A registry with `app:v1` for two platforms, and the text of its list.
+/// A registry with `app:v1` for two platforms, and the text of a list with it.
 fn upstream(place: &Place) -> (crate::support::peers::Server, String) {
     let images = Images::new(place.path("layout"));
     let registry = own_registry();
@@ -281,7 +280,7 @@ fn all_errors_in_manifests_are_reported_at_once() {
     );
 }
 
-/// A certificate that is not there is named with its key and the site, by whoever reads it.
+/// A missing certificate is reported with its key and the site, by every verb that reads it.
 #[test]
 fn a_missing_certificate_is_named_with_its_key_and_the_site() {
     let place = Place::new();
@@ -373,7 +372,7 @@ fn an_endpoint_may_be_an_ipv6_address_in_brackets() {
     }
 }
 
-/// A key that nobody knows is one fault among the others.
+/// An unknown key is one error among others.
 #[test]
 fn an_unknown_key_does_not_hide_other_errors() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Ctrl-C: a command ends with 130 wherever it is, and another run goes on.
+//! Ctrl-C: a command ends with 130 at any point, and another run resumes.
 
 use crate::support::faults::Rig;
 use crate::support::process::Guard;

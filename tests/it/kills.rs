@@ -1,5 +1,5 @@
-//! kill -9 at random moments, then another run: the same bytes, and nothing that was there is moved
-//! again.
+//! kill -9 at random moments, then another run: the result is the same, and nothing is transferred
+//! twice.
 
 use crate::support::faults::{Content, On, Rig, Settings};
 use crate::support::rounds;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Content of some hundred KB that takes about 200 ms to move.
+/// Some hundred KB of content, which takes about 200 ms to transfer.
 fn slow() -> Rig {
     let rig = Rig::of(8);
     let pace = Some((16_000, Duration::from_millis(6)));
@@ -33,12 +33,13 @@ fn command(rig: &Rig, args: &[&str]) -> Command {
     command
 }
 
-/// Bytes of bodies that the servers have seen.
+/// The number of body bytes that the servers transferred.
 fn moved(rig: &Rig) -> usize {
     rig.up.moved() + rig.down.moved()
 }
 
-/// Runs it and kills it when so many bytes have moved. Whether it was still running.
+/// Runs the command, and kills it after this many transferred bytes. Returns whether it was still
+/// running.
 fn kill(rig: &Rig, mut command: Command, after: usize) -> bool {
     let before = moved(rig);
     let mut child = command.spawn().unwrap();
@@ -65,7 +66,7 @@ fn finish(mut command: Command, what: &str) {
     assert!(output.status.success(), "{what}: {said}");
 }
 
-/// What a store has of each digest: everything, or so many bytes.
+/// The content of a store by digest: complete, or the number of bytes.
 fn standing(store: &Path) -> BTreeMap<String, Option<u64>> {
     let list = |folder: &str| {
         std::fs::read_dir(store.join(folder))
@@ -82,7 +83,7 @@ fn standing(store: &Path) -> BTreeMap<String, Option<u64>> {
     partial.chain(whole).collect()
 }
 
-/// Everything that a kill left in a store is something that `gc` can name.
+/// Asserts that `gc` knows every file that a kill left in a store.
 fn assert_gc_names_all(rig: &Rig, store: &str) {
     rig.place.write("empty.lock", "version: 1\n");
     let store = format!("stores/{store}");
@@ -115,8 +116,7 @@ fn walk(folder: &Path) -> Vec<String> {
     entries.flat_map(under).collect()
 }
 
-/// Whatever stood in the store was not asked for again, and what stood there in part only for the
-/// rest.
+/// Asserts that complete blobs were not requested again, and partial ones only for the rest.
 fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) {
     for seen in rig
         .up
@@ -140,8 +140,8 @@ fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) 
     }
 }
 
-/// Does `round` with moments spread over all the `bytes` that it moves, and demands that most kills
-/// met a process that was at work.
+/// Runs `round` with kill positions spread over all `bytes`, and asserts that most kills hit a
+/// working process.
 fn spread(kills: usize, bytes: usize, mut round: impl FnMut(usize, usize) -> bool) {
     let met = (0..kills).filter(|number| {
         // the golden ratio spreads any number of points evenly, in an order that looks like none
@@ -155,7 +155,7 @@ fn spread(kills: usize, bytes: usize, mut round: impl FnMut(usize, usize) -> boo
     );
 }
 
-/// The bytes that `work` moves.
+/// The number of bytes that `work` transfers.
 fn measured(rig: &Rig, work: impl FnOnce()) -> usize {
     let before = moved(rig);
     work();

@@ -1,4 +1,4 @@
-//! Files beyond what 32 bits count, made of holes so that they take no room.
+//! Files larger than 32 bits can count, sparse so that they take no space.
 
 use crate::support::peers::nginx;
 use crate::support::{Place, need};
@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 
 const SIZE: u64 = 5 << 30;
 const END: &[u8] = b"the end of it\n";
-/// The digest of zeros with that end.
+/// The digest of zeros followed by this end.
 const DIGEST: &str = "ded05c24b1f13833e64bb01b556566a1a67e5d939d540c6eacb6e69e8b0f8b9d";
 
 #[test]

@@ -1,5 +1,5 @@
-//! The library as an embedding program uses it: `examples/rewrite.rs`, and `examples/mirror.rs`
-//! against two registries.
+//! The library as used by other programs: `examples/rewrite.rs`, and `examples/mirror.rs` with two
+//! registries.
 
 #[path = "../../examples/mirror.rs"]
 #[allow(dead_code, reason = "its `main` is for the command line")]
@@ -71,8 +71,8 @@ fn a_library_build_has_neither_the_command_line_nor_the_server() {
     }
 }
 
-/// Whoever waits for what somebody else writes to the store must not hold the thread that the rest
-/// of the program needs.
+/// Waiting for another writer of the store must not block the thread, which the rest of the program
+/// needs.
 #[test]
 fn waiting_for_the_store_does_not_block_a_thread() {
     let (place, registry) = (Place::new(), own_registry());

@@ -1,4 +1,4 @@
-//! Locking: pins that stay, tags that move, platforms that lack, checksum files in all their forms.
+//! Locking: kept pins, moved tags, missing platforms, checksum files in all formats.
 
 use crate::support::faults::{Fault, On, Rig, What};
 use crate::support::images::{noise, sha256};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const NEEDS: [&str; 1] = ["gzip"];
 
-/// A registry with `app:v1` (two platforms) and `single:v1` (amd64 alone).
+/// A registry with `app:v1` (two platforms) and `single:v1` (only amd64).
 struct Site {
     place: Place,
     registry: Server,
@@ -34,7 +34,7 @@ impl Site {
         site
     }
 
-    /// Puts `app` with another content at `tag`.
+    /// Pushes `app` with other content to `tag`.
     fn put(&self, tag: &str, seed: u64) -> String {
         let layer = |n| self.images.layer(&[("app", &noise(seed * 10 + n, 2000))]);
         let index = self.images.index(&[

@@ -1,4 +1,4 @@
-//! The log of `-v`, `-vv` and `LANDFALL_LOG`: what it says, and that it contains no secret.
+//! The log of `-v`, `-vv` and `LANDFALL_LOG`: its content, and that it contains no secret.
 
 use crate::support::faults::{Auth, Fault, Later, On, Rig, Settings, What};
 use base64::Engine as _;
@@ -8,7 +8,7 @@ use std::process::Output;
 
 const ACCOUNT: &str = "joe:hunter2-secret";
 
-/// An upstream and a far side that want tokens, and an account for both.
+/// An upstream and a private registry that require tokens, and an account for both.
 fn with_accounts() -> Rig {
     let rig = Rig::new();
     for server in [&rig.up, &rig.down] {

@@ -1,4 +1,4 @@
-//! The shipped manifests, the reference's example, and `landfall schema`.
+//! The shipped manifests, the example of the reference, and `landfall schema`.
 
 use crate::support::library::{MergedManifest, Site, destination_map, load_manifests};
 use std::path::{Path, PathBuf};

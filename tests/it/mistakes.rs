@@ -1,4 +1,4 @@
-//! What people do wrong: the exit code and the message of each mistake, in one table.
+//! User mistakes: the exit code and the message of each, in one table.
 
 use crate::support::faults::Rig;
 use crate::support::middle::{Middle, Turn};
@@ -6,7 +6,7 @@ use crate::support::peers::own_registry;
 use std::io::Read;
 use std::net::TcpListener;
 
-/// What landfall says on stderr, and on stdout, when it ends with this code.
+/// The stderr and stdout of landfall if it ends with this code.
 fn said(rig: &Rig, exit: i32, line: &str) -> String {
     let words = line
         .replace("UP", &rig.up.address)

@@ -1,11 +1,11 @@
-//! The requests that a run sends upstream if nothing moved since the last one, counted by endpoint,
-//! and what such a run must find all the same.
+//! The requests that a run sends upstream if nothing changed since the last one, counted by
+//! endpoint, and the changes that such a run must still detect.
 
 use crate::support::Place;
 use crate::support::faults::{Content, Fault, Faults, On, Settings, What};
 use serde_json::{Value, json};
 
-/// How many requests each endpoint got.
+/// The number of requests to each endpoint.
 #[derive(Debug, PartialEq, Eq)]
 struct EndpointCounts {
     heads: usize,
@@ -14,8 +14,7 @@ struct EndpointCounts {
     manifests: usize,
 }
 
-/// An upstream, a registry that is delivered to, and a manifest that wants every image of the
-/// upstream.
+/// An upstream, a destination registry, and a manifest with every image of the upstream.
 struct Delivery {
     place: Place,
     up: Faults,
@@ -53,7 +52,7 @@ impl Delivery {
         delivery
     }
 
-    /// Writes the manifest; `REG` in `images` stands for `host`.
+    /// Writes the manifest; `REG` in `images` is replaced by `host`.
     fn want(&self, images: &str, host: &str) {
         let images = images.replace("REG", host);
         let head = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: t}\n";
@@ -73,7 +72,7 @@ impl Delivery {
             .content(|content| content.tags[&(repository.to_owned(), tag.to_owned())].clone())
     }
 
-    /// Puts an artifact with this text at cosign's tag of an image.
+    /// Pushes an artifact with this text to cosign's tag of an image.
     fn sign(&self, repository: &str, tag: &str, text: &str) -> String {
         let signed = self.digest(repository, tag).replace(':', "-") + ".sig";
         self.up.content(|content| {
@@ -83,7 +82,7 @@ impl Delivery {
         })
     }
 
-    /// Puts an artifact whose subject is an image, without a list under a tag.
+    /// Pushes an artifact whose subject is an image, without a list under a tag.
     fn refer(&self, repository: &str, tag: &str, text: &str) -> Value {
         let digest = self.digest(repository, tag);
         self.up.content(|content| {
@@ -122,7 +121,7 @@ impl Delivery {
         self.mirror(faults);
     }
 
-    /// Demands that a refresh of the lock and a mirror find nothing new, by these requests each.
+    /// Asserts that a refresh of the lock and a mirror find nothing new, with these requests each.
     fn assert_asked(&self, faults: &[Fault], wanted: &EndpointCounts, what: &str) {
         assert_eq!(
             self.lock(faults, &["--refresh"])["changes"],
@@ -135,7 +134,7 @@ impl Delivery {
         assert_eq!(report["totals"]["done"], 0, "{report:#}");
     }
 
-    /// What came since the last run began, of which nothing else may be.
+    /// The requests since the last run began. There must be no other kinds.
     fn asked(&self) -> EndpointCounts {
         let seen = self.up.seen();
         let count = |on| seen.iter().filter(|seen| seen.on == Some(on)).count();
@@ -181,7 +180,7 @@ fn digest(descriptor: &Value) -> String {
     descriptor["digest"].as_str().unwrap().to_owned()
 }
 
-/// 404 with this error code for referrers of the repositories that `at` matches.
+/// Answers 404 with this error code for referrers of the repositories that `at` matches.
 fn refused(code: &'static str, at: &str) -> Fault {
     Fault::always(On::Referrers, What::Refusal(404, code)).at(at)
 }

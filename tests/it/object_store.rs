@@ -1,5 +1,5 @@
-//! The store in an object store: the whole way with `--store s3://`, resumption, faults, and what
-//! stands there.
+//! A store in an object store: the complete workflow with `--store s3://`, resumption, faults, and
+//! the objects in it.
 
 use crate::support::faults::Rig;
 use crate::support::images::sha256;
@@ -11,11 +11,11 @@ use std::time::Duration;
 
 pub const STORE: &str = "s3://mirror/air/gap";
 
-/// Content of which one blob and one file need several parts.
+/// Content in which one blob and one file need several parts.
 pub struct Case {
     pub rig: Rig,
     pub store: ObjectStore,
-    /// What a store on disk packs.
+    /// The bundle that a store on disk packs.
     wanted: Vec<u8>,
 }
 
@@ -251,7 +251,7 @@ fn another_process_resumes_an_upload_at_its_last_part() {
     );
 }
 
-/// The blobs of which a record says that a part is there.
+/// The blobs for which a record says that a part was uploaded.
 fn records(store: &ObjectStore) -> Vec<String> {
     let has_part = |key: &String| {
         let record: Value = serde_json::from_slice(&fs::read(store.file(key)).unwrap_or_default())

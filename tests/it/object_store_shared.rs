@@ -1,5 +1,4 @@
-//! The store in an object store while several commands use it, and with objects there that are not
-//! as they should be.
+//! A store in an object store that several commands use at once, and that has unexpected objects.
 
 use crate::object_store::{Case, STORE};
 use crate::support::images::sha256;
@@ -10,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// So many days pass: all objects are older.
+/// Makes all objects this many days older.
 fn age(store: &ObjectStore, days: u64) {
     for key in store.keys("air/gap/") {
         let path = store.file(&key);

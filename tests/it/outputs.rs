@@ -1,5 +1,4 @@
-//! What commands write in place of what was there: which names they take, with which permissions,
-//! and that it lasts.
+//! Files that commands replace: their names, permissions and durability.
 
 use crate::support::faults::Rig;
 use crate::support::need;
@@ -34,7 +33,7 @@ impl Outputs {
         .concat()
     }
 
-    /// What landfall says on stderr when it ends with this code.
+    /// The stderr of landfall if it ends with this code.
     fn said(&self, code: i32, args: &[&str]) -> String {
         let output = self
             .0

@@ -1,5 +1,4 @@
-//! What people and scanners are told of the packages in a set: counts, the SBOM, and the HTML
-//! report.
+//! What users and scanners see of the packages in a set: counts, the SBOM, and the HTML report.
 
 use crate::report_page::sound;
 use crate::support::apt::{AptUpstream, deb};
@@ -14,7 +13,7 @@ fn component<'d>(document: &'d Value, name: &str) -> &'d Value {
         .unwrap_or_else(|| panic!("{name}: {document:#}"))
 }
 
-/// What `reference` depends on, by the names of the components.
+/// The names of the components that `reference` depends on.
 fn depends_on(document: &Value, reference: &Value) -> Vec<String> {
     let mut all = document["dependencies"].as_array().unwrap().iter();
     let found = all.find(|one| one["ref"] == *reference).unwrap();

@@ -1,4 +1,4 @@
-//! Packages and releases that a repository offers as others than they are.
+//! Packages and releases that a repository offers under a wrong name, version or suite.
 
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::charts::told;
@@ -7,8 +7,8 @@ use crate::support::run;
 use crate::support::yum::YumUpstream;
 use std::process::Command;
 
-/// An unsigned index, or a mirror of one, may offer an old signed package as a new one, or one
-/// package as another.
+/// An unsigned index or a mirror may offer an old signed package as a new one, or one package as
+/// another.
 #[test]
 fn a_signed_rpm_is_refused_under_another_name_version_or_architecture() {
     let Some(up) = YumUpstream::new() else { return };

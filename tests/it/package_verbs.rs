@@ -1,11 +1,11 @@
-//! What verbs say of packages: updates of their pins, how two locks differ, and audits of what
+//! Packages in verbs: updates of their pins, differences of two locks, and audits of packages that
 //! scripts install.
 
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::yum::YumUpstream;
 use serde_json::{Value, json};
 
-/// What moved: name, new version, and the last word of its source.
+/// The updated packages: name, new version, and the last word of the source.
 fn moved(report: &Value) -> Vec<String> {
     let text = |one: &Value, key: &str| one[key].as_str().unwrap_or_default().to_owned();
     let moves = report["updates"].as_array().unwrap().iter();
@@ -357,7 +357,7 @@ fn refresh_packs_newer_packages_and_their_indexes_as_a_delta() {
     assert_eq!(place.read("landfall.lock"), lock);
 }
 
-/// What the packages of each changed set say of their versions: `name: line; line`.
+/// The changelogs of the packages of each changed set: `name: line; line`.
 fn changelogs(report: &Value) -> Vec<String> {
     let all = report["changes"]
         .as_array()

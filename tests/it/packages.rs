@@ -1,5 +1,5 @@
-//! What the packages of `scripts/dist` are made of: manual pages, completions, the unit, and the
-//! lists in Cargo.toml.
+//! The files in the packages of `scripts/dist`: manual pages, completions, the unit, and the lists
+//! in Cargo.toml.
 
 use crate::support::library::Site;
 use crate::support::{Place, need};
@@ -21,7 +21,7 @@ fn files(folder: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// The pages that a page's SUBCOMMANDS name, as file names.
+/// The file names of the pages in the section SUBCOMMANDS of a page.
 fn named(page: &str) -> BTreeSet<String> {
     let page = page.replace('\\', "");
     let lines = page.lines().filter_map(|line| line.strip_suffix("(1)"));
@@ -121,7 +121,7 @@ fn completions_offer_every_verb() {
     }
 }
 
-/// The lists of Cargo.toml: where each file comes from, and its full name in a root.
+/// The lists of Cargo.toml: the source of each file, and its path in the root.
 fn assets(metadata: &Value, package: &str) -> Vec<(String, String)> {
     let pair = |asset: &Value| {
         let text = |key: &str, index: usize| {

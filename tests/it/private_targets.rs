@@ -1,7 +1,7 @@
-//! An answer of a public host leads to no private address, unless the site allows it: redirects,
-//! token realms, the `Location` of uploads, foreign layers, and URLs in indexes of charts and
-//! packages. Hosts behind a proxy count as public, so a proxy on loopback stands in for the
-//! internet.
+//! A response of a public host cannot refer to a private address, unless the site allows it:
+//! redirects, token realms, the `Location` of uploads, foreign layers, and URLs in indexes of
+//! charts and packages. Hosts behind a proxy count as public, so a proxy on loopback stands in for
+//! the internet.
 
 use crate::support::Place;
 use crate::support::apt::{AptUpstream, deb};
@@ -10,8 +10,8 @@ use crate::support::images::{noise, sha256};
 use crate::support::middle::{Asked, Middle, Turn};
 use serde_json::{Value, json};
 
-/// A place whose proxy is the internet, and a server at a private address that nobody may be led
-/// to.
+/// A folder whose proxy stands in for the internet, and a server at a private address that must not
+/// be contacted.
 struct World {
     place: Place,
     _internet: Middle,
@@ -19,7 +19,7 @@ struct World {
 }
 
 impl World {
-    /// `answer` is given a request to the internet and the address inside.
+    /// `answer` gets a request to the internet and the private address.
     fn new(answer: impl Fn(&Asked, &str) -> Turn + Send + Sync + 'static) -> World {
         let place = Place::new();
         let inside = Middle::new("", |_| Turn::Answer(200, Vec::new(), "a secret".into()));
@@ -58,7 +58,8 @@ impl World {
         )
     }
 
-    /// The refusal, which names the host that led there and the key of the site. Nobody was asked.
+    /// The message of the refusal, with the host that referred to the address and the key of the
+    /// site. Asserts that the private server got no request.
     fn assert_refused(&self, report: &Value) {
         let told = report.to_string();
         assert!(

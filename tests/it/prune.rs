@@ -1,4 +1,4 @@
-//! What `push --prune` lists and removes at a real registry, and what it never touches.
+//! `push --prune`: what it lists and deletes at a real registry, and what it never touches.
 
 use crate::support::images::noise;
 use crate::support::peers::{Server, docker_registry_without_deletion, own_registry};
@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 
 const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
 
-/// A far side with `app:v1` and `app:v2`, two indexes that share an image, each with a signature by
-/// cosign's tag, and the bundles that brought them. `other` is a repository of somebody else.
+/// A private registry with `app:v1` and `app:v2`, two indexes that share an image, each with a
+/// signature under cosign's tag, and the bundles that were pushed. `other` is an unrelated
+/// repository.
 struct Far {
     place: Place,
     registry: Server,
     _upstream: Server,
-    /// The indexes of `v1` and `v2`; the image of `v1` alone, the one of both, and that of `v2`
-    /// alone.
+    /// The indexes of `v1` and `v2`; the image only in `v1`, the shared one, and the one only in
+    /// `v2`.
     indexes: [Value; 2],
     images: [Value; 3],
     signatures: [String; 2],
@@ -104,13 +105,13 @@ fn size(blobs: &[Value]) -> u64 {
         .sum()
 }
 
-/// What `kubectl get pods -A -o json` prints of one pod with this image.
+/// The output of `kubectl get pods -A -o json` for one pod with this image.
 fn pods(image: &str) -> String {
     let pod = json!({"spec": {"containers": [{"image": image}]}});
     json!({"kind": "List", "apiVersion": "v1", "items": [pod]}).to_string()
 }
 
-/// The digests of what goes, or would go.
+/// The digests that are deleted, or would be.
 fn gone(report: &Value) -> Vec<&str> {
     report["pruned"]["manifests"]
         .as_array()

@@ -1,4 +1,5 @@
-//! Servers without state: they serve what the pointer of a store names, and switch when it does.
+//! Stateless servers: they serve the published lock of a store, and switch when another one is
+//! published.
 
 use crate::support::faults::Rig;
 use crate::support::http::{attempt, get, manifest, request};
@@ -12,15 +13,15 @@ use std::time::Duration;
 
 const STORE: &str = "s3://mirror/air/gap";
 
-/// Two locks of one image and one file, of which all is in a store; the first is published.
+/// Two locks of one image and one file, all of it in a store; the first lock is published.
 struct Site {
     rig: Rig,
-    /// What `team/app:v1` is in each.
+    /// The digest of `team/app:v1` in each.
     tops: [String; 2],
 }
 
 impl Site {
-    /// `store` is what `--store` names.
+    /// `store` is the value of `--store`.
     fn new(store: &str, objects: Option<&ObjectStore>) -> Site {
         let rig = Rig::of(4);
         let place = &rig.place;
@@ -72,7 +73,7 @@ impl Site {
             .ok(&["publish", "--lock", lock, "--store", store]);
     }
 
-    /// The path of the image, as the servers have it.
+    /// The path of the image at the servers.
     fn repository(&self) -> String {
         format!("{}/team/app", self.rig.up.address.replace(':', "_"))
     }
@@ -284,8 +285,8 @@ fn a_store_on_disk_can_be_published_and_missing_items_are_reported() {
     );
 }
 
-/// Pulls as a client does: the tag, and then all that it names, each by another connection and so
-/// from any server. Returns what the tag was.
+/// Pulls like a client: the tag, and then everything that it names, each over another connection
+/// and so from any server. Returns the digest of the tag.
 fn pull(address: &str, repository: &str, seen: &mut BTreeSet<String>) -> String {
     let fetch = |kind: &str, reference: &str| {
         let answer = get(address, &format!("/v2/{repository}/{kind}/{reference}"));

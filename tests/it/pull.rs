@@ -1,4 +1,4 @@
-//! Pulling: resumed at the last byte, each blob once, damage found, two at once.
+//! Pulling: resumed at the last byte, each blob once, damage detected, two at once.
 
 use crate::support::images::OCI_ZSTD;
 use crate::support::images::noise;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 const NEEDS: [&str; 1] = ["gzip"];
 
-/// A registry with three images over one base, locked.
+/// A registry with three images over one base, and their lock.
 fn locked() -> (Place, Server, Vec<Value>) {
     let place = Place::new();
     let registry = own_registry();

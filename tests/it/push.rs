@@ -1,4 +1,4 @@
-//! Pushing: where things go, what stands there already, and what is refused before the first byte.
+//! Pushing: destinations, existing content, and refusals before the first upload.
 
 use crate::support::free_port;
 use crate::support::images::noise;
@@ -7,7 +7,7 @@ use crate::support::{Images, Place, http, need};
 
 const NEEDS: [&str; 1] = ["gzip"];
 
-/// An upstream with images of two names, locked, pulled and packed as `b`.
+/// An upstream with images of two names; they are locked, pulled and packed as `b`.
 fn packed(manifest: &str) -> (Place, Server, Images) {
     let place = Place::new();
     let upstream = own_registry();
@@ -220,8 +220,7 @@ fn a_registry_is_mirrored_into_itself() {
     );
 }
 
-/// http that was found by probing is said, with the line for the site, and not where the user said
-/// it.
+/// Detected plain http is reported with the line for the site, but not if the user configured it.
 #[test]
 fn detected_plain_http_is_reported_with_the_line_for_the_site() {
     if !need(&NEEDS) {

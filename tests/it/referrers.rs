@@ -1,5 +1,5 @@
-//! Signatures, attestations and other referrers: looked up by `lock`, listed with what the site
-//! has, and what happens where a registry answers oddly.
+//! Signatures, attestations and other referrers: looked up by `lock`, and registries with unusual
+//! responses.
 
 use crate::support::front::Front;
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, noise};
@@ -30,7 +30,7 @@ pub(crate) fn referrers_of(lock: &str) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// `app:v1` in front of which stands a [`Front`]; the manifest asks for it there.
+/// `app:v1` behind a [`Front`], which the manifest names.
 fn fronted() -> (Signed, Front) {
     let signed = Signed::new(Upstream::Own);
     let front = Front::new(&signed.upstream.address);

@@ -1,4 +1,4 @@
-//! Bundles in an object store: packed into one, and read from there by ranges.
+//! Bundles in an object store: packed into it, and read from it by ranges.
 
 use crate::support::faults::Rig;
 use crate::support::http::{get, request};
@@ -8,10 +8,10 @@ use crate::support::{landfall_serve, need, run};
 use std::fs;
 
 const BUNDLE: &str = "s3://mirror/out/b.tar.zst";
-/// Most bytes of the bundle that a look at its index may read.
+/// The maximum number of bytes that reading the index may take.
 const LITTLE: u64 = 3 << 20;
 
-/// How many bytes of the bundle were asked for, and by how many requests.
+/// The number of bytes of the bundle that were requested, and of the requests.
 fn read_of(store: &ObjectStore) -> (u64, usize) {
     let asked: Vec<Asked> = store
         .asked()

@@ -1,4 +1,5 @@
-//! `landfall render`: what charts and their subcharts say about images, pointed at the site.
+//! `landfall render`: image references of charts and their subcharts, changed to the private
+//! registry.
 
 use crate::support::images::{gzip, tarball};
 use crate::support::{Place, need};
@@ -15,7 +16,7 @@ const IMAGES: [&str; 8] = [
     "registry.k8s.io/pause:3.10.1",
 ];
 
-/// A place with the lock, and the chart of tests/data in the folder `platform`.
+/// A folder with the lock, and the chart of tests/data in the folder `platform`.
 fn place() -> Place {
     let place = Place::new();
     place.write("landfall.lock", crate::platforms::lock(&IMAGES));

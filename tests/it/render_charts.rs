@@ -73,7 +73,7 @@ fn helm_renders_real_charts_with_the_overlay() {
     );
 }
 
-/// What helm makes of a chart.
+/// The output of helm for a chart.
 fn template(chart: &Path, values: Option<&Path>) -> Result<String, String> {
     let mut helm = Command::new("helm");
     helm.args(["template", "release"])
@@ -91,8 +91,8 @@ fn template(chart: &Path, values: Option<&Path>) -> Result<String, String> {
     }
 }
 
-/// The report on the overlay for a chart, where the lock holds `images`, and the references that
-/// helm renders with it.
+/// The report on the overlay for a chart if the lock has `images`, and the references that helm
+/// renders with it.
 fn with_overlay(
     chart: &Path,
     images: &BTreeSet<String>,
@@ -127,8 +127,7 @@ fn with_overlay(
     (report, text.map(|text| references(&text)))
 }
 
-/// The images of rendered manifests: full names with a tag or digest, and what stands under
-/// `image`.
+/// The images in rendered manifests: full names with a tag or digest, and the values of `image`.
 fn references(text: &str) -> BTreeSet<String> {
     let is_crd = |document: &&str| document.contains("\nkind: CustomResourceDefinition\n");
     let lines = text
@@ -165,7 +164,7 @@ fn references(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The name of an image at the site: without its host.
+/// The name of an image at the private registry: without its host.
 fn at_site(name: &str) -> String {
     name.split_once('/').unwrap().1.to_owned()
 }

@@ -1,11 +1,11 @@
-//! `landfall render helm-values` on one small chart for each way in which real charts put an image
-//! together.
+//! `landfall render helm-values` on one small chart for each way in which real charts compose an
+//! image.
 
 use crate::support::Place;
 use crate::support::library::Digest;
 use serde_json::{Value, json};
 
-/// What the lock holds.
+/// The images of the lock.
 const IMAGES: [&str; 14] = [
     "docker.io/bitnami/nginx:1.29",
     "docker.io/longhornio/ui:v1",
@@ -23,7 +23,7 @@ const IMAGES: [&str; 14] = [
     "registry.k8s.io/kubectl:v1.34.0",
 ];
 
-/// What `render helm-values` says of a chart with these defaults and this template.
+/// The report of `render helm-values` on a chart with these default values and this template.
 fn rendered(exit: i32, values: &str, template: &str) -> Value {
     let place = Place::new();
     let images = IMAGES.map(|name| {
@@ -50,12 +50,12 @@ fn rendered(exit: i32, values: &str, template: &str) -> Value {
     )
 }
 
-/// The overlay for a chart with these defaults; everything is in it.
+/// The overlay for a chart with these default values; it has every image.
 fn overlay(values: &str) -> Value {
     rendered(0, values, "")["values"].clone()
 }
 
-/// `path reference | why` of everything in a list of a report.
+/// `path reference | why` of every entry in a list of a report.
 fn told(report: &Value, list: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line = |one: &Value| {

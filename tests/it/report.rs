@@ -1,11 +1,10 @@
-//! The JSON documents of the commands are those that `landfall schema report` describes.
+//! The JSON documents of the commands match `landfall schema report`.
 
 use crate::support::faults::Rig;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Demands that `value` is of the form that `schema` describes, with no member that it does not
-/// name.
+/// Asserts that `value` matches `schema`, and has no other members.
 fn check(schema: &Value, value: &Value, place: &str) {
     let kinds = match &schema["type"] {
         Value::String(kind) => vec![kind.as_str()],

@@ -1,4 +1,4 @@
-//! Reports as HTML pages: of a bundle, and of every verb that moves something.
+//! HTML reports: of a bundle, and of every verb that transfers content.
 
 use crate::support::Place;
 use crate::support::faults::Rig;
@@ -7,8 +7,7 @@ use crate::support::need;
 use crate::support::peers::own_registry;
 use serde_json::json;
 
-/// Demands what must hold of every page: one script and one style, nothing that loads, every
-/// element closed.
+/// Asserts that a page has one script and one style, loads nothing, and closes every element.
 pub fn sound(page: &str) {
     assert!(
         page.starts_with("<!doctype html>\n<html lang=\"en\">"),

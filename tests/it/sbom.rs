@@ -1,4 +1,4 @@
-//! The SBOM of a bundle, what it links, and the carried ones written out.
+//! The SBOM of a bundle, the documents that it links, and their export.
 
 use crate::support::Place;
 use crate::support::images::{Images, noise, sha256};

@@ -1,4 +1,4 @@
-//! `landfall serve` as a registry that takes pushes, over sockets, and with skopeo and curl as
+//! `landfall serve` as a registry that accepts pushes, over sockets, and with skopeo and curl as
 //! clients.
 
 use crate::support::free_port;
@@ -25,7 +25,7 @@ fn code(response: &Response) -> String {
         .to_owned()
 }
 
-/// An empty image that lacks nothing, as manifest bytes.
+/// The manifest of a valid, empty image.
 fn artifact(server: &Server, repository: &str, more: Value) -> Vec<u8> {
     put_blob(&server.address, repository, &sha256(b"{}"), b"{}");
     let mut document = json!({

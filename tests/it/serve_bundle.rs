@@ -1,4 +1,4 @@
-//! `landfall serve BUNDLE` and `landfall export files`: straight from the bundle file, over
+//! `landfall serve BUNDLE` and `landfall export files`: directly from the bundle file, over
 //! sockets, and with skopeo and curl as clients.
 
 use crate::support::http::attempt;
@@ -47,7 +47,7 @@ impl Carried {
         }
     }
 
-    /// Locks `top` as `name`; of an index, only the first `keep` children.
+    /// Locks `top` as `name`; of an index, only its first `keep` children.
     fn image(&mut self, name: &str, top: &Value, keep: usize) {
         let Descriptor {
             digest,

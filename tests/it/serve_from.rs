@@ -1,4 +1,4 @@
-//! `landfall serve --from`: files out of a registry that deliveries went to, with docker-registry.
+//! `landfall serve --from`: files from a docker-registry that was pushed to.
 
 use crate::support::charts::{Chart, Upstream};
 use crate::support::http::{get, manifest, request};
@@ -8,7 +8,7 @@ use crate::support::{Place, landfall_serve, need};
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// A web server with two releases of one file and something beside it, and a registry.
+/// A web server with two releases of one file and another file, and a registry.
 struct Site {
     place: Place,
     registry: Server,

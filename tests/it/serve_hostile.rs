@@ -1,5 +1,5 @@
-//! `landfall serve` with clients and content that mean it harm: what a browser would run,
-//! connections that keep others out, wrong passwords, and manifests that take memory.
+//! `landfall serve` with hostile clients and content: scripts for browsers, connections that block
+//! others, wrong passwords, and manifests that take memory.
 
 use crate::support::http::{Response, get, put_blob, put_manifest, request};
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, sha256};
@@ -21,7 +21,7 @@ fn code(response: &Response) -> String {
         .to_owned()
 }
 
-/// A manifest without layers, of which the server has all blobs.
+/// A manifest without layers whose blobs the server has.
 fn manifest(server: &Server, repository: &str, more: Value) -> Vec<u8> {
     put_blob(&server.address, repository, &sha256(b"{}"), b"{}");
     let mut document = json!({
@@ -44,7 +44,7 @@ fn metric(server: &Server, name: &str) -> u64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// Whether the server has sent nothing, and not closed the connection.
+/// Whether the server has sent nothing and not closed the connection.
 fn is_open_and_silent(mut stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     let read = stream.read(&mut [0]);
@@ -185,7 +185,7 @@ fn no_response_but_the_page_may_run_scripts() {
     assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
 }
 
-/// A certificate for loopback, and the arguments with which the server has it.
+/// A certificate for loopback, and the arguments of the server for it.
 fn tls(place: &Place) -> [&'static str; 4] {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     place.write("cert.pem", made.cert.pem());
@@ -291,7 +291,7 @@ fn base64(text: &str) -> String {
     ::base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-/// What a server may have here: 400 manifests of 8 MiB are twice as much.
+/// The memory limit of a server: 400 manifests of 8 MiB are twice as much.
 const MEMORY: u64 = 1600 << 20;
 
 #[test]

@@ -1,5 +1,5 @@
-//! `landfall serve` as a registry that runs for long: quotas, deletion, users who may only read,
-//! reloads, and what it tells about itself.
+//! `landfall serve` as a long-running registry: quotas, deletion, read-only users, reloads, metrics
+//! and logs.
 
 use crate::support::http::{Response, get, manifest, put_blob, put_manifest, request};
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, noise, sha256};
@@ -25,7 +25,7 @@ fn serve(place: &Place, args: &[&str]) -> Server {
     landfall_serve(place, &[&PUSHES[..], args].concat())
 }
 
-/// Pushes an image of one layer, and gives its manifest.
+/// Pushes an image with one layer, and returns its manifest.
 fn push(server: &Server, repository: &str, tag: &str, layer: &[u8], more: Value) -> Vec<u8> {
     put_blob(&server.address, repository, &sha256(b"{}"), b"{}");
     put_blob(&server.address, repository, &sha256(layer), layer);
@@ -292,7 +292,7 @@ fn referrers_come_in_pages_of_a_bounded_size() {
     );
 }
 
-/// Files `push` and `read` with a user each: anna may push, otto may only read.
+/// Writes the files `push` and `read` with a user each: anna may push, otto may only read.
 fn users(place: &Place) {
     for (file, user, password) in [("push", "anna", "a"), ("read", "otto", "o")] {
         place.write(

@@ -1,4 +1,4 @@
-//! `landfall serve` under load, and with clients that stand still: nobody notices them.
+//! `landfall serve` under load and with stalled clients, which do not affect others.
 
 use crate::support::http::{get, put_blob, request};
 use crate::support::images::{noise, sha256};
@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// A connection with this request under way, of which nothing is read.
+/// A connection that has sent this request, and reads nothing.
 fn asks(server: &Server, target: &str) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream
@@ -19,7 +19,7 @@ fn asks(server: &Server, target: &str) -> TcpStream {
     stream
 }
 
-/// Reads a whole answer of a known size, and leaves the connection open.
+/// Reads a response with a body of a known size, and keeps the connection open.
 fn read_answer(stream: &mut TcpStream, size: usize) -> Vec<u8> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -37,14 +37,14 @@ fn read_answer(stream: &mut TcpStream, size: usize) -> Vec<u8> {
     body
 }
 
-/// Lets this process open as many files as it may: it is all clients in one.
+/// Raises this process's limit of open files, since it plays all clients.
 fn open_many_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Whether the server has closed the connection, or broken it off.
+/// Whether the server has closed or reset the connection.
 fn is_closed(stream: &mut TcpStream) -> bool {
     let mut rest = Vec::new();
     match stream.read_to_end(&mut rest) {
@@ -73,7 +73,7 @@ fn metric(server: &Server, name: &str) -> u64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// A server with a blob of `size` bytes that does not shrink.
+/// A server with an incompressible blob of `size` bytes.
 fn with_blob(place: &Place, size: usize, args: &[&str]) -> (Server, String, Vec<u8>) {
     let server = landfall_serve(place, &[&["--writable", "written"], args].concat());
     let blob = noise(1, size);
@@ -208,7 +208,7 @@ fn stalled_uploads_give_up_their_slot() {
     drop(still);
 }
 
-/// The short form of the load that `scripts/load` holds up for a minute.
+/// A short version of the load that `scripts/load` keeps up for a minute.
 #[test]
 fn idle_reading_and_stalled_clients_cause_no_error() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! `landfall serve` under the names of the hosts that its files and images come from: old URLs work
-//! where these names lead to the server.
+//! `landfall serve` under the names of the source hosts of its files and images: original URLs work
+//! if DNS maps these names to the server.
 
 use crate::support::http::{ACCEPT, get, request};
 use crate::support::images::{noise, sha256};
@@ -7,8 +7,8 @@ use crate::support::peers::{Server, nginx_with, own_registry, skopeo};
 use crate::support::pki::Authority;
 use crate::support::{Images, Place, free_port, landfall_serve, need, run};
 
-/// What a profile of operating-system-manager runs on a new worker (its script, less what it
-/// installs), and what KubeOne runs on Flatcar.
+/// The script of a profile of operating-system-manager on a new worker, without the installations,
+/// and that of KubeOne on Flatcar.
 const WORKER: &str = r#"set -eu
 ARCH="$1" KUBE_VERSION=v1.33.4 CNI_VERSION=v1.9.1 CRI_TOOLS_RELEASE=v1.33.0
 mkdir "$ARCH" "$ARCH/flatcar"
@@ -33,8 +33,7 @@ curl -L --remote-name-all "https://dl.k8s.io/release/$KUBE_VERSION/bin/linux/$AR
 cmp kubelet ../kubelet
 "#;
 
-/// The files of a worker as upstream has them: three kinds of checksum files, and redirects to
-/// other hosts.
+/// The files of a worker at upstream: three kinds of checksum files, and redirects to other hosts.
 struct Worker {
     place: Place,
     upstream: Server,
@@ -96,7 +95,7 @@ impl Worker {
         self.place.ok(&["pack", "-o", "bundle.tar.zst"]);
     }
 
-    /// Runs the worker's script for both architectures. Every name leads to `address`.
+    /// Runs the worker's script for both architectures. Every name resolves to `address`.
     fn downloads_from(&self, address: &str, ca: &std::path::Path) {
         let settings = format!(
             "silent\nshow-error\nconnect-to = \"::{address}\"\ncacert = \"{}\"\n",
@@ -245,8 +244,8 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
     assert_eq!(get(&plain, path).status, 404, "by the server's own name");
 }
 
-/// Names that lead to the server are enough for images too: a client that knows no mirror asks by
-/// the host alone.
+/// Names that resolve to the server are enough for images too: a client without a configured mirror
+/// sends only the host.
 #[test]
 fn images_are_found_by_their_source_host_if_dns_points_here() {
     let place = Place::new();

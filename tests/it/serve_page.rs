@@ -1,5 +1,4 @@
-//! The page of `landfall serve`: whole without a script, small whatever there is, and nothing in it
-//! is markup that should not be.
+//! The page of `landfall serve`: complete without scripts, bounded in size, and with escaped names.
 
 use crate::support::browser::Browser;
 use crate::support::http::{get, request};
@@ -10,10 +9,10 @@ use crate::support::programs::npm_package;
 use crate::support::{Images, Place, landfall_serve, need, run, skip, test_name};
 use std::collections::BTreeSet;
 
-/// The most bytes of a page.
+/// The size limit of a page in bytes.
 const MOST: usize = 100_000;
 
-/// A server with these files, each with its URL for content.
+/// A server with these files; the content of each is its URL.
 fn served(place: &Place, urls: &[String]) -> Server {
     let images = Images::new(place.path("store"));
     let mut lock = Lock {

@@ -1,5 +1,5 @@
-//! Several runners share one lock by `--shard`: everything is brought once, whoever is killed runs
-//! again, and what comes of it is what a single run makes.
+//! Several runners share one lock with `--shard`: everything is transferred once, a killed runner
+//! runs again, and the result equals that of a single run.
 
 use crate::support::dice::Dice;
 use crate::support::faults::{Content, On, Rig, Settings};
@@ -48,7 +48,7 @@ fn names(report: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// Whose each digest of the lock is.
+/// The shard of each digest of the lock.
 fn owners(rig: &Rig) -> BTreeMap<Digest, usize> {
     let parts = rig.lock.each_entry().flat_map(|entry| entry.parts);
     let costs: BTreeMap<Digest, u64> = parts
@@ -57,7 +57,7 @@ fn owners(rig: &Rig) -> BTreeMap<Digest, usize> {
     assign_shards(costs, SHARDS).into_iter().collect()
 }
 
-/// The items of which something is not in the store.
+/// The items that are incomplete in the store.
 fn lacking(rig: &Rig) -> BTreeSet<String> {
     let store = rig.store("shards").join("blobs/sha256");
     let lacking = rig.lock.each_entry().filter(|entry| {
@@ -69,7 +69,7 @@ fn lacking(rig: &Rig) -> BTreeSet<String> {
     lacking.map(|entry| entry.name).collect()
 }
 
-/// How often each blob, manifest and file was asked for, by its digest.
+/// The number of requests for each blob, manifest and file, by its digest.
 fn asked(rig: &Rig) -> BTreeMap<Digest, usize> {
     let mut asked = BTreeMap::new();
     for seen in rig.up.seen() {
@@ -83,8 +83,8 @@ fn asked(rig: &Rig) -> BTreeMap<Digest, usize> {
     asked
 }
 
-/// Kills some of the runners, each when that share of all content has moved, or when only those are
-/// left that wait to be killed. Returns the others.
+/// Kills some of the runners, each after its share of all content was transferred, or when only
+/// those to be killed are left. Returns the others.
 fn kill(
     mut running: BTreeMap<usize, Child>,
     kills: &[(usize, f64)],

@@ -1,12 +1,12 @@
-//! How a registry stands beside a lock: what is there, missing, different or foreign, and that
-//! `push` mends it.
+//! Comparing a registry with a lock: present, missing, different and foreign tags, and that `push`
+//! fixes them.
 
 use crate::support::images::noise;
 use crate::support::peers::{Server, own_registry};
 use crate::support::{Images, Place, docker_registry, free_port, http, need};
 use serde_json::Value;
 
-/// Four images, one of them with a signature by cosign's tag, locked, pulled and packed as `b`.
+/// Four images, one of them with a signature under cosign's tag; locked, pulled and packed as `b`.
 fn packed() -> (Place, Server, Images) {
     let (place, upstream) = (Place::new(), own_registry());
     let images = Images::new(place.path("layout"));
@@ -40,7 +40,7 @@ fn packed() -> (Place, Server, Images) {
     (place, upstream, images)
 }
 
-/// `at` of every standing in `state`.
+/// `at` of every tag in `state`.
 fn those(report: &Value, state: &str) -> Vec<String> {
     let all = report["standings"].as_array().unwrap().iter();
     all.filter(|one| one["state"] == state)

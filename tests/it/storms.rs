@@ -1,4 +1,4 @@
-//! Faults in combinations: seeded random rounds over the switches, at both ends of the way at once.
+//! Combined faults: seeded random rounds over all faults, at both registries at once.
 
 use crate::support::dice::Dice;
 use crate::support::faults::{
@@ -9,7 +9,7 @@ use crate::support::rounds;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Something that passes, for a request that reads.
+/// A temporary fault for a request that reads.
 fn reading(dice: &mut Dice, on: On) -> Fault {
     let at = [0, 1, 100, 5000, 20_000][dice.roll(5)];
     let what = match (dice.roll(12), on) {
@@ -51,7 +51,7 @@ fn passing(dice: &mut Dice, on: On, what: What) -> Fault {
     Fault::once(on, what).skip(dice.roll(6)).times(times)
 }
 
-/// Something that passes, for a request that writes.
+/// A temporary fault for a request that writes.
 fn writing(dice: &mut Dice) -> Fault {
     let on = dice.pick(&[
         On::Begin,
@@ -89,7 +89,7 @@ fn writing(dice: &mut Dice) -> Fault {
     passing(dice, on, what)
 }
 
-/// Something that no patience helps against.
+/// A permanent fault.
 fn final_one(dice: &mut Dice) -> Fault {
     let on = dice.pick(&[On::Blob, On::Manifest, On::File]);
     let what = dice.pick(&[
@@ -111,7 +111,7 @@ fn lost(items: &[ReportItem]) -> Vec<&ReportItem> {
         .collect()
 }
 
-/// One round. Whether everything went well at the first try.
+/// Runs one round. Returns whether everything succeeded at the first attempt.
 fn round(rig: &mut Rig, number: usize) -> bool {
     let mut dice = Dice(number as u64);
     rig.limits = if dice.roll(2) == 0 {

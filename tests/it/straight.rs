@@ -1,5 +1,5 @@
-//! `landfall pull --bundle`: straight from upstream into a bundle, with the bytes that pull and
-//! pack make.
+//! `landfall pull --bundle`: from upstream directly into a bundle, with the same bytes as pull and
+//! pack.
 
 use crate::support::faults::{Fault, On, Rig, Settings, What, quick_and_wide};
 use crate::support::images::{noise, sha256};
@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Blobs of some MB, so that several frames are needed for one.
+/// Blobs of a few MB, so that one has several frames.
 const SCALE: usize = 100;
 
 struct Upstream {
     rig: Rig,
-    /// What `pull` and `pack` make of the lock.
+    /// The bundle that `pull` and `pack` write for the lock.
     wanted: Vec<u8>,
 }
 
@@ -59,7 +59,7 @@ impl Upstream {
         command
     }
 
-    /// Demands that the bundle is the wanted one, and that nothing lies beside it.
+    /// Asserts that the bundle is the expected one, and that no file is left next to it.
     fn assert_made(&self, out: &str, what: &str) {
         let path = self.path(out);
         assert!(
@@ -78,7 +78,7 @@ impl Upstream {
         assert!(left.is_empty(), "{what}: {left:?} are left");
     }
 
-    /// Bytes sent of each blob and file.
+    /// The number of bytes sent of each blob and file.
     fn sent(&self) -> BTreeMap<String, usize> {
         let mut sent = BTreeMap::new();
         for seen in self
@@ -93,7 +93,7 @@ impl Upstream {
         sent
     }
 
-    /// Size of what stands at a path of the upstream.
+    /// The size of the content at a path of the upstream.
     fn size(&self, path: &str) -> usize {
         self.rig.up.content(|content| {
             let blob = content.any_blob(path.rsplit('/').next().unwrap());
@@ -462,7 +462,8 @@ fn a_blob_uses_several_connections_over_a_bad_network() {
     assert!(wide > 0, "no blob came over several connections");
 }
 
-/// Runs it and kills it when the upstream has sent so many bytes. Whether it was still running.
+/// Runs the command, and kills it after the upstream has sent this many bytes. Returns whether it
+/// was still running.
 fn kill(up: &Upstream, out: &str, after: usize) -> bool {
     let before = up.rig.up.moved();
     let mut child = up.command(out).spawn().unwrap();

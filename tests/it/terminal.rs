@@ -1,4 +1,4 @@
-//! What a terminal shows while something is moved, on pseudo-terminals of real widths.
+//! The display on a terminal during a transfer, on pseudo-terminals of real widths.
 
 use crate::support::faults::{Fault, On, Rig, What};
 use crate::support::{Place, need, which};
@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A slow upstream, and a pull from it into the store `store` on a terminal of so many columns.
+/// A slow upstream, and a pull from it into the store `store` on a terminal with this many columns.
 fn pull(rig: &Rig, columns: usize, store: &str, variables: &[(&str, &str)]) -> Child {
     let line = format!(
         "$LANDFALL pull --store stores/{store} --plain-http {}",
@@ -17,7 +17,7 @@ fn pull(rig: &Rig, columns: usize, store: &str, variables: &[(&str, &str)]) -> C
     on_terminal(&rig.place, columns, &line, variables)
 }
 
-/// A line of the shell on a terminal of so many columns.
+/// Runs a shell command on a terminal with this many columns.
 fn on_terminal(place: &Place, columns: usize, line: &str, variables: &[(&str, &str)]) -> Child {
     let script = format!("stty cols {columns} rows 24; exec {line}");
     let mut command: Command = place.clean("script");
@@ -52,7 +52,7 @@ fn shown(mut child: Child) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// What was written in one line of the terminal at a time, without the commands to it.
+/// The successive contents of a terminal line, without terminal commands.
 fn lines(shown: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut chars = shown.chars();
@@ -146,8 +146,8 @@ fn a_dumb_terminal_and_ci_get_plain_lines() {
     }
 }
 
-/// What is on the terminal as soon as it holds `words`; then `keys` are pressed, and what is there
-/// at the end follows.
+/// The content of the terminal as soon as it contains `words`; then presses `keys`, and appends the
+/// content at the end.
 fn pressed(mut child: Child, words: &str, keys: &str) -> (String, String) {
     let (mut out, mut stdin) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
     let (mut before, mut all, mut piece) = (None, Vec::new(), [0; 4096]);
@@ -170,7 +170,7 @@ fn pressed(mut child: Child, words: &str, keys: &str) -> (String, String) {
     )
 }
 
-/// The words of a text: a page adjusts its lines with blanks.
+/// The words of a text, since a page is justified with spaces.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

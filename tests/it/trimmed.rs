@@ -1,5 +1,5 @@
-//! `index: trimmed`: metadata of what is carried alone, signed by the site, as apt and dnf take it
-//! from a server and a folder.
+//! `index: trimmed`: metadata of only the mirrored packages, signed by the site, which apt and dnf
+//! read from a server and a folder.
 
 use crate::support::apt::{Apt, AptUpstream, Deb, deb};
 use crate::support::http::request;
@@ -11,7 +11,7 @@ use std::fs;
 const KEY: &[u8] = include_bytes!("../data/packages/site-key.asc");
 const LOCKED_KEY: &[u8] = include_bytes!("../data/packages/site-key-locked.asc");
 
-/// What `landfall ARGUMENTS` says where it exits with `exit`.
+/// The output of `landfall ARGUMENTS` if it exits with `exit`.
 fn said(place: &Place, exit: i32, arguments: &[&str]) -> String {
     let output = place.landfall().args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();

@@ -1,4 +1,5 @@
-//! Bundles that were packed when version 1 of the format was settled. Every later build reads them.
+//! Bundles that were packed when version 1 of the format was finished. Every later build must read
+//! them.
 
 use super::site::Site;
 use super::{code, report, shown};
@@ -17,8 +18,8 @@ fn frozen(name: &str) -> String {
     folder().join(name).display().to_string()
 }
 
-/// Packs them, where they are not there. It was run once; whoever needs to run it again breaks the
-/// promise of `docs/reference/bundle-format.md`.
+/// Packs the bundles if they are missing. It was run once; running it again breaks the promise in
+/// `docs/reference/bundle-format.md`.
 #[test]
 #[ignore = "the bundles are frozen"]
 fn freeze() {

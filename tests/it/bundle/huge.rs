@@ -1,5 +1,5 @@
-//! A bundle of 4 TiB with holes, made by the document alone: opening it takes what its index takes,
-//! and no more.
+//! A sparse bundle of 4 TiB, written by the documentation: opening it takes only the memory of its
+//! index.
 
 use super::{code, shown};
 use crate::support::library::Digest;
@@ -27,7 +27,7 @@ fn frame(content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// File bytes of so much content in stored frames.
+/// The number of file bytes for content in stored frames.
 fn stored(size: u64) -> u64 {
     let one = |n: u64| 14 + 3 * n.div_ceil(128 << 10).max(1) + n;
     size / CHUNK * one(CHUNK)

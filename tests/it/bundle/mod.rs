@@ -16,7 +16,7 @@ use std::process::{Command, Output};
 
 const GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// Bytes that do not shrink, the same every time.
+/// Incompressible bytes, the same every time.
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -50,7 +50,7 @@ fn place_of(bytes: &[u8], part: &[u8]) -> usize {
         .unwrap()
 }
 
-/// Runs a tool of the system; `None` where it is not installed.
+/// Runs a tool of the system; `None` if it is not installed.
 fn tool(test: &str, name: &str, args: &[&str]) -> Option<Output> {
     match Command::new(name).args(args).output() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! A store and its lock, made by hand, and what landfall says of them.
+//! A generated store and its lock, and the output of landfall for them.
 
 use super::{GZIP, code, noise, shown};
 use crate::support::library::{
@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 
 const TAR: &str = "application/vnd.oci.image.layer.v1.tar";
 
-/// A store and a lock that are made by hand.
+/// A generated store and its lock.
 pub(super) struct Site {
     pub(super) dir: tempfile::TempDir,
     pub(super) blobs: Vec<(Digest, Vec<u8>)>,
@@ -116,7 +116,7 @@ impl Site {
     }
 
     /// Two images that share a layer, one of them trimmed; two files; a sha512 layer, an empty one,
-    /// a stored and a compressed blob of several frames.
+    /// and a stored and a compressed blob of several frames.
     pub(super) fn new() -> Site {
         let lock = Lock {
             version: 1,
@@ -153,7 +153,7 @@ impl Site {
         site
     }
 
-    /// Much like it, of some KB.
+    /// Like this, with a few KB.
     pub(super) fn small() -> Site {
         let lock = Lock {
             version: 1,
@@ -194,7 +194,7 @@ impl Site {
         self.dir.path().join(name)
     }
 
-    /// Makes a store; the blobs come in an order of this number's.
+    /// Writes the store; `order` decides the order of the blobs.
     pub(super) fn fill(&self, store: &str, order: u64) {
         let mut blobs: Vec<_> = self.blobs.iter().collect();
         blobs.sort_by_key(|(digest, _)| Digest::sha256(format!("{order} {digest}").as_bytes()));

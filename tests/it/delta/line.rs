@@ -1,4 +1,4 @@
-//! A line of three releases, their bundles and deltas, and the registry that they go to.
+//! Three releases, their bundles and deltas, and the registry that they are pushed to.
 
 use super::STORE;
 use crate::support::images::{noise, sha256};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub(super) struct Line {
     pub(super) place: Place,
     pub(super) images: Images,
-    /// Layers by the name that the releases give them.
+    /// The layers by their names in the releases.
     pub(super) layers: Vec<(&'static str, Value)>,
     pub(super) tool: Vec<u8>,
     pub(super) servers: [Server; 2],
@@ -101,7 +101,7 @@ impl Line {
         sha256(&self.tool)
     }
 
-    /// Packs a release against bases, and gives what pack says of the bundle.
+    /// Packs a release against bases, and returns the bundle member of the report.
     pub(super) fn pack(&self, release: &str, out: &str, since: &[&str]) -> Value {
         let lock = format!("{release}.lock");
         let mut args = vec!["pack", "--lock", &lock, "-o", out, "--store", "store"];
@@ -109,7 +109,8 @@ impl Line {
         self.place.json(0, &args)["bundle"].clone()
     }
 
-    /// The full bundle of release 1, and deltas of 2 since that and of 3 since the delta.
+    /// The full bundle of release 1, the delta of 2 since that bundle, and the delta of 3 since
+    /// that delta.
     pub(super) fn chain(&self) -> [Value; 3] {
         [
             self.pack("1", "b1", &[]),
@@ -118,7 +119,7 @@ impl Line {
         ]
     }
 
-    /// The names of what a bundle leaves out.
+    /// The names of the content that a bundle omits.
     pub(super) fn omitted(&self, bundle: &Value) -> BTreeSet<String> {
         let tool = ("the file", self.tool_digest());
         let names: Vec<(&str, String)> = self
@@ -150,7 +151,7 @@ impl Line {
         )
     }
 
-    /// Whether all of a release stands at the registry: every tag, manifest, config and layer.
+    /// Whether the registry has a complete release: every tag, manifest, config and layer.
     pub(super) fn stands(&self, registry: &Server, release: &str) {
         let lock = self.place.read(&format!("{release}.lock"));
         let source = self.servers[0].address.as_str();

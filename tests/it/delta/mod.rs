@@ -1,5 +1,5 @@
-//! Deltas: packed since bundles, locks and receipts; delivered with their bases, a store, or what
-//! the registry has; refused by name where something is nowhere.
+//! Deltas: packed since bundles, locks and receipts; pushed with their bases, a store, or the
+//! content of the registry; refused if content is missing.
 
 mod line;
 
@@ -208,7 +208,8 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     }
 }
 
-/// Like those of a full bundle, but for the volume with the index, which nothing else tells.
+/// The volumes of a delta are like those of a full bundle, except the volume with the index, which
+/// cannot be derived from the others.
 #[test]
 fn a_lost_volume_of_a_delta_is_packed_again() {
     if !need(&NEEDS) {

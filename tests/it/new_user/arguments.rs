@@ -1,4 +1,4 @@
-//! Arguments without their flags, and files that are taken for something else.
+//! Arguments without flags, and files of another kind than expected.
 
 use super::{run, run_with};
 use crate::support::Place;

@@ -1,10 +1,10 @@
-//! Many failures of one cause, and what progress counts.
+//! Many failures with one cause, and the counts of progress.
 
 use super::{run, run_with};
 use crate::support::Place;
 use crate::support::faults::{Content, Fault, Faults, On, Rig, What};
 
-/// A registry with so many images, and a place with a manifest of them.
+/// A registry with this many images, and a folder with a manifest of them.
 fn many(count: usize) -> (Faults, Place) {
     let mut content = Content::default();
     for at in 0..count {

@@ -1,4 +1,4 @@
-//! The far side: what stands beside the bundle, and the manual that the program carries.
+//! The receiving side: the files next to the bundle, and the manual in the program.
 
 use super::{run, run_with};
 use crate::support::faults::Rig;

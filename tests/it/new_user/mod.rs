@@ -1,5 +1,4 @@
-//! landfall as somebody who is new to it uses it: tables of command lines, what each prints, and
-//! its exit code.
+//! landfall as a new user runs it: tables of command lines, their output, and their exit codes.
 
 mod arguments;
 mod failures;
@@ -11,11 +10,11 @@ mod words;
 use crate::support::Place;
 use crate::support::faults::Rig;
 
-/// A command line, its exit code, what it prints, and what it does not (with `!` in front). stdout
-/// and stderr are taken together.
+/// A command line, its exit code, texts that it prints, and texts that it does not print (with `!`
+/// in front). stdout and stderr are searched together.
 pub(super) type Row<'a> = (&'a str, i32, &'a [&'a str]);
 
-/// Runs every row in `place`, after `UP` and `DOWN` were replaced in it, and demands what it says.
+/// Runs every row in `place`, with `UP` and `DOWN` replaced, and checks the expectations.
 fn run(place: &Place, replace: &[(&str, &str)], rows: &[Row<'_>]) {
     for (line, exit, told) in rows {
         let fill = |text: &str| {
@@ -51,7 +50,7 @@ fn run(place: &Place, replace: &[(&str, &str)], rows: &[Row<'_>]) {
     }
 }
 
-/// As [`run`], in the place of a rig and with the addresses of its registries.
+/// Like [`run`], in the folder of a rig and with the addresses of its registries.
 fn run_with(rig: &Rig, rows: &[Row<'_>]) {
     run(
         &rig.place,

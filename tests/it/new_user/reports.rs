@@ -1,5 +1,4 @@
-//! What people read of a run: the archive for podman, the summary of CI, the report of a signed
-//! bundle.
+//! Output for people: the archive for podman, the summary in CI, the report of a signed bundle.
 
 use super::{run, run_with};
 use crate::support::faults::{Fault, On, Rig, What};

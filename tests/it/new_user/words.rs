@@ -1,4 +1,4 @@
-//! What landfall says about connections and counts, in its own words.
+//! Messages about connections and counts.
 
 use super::{run, run_with};
 use crate::support::Place;
@@ -6,7 +6,7 @@ use crate::support::faults::{Fault, On, Rig, What};
 use std::io::Write;
 use std::net::TcpListener;
 
-/// A listener that answers every connection with `answer`, and its address.
+/// A server that answers every connection with `answer`, and its address.
 fn answering(answer: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,5 +1,5 @@
-//! Archives and layouts of other tools as sources: made by skopeo, crane and regctl, they feed a
-//! pull that has no network.
+//! Archives and layouts of other tools as sources: written by skopeo, crane and regctl, for a pull
+//! without a network.
 
 use crate::support::peers::{is_root, skopeo};
 use crate::support::programs::go_build;
@@ -8,10 +8,10 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// The image in a registry, its lock, and what other tools made of it.
+/// The image in a registry, its lock, and the archives of other tools.
 struct Shop {
     place: Place,
-    /// `host:port/team/app:v1`; nobody answers there when the tests pull.
+    /// `host:port/team/app:v1`; nothing listens there when the tests pull.
     name: String,
 }
 
@@ -100,7 +100,7 @@ impl Shop {
         self.place.path(archive).exists()
     }
 
-    /// landfall in a namespace that has no network.
+    /// landfall in a namespace without a network.
     fn alone(&self, exit: i32, args: &[&str]) -> Value {
         let mut landfall = self.place.command();
         landfall
@@ -122,7 +122,7 @@ impl Shop {
         serde_json::from_str(&out).unwrap()
     }
 
-    /// Whether the store has all that the lock names, checked from the beginning.
+    /// Whether the store has everything that the lock names, with all hashes checked again.
     fn assert_whole(&self, store: &str) {
         let bundle = format!("{store}.tar.zst");
         self.place.ok(&["pack", "--store", store, "-o", &bundle]);

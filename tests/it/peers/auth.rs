@@ -1,4 +1,4 @@
-//! Signing in: Basic and Bearer, accounts from every place they can stand in, and refusals.
+//! Authentication: Basic and Bearer, accounts from every source, and refusals.
 
 use crate::support::gate::Gate;
 use crate::support::http;
@@ -15,7 +15,7 @@ const HTPASSWD: &str = "puller:$2y$05$LATlS73W.R.eF7/IR5XdVuCOgj9GGLqQcaRji6lexB
 const USER: &str = "puller";
 const PASSWORD: &str = "p@ss:word";
 
-/// A registry that wants a password, with one image in it, and its layout for another.
+/// A registry that requires a password, with one image, and the layout for another.
 fn guarded() -> (Place, Server) {
     let place = Place::new();
     let passwords = place.write("htpasswd", HTPASSWD);
@@ -38,8 +38,8 @@ fn images(place: &Place) -> (Images, Vec<Value>) {
     (images, list)
 }
 
-/// A manifest of four images of `address`, and an open registry with them for `mirror` to read
-/// from.
+/// A manifest of four images of `address`, and an open registry with them as the source of
+/// `mirror`.
 fn sources(place: &Place) -> (Server, String) {
     let open = docker_registry();
     let (images, list) = images(place);
@@ -60,7 +60,8 @@ fn auth_file(host: &str, password: &str) -> String {
     json!({"auths": {host: {"auth": encoded(password)}}}).to_string()
 }
 
-/// How many requests the registry's log has for this account, and how many of those it refused.
+/// The number of requests with this account in the log of the registry, and of those that it
+/// refused.
 fn attempts(server: &Server) -> (usize, usize) {
     let log = server.log();
     let mine: Vec<&str> = log
@@ -360,8 +361,7 @@ fn the_path_of_a_mirror_is_part_of_scope_and_credentials_lookup() {
     );
 }
 
-/// As Harbor does it: nginx with TLS, behind it docker-registry with `auth: token` and its token
-/// server.
+/// Like Harbor: nginx with TLS in front of docker-registry with `auth: token` and its token server.
 #[test]
 fn docker_registry_with_a_token_server() {
     if !need(&["docker-registry", "gzip", "nginx", "openssl", "skopeo"]) {

@@ -1,5 +1,5 @@
-//! The far side as it is: a network of namespaces with no way out, the bundle carried in, the
-//! private registry at 172.20.0.2:5000, and a node whose containerd pulls rewritten names.
+//! A realistic closed network: namespaces without a route out, a copied bundle, the private
+//! registry at 172.20.0.2:5000, and a node whose containerd pulls rewritten names.
 
 use super::far_side::FarSide;
 use crate::support::netns::{NODE, OPERATOR, REGISTRY, hosts_toml};

@@ -1,4 +1,4 @@
-//! Delivering through an nginx with a limit, and to a docker-registry that checks the URLs of
+//! Pushing through an nginx with a size limit, and to a docker-registry that checks the URLs of
 //! foreign layers.
 
 use crate::deliver::{MIB, stands, stored};
@@ -9,7 +9,7 @@ use crate::support::{Images, Place, http, need};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
-/// nginx refuses a body that is too large before it has read it, and hangs up.
+/// nginx refuses a body that is too large before it has read it, and closes the connection.
 #[test]
 fn the_limit_of_an_nginx_in_front_is_met_by_chunks() {
     if !need(&["docker-registry", "gzip", "nginx"]) {

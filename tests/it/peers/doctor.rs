@@ -1,4 +1,4 @@
-//! `landfall doctor`: every step explained, the failing one named, nothing secret shown.
+//! `landfall doctor`: every step is explained, the failing one is named, and no secret is shown.
 
 use crate::support::interceptor::Interceptor;
 use crate::support::netns::Network;
@@ -10,7 +10,7 @@ use crate::support::{Place, free_port, need};
 use serde_json::Value;
 use std::path::Path;
 
-/// The verdict and the words of a check of the only target.
+/// The verdict and the text of a check of the only target.
 fn check<'a>(report: &'a Value, name: &str) -> (&'a str, &'a str) {
     let checks = report["targets"][0]["checks"].as_array().unwrap();
     let check = checks.iter().find(|check| check["check"] == name);
@@ -153,7 +153,7 @@ fn redirects_and_token_realms_are_reported() {
     assert_eq!(check(&report, "sign-in"), ("ok", says));
 }
 
-/// A registry with TLS by `authority` on loopback.
+/// A registry on loopback with TLS and a certificate of `authority`.
 fn secured(place: &Place, authority: &Authority, address: &str) -> Guard {
     let (certificate, key) = authority.issue(place, &["127.0.0.1", "registry.test"]);
     let tls = format!(

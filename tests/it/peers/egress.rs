@@ -1,5 +1,5 @@
-//! `landfall egress --format squid`: a real squid with the rendered list lets exactly the listed
-//! hosts through.
+//! `landfall egress --format squid`: a real squid with the rendered list allows exactly the listed
+//! hosts.
 
 use super::proxy::Outside;
 use crate::support::squid::{PROXY, SERVER, Squid};

@@ -1,5 +1,5 @@
-//! The whole way with real peers on loopback: docker-registry upstream and at the far side, filled
-//! and read back by skopeo.
+//! The complete workflow with real peers on loopback: docker-registry as upstream and private
+//! registry, filled and read by skopeo.
 
 use crate::support::Place;
 use crate::support::images::sha256;
@@ -48,7 +48,7 @@ fn assert_all(report: &Value, status: &str) {
     );
 }
 
-/// lock, pull and pack; the bundle's name.
+/// Runs lock, pull and pack. Returns the name of the bundle.
 fn bundle(world: &World) -> &'static str {
     let site = ["--site", "site.yaml"];
     world

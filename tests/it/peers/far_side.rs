@@ -1,5 +1,4 @@
-//! A far side: a network of namespaces with no way out, the bundle carried in, and a private
-//! registry.
+//! A closed network of namespaces without a route out, a copied bundle, and a private registry.
 
 use crate::support::netns::{Network, REGISTRY};
 use crate::support::peers::docker_registry_config;
@@ -18,19 +17,19 @@ const NEEDS: [&str; 7] = [
     "curl",
 ];
 
-/// The account of [`FarSide::registry_with_account`], and the keys of a site that name it.
+/// The account of [`FarSide::registry_with_account`], and the keys of a site for it.
 const ACCOUNT: [&str; 2] = ["robot", "hush 100%"];
 pub(super) const CREDENTIALS: &str = "credentials: {usernameEnv: U, passwordEnv: P}";
 
 pub(super) struct FarSide {
     pub(super) network: Network,
-    /// The operator's folder: `bundle.tar.zst`, and `site.yaml` as the connected side had it.
+    /// The operator's folder: `bundle.tar.zst`, and the `site.yaml` of the connected side.
     pub(super) place: Place,
     pub(super) world: World,
 }
 
 impl FarSide {
-    /// `None`, and the test counts as skipped, where something is missing here; `more` programs are
+    /// `None`, and the test counts as skipped, if something is missing; the programs `more` are
     /// needed too.
     pub(super) fn new(more: &[&str]) -> Option<FarSide> {
         if !need(&[&NEEDS, more].concat()) {
@@ -66,7 +65,7 @@ impl FarSide {
         );
     }
 
-    /// A command of the operator's, with the site and the account.
+    /// A command on the operator's machine, with the site and the account.
     pub(super) fn operator(&self, args: &[&str]) -> Command {
         let mut command = self.place.command();
         command
@@ -76,18 +75,18 @@ impl FarSide {
         self.network.on("operator", &command)
     }
 
-    /// Delivers the bundle by the site.
+    /// Pushes the bundle with the site.
     pub(super) fn push(&self) {
         run(&mut self.operator(&["push", "bundle.tar.zst"]));
     }
 
-    /// Renders a platform for what the bundle has.
+    /// Renders a platform for the bundle.
     pub(super) fn render(&self, args: &[&str]) {
         run(&mut self.operator(&[&["render"], args, &["--bundle", "bundle.tar.zst"]].concat()));
     }
 
-    /// The registry over TLS, by an authority of the site's own; `more` of its configuration for
-    /// `http.tls` and beside `http`.
+    /// The registry over TLS, with the site's own authority; `more` configuration for `http.tls`
+    /// and next to `http`.
     fn registry_over_tls(&self, authority: &Authority, in_tls: &str, beside: &str) -> Guard {
         let (certificate, key) = authority.issue(&self.place, &["172.20.0.2"]);
         let tls = format!("certificate: {certificate:?}, key: {key:?}{in_tls}");
@@ -99,14 +98,14 @@ impl FarSide {
         self.network.serve("registry", &command, REGISTRY)
     }
 
-    /// The registry for everybody who trusts its authority.
+    /// The registry without an account.
     pub(super) fn registry_with_authority(&self) -> (Guard, Authority) {
         let authority = Authority::new(&self.place, "corp");
         (self.registry_over_tls(&authority, "", ""), authority)
     }
 
-    /// The registry for one account; and with `clients` for those alone who show a certificate of
-    /// its authority.
+    /// The registry for one account; with `clients`, only for clients with a certificate of its
+    /// authority.
     pub(super) fn registry_with_account(&self, clients: bool) -> (Guard, Authority) {
         let authority = Authority::new(&self.place, "corp");
         let users = run(self.place.clean("htpasswd").arg("-Bbn").args(ACCOUNT));

@@ -1,6 +1,5 @@
-//! Helm itself takes the charts, in a network without a way out: from `serve` and from
-//! docker-registry after a push, with their provenance. And it renders those whose manifest names
-//! it.
+//! Helm installs charts in a closed network: from `serve`, and from docker-registry after a push,
+//! with their provenance. It also renders the charts whose manifest names it.
 
 use crate::support::charts::{Chart, Signer, Upstream, repository, told};
 use crate::support::helm::{command, helm};
@@ -15,7 +14,7 @@ const VALUES: &str = "image: {repository: quay.io/x/app, tag: v1}\n";
 const TEMPLATE: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: a\n    \
      image: \"{{ .Values.image.repository }}:{{ .Values.image.tag }}\"\n";
 
-/// A bundle of two signed charts: `app` of an HTTP repository, and `more` of a registry.
+/// A bundle of two signed charts: `app` from an HTTP repository, and `more` from a registry.
 struct Carried {
     place: Place,
     app: Chart,
@@ -57,7 +56,7 @@ impl Carried {
         }
     }
 
-    /// Helm on a node that reaches nothing but its own network.
+    /// Helm on a node that can only connect to its own network.
     fn helm(&self, network: &Network, helm: &Path, words: &str) -> String {
         let mut command: Command = command(&self.place, helm);
         command.args(words.split(' '));

@@ -1,5 +1,4 @@
-//! What gives pods the registry's names: kustomize with the rendered component, Kyverno with the
-//! rendered policies.
+//! Image names in pods: kustomize with the rendered component, Kyverno with the rendered policies.
 
 use crate::platforms::place;
 use crate::support::programs::{go_install, named_by};
@@ -27,8 +26,8 @@ const IMAGES: [&str; 6] = [
 
 const DIGEST: &str = "@sha256:4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c4a1c";
 
-/// Images as pods have them, each with what it becomes, but for the digest of those that end in
-/// one.
+/// Images as in pods, each with the expected result, which is compared without the digest if it
+/// ends in one.
 const WRITTEN: [(&str, &str); 12] = [
     ("nginx:1.27", "172.20.0.2:5000/mirror/library/nginx:1.27"),
     (
@@ -149,8 +148,8 @@ fn the_kustomize_component_renames_every_image() {
     assert_eq!(build("again"), built);
 }
 
-/// Kyverno's command line is large to build, so it is one that is there: `LANDFALL_KYVERNO` is its
-/// path.
+/// Kyverno's command line takes long to build, so an existing one is used: `LANDFALL_KYVERNO` is
+/// its path.
 #[test]
 fn the_kyverno_policy_rewrites_images_and_adds_the_proxy() {
     let Some(kyverno) = named_by("LANDFALL_KYVERNO") else {

@@ -1,4 +1,4 @@
-//! Machines as KKP and TKG set them up with rendered files: their scripts, authorities and proxies,
+//! Machines configured by KKP and TKG with rendered files: their scripts, authorities and proxies,
 //! up to a pull by containerd.
 
 use super::far_side::{CREDENTIALS, FarSide};
@@ -67,8 +67,8 @@ fn a_profiles_script_gets_its_binaries_from_the_site() {
     );
 }
 
-/// What operating-system-manager writes on a machine of a datacenter with these node settings and
-/// this Secret: containerd's configuration for both releases, and its hosts.
+/// The files that operating-system-manager writes on a machine of a datacenter with these node
+/// settings and this Secret: containerd's configuration for both releases, and its hosts.
 fn machine_of_kkp(far: &Place, node: &Value, credentials: &Value) {
     for (host, of_host) in node["containerdRegistryMirrors"]["registries"]
         .as_mapping()
@@ -202,9 +202,9 @@ fn a_machine_of_kkp_pulls_with_the_sites_authority_and_account() {
     assert!(answer.contains("grpc-status: 0"), "{answer}");
 }
 
-/// What cloud-init makes of the rendered template of TKG: a machine with these files, on whose
-/// configuration the commands ran that are about containerd. Returns the environment of
-/// containerd's drop-in, for a shell.
+/// The result of cloud-init for the rendered TKG template: a machine with these files, after the
+/// commands for containerd were run on its configuration. Returns the environment of containerd's
+/// drop-in, for a shell.
 fn machine_of_tkg(place: &Place, template: &str) -> String {
     let template = yaml(place, template);
     let spec = &template["spec"]["template"]["spec"];

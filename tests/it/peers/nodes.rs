@@ -1,5 +1,5 @@
-//! Nodes set up by rendered files: containerd starts with them, and pulls by the original names
-//! from the site's registry alone, as `ctr` and as Kubernetes ask it to.
+//! Nodes configured with rendered files: containerd starts with them, and pulls by the original
+//! names from the private registry only, with `ctr` and as the kubelet does.
 
 use super::far_side::{CREDENTIALS, FarSide};
 use super::runtimes::{docker, dockerd, short, start_dockerd};
@@ -8,7 +8,7 @@ use crate::support::netns::{REGISTRY, containerd};
 use crate::support::peers::docker_registry_config;
 use crate::support::{run, which};
 
-/// Delivers the bundle by the site, and pulls every image on a node with the rendered files.
+/// Pushes the bundle with the site, and pulls every image on a node with the rendered files.
 fn deliver_and_pull(side: &FarSide, site: &str, args: &[&str]) {
     let FarSide {
         network,
@@ -85,7 +85,7 @@ fn deliver_and_pull(side: &FarSide, site: &str, args: &[&str]) {
     );
 }
 
-/// Asks for every image by its original name with the rendered registries.conf, certificates and
+/// Requests every image by its original name with the rendered registries.conf, certificates and
 /// account.
 fn pull_by_skopeo(side: &FarSide) {
     let FarSide {
@@ -117,7 +117,7 @@ fn pull_by_skopeo(side: &FarSide) {
     }
 }
 
-/// Pulls as podman does, from a short name too; without podman nothing is pulled.
+/// Pulls with podman, also by a short name; does nothing without podman.
 fn pull_by_podman(
     FarSide {
         network,
@@ -225,7 +225,7 @@ fn a_node_pulls_original_names_over_tls_with_an_account() {
     deliver_and_pull(&side, &site, &["--set", "auth=config"]);
 }
 
-/// containerd 1.x reads no hosts.toml that has an IPv6 address in the name of a table.
+/// containerd 1.x cannot read a hosts.toml with an IPv6 address in the name of a table.
 #[test]
 fn a_node_pulls_original_names_from_a_registry_with_an_ipv6_address() {
     const ADDRESS: &str = "[fd00::2]:5000";

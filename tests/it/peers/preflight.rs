@@ -1,5 +1,5 @@
-//! `landfall doctor` at a site: what the private registry lets one do, ports by role, endpoints,
-//! names and certificates.
+//! `landfall doctor` at a site: rights at the private registry, ports by role, endpoints, names and
+//! certificates.
 
 use crate::support::images::noise;
 use crate::support::middle::{Middle, Turn};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-/// The verdict, words and fix of each step with this name, of all targets.
+/// The verdict, text and fix of each step with this name, of all targets.
 pub(super) fn steps(report: &Value, check: &str) -> Vec<[String; 3]> {
     let targets = report["targets"].as_array().unwrap();
     let all = targets
@@ -52,7 +52,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A lock of one image of a registry of our own, with these endpoints.
+/// A lock of one image from a test registry, with these endpoints.
 pub(super) fn locked(place: &Place, endpoints: &str) -> Server {
     let upstream = own_registry();
     let images = Images::new(place.path("layout"));

@@ -1,5 +1,5 @@
-//! Proxies: a real squid as the only way out, with and without a sign-in; proxies that open TLS,
-//! want what landfall cannot do, or are not there.
+//! Proxies: a real squid as the only route out, with and without authentication; proxies that
+//! intercept TLS, that require unsupported authentication, or that are missing.
 
 use crate::support::free_port;
 use crate::support::interceptor::Interceptor;
@@ -12,10 +12,10 @@ use crate::support::{Images, Place, need};
 use serde_json::Value;
 use std::process::Command;
 
-/// How many files the server has.
+/// The number of files of the server.
 const FILES: usize = 40;
 
-/// A network with squid in its middle, and behind it a registry with TLS and a file server.
+/// A network with squid between the hosts, and behind it a registry with TLS and a file server.
 pub(super) struct Outside {
     pub(super) place: Place,
     pub(super) network: Network,
@@ -97,7 +97,7 @@ impl Outside {
         })
     }
 
-    /// Ends squid, and begins another at its place.
+    /// Stops squid, and starts another one at its address.
     pub(super) fn restart_squid(&mut self, start: impl FnOnce(&Network, &Place) -> Squid) {
         self.squid = None;
         self.squid = Some(start(&self.network, &self.place));
@@ -108,12 +108,12 @@ impl Outside {
         self.squid.as_mut().unwrap().wait_for(part);
     }
 
-    /// What squid was asked; see [`Squid::log`].
+    /// The requests to squid; see [`Squid::log`].
     fn log(&self) -> Vec<String> {
         self.squid.as_ref().map(Squid::log).unwrap_or_default()
     }
 
-    /// Runs landfall on the client with these variables, demands this exit code, and gives the
+    /// Runs landfall on the client with these variables, asserts the exit code, and returns the
     /// document.
     pub(super) fn run(&self, exit: i32, variables: &[(&str, &str)], args: &[&str]) -> Value {
         let mut command = self.place.command();
@@ -336,7 +336,7 @@ fn requests_that_squid_refuses_or_cannot_forward_are_explained() {
     assert!(reason.contains("refused"), "{reason}");
 }
 
-/// A manifest of one image of `https://registry.test`, for a proxy that answers in its place.
+/// A manifest with one image of `https://registry.test`, for a proxy that answers for it.
 fn one_image() -> Place {
     let place = Place::new();
     let manifest = "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: m}\nimages: [\"registry.test/team/app:v1\"]\n";

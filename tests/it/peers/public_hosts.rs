@@ -1,5 +1,5 @@
-//! Hosts with public addresses, reached without a proxy: what they answer leads to no private
-//! address.
+//! Hosts with public addresses, reached without a proxy: their responses cannot redirect to private
+//! addresses.
 
 use crate::support::netns::{Network, OPERATOR};
 use crate::support::peers::nginx_command;

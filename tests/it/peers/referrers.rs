@@ -1,5 +1,5 @@
-//! Signatures, attestations and other referrers: found by `lock` alone, carried, and kept at the
-//! far side, by real registries with and without the referrers API.
+//! Signatures, attestations and other referrers: found by `lock`, packed, and pushed to real
+//! registries with and without the referrers API.
 
 use crate::referrers::referrers_of;
 use crate::support::peers::docker_registry;

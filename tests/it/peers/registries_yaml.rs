@@ -1,5 +1,5 @@
-//! The registries.yaml of k3s and RKE2, read by the code of their makers: images come by their
-//! original names from the site's registry alone.
+//! The registries.yaml of k3s and RKE2, read by their own code: images are pulled by their original
+//! names from the private registry only.
 
 use super::far_side::{CREDENTIALS, FarSide};
 use crate::support::library::Digest;
@@ -8,7 +8,7 @@ use crate::support::programs::go_program;
 use crate::support::run;
 use std::path::Path;
 
-/// Delivers by the site, renders both platforms, and pulls every image with the rendered files.
+/// Pushes with the site, renders both platforms, and pulls every image with the rendered files.
 fn deliver_and_pull(side: &FarSide, program: &Path, site: &str) {
     side.site(site);
     side.push();

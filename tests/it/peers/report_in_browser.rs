@@ -1,5 +1,5 @@
-//! The page of a report in Chromium: its treemap is enlarged by mouse and keyboard, and everything
-//! else is there without scripts.
+//! The HTML report in Chromium: its treemap is enlarged by mouse and keyboard, and everything else
+//! works without scripts.
 
 use crate::support::browser::Browser;
 use crate::support::faults::Rig;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const BOX: &str = "document.getElementById('map').getAttribute('viewBox')";
 
-/// What a reader sees of the page, but for the line about the zoom.
+/// The visible text of the page, without the line about the zoom.
 const SEEN: &str = "[...document.querySelectorAll('h1, ul.sums, dl, nav, h2, p, table, svg text')]\
     .filter((one) => !one.querySelector('#zoom-help')).map((one) => one.textContent).join('\\n')";
 

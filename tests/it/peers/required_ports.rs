@@ -1,4 +1,5 @@
-//! `landfall doctor --role`: the table of required ports in each form, and the route of each probe.
+//! `landfall doctor --role`: the table of required ports in each format, and the route of each
+//! probe.
 
 use super::preflight::{locked, step, steps};
 use crate::support::middle::{Middle, Turn};
@@ -7,7 +8,7 @@ use crate::support::peers::nginx_command;
 use crate::support::{Place, need};
 use serde_json::Value;
 
-/// A proxy that answers every request with success, CONNECT too, and connects to nothing.
+/// A proxy that answers every request with success, also CONNECT, and connects to nothing.
 fn yes_man() -> Middle {
     Middle::new("127.0.0.1:1", |_| Turn::status(200))
 }
@@ -116,7 +117,7 @@ fn an_endpoint_behind_a_proxy_names_the_proxy() {
     );
 }
 
-/// A dead proxy says nothing about ports that machines reach without one.
+/// A dead proxy does not affect ports that machines reach without a proxy.
 #[test]
 fn a_dead_proxy_does_not_affect_port_probes() {
     if !need(&["nginx", "curl"]) {

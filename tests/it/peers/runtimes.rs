@@ -1,4 +1,4 @@
-//! Exported archives are loaded by what they are made for, with the very commands of
+//! Exported archives are loaded by the container runtimes, with the commands of
 //! docs/how-to/load-images.md.
 
 use crate::export_images::{NEEDS, Site};
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 const TO: &str = "172.20.0.2:5000/pre";
 
-/// The command of docs/how-to/load-images.md that begins so.
+/// The command in docs/how-to/load-images.md that begins like this.
 fn documented(beginning: &str) -> String {
     let page = include_str!("../../../docs/how-to/load-images.md");
     let command = page
@@ -23,7 +23,7 @@ fn documented(beginning: &str) -> String {
         .to_owned()
 }
 
-/// The archives of the documents in the site's folder, and all names that the first one has.
+/// The archives of the documentation in the site's folder, and all names in the first one.
 fn archives(site: &Site) -> BTreeSet<String> {
     let report = site.export(0, &["-o", "images.tar", "--to", TO]);
     let docker = [
@@ -64,7 +64,7 @@ fn shell(place: &Place, script: &str) -> Command {
     shell
 }
 
-/// These images are for amd64, and so must be the machine that unpacks them.
+/// The images are for amd64, and so must be the machine that unpacks them.
 fn is_amd64() -> bool {
     let yes = cfg!(target_arch = "x86_64");
     if !yes {
@@ -162,7 +162,7 @@ fn podman_loads_a_docker_archive() {
     assert_eq!(String::from_utf8_lossy(&content), "app for linux/amd64");
 }
 
-/// dockerd with what it keeps in `dir`, and these flags.
+/// dockerd with its data in `dir`, and these flags.
 pub(super) fn dockerd(place: &Place, dir: &Path, flags: &str) -> Command {
     let at = dir.display();
     let mut command = shell(
@@ -177,7 +177,7 @@ pub(super) fn dockerd(place: &Place, dir: &Path, flags: &str) -> Command {
     command
 }
 
-/// Starts it, and waits until it answers.
+/// Starts dockerd, and waits until it answers.
 pub(super) fn start_dockerd(place: &Place, dir: &Path, command: Command) -> Guard {
     let mut guard = Guard::start(command);
     guard.wait_until("a docker that answers", || {
@@ -188,7 +188,7 @@ pub(super) fn start_dockerd(place: &Place, dir: &Path, command: Command) -> Guar
     guard
 }
 
-/// A script whose `docker` speaks with the dockerd of `dir`.
+/// A script whose `docker` uses the dockerd of `dir`.
 pub(super) fn docker(place: &Place, dir: &Path, script: &str) -> Command {
     let mut command = shell(place, script);
     command.env("DOCKER_HOST", format!("unix://{}/sock", dir.display()));

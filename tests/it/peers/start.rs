@@ -1,4 +1,5 @@
-//! The support itself: peers start, images made on the spot arrive byte for byte, peers end.
+//! Tests of the test support: peers start, generated images are delivered byte for byte, and peers
+//! end.
 
 use crate::support::netns::{Network, REGISTRY};
 use crate::support::run;

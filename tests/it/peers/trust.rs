@@ -1,5 +1,5 @@
-//! Trust: a docker-registry whose certificate no system knows, reached by each way there is to say
-//! so, and not without; client certificates; `skipVerify`.
+//! Trust: a docker-registry with a private certificate, trusted by each possible setting, and not
+//! without; client certificates; `skipVerify`.
 
 use crate::support::peers::{Server, docker_registry, docker_registry_config};
 use crate::support::pki::Authority;
@@ -17,8 +17,8 @@ struct Secured {
     _open: Server,
 }
 
-/// A registry at a loopback address with TLS by an authority of its own, and an image elsewhere to
-/// mirror to it. With `clients` it wants certificates of the same authority.
+/// A registry on loopback with TLS and its own authority, and an image elsewhere to mirror to it.
+/// With `clients`, it requires client certificates of the same authority.
 fn secured(clients: bool) -> Secured {
     let place = Place::new();
     let authority = Authority::new(&place, "Throw-away CA");
@@ -31,7 +31,7 @@ fn secured(clients: bool) -> Secured {
     started(place, authority, own, &wanted)
 }
 
-/// The same with this certificate and key, and more of docker-registry's settings of TLS.
+/// Like `new`, with this certificate and key, and more TLS settings of docker-registry.
 fn started(place: Place, authority: Authority, own: (PathBuf, PathBuf), wanted: &str) -> Secured {
     let (certificate, key) = own;
     let address = format!("127.0.0.1:{}", free_port());
@@ -64,7 +64,8 @@ fn started(place: Place, authority: Authority, own: (PathBuf, PathBuf), wanted: 
 }
 
 impl Secured {
-    /// Mirrors the image there, with these keys under the site's `registry`; the report and stderr.
+    /// Mirrors the image to the registry, with these keys under the site's `registry`. Returns the
+    /// report and stderr.
     fn mirror(&self, keys: &str) -> (Option<i32>, Value, String) {
         let address = &self.address;
         let site = format!(
@@ -90,14 +91,14 @@ impl Secured {
         )
     }
 
-    /// It works with these keys; what it said.
+    /// Asserts that mirroring succeeds with these keys. Returns the output.
     fn works(&self, keys: &str) -> String {
         let (code, report, said) = self.mirror(keys);
         assert_eq!(code, Some(0), "{keys}: {said}\n{report:#}");
         said
     }
 
-    /// It fails with these keys; the error's message.
+    /// Asserts that mirroring fails with these keys. Returns the error's message.
     fn fails(&self, keys: &str) -> String {
         let (code, report, said) = self.mirror(keys);
         assert_eq!(code, Some(1), "{keys}: {said}\n{report:#}");
@@ -105,7 +106,7 @@ impl Secured {
         report["error"]["message"].as_str().unwrap().to_owned()
     }
 
-    /// Puts a file into the user's certs.d folder of the registry.
+    /// Writes a file to the user's certs.d folder of the registry.
     fn put(&self, name: &str, from: &Path) {
         let path = format!("home/.config/containers/certs.d/{}/{name}", self.address);
         self.place.write(&path, std::fs::read(from).unwrap());
@@ -204,8 +205,7 @@ fn a_certificate_for_another_name_is_refused() {
     assert!(message.contains("is refused: it is for "), "{message}");
 }
 
-/// As most pages on private registries tell people to make one: `openssl req -x509`, an authority
-/// of itself.
+/// As most guides on private registries recommend: `openssl req -x509`, which is its own authority.
 #[test]
 fn a_self_signed_certificate_is_accepted_if_configured() {
     if !need(&["docker-registry", "gzip", "openssl"]) {

@@ -77,7 +77,7 @@ platforms! {
     serve: "serve",
 }
 
-/// These have files for clusters, or say no at one of the sites.
+/// These platforms have files for clusters, or refuse one of the sites.
 #[test]
 fn platforms_of_clusters_have_a_folder_for_each() {
     for platform in ["giantswarm", "capi", "tkg"] {

@@ -1,5 +1,4 @@
-//! What all platforms share: the list, settings, folders of clusters, what an earlier run left,
-//! names that nobody has.
+//! Common to all platforms: the list, settings, folders of clusters, stale files, unknown names.
 
 use super::place;
 use std::os::unix::fs::PermissionsExt;

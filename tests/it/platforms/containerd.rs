@@ -1,4 +1,5 @@
-//! `containerd`: hosts.toml, configuration and drop-in, and what cannot be a mirror.
+//! `containerd`: hosts.toml, configuration and drop-in, and destinations that no mirror can
+//! express.
 
 use super::{files, golden, place};
 use std::path::Path;
@@ -197,7 +198,7 @@ consumers: [containerd]
     );
 }
 
-/// containerd 1.x reads no file that has `]` in the name of a table.
+/// containerd 1.x cannot read a file with `]` in the name of a table.
 #[test]
 fn no_table_name_contains_an_ipv6_address() {
     let site = "registry:\n  address: \"[fd00::2]:5000\"\n  plainHTTP: true\n  credentials: {usernameEnv: U, passwordEnv: P}\n";

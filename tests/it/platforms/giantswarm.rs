@@ -1,4 +1,4 @@
-//! The App of Giant Swarm: whole, or what one of the user's needs.
+//! The App of Giant Swarm: a complete one, or the fields for one of the user.
 
 use super::seeds::{at, render, shipped, yaml};
 use serde_yaml::Value;

@@ -1,4 +1,4 @@
-//! `kubeone` of releases up to 1.4: URLs of binaries, which are all there or none.
+//! `kubeone` up to release 1.4: URLs of binaries, which are written completely or not at all.
 
 use super::{place, refused};
 use crate::support::library::Digest;
@@ -80,7 +80,7 @@ fn an_old_cluster_cannot_use_an_account() {
     assert!(told.contains("use --set api=v1beta2"), "{told}");
 }
 
-/// `paths` puts the old host into a folder, and the lock has the image by the new host alone.
+/// `paths` maps the old host to a folder, and the lock has the image only under the new host.
 #[test]
 fn a_mirror_has_the_path_of_the_images() {
     let site = "registry: {address: \"172.20.0.2:5000\", paths: {k8s.gcr.io: kubernetes}}\nconsumers: [kubeone]\n";

@@ -1,5 +1,5 @@
-//! `kubermatic --osp`: profiles of operating-system-manager, pointed at the site.
-//! `tests/data/osp-example.yaml` has the shape of the real ones.
+//! `kubermatic --osp`: profiles of operating-system-manager, rewritten for the site.
+//! `tests/data/osp-example.yaml` has the structure of the real ones.
 
 use super::{golden, place, refused};
 use crate::support::Place;
@@ -18,8 +18,8 @@ const KUBELETS: [&str; 2] = [
     "https://dl.k8s.io/release/v1.33.4/bin/linux/arm64/kubelet",
 ];
 
-/// A place with the profile, a site with a private authority, and a lock of what the profile asks
-/// for.
+/// A folder with the profile, a site with a private authority, and a lock of the files that the
+/// profile downloads.
 fn site() -> Place {
     let place = place(SITE, &["quay.io/kubermatic/util:2.0"]);
     let digest = crate::support::library::Digest::sha256(b"x");
@@ -40,7 +40,7 @@ fn site() -> Place {
     place
 }
 
-/// The files that the profile `name` below `out` gives to machines in its phase `phase`, by path.
+/// The files that the profile `name` below `out` writes on machines in its phase `phase`, by path.
 pub fn files(place: &Place, name: &str, phase: &str) -> std::collections::BTreeMap<String, String> {
     let profile: Value = serde_yaml::from_str(&place.read(&format!("out/{name}.yaml"))).unwrap();
     let files = profile["spec"][phase]["files"]
@@ -59,7 +59,7 @@ pub fn files(place: &Place, name: &str, phase: &str) -> std::collections::BTreeM
         .collect()
 }
 
-/// Every URL's host in the lines that are no comments.
+/// The host of every URL outside of comments.
 fn hosts(text: &str) -> Vec<String> {
     let code = text
         .lines()
@@ -218,7 +218,7 @@ fn a_profile_whose_packages_are_mirrored_names_no_host_but_the_sites() {
     assert!(missing(0).is_empty());
 }
 
-/// The script that machines run first, with this folder as their root.
+/// The bootstrap script of machines, with this folder as their root.
 #[test]
 fn machines_get_the_package_sources_and_authorities_of_the_site() {
     let place = site();
@@ -331,7 +331,7 @@ fn files_that_are_not_profiles_are_refused() {
     }
 }
 
-/// KKP and `KubeOne` say of a host whether its mirrors' certificates are checked.
+/// KKP and `KubeOne` configure per host whether the certificates of its mirrors are checked.
 #[test]
 fn skip_verify_is_set_for_every_mirrored_host() {
     let images = ["quay.io/kubermatic/util:2.0"];

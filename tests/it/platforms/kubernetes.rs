@@ -1,4 +1,4 @@
-//! `kubernetes`: the objects by which landfall runs in a cluster.
+//! `kubernetes`: the objects that run landfall in a cluster.
 
 use super::{assert_published, golden, place, refused};
 use crate::support::programs::python_tool;

@@ -1,5 +1,5 @@
-//! `--into` files with texts that people wrote: accounts in Secrets, commands in an order, files of
-//! machines. All of it stays.
+//! `--into` files with texts of users: accounts in Secrets, ordered commands, files of machines.
+//! All of it is kept.
 
 use super::{place, refused};
 use crate::support::Place;
@@ -40,7 +40,7 @@ fn into(place: &Place, platform: &str, more: &[&str]) -> String {
     .concat())
 }
 
-/// What `landfall render` says of a merge into `mine.yaml` that it refuses (exit 2).
+/// The message of `landfall render` for a merge into `mine.yaml` that it refuses (exit 2).
 fn not_into(place: &Place, platform: &str, more: &[&str]) -> String {
     let args = [
         &[
@@ -60,8 +60,8 @@ fn not_into(place: &Place, platform: &str, more: &[&str]) -> String {
     said
 }
 
-/// Demands that every line of `old` is in `new`, in its order, but for those that begin with one of
-/// `set`.
+/// Asserts that every line of `old` is in `new`, in the same order, except those that begin with
+/// one of `set`.
 fn keeps(old: &str, new: &str, set: &[&str]) {
     let mut lines = new.lines();
     for line in old.lines() {
@@ -73,7 +73,7 @@ fn keeps(old: &str, new: &str, set: &[&str]) {
     }
 }
 
-/// The values of an addon as vSphere's users have them.
+/// The values of an addon as vSphere users have them.
 const CPI: &str = "\
 #@data/values
 #@overlay/match-child-defaults missing_ok=True
@@ -138,7 +138,7 @@ fn a_secret_of_an_addon_keeps_the_account_of_vcenter() {
     assert_eq!(place.read("mine.yaml"), new);
 }
 
-/// As `kubectl get -o yaml` shows it.
+/// As printed by `kubectl get -o yaml`.
 #[test]
 fn a_secret_with_data_gets_no_second_copy_of_a_text() {
     let place = tkg();
@@ -202,8 +202,8 @@ fn the_values_of_a_cluster_of_giant_swarm_keep_what_its_provider_needs() {
     assert_eq!(place.read("mine.yaml"), other);
 }
 
-/// The commands of a machine as TKG itself makes them for a cluster behind a proxy, with commands
-/// of the user's.
+/// The commands that TKG itself generates for a machine of a cluster behind a proxy, with commands
+/// of the user.
 const WORKERS: &str = "\
 apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
 kind: KubeadmConfigTemplate
@@ -319,7 +319,7 @@ fn commands_are_inserted_where_they_have_an_effect() {
     assert!(into(&place, "tkg", &[]).contains("is up to date"));
 }
 
-/// A list that has `start` and `restart`, and no `stop`, once ended in a stopped containerd.
+/// A list with `start` and `restart` but without `stop` once left containerd stopped.
 #[test]
 fn existing_commands_in_another_order_are_refused() {
     let place = tkg();
@@ -434,7 +434,7 @@ fn accounts_and_authorities_of_other_hosts_are_kept() {
     );
 }
 
-/// A Seed as the CRD wants it: each datacenter has a `spec`.
+/// A Seed as the CRD requires it: each datacenter has a `spec`.
 #[test]
 fn existing_datacenters_of_a_seed_are_configured_and_none_is_added() {
     let place = tkg();

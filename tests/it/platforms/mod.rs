@@ -1,5 +1,5 @@
-//! `landfall render PLATFORM`: each platform's files, byte for byte, by the files in
-//! `tests/data/platforms/`. Run with `LANDFALL_WRITE_GOLDEN=1` to write these anew, and read the
+//! `landfall render PLATFORM`: each platform's files, compared byte for byte with
+//! `tests/data/platforms/`. Run with `LANDFALL_WRITE_GOLDEN=1` to write these again, and review the
 //! difference.
 
 mod both_sites;
@@ -40,7 +40,7 @@ pub fn lock(images: &[&str]) -> String {
     )
 }
 
-/// A place with `site.yaml` (without its first two lines) and a lock of `images`.
+/// A folder with `site.yaml` (given without its first two lines) and a lock of `images`.
 pub fn place(site: &str, images: &[&str]) -> Place {
     let place = Place::new();
     place.write(
@@ -51,7 +51,7 @@ pub fn place(site: &str, images: &[&str]) -> Place {
     place
 }
 
-/// What `landfall render ARGS --site site.yaml -o out` says in `place`, where it ends with `exit`
+/// The output of `landfall render ARGS --site site.yaml -o out` in `place` if it ends with `exit`
 /// and writes nothing.
 pub fn refused(place: &Place, exit: i32, args: &[&str]) -> String {
     let args = [&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat();
@@ -73,7 +73,7 @@ pub fn golden(place: &Place, name: &str, args: &[&str]) {
     compare(&made, name);
 }
 
-/// Compares what was made with the files of `tests/data/platforms/NAME/`.
+/// Compares the written files with `tests/data/platforms/NAME/`.
 pub fn compare(made: &BTreeMap<PathBuf, String>, name: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/data/platforms")
@@ -94,7 +94,7 @@ pub fn compare(made: &BTreeMap<PathBuf, String>, name: &str) {
     }
 }
 
-/// Every file below `folder`, by its path there.
+/// Every file below `folder`, by its relative path.
 pub fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(next) = folders.pop() {
@@ -112,8 +112,8 @@ pub fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// The entries of a NO_PROXY as a set, without dots at their starts: in these documents their order
-/// is free.
+/// The entries of a NO_PROXY as a set, without leading dots: their order is free in these
+/// documents.
 pub fn entries(list: &str) -> BTreeSet<String> {
     list.split(',')
         .map(|entry| entry.trim().trim_start_matches('.').to_owned())

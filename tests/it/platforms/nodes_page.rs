@@ -1,10 +1,10 @@
-//! The commands of docs/how-to/nodes.md, run as they stand there.
+//! The commands of docs/how-to/nodes.md, run unchanged.
 
 use super::{files, place};
 use crate::support::{need, run};
 use std::os::unix::fs::PermissionsExt;
 
-/// In place of ssh: the node's `/` is a folder, and no service is touched.
+/// Replaces ssh: the node's `/` is a folder, and no service is restarted.
 const SSH: &str = "#!/bin/sh
 root=nodes/${1#root@}
 case $root in *bad) exit 255;; esac

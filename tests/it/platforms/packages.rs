@@ -1,5 +1,5 @@
-//! Platforms that set up machines: they get the sources of the locked packages that `render apt`
-//! and `render yum` write.
+//! Platforms that configure machines: they get the package sources that `render apt` and `render
+//! yum` write.
 
 use super::kubermatic::files as files_of_profile;
 use super::{files, place};
@@ -11,8 +11,8 @@ const SITE: &str = "registry: {address: r.test}\nfiles: http://files.test/up\n";
 const APT: &str = "etc/apt/landfall.sources.d/landfall.sources";
 const YUM: &str = "etc/dnf/dnf.conf";
 
-/// A place with a lock that has a set of apt and one of yum, and with what `render` writes for each
-/// below its word.
+/// A folder with a lock of an apt set and a yum set, and the output of `render` for each below its
+/// name.
 fn machines() -> Place {
     let place = place(SITE, &[]);
     place.write(
@@ -33,7 +33,7 @@ fn machines() -> Place {
     place
 }
 
-/// The files below `folder`, by their paths on a machine, without the lines that name the command.
+/// The files below `folder` by their paths on a machine, without the lines that name the command.
 fn on_machine(place: &Place, folder: &str) -> BTreeMap<String, String> {
     let made = files(&place.path(folder));
     let without = |text: String| match text.split_once('\n') {

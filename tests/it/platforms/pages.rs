@@ -1,5 +1,4 @@
-//! The commands of docs/how-to/platforms/ run as they are written there, at a site that every
-//! platform can do with.
+//! The commands of docs/how-to/platforms/, run unchanged with a site that every platform supports.
 
 use super::place;
 use std::path::Path;

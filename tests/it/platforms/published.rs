@@ -1,5 +1,5 @@
-//! Kubernetes kinds in the golden files have fields that their publishers know, with values of
-//! their types: `tests/data/published-fields.yaml` lists them.
+//! Kubernetes objects in the golden files have only published fields with values of the published
+//! types: `tests/data/published-fields.yaml` lists them.
 
 use serde::Deserialize;
 use serde_yaml::Value;
@@ -9,8 +9,8 @@ use std::path::Path;
 /// Each field of a kind by its path, with its type.
 type Fields = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The paths and types of all values below `value` at `path`. Keys below a path that has `*` are
-/// any.
+/// The paths and types of all values below `value` at `path`. Below a path with `*`, any key is
+/// allowed.
 fn fields(
     value: &Value,
     path: &str,
@@ -53,8 +53,8 @@ fn published() -> Fields {
     serde_yaml::from_str(include_str!("../../data/published-fields.yaml")).unwrap()
 }
 
-/// Demands that all values of `document` are fields of its kind as it is published, of their types.
-/// Returns whether the kind is known here.
+/// Asserts that all values of `document` are published fields of its kind, with their types.
+/// Returns whether the kind is known.
 fn has_published_fields(document: &Value, published: &Fields, file: &str) -> bool {
     let Some(known) = document["kind"]
         .as_str()
@@ -74,7 +74,7 @@ fn has_published_fields(document: &Value, published: &Fields, file: &str) -> boo
     true
 }
 
-/// The same of a document whose kind must be known.
+/// Like this, for a document whose kind must be known.
 pub fn assert_published(document: &Value, file: &str) {
     assert!(
         has_published_fields(document, &published(), file),

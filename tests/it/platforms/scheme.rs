@@ -1,9 +1,9 @@
-//! A registry whose scheme nothing says: landfall may have found plain http by probing, and nodes
-//! ask by https.
+//! A registry without a configured scheme: landfall may have detected plain http, while nodes use
+//! https.
 
 use super::place;
 
-/// Every platform whose nodes ask the registry, with what it needs besides the site.
+/// Every platform whose nodes pull from the registry, with its arguments besides the site.
 const PLATFORMS: [&[&str]; 12] = [
     &["containerd"],
     &["docker"],

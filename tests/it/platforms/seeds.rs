@@ -1,4 +1,4 @@
-//! The documents that the product grew from: what each of them shows, value by value, from one site
+//! The documents that the product is based on: their values, checked one by one, from one site
 //! file.
 
 use super::{entries, place};
@@ -14,7 +14,7 @@ pub(super) fn render(place: &Place, args: &[&str]) {
     place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat());
 }
 
-/// The value at `path`, parts separated by blanks.
+/// The value at `path`, whose parts are separated by spaces.
 pub(super) fn at<'v>(value: &'v Value, path: &str) -> &'v Value {
     path.split(' ')
         .fold(value, |value, part| match part.parse::<usize>() {
@@ -28,7 +28,7 @@ fn inner(secret: &Value, key: &str) -> Value {
     serde_yaml::from_str(secret["stringData"][key].as_str().unwrap()).unwrap()
 }
 
-/// A place with the site that is shipped for `family`, and a lock of `images`.
+/// A folder with the site that is shipped for `family`, and a lock of `images`.
 pub(super) fn shipped(family: &str, images: &[&str]) -> Place {
     let place = place("", images);
     let site = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -39,7 +39,7 @@ pub(super) fn shipped(family: &str, images: &[&str]) -> Place {
     place
 }
 
-/// NO_PROXY as the page on TKG has it: its registry is reached through the proxy.
+/// NO_PROXY as in the page on TKG, where the registry is reached through the proxy.
 fn tkg_no_proxy(list: &Value) {
     let shown = entries(".svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0.0/11");
     assert_eq!(entries(list.as_str().unwrap()), shown);
@@ -341,7 +341,7 @@ fn giant_swarm_has_every_value_of_the_page_on_its_proxy() {
     );
 }
 
-/// The whitelisting page of 2019: `paths` puts Kubernetes' own images into one folder.
+/// The whitelisting page of 2019: `paths` maps the images of Kubernetes to one folder.
 #[test]
 fn kubermatic_of_2019_has_its_node_settings() {
     let site = "registry:

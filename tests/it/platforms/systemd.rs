@@ -1,4 +1,4 @@
-//! `systemd` and `kubelet`: drop-ins in the two forms.
+//! `systemd` and `kubelet`: drop-ins in both formats.
 
 use super::{entries, environment, golden, place};
 use crate::support::need;
@@ -69,7 +69,7 @@ fn the_tkg_format_has_three_variables_and_a_kubelet_unit_below_usr_lib() {
     assert_eq!(entries(&variables["NO_PROXY"]), expected);
 }
 
-/// `systemd-analyze verify` exits 0 whatever it finds, and says on stderr which variables it drops.
+/// `systemd-analyze verify` always exits with 0, and reports dropped variables on stderr.
 #[test]
 fn systemd_reads_every_variable() {
     if !need(&["systemd-analyze"]) {

@@ -1,4 +1,4 @@
-//! `landfall::rewrite` on whole trees: our own corpus of shapes with the expected bytes beside it,
+//! `landfall::rewrite` on trees of files: our corpus of reference shapes with the expected bytes,
 //! and any folder named by `LANDFALL_REWRITE_CORPUS`.
 
 use crate::support::library::{
@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Files of the corpus that do not come back as they were: short names and aliases, and a registry
-/// for all images, to which several lead.
+/// Files of the corpus that a reverse rewrite does not restore: short names, aliases, and a
+/// registry to which several images are mapped.
 const NOT_CANONICAL: [&str; 2] = ["short-names.yaml", "helm/values.yaml"];
 
 fn data() -> PathBuf {
@@ -44,7 +44,7 @@ impl Corpus {
     }
 }
 
-/// `text` rewritten, with what must hold for every text checked.
+/// Rewrites `text`, and checks the properties that hold for every text.
 fn checked(corpus: &Corpus, name: &str, kind: TextSyntax, text: &str) -> RewriteResult {
     let there = |text: &str| rewrite(text, kind, &corpus.there, RewriteOptions::default());
     let first = there(text);
@@ -119,7 +119,7 @@ fn every_reference_shape_gives_its_expected_result() {
     assert!(shapes >= 25, "{shapes}");
 }
 
-/// A lock of two thirds of what `texts` have in image positions, and of the files they fetch.
+/// A lock of two thirds of the images in `texts`, and of the files that they download.
 fn lock_of(texts: &[(String, TextSyntax, String)]) -> Lock {
     let nothing = Lock::parse("l", "version: 1\n").unwrap();
     let nothing = ReferenceIndex::new(
@@ -163,7 +163,7 @@ fn lock_of(texts: &[(String, TextSyntax, String)]) -> Lock {
     Lock::parse("corpus", &text).unwrap()
 }
 
-/// The value tree of every document, as an independent parser reads it; `None` where it does not.
+/// The value tree of every document, by an independent parser; `None` if it cannot parse the text.
 fn values(text: &str) -> Option<Vec<serde_yaml::Value>> {
     use serde::Deserialize;
     serde_yaml::Deserializer::from_str(text)
@@ -194,7 +194,7 @@ fn leaves(value: &serde_yaml::Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether `new` is `old` with some of `pairs` put in.
+/// Whether `new` is `old` with some of `pairs` replaced.
 fn is_mapped(old: &str, new: &str, pairs: &BTreeSet<(String, String)>) -> bool {
     let same = old
         .bytes()

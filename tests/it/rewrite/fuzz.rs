@@ -1,6 +1,6 @@
-//! The scanner, the walker of texts within texts, and the text engine on documents that are cut,
-//! mixed and broken by a seeded generator. `FUZZ_SECONDS` makes each run that long;
-//! `LANDFALL_FUZZ_SEED` makes it another one.
+//! The scanner, the walker of texts within texts, and the rewriter on documents that a seeded
+//! generator cuts, mixes and breaks. `FUZZ_SECONDS` is the duration of each; `LANDFALL_FUZZ_SEED`
+//! changes the seed.
 
 use crate::support::library::{
     Lock, ReferenceIndex, RewriteOptions, Site, TextSyntax, destination_map, inputs, rewrite, scan,
@@ -9,12 +9,12 @@ use base64::Engine as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Rounds where no time is given.
+/// The number of rounds without `FUZZ_SECONDS`.
 const ROUNDS: usize = 400;
-/// The longest text that is made, in bytes.
+/// The maximum length of a generated text, in bytes.
 const LONGEST: usize = 6000;
 
-/// xorshift64*, so that a seed means the same everywhere.
+/// xorshift64*, so that a seed gives the same texts everywhere.
 struct Random(u64);
 
 impl Random {
@@ -33,7 +33,7 @@ impl Random {
         all[self.below(all.len())]
     }
 
-    /// A place in `text` between two characters.
+    /// A position in `text` between two characters.
     fn place(&mut self, text: &str) -> usize {
         let at = self.below(text.len() + 1);
         (0..=at)
@@ -142,7 +142,7 @@ impl Target {
         }
     }
 
-    /// Calls `make` on mutated texts, and checks what it makes of them.
+    /// Calls `make` on mutated texts, and checks the results.
     fn run(&self, name: &str, kind: TextSyntax, make: impl Fn(&mut Random, String) -> String) {
         let seed = std::env::var("LANDFALL_FUZZ_SEED")
             .ok()

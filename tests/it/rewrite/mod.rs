@@ -1,4 +1,4 @@
-//! `landfall rewrite`: a folder to run it in, and what is known there.
+//! `landfall rewrite`: a folder to run it in, and its lock.
 
 mod command;
 mod corpus;
@@ -40,7 +40,7 @@ fn digest(name: &str) -> Digest {
     Digest::sha256(name.as_bytes())
 }
 
-/// A lock of single-platform images; the digest of each is that of its name.
+/// A lock of single-platform images; the digest of each is the hash of its name.
 fn lock(names: &[&str]) -> String {
     let images = names.iter().map(|name| {
         let kind = "application/vnd.oci.image.manifest.v1+json";
@@ -133,7 +133,7 @@ fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// `text` with each pair replaced; each must be there.
+/// Replaces each pair in `text`, which must contain it.
 fn replaced(text: &str, pairs: &[(&str, &str)]) -> String {
     pairs.iter().fold(text.to_owned(), |text, (old, new)| {
         assert!(text.contains(old), "{old}");

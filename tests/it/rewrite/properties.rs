@@ -1,4 +1,4 @@
-//! What must hold for any document.
+//! Properties that hold for any document.
 
 use super::{IMAGES, SITE, digest, lock};
 use crate::support::library;
@@ -12,7 +12,7 @@ fn rewrite(text: &str, known: &ReferenceIndex) -> RewriteResult {
     library::rewrite(text, TextSyntax::Document, known, RewriteOptions::default())
 }
 
-/// What is known on the way to the site, and on the way back.
+/// The references that are known in a rewrite, and in a reverse rewrite.
 fn ways() -> [ReferenceIndex; 2] {
     let site = Site::parse(Path::new("site.yaml"), SITE).unwrap();
     let mapping = destination_map("172.20.0.2:5000".parse().unwrap(), Some(&site));
@@ -28,8 +28,8 @@ fn known() -> ReferenceIndex {
     there
 }
 
-/// A scalar: a reference of some kind, or a word. Of references, `canonical` ones are spelled as
-/// the lock does.
+/// A scalar: a reference of some kind, or a word. With `canonical`, references are spelled as in
+/// the lock.
 fn scalar(canonical: bool) -> impl Strategy<Value = String> {
     let mut texts: Vec<String> = IMAGES.iter().map(|name| (*name).to_owned()).collect();
     texts.extend(
@@ -69,7 +69,7 @@ fn parts() -> impl Strategy<Value = String> {
     })
 }
 
-/// A node at an indentation, with what follows the key or dash.
+/// A node at an indentation, with the text after the key or dash.
 fn node(indent: usize, depth: u32, canonical: bool) -> BoxedStrategy<String> {
     let scalar = || scalar(canonical);
     let comment = proptest::sample::select(vec!["", "  # k8s.gcr.io/pause:3.1", "   "]);

@@ -1,4 +1,4 @@
-//! What is said about files with Secrets: references and nothing else.
+//! The output about files with Secrets: references and nothing else.
 
 use super::{Place, err, out};
 use base64::Engine as _;
@@ -32,7 +32,7 @@ fn a_diff_hides_the_values_of_secrets() {
     );
 }
 
-/// Everything that is said about `file` by the verbs that read it.
+/// Everything that the verbs print about `file`.
 fn said(place: &Place, file: &str) -> String {
     let runs = [
         &[file, "--diff"][..],

@@ -1,4 +1,4 @@
-//! How results are written: nothing that a file had is lost unsaid, and no other file is touched.
+//! How results are written: every loss is reported, and no other file is touched.
 
 use super::{Place, err, out};
 use rustix::fs::{XattrFlags, getxattr, setxattr};

@@ -1,5 +1,5 @@
-//! What happens to a bundle after it is packed: signatures that are added, how many a site asks
-//! for, and bundles that are older than what a site took before.
+//! Bundles after packing: added signatures, the number of signatures that a site requires, and
+//! bundles that are older than the last accepted one.
 
 use super::{Desk, SUMS_NAMESPACE, code, shown};
 use crate::support::images::noise;

@@ -1,4 +1,5 @@
-//! Signed bundles: who may sign, what was approved, and OpenSSH's own tools on what landfall signs.
+//! Signed bundles: allowed signers, approval, and what OpenSSH's own tools say about signatures of
+//! landfall.
 
 mod later;
 
@@ -28,7 +29,7 @@ impl Desk {
         desk
     }
 
-    /// Writes a lock of one file with this content, and puts it into the store.
+    /// Writes a lock of one file with this content, and adds the file to the store.
     fn lock(&self, name: &str, content: &[u8]) -> Lock {
         let digest = Digest::sha256(content);
         self.place
@@ -76,8 +77,7 @@ impl Desk {
         self.place.path(out)
     }
 
-    /// Writes the signatures of a bundle to a file, as the documents tell people without landfall
-    /// to do.
+    /// Writes the signatures of a bundle to a file, as documented for users without landfall.
     fn signatures(&self, bundle: &str, to: &str) {
         let script = format!(
             "tail -c 66000 '{bundle}' | LC_ALL=C sed -n '/^-----BEGIN SSH/,/^-----END SSH/p' > '{to}'"
@@ -85,7 +85,7 @@ impl Desk {
         run(self.place.clean("sh").args(["-c", &script]));
     }
 
-    /// A site that takes only what one of `allowed` signed.
+    /// A site that accepts only bundles signed by one of `allowed`.
     fn site(&self) -> &'static str {
         let site = "apiVersion: landfall/v1\nkind: Site\nsigners: allowed\n";
         self.place
@@ -102,7 +102,7 @@ fn shown(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// An agent of the desk's, and its socket.
+/// An SSH agent, and its socket.
 fn agent(desk: &Desk) -> (Guard, PathBuf) {
     // a socket's path may not be long
     let socket = std::env::temp_dir().join(format!("landfall-agent-{}", free_port()));
@@ -401,7 +401,7 @@ fn an_unaccepted_signature_is_refused_with_its_reason() {
     );
 }
 
-/// Where the text of the signature stands in the file.
+/// The position of the signature's text in the file.
 fn text_at(bundle: &[u8]) -> std::ops::Range<usize> {
     let place = |part: &str| {
         bundle

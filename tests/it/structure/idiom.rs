@@ -1,5 +1,5 @@
-//! What neither the compiler nor clippy checks of the house style: a type name stands for one thing,
-//! and `# Errors` belongs to the public interface.
+//! Style rules that neither the compiler nor clippy checks: a type name stands for one thing, and
+//! `# Errors` belongs to the public interface.
 
 use super::{crates, root};
 use std::collections::BTreeMap;

@@ -1,25 +1,25 @@
-//! Reads which file of the crate imports what from which other file.
+//! Reads the imports between the files of a crate.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use syn::visit::{self, Visit};
 
-/// The names that one file takes from another; files are named from `src/` on.
+/// The names that one file imports from another; files are named relative to `src/`.
 pub type Imports = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// A path of identifiers, such as `crate::model::Digest`.
 type Names = Vec<String>;
 
-/// One module: where it stands, what it defines, and what it names.
+/// One module: its file, its definitions, and the paths that it uses.
 #[derive(Default)]
 struct Module {
     file: String,
     items: BTreeSet<String>,
-    /// Names brought into scope, and what each stands for.
+    /// Imported names, and their paths.
     aliases: BTreeMap<String, Names>,
     globs: Vec<Names>,
-    /// Paths that the module uses. What it only hands on by `pub use` is not among them.
+    /// Paths that the module uses, without those that it only re-exports by `pub use`.
     used: BTreeSet<Names>,
 }
 
@@ -96,8 +96,8 @@ impl Crate {
         self.0.insert(path, module);
     }
 
-    /// The module that defines what `path` names in the module `from`; nothing where it is not of
-    /// this crate.
+    /// The module that defines the item that `path` names in the module `from`; `None` if it
+    /// belongs to another crate.
     fn resolve(&self, from: &[String], path: &[String], depth: usize) -> Option<Names> {
         let (mut at, mut rest) = match path.first()?.as_str() {
             _ if depth > 12 => return None,
@@ -148,7 +148,7 @@ impl Crate {
 }
 
 impl Module {
-    /// Takes in a `use`.
+    /// Adds a `use`.
     fn bring(&mut self, tree: &syn::UseTree, mut path: Names, hands_on: bool) {
         let alias = match tree {
             syn::UseTree::Path(inner) => {
@@ -184,7 +184,7 @@ impl Module {
     }
 }
 
-/// Collects the paths that code names.
+/// Collects the paths in code.
 struct Paths<'a>(&'a mut BTreeSet<Names>);
 
 impl<'ast> Visit<'ast> for Paths<'_> {
@@ -201,7 +201,7 @@ impl<'ast> Visit<'ast> for Paths<'_> {
     /// `pub(super)` imports nothing.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
-    /// What stands in a macro call is read word by word.
+    /// Macro calls are read word by word.
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
         self.tokens(call.tokens.clone());
         visit::visit_macro(self, call);
@@ -246,7 +246,7 @@ impl Paths<'_> {
     }
 }
 
-/// Whether it is compiled for tests or fuzzing alone.
+/// Whether it is compiled only for tests or fuzzing.
 fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes
         .iter()

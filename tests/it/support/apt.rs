@@ -1,5 +1,5 @@
-//! Repositories of apt made on the spot: packages by dpkg-deb, indexes by apt-ftparchive, signed by
-//! a key of their own. And an apt with folders of its own.
+//! Generated apt repositories: packages by dpkg-deb, indexes by apt-ftparchive, signed with their
+//! own key. Also an apt with its own folders.
 
 use super::charts::Signer;
 use super::images::sha256;
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the tests of apt need.
+/// The programs that the apt tests need.
 pub const PROGRAMS: [&str; 6] = ["apt-get", "apt-ftparchive", "dpkg-deb", "gpg", "gpgv", "xz"];
 
 /// A package to be built.
@@ -20,7 +20,7 @@ pub struct Deb<'a> {
     pub name: &'a str,
     pub version: &'a str,
     pub arch: &'a str,
-    /// More fields of its control file, each with its line end.
+    /// More fields of the control file, each with its newline.
     pub fields: &'a str,
 }
 
@@ -41,7 +41,7 @@ pub struct AptUpstream {
 }
 
 impl AptUpstream {
-    /// `None` where this machine lacks a program; the test is skipped then.
+    /// `None` if a program is missing; the test is then skipped.
     pub fn new() -> Option<AptUpstream> {
         if !need(&PROGRAMS) {
             return None;
@@ -62,7 +62,7 @@ impl AptUpstream {
         format!("{}/r", self.server.url())
     }
 
-    /// Gives the package `name`, which is built later, a changelog in Debian's form.
+    /// Adds a changelog in Debian's format to the package `name`, which is built later.
     pub fn changelog(&self, name: &str, version: &str, text: &str) {
         let file = format!("build/{name}_{version}_amd64/usr/share/doc/{name}/changelog.Debian");
         run(Command::new("gzip")
@@ -101,7 +101,7 @@ impl AptUpstream {
         }
     }
 
-    /// Writes the suite `suite` with the component `main`, of all packages in `pool/SUITE`. `more`
+    /// Writes the suite `suite` with the component `main` and all packages in `pool/SUITE`. `more`
     /// are lines of its Release.
     pub fn suite(&self, suite: &str, more: &str) {
         let root = self.place.path("up/r");
@@ -125,7 +125,7 @@ impl AptUpstream {
         self.release(&folder, &head);
     }
 
-    /// Writes the flat repository in `FOLDER` of the packages there. `more` are lines of its
+    /// Writes the flat repository in `FOLDER` with the packages there. `more` are lines of its
     /// Release.
     pub fn flat(&self, folder: &str, more: &str) {
         let root = self.place.path(format!("up/r/{folder}"));
@@ -138,7 +138,7 @@ impl AptUpstream {
         self.release(folder, more);
     }
 
-    /// Writes an index plain, as gz and as xz, under its digests too.
+    /// Writes an index uncompressed, as gz and as xz, also under its digests.
     pub fn index(&self, folder: &str, name: &str, text: &[u8]) {
         let root = self.place.path(format!("up/r/{folder}"));
         fs::create_dir_all(root.join("by-hash/SHA256")).unwrap();
@@ -154,7 +154,7 @@ impl AptUpstream {
         }
     }
 
-    /// Writes the release of a folder, signed in both ways.
+    /// Writes the Release of a folder, signed in both ways.
     pub fn release(&self, folder: &str, head: &str) {
         let root = self.place.path(format!("up/r/{folder}"));
         for old in ["Release", "InRelease", "Release.gpg"] {
@@ -180,7 +180,7 @@ impl AptUpstream {
         self.sign(folder, &format!("{head}{sums}"));
     }
 
-    /// Writes this text as the release of a folder, signed in both ways.
+    /// Writes this text as the Release of a folder, signed in both ways.
     pub fn sign(&self, folder: &str, text: &str) {
         let root = self.place.path(format!("up/r/{folder}"));
         fs::write(root.join("Release"), text).unwrap();
@@ -195,7 +195,7 @@ impl AptUpstream {
             .write("m.yaml", format!("{head}- apt: {{{fields}}}\n"));
     }
 
-    /// The same for packages of the suite `suite`.
+    /// Like `manifest`, for packages of the suite `suite`.
     pub fn wants(&self, suite: &str, install: &str, more: &str) {
         let url = self.url();
         self.manifest(&format!(
@@ -225,7 +225,7 @@ pub fn locked(lock: &str) -> Vec<String> {
     sorted(packages(lock).map(|[name, version, _]| format!("{name} {version}")))
 }
 
-/// An apt with folders of its own, which knows no source of the machine.
+/// An apt with its own folders, without the sources of the machine.
 pub struct Apt {
     pub root: PathBuf,
     /// The architectures of the machine, its own first.
@@ -233,7 +233,7 @@ pub struct Apt {
 }
 
 impl Apt {
-    /// With these sources, in the one-line form or as deb822, and this status file.
+    /// With these sources in the one-line or deb822 format, and this status file.
     pub fn new(place: &Place, name: &str, sources: &str, status: &str) -> Apt {
         let root = place.path(name);
         for folder in [
@@ -286,8 +286,8 @@ impl Apt {
         get
     }
 
-    /// Name and version of what `apt-get install --simulate` would install, sorted; what apt says
-    /// where it refuses. The names have their architecture where that is a foreign one.
+    /// Name and version of the packages that `apt-get install --simulate` would install, sorted, or
+    /// its error. Names of foreign packages have their architecture.
     pub fn simulate(
         &self,
         place: &Place,

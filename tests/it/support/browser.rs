@@ -1,5 +1,5 @@
-//! Chromium without a window, driven by its debugging protocol over pipes. It reaches loopback
-//! alone.
+//! Headless Chromium, controlled by its debugging protocol over pipes. It can only connect to
+//! loopback.
 
 use super::{Place, run};
 use serde_json::{Value, json};
@@ -15,9 +15,9 @@ pub struct Browser {
     answers: BufReader<File>,
     session: Option<String>,
     last: u64,
-    /// What its console said, and scripts that failed.
+    /// The console output, and failed scripts.
     pub errors: Vec<String>,
-    /// `host:port` of everything that it asked for over a network.
+    /// `host:port` of every network request.
     pub hosts: BTreeSet<String>,
 }
 
@@ -82,7 +82,7 @@ impl Browser {
         }
     }
 
-    /// Whether scripts of the page run, from the next page on.
+    /// Enables or disables scripts, from the next page on.
     pub fn set_scripts(&mut self, run: bool) {
         self.call(
             "Emulation.setScriptExecutionDisabled",
@@ -90,7 +90,7 @@ impl Browser {
         );
     }
 
-    /// The width of the window in pixels, and `light` or `dark`, from now on.
+    /// Sets the width of the window in pixels, and the colour scheme, `light` or `dark`.
     pub fn set_view(&mut self, width: u32, scheme: &str) {
         let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", size);
@@ -114,12 +114,12 @@ impl Browser {
         }
     }
 
-    /// Enters text where the page expects it.
+    /// Enters text into the focused element.
     pub fn insert(&mut self, text: &str) {
         self.call("Input.insertText", json!({"text": text}));
     }
 
-    /// The value of an expression in the page; of a promise, what it comes to.
+    /// The value of an expression in the page; a promise is awaited.
     pub fn value(&mut self, expression: &str) -> Value {
         let ask = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.call("Runtime.evaluate", ask);
@@ -138,7 +138,7 @@ impl Browser {
         }
     }
 
-    /// Presses a key and lets it go.
+    /// Presses and releases a key.
     pub fn press(&mut self, key: &str, code: u32, text: &str) {
         for kind in ["keyDown", "keyUp"] {
             let mut event = json!({"type": kind, "key": key, "windowsVirtualKeyCode": code});

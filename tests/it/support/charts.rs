@@ -1,4 +1,4 @@
-//! Helm charts made on the spot: archives, repositories with an index, artifacts of registries, and
+//! Generated Helm charts: archives, repositories with an index, artifacts in registries, and
 //! provenance by gpg.
 
 use super::images::{Images, OCI_MANIFEST, gzip, sha256, tarball};
@@ -24,7 +24,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// A chart with these files beside its Chart.yaml, to which `more` is added.
+    /// A chart with these files next to its Chart.yaml, to which `more` is added.
     pub fn new(name: &str, version: &str, more: &str, files: &[(&str, &str)]) -> Chart {
         let yaml = format!(
             "apiVersion: v2\nname: {name}\nversion: {version}\nappVersion: \"9.1\"\n{more}"
@@ -57,7 +57,7 @@ impl Chart {
         sha256(&self.archive)
     }
 
-    /// The same with its provenance.
+    /// Like `new`, with provenance.
     pub fn signed(self, signer: &Signer) -> Chart {
         let sums = format!("\n...\nfiles:\n  {}: {}\n", self.file(), self.digest());
         Chart {
@@ -66,7 +66,7 @@ impl Chart {
         }
     }
 
-    /// Puts it into a registry, as `helm push` does.
+    /// Uploads the chart to a registry, as `helm push` does.
     pub fn push(&self, images: &Images, address: &str, repository: &str) -> serde_json::Value {
         let config =
             json!({"name": self.name, "version": self.version, "apiVersion": "v2"}).to_string();
@@ -89,8 +89,7 @@ impl Chart {
     }
 }
 
-/// Writes a repository of `charts` into `folder` of the place: each URL is the name of the archive
-/// behind `base`.
+/// Writes a repository of `charts` into `folder`: each URL is `base` and the name of the archive.
 pub fn repository(place: &Place, folder: &str, base: &str, charts: &[Chart]) {
     let mut names: Vec<&str> = charts.iter().map(|chart| &*chart.name).collect();
     names.dedup();
@@ -184,7 +183,7 @@ pub fn told(report: &Value) -> String {
         .join("\n")
 }
 
-/// A key of OpenPGP in a folder of its own.
+/// An OpenPGP key in a folder of its own.
 pub struct Signer {
     home: PathBuf,
 }
@@ -229,7 +228,7 @@ impl Signer {
             .arg(input))
     }
 
-    /// The signature of `text`, which stands beside it.
+    /// The detached signature of `text`.
     pub fn detached(&self, text: &str) -> Vec<u8> {
         let input = self.home.join("text");
         std::fs::write(&input, text).unwrap();
@@ -251,7 +250,7 @@ impl Signer {
         run(self.gpg().args(["--armor", "--export"]))
     }
 
-    /// Signs the RPM packages at `paths`, which are changed by that.
+    /// Signs the RPM packages at `paths`, which changes the files.
     pub fn sign_packages(&self, paths: &[PathBuf]) {
         let mut sign = std::process::Command::new("rpmsign");
         sign.env("GNUPGHOME", &self.home)
@@ -262,7 +261,7 @@ impl Signer {
             .args(paths));
     }
 
-    /// The public key as a keyring, which is what helm reads.
+    /// The public key as a keyring, the format that helm reads.
     pub fn keyring(&self) -> Vec<u8> {
         run(self.gpg().arg("--export"))
     }

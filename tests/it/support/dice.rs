@@ -1,6 +1,5 @@
-//! Numbers that look random and follow from a seed.
+//! Pseudo-random numbers from a seed.
 
-/// They follow from this seed.
 pub struct Dice(pub u64);
 
 impl Dice {

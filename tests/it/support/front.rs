@@ -1,4 +1,4 @@
-//! A server in front of a registry that answers some targets itself: refusals, pages, wrong
+//! A server in front of a registry that answers some targets itself, with refusals, pages or wrong
 //! content.
 
 use super::http;
@@ -6,14 +6,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// What stands in front of a registry and answers some targets itself. It only reads.
+/// A server in front of a registry that answers some targets itself. It forwards only reads.
 pub struct Front {
     pub address: String,
     pub answers: Arc<Mutex<Vec<(String, Answer)>>>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-/// An answer of its own: status, headers, body; with status 0 it hangs up.
+/// A response of its own: status, headers, body; status 0 closes the connection.
 pub type Answer = (u16, String, Vec<u8>);
 
 impl Front {
@@ -85,7 +85,7 @@ impl Front {
         }
     }
 
-    /// What was asked of it since the last call, sorted; `/v2/` itself is left out.
+    /// The requests since the last call, sorted, without `/v2/` itself.
     pub fn asked(&self) -> Vec<String> {
         let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
         asked.retain(|line| !line.ends_with(" /v2/"));
@@ -93,7 +93,7 @@ impl Front {
         asked
     }
 
-    /// From now on, what ends with `target` is answered so.
+    /// Answers requests whose target ends with `target` like this from now on.
     pub fn answer(&self, target: &str, status: u16, headers: &str, body: &[u8]) {
         let mut answers = self.answers.lock().unwrap();
         answers.retain(|(known, _)| known != target);

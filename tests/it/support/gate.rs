@@ -1,5 +1,5 @@
-//! A token gate in front of a registry: nobody passes without a Bearer token of its realm
-//! (distribution's token authentication, `docs/spec/auth/token.md`). Everything else is handed on.
+//! A token gate in front of a registry: requests need a Bearer token of its realm (token
+//! authentication of distribution, `docs/spec/auth/token.md`). Other requests are forwarded.
 
 use super::http;
 use base64::Engine as _;
@@ -7,12 +7,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What the gate has seen.
+/// The requests that the gate received.
 #[derive(Default, Debug, Clone)]
 pub struct Seen {
-    /// One line for each token asked for: account and scopes.
+    /// One line per requested token: account and scopes.
     pub tokens: Vec<String>,
-    /// Requests that came with a token that is not good for them, or with none.
+    /// Requests without a valid token.
     pub refused: usize,
 }
 
@@ -23,8 +23,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate in front of the registry at `behind`. With `account` (`user:password`) a token is
-    /// given only to it, else to anybody. A token is good for `uses` requests.
+    /// A gate in front of the registry at `behind`. If `account` (`user:password`) is given, only
+    /// it gets a token, otherwise everybody. A token is valid for `uses` requests.
     pub fn new(behind: &str, account: Option<&str>, uses: usize) -> Gate {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -57,7 +57,7 @@ struct Rules {
     account: Option<String>,
     uses: usize,
     seen: Arc<Mutex<Seen>>,
-    /// Scopes and uses left of each token, by its number.
+    /// The scopes and remaining uses of each token, by its number.
     given: Mutex<Vec<(String, usize)>>,
 }
 

@@ -1,6 +1,6 @@
-//! As much of Harbor as a push meets, in front of a registry: the token service, projects and their
-//! quotas, by goharbor/harbor's api/v2.0/swagger.yaml and its errors. It is no Harbor, and proves
-//! nothing about one.
+//! The parts of Harbor that a push uses, in front of a registry: the token service, projects and
+//! their quotas, as in `api/v2.0/swagger.yaml` of goharbor/harbor and its errors. It is not Harbor,
+//! and proves nothing about Harbor.
 
 use super::middle::{Asked, Middle, Turn};
 use base64::Engine as _;
@@ -8,10 +8,10 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// The account that may do everything, as `user:password`.
+/// The account with all rights, as `user:password`.
 pub const ACCOUNT: &str = "admin:Harbor12345";
 
-/// A project: how many bytes it may hold (-1: any number) and holds.
+/// A project: its quota in bytes (-1: none), and how many bytes it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Project {
     pub hard: i64,

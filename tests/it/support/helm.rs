@@ -1,4 +1,4 @@
-//! Helm as its makers publish it: on PATH, or built once by Go into the user's cache folder.
+//! Helm: on PATH, or built once with Go into the user's cache folder.
 
 use super::programs::go_build;
 use super::{Place, skip, test_name, which};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The program; where there is none and Go cannot build it, the test counts as skipped and should
+/// The program. If there is none and Go cannot build it, the test counts as skipped and should
 /// return.
 pub fn helm() -> Option<&'static Path> {
     static HELM: OnceLock<Result<PathBuf, String>> = OnceLock::new();

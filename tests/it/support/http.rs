@@ -1,4 +1,4 @@
-//! A tiny HTTP client over a plain socket: an eye of the tests' own on what servers send.
+//! A small HTTP client over a plain socket, independent of the client under test.
 
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::time::Duration;
 pub const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
      application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json";
 
-/// What a server answered.
+/// A response.
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
@@ -36,7 +36,7 @@ impl Response {
     }
 }
 
-/// One request on a connection of its own. `address` is `host:port`; `target` begins with `/`.
+/// Sends one request on a new connection. `address` is `host:port`; `target` begins with `/`.
 pub fn request(
     method: &str,
     address: &str,
@@ -48,8 +48,7 @@ pub fn request(
         .unwrap_or_else(|| panic!("{method} {target}: no answer of HTTP from {address}"))
 }
 
-/// The same where the server may break the connection off: that can cost what it had answered
-/// before.
+/// Like `request`, if the server may abort the connection, which can lose a response sent before.
 pub fn attempt(
     method: &str,
     address: &str,

@@ -1,4 +1,4 @@
-//! Images made on the spot, kept as an OCI layout: deterministic, small, and as odd as asked for.
+//! Generated images in an OCI layout: deterministic and small.
 
 use super::http;
 use serde_json::{Value, json};
@@ -41,15 +41,15 @@ pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// An OCI layout that grows by calls. What the calls give is a descriptor: a JSON object with
-/// `mediaType`, `digest`, `size` and, where it fits, `platform` and `annotations`.
+/// An OCI layout to which calls add content. They return descriptors: JSON objects with
+/// `mediaType`, `digest`, `size` and, where it applies, `platform` and `annotations`.
 pub struct Images {
     dir: PathBuf,
     tags: Vec<Value>,
 }
 
 impl Images {
-    /// An empty layout in `dir`, which is made.
+    /// An empty layout in the new folder `dir`.
     pub fn new(dir: impl AsRef<Path>) -> Images {
         let dir = dir.as_ref().to_path_buf();
         std::fs::create_dir_all(dir.join("blobs/sha256")).unwrap();
@@ -66,7 +66,7 @@ impl Images {
         &self.dir
     }
 
-    /// The bytes behind a digest.
+    /// The content with this digest.
     pub fn bytes(&self, digest: &str) -> Vec<u8> {
         std::fs::read(self.blob_path(digest)).unwrap_or_else(|error| panic!("{digest}: {error}"))
     }
@@ -83,7 +83,7 @@ impl Images {
         self.blob(OCI_GZIP, &gzip(&tarball(files)))
     }
 
-    /// The same as Docker calls it.
+    /// A layer with Docker's media type.
     pub fn docker_layer(&self, files: &[(&str, &[u8])]) -> Value {
         self.blob(DOCKER_GZIP, &gzip(&tarball(files)))
     }
@@ -98,7 +98,8 @@ impl Images {
         self.one(OCI_MANIFEST, OCI_CONFIG, platform, layers)
     }
 
-    /// A one-platform image in Docker's format (v2, schema 2). Give it [`Images::docker_layer`]s.
+    /// A one-platform image in Docker's format (v2, schema 2). Its layers must be
+    /// [`Images::docker_layer`]s.
     pub fn docker_image(&self, platform: &str, layers: &[Value]) -> Value {
         self.one(DOCKER_MANIFEST, DOCKER_CONFIG, platform, layers)
     }
@@ -148,7 +149,7 @@ impl Images {
         self.blob(media_type, &serde_json::to_vec_pretty(&index).unwrap())
     }
 
-    /// A BuildKit attestation of `image`, to stand beside it in an index.
+    /// A BuildKit attestation of `image`, for the index that contains the image.
     pub fn attestation(&self, image: &Value) -> Value {
         let about = image["digest"].as_str().unwrap();
         let statement =
@@ -197,7 +198,7 @@ impl Images {
         self.write_index();
     }
 
-    /// Sends a manifest and everything under it to a plain-http registry, byte for byte.
+    /// Uploads a manifest and everything below it to a plain-http registry, byte for byte.
     pub fn push(&self, address: &str, repository: &str, tag: &str, descriptor: &Value) {
         self.send(address, repository, tag, descriptor);
     }
@@ -223,7 +224,7 @@ impl Images {
         http::put_manifest(address, repository, reference, media_type, &bytes);
     }
 
-    /// The digests of a manifest and of everything under it.
+    /// The digests of a manifest and of everything below it.
     pub fn closure(&self, descriptor: &Value) -> std::collections::BTreeSet<String> {
         let digest = descriptor["digest"].as_str().unwrap().to_owned();
         let document: Value = serde_json::from_slice(&self.bytes(&digest)).unwrap_or_default();
@@ -274,7 +275,7 @@ fn platform_of(text: &str) -> Value {
     platform
 }
 
-/// A tar of regular files, without anything of this machine or moment in it.
+/// A reproducible tar of regular files.
 pub fn tarball(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
     for (path, content) in files {
@@ -292,7 +293,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     filter("gzip", &["-nc"], bytes)
 }
 
-/// What a program makes of `input` on its stdin.
+/// The output of a program for `input` on stdin.
 fn filter(program: &str, args: &[&str], input: &[u8]) -> Vec<u8> {
     let mut child = Command::new(program)
         .args(args)

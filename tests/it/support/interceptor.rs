@@ -1,5 +1,5 @@
-//! A proxy that opens TLS: whatever host is asked for by CONNECT, it answers itself with a
-//! certificate of its own, and hands the plain requests on to one server on loopback.
+//! A proxy that intercepts TLS: it answers CONNECT for any host with a certificate of its own, and
+//! forwards the decrypted requests to one server on loopback.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ pub struct Interceptor {
 }
 
 impl Interceptor {
-    /// Answers CONNECT with this certificate and hands on to `behind`.
+    /// Answers CONNECT with this certificate, and forwards to `behind`.
     pub fn new(certificate: (&Path, &Path), behind: &str) -> Interceptor {
         let chain = CertificateDer::pem_file_iter(certificate.0)
             .unwrap()
@@ -35,7 +35,7 @@ impl Interceptor {
         Interceptor::start(Answer::Open(TlsAcceptor::from(Arc::new(config))), behind)
     }
 
-    /// Answers every CONNECT and every request with this text and hangs up.
+    /// Answers every CONNECT and every request with this text and closes the connection.
     pub fn saying(answer: &str) -> Interceptor {
         Interceptor::start(Answer::Say(answer.into()), "")
     }

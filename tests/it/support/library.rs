@@ -1,4 +1,4 @@
-//! What the tests use of the library itself: every path into it stands here and nowhere else.
+//! All items of the library that the tests use; no other file names a path into it.
 
 pub use landfall::internals::{
     AcceptedLoss, Algorithm, Descriptor, InputContent, InputFile, ItemRequests, LockedManifest,

@@ -1,5 +1,5 @@
-//! A man in the middle of HTTP: hands requests on to a server, and does with some of them what
-//! registries and proxies do in the field.
+//! An HTTP proxy in front of a server that forwards requests, and changes some of them as
+//! registries and proxies do in practice.
 
 use super::http;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ pub struct Asked {
     pub headers: Vec<(String, String)>,
     /// `Content-Length`.
     pub length: usize,
-    /// The body, once it was read.
+    /// The body, after it was read.
     pub body: Vec<u8>,
 }
 
@@ -27,27 +27,27 @@ impl Asked {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether it is of this method and has this in its target.
+    /// Whether the request has this method, and its target contains this text.
     pub fn is(&self, method: &str, part: &str) -> bool {
         self.method == method && self.target.contains(part)
     }
 }
 
-/// What is done with a request.
+/// How a request is handled.
 pub enum Turn {
-    /// It is handed on.
+    /// Forwarded.
     Pass,
-    /// It is handed on with another target.
+    /// Forwarded with another target.
     As(String),
-    /// It is handed on, and the answer changed.
+    /// Forwarded, and the response is changed.
     Change(Box<dyn FnOnce(&mut http::Response)>),
-    /// It is answered here, after its body was read.
+    /// Answered here, after its body was read.
     Answer(u16, Vec<(String, String)>, String),
-    /// It is answered here with these bytes.
+    /// Answered here with these bytes.
     Bytes(Vec<u8>),
-    /// Its body is read, and then it is decided.
+    /// Decided after its body was read.
     Read(Box<dyn FnOnce(&Asked) -> Turn>),
-    /// The connection is closed after so many bytes of its body.
+    /// The connection is closed after this many bytes of the body.
     CutAt(usize),
 }
 
@@ -67,7 +67,7 @@ impl Turn {
     }
 }
 
-/// The rule of a middle. It may be asked by several threads at once.
+/// The rule of a middle. Several threads may call it at once.
 pub type Rule = dyn Fn(&Asked) -> Turn + Send + Sync;
 
 /// A middle that runs until the process ends.
@@ -94,12 +94,12 @@ impl Middle {
         Middle { address, asked }
     }
 
-    /// Everything asked so far, in the order of arrival; bodies left out.
+    /// All requests so far in the order of arrival, without bodies.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// How many requests of this method have this in their target.
+    /// How many requests with this method have this text in their target.
     pub fn count(&self, method: &str, part: &str) -> usize {
         self.asked()
             .iter()

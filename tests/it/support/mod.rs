@@ -1,8 +1,8 @@
-//! What the tests share: the built command in a clean environment, real peers on loopback, and
-//! images made on the spot.
+//! Shared by the tests: the built command in a clean environment, real peers on loopback, and
+//! generated images.
 //!
-//! A test that cannot run on a machine says so by [`need`] or [`skip`] and returns: it counts as
-//! skipped in the closing line of `scripts/test`, never as passed.
+//! A test that cannot run on a machine calls [`need`] or [`skip`] and returns. It counts as skipped
+//! in the last line of `scripts/test`, never as passed.
 
 pub mod apt;
 pub mod browser;
@@ -44,7 +44,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folder for what tests write: `LANDFALL_TEST_DIR`, or one below the target folder.
+/// The folder for files of tests: `LANDFALL_TEST_DIR`, or one below the target folder.
 pub fn scratch() -> PathBuf {
     let named = std::env::var_os("LANDFALL_TEST_DIR").map(PathBuf::from);
     let folder = named.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
@@ -52,11 +52,11 @@ pub fn scratch() -> PathBuf {
     folder
 }
 
-/// A temporary folder in which landfall runs, with a home of its own. Gone when dropped.
+/// A temporary folder in which landfall runs, with its own home. Deleted when dropped.
 pub struct Place {
     dir: tempfile::TempDir,
     environment: std::sync::Mutex<Vec<(String, String)>>,
-    /// The most address space that landfall may have, in MiB; 0 for no limit.
+    /// The limit of landfall's address space in MiB; 0 for none.
     memory: std::sync::atomic::AtomicU64,
 }
 
@@ -76,8 +76,7 @@ impl Place {
         }
     }
 
-    /// From now on landfall runs with at most this much address space, and aborts where it needs
-    /// more.
+    /// Limits the address space of landfall in this folder; it aborts if it needs more.
     pub fn limit_memory(&self, mebibytes: u64) {
         // each arena of the allocator reserves 64 MiB, whatever is in it
         self.set("MALLOC_ARENA_MAX", "2");
@@ -85,7 +84,7 @@ impl Place {
             .store(mebibytes, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Every program that is run in this place from now on gets this variable.
+    /// Sets a variable for every program that runs in this folder from now on.
     pub fn set(&self, name: &str, value: &str) {
         self.environment
             .lock()
@@ -97,12 +96,12 @@ impl Place {
         self.dir.path()
     }
 
-    /// A path in the place.
+    /// A path in the folder.
     pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// Writes a file in the place and gives its path.
+    /// Writes a file in the folder, and returns its path.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -118,7 +117,7 @@ impl Place {
         std::fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The built landfall, run in this place with nothing of the caller's environment but `PATH`.
+    /// The built landfall, run in this folder with no variable of the caller but `PATH`.
     pub fn command(&self) -> Command {
         let landfall = env!("CARGO_BIN_EXE_landfall");
         match self.memory.load(std::sync::atomic::Ordering::Relaxed) {
@@ -152,12 +151,12 @@ impl Place {
         command
     }
 
-    /// The same as a command to make assertions on.
+    /// Like `command`, for assertions with `assert_cmd`.
     pub fn landfall(&self) -> assert_cmd::Command {
         assert_cmd::Command::from_std(self.command())
     }
 
-    /// Runs landfall with `--output json`, demands this exit code, and gives the document.
+    /// Runs landfall with `--output json`, asserts the exit code, and returns the document.
     pub fn json(&self, exit: i32, args: &[&str]) -> Value {
         let run = self
             .command()
@@ -179,7 +178,7 @@ impl Place {
             .unwrap_or_else(|e| panic!("landfall {}: {e}\n{out}", args.join(" ")))
     }
 
-    /// Runs landfall in text mode, demands exit 0, and gives stdout.
+    /// Runs landfall in text mode, asserts exit 0, and returns stdout.
     pub fn ok(&self, args: &[&str]) -> String {
         let run = self
             .command()
@@ -201,8 +200,7 @@ impl Place {
     }
 }
 
-/// Whether all the programs are on this machine. If not, the test counts as skipped and should
-/// return.
+/// Whether this machine has all the programs. If not, the test counts as skipped and should return.
 #[must_use]
 pub fn need(programs: &[&str]) -> bool {
     let lacking: Vec<&str> = programs
@@ -238,7 +236,7 @@ pub fn test_name() -> String {
     std::thread::current().name().unwrap_or("?").to_owned()
 }
 
-/// How often a long loop goes round: `rounds` times the value of `LANDFALL_TEST_ROUNDS`.
+/// The number of rounds of a long loop: `rounds` times the value of `LANDFALL_TEST_ROUNDS`.
 pub fn rounds(rounds: usize) -> usize {
     let factor = std::env::var("LANDFALL_TEST_ROUNDS")
         .ok()
@@ -247,7 +245,7 @@ pub fn rounds(rounds: usize) -> usize {
     rounds * std::cmp::max(factor, 1)
 }
 
-/// Where a program is, the system folders included.
+/// The path of a program, also in the system folders.
 pub fn which(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
@@ -256,15 +254,15 @@ pub fn which(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The path of `program`. By a path a process is spawned, and by a name together with a `PATH` of
-/// its own this one is forked first, which takes longer the more memory it has.
+/// The path of `program`. With a path, a process is spawned. With a name and its own `PATH`, this
+/// process is forked first, which takes longer the more memory it has.
 pub fn found(program: &OsStr) -> OsString {
     let is_path = Path::new(program).components().count() > 1;
     let path = program.to_str().filter(|_| !is_path).and_then(which);
     path.map_or_else(|| program.to_owned(), OsString::from)
 }
 
-/// Runs a command that must succeed and gives its stdout.
+/// Runs a command that must succeed, and returns its stdout.
 pub fn run(command: &mut Command) -> Vec<u8> {
     let mut result = command.output();
     // a program that was just copied is busy while a process that was forked meanwhile still has

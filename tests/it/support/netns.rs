@@ -1,5 +1,5 @@
 //! A closed network of namespaces: hosts on `172.20.0.0/24`, one bridge between them, and no route
-//! to anywhere else. All of it is gone when the [`Network`] is dropped.
+//! to the outside. Everything is removed when the [`Network`] is dropped.
 
 use super::peers::{docker_registry_config, is_root};
 use super::process::Guard;
@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the private registry of every such network is.
+/// The address of the private registry in every such network.
 pub const REGISTRY: &str = "172.20.0.2:5000";
 /// The address of the node that runs containerd.
 pub const NODE: &str = "172.20.0.3";
 /// The address of the machine at which the bundle arrives.
 pub const OPERATOR: &str = "172.20.0.10";
 
-/// Namespaces of this test's own.
+/// The namespaces of one test.
 pub struct Network {
     prefix: String,
     names: Vec<String>,
 }
 
 impl Network {
-    /// The hosts `registry`, `node` and `operator` on a bridge. `None`, and the test counts as
-    /// skipped, where namespaces cannot be made.
+    /// The hosts `registry`, `node` and `operator` on a bridge. `None` if namespaces cannot be
+    /// created; the test then counts as skipped.
     pub fn new() -> Option<Network> {
         let mut network = Network::empty()?;
         let switch = network.name("switch");
@@ -65,7 +65,7 @@ impl Network {
         Some(network)
     }
 
-    /// No host but `switch`, which has no link. Skipped where namespaces cannot be made.
+    /// Only the host `switch`, without a link. Skipped if namespaces cannot be created.
     fn empty() -> Option<Network> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -84,8 +84,8 @@ impl Network {
         Some(network)
     }
 
-    /// The hosts `client`, `proxy` and `server` in a row: nothing goes from `client` to `server`
-    /// unless a program on `proxy` takes it over. `None`, and skipped, as with [`Network::new`].
+    /// The hosts `client`, `proxy` and `server` in a row: packets from `client` reach `server` only
+    /// through a program on `proxy`. `None`, and skipped, as with [`Network::new`].
     pub fn behind_proxy() -> Option<Network> {
         let mut network = Network::empty()?;
         for host in ["client", "proxy", "server"] {
@@ -143,23 +143,23 @@ impl Network {
         format!("{}-{host}", self.prefix)
     }
 
-    /// `command` as run on a host of the network.
+    /// `command`, run on a host of the network.
     pub fn on(&self, host: &str, command: &Command) -> Command {
         let mut ip = Command::new(found("ip".as_ref()));
         ip.args(["netns", "exec", &self.name(host)]);
         within(ip, command)
     }
 
-    /// The same with this machine's own `/sys`, which `ip` puts another one over: dockerd looks for
-    /// control groups there.
+    /// Like this, with the machine's own `/sys`, which `ip` replaces: dockerd needs the control
+    /// groups there.
     pub fn on_with_sys(&self, host: &str, command: &Command) -> Command {
         let mut nsenter = Command::new(found("nsenter".as_ref()));
         nsenter.arg(format!("--net=/run/netns/{}", self.name(host)));
         within(nsenter, command)
     }
 
-    /// Gives a host an IPv6 address more. `false`, and the test counts as skipped, where this
-    /// machine has no IPv6.
+    /// Adds an IPv6 address to a host. `false` if this machine has no IPv6; the test then counts as
+    /// skipped.
     pub fn add_ipv6(&self, host: &str, address: &str) -> bool {
         let mut command = Command::new(found("ip".as_ref()));
         command.args([
@@ -183,8 +183,8 @@ impl Network {
         done
     }
 
-    /// Drops in silence what comes to these ports of a host. `false`, and the test counts as
-    /// skipped, where this machine has no firewall in namespaces.
+    /// Silently drops packets to these ports of a host. `false` if there is no firewall in
+    /// namespaces; the test then counts as skipped.
     pub fn drop_silently(&self, host: &str, ports: &str) -> bool {
         let mut iptables = Command::new("iptables");
         let path = std::env::var("PATH").unwrap_or_default();
@@ -231,21 +231,21 @@ impl Network {
         self.serve("registry", &command, REGISTRY)
     }
 
-    /// A node's containerd, empty, with its own folders.
+    /// An empty containerd on the node, with its own folders.
     pub fn containerd(&self, place: &Place) -> Containerd<'_> {
         let config = "version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n";
         self.start_containerd("node", place, Path::new("containerd"), config, "")
     }
 
-    /// The same with the files that `landfall render containerd` wrote to `folder`: what stands
-    /// below `etc` is at its place on the node, and the file for this release of containerd is the
-    /// configuration, to which only the test's own folders are added.
+    /// Like this, with the files that `landfall render containerd` wrote to `folder`: those below
+    /// `etc` are at their path on the node, and the file for this release of containerd is the
+    /// configuration, to which only the test's folders are added.
     pub fn containerd_with(&self, place: &Place, folder: &Path) -> Containerd<'_> {
         self.containerd_on("node", place, folder, "")
     }
 
-    /// The same on another host, where a shell runs `before` first: what it mounts is seen by this
-    /// containerd alone.
+    /// Like this, on another host, where a shell first runs `before`: only this containerd sees
+    /// what it mounts.
     pub fn containerd_on(
         &self,
         host: &'static str,
@@ -331,7 +331,7 @@ impl Network {
     }
 }
 
-/// `command` as the last words of `outer`, in the environment that it has.
+/// `outer` with `command` as its last arguments, in the environment of `command`.
 pub fn within(mut outer: Command, command: &Command) -> Command {
     outer.arg(command.get_program()).args(command.get_args());
     outer.env_clear();
@@ -346,7 +346,7 @@ pub fn within(mut outer: Command, command: &Command) -> Command {
     outer
 }
 
-/// The containerd that is set up by rendered files: the installed one, or the one at the path
+/// The containerd for rendered files: the installed one, or the one at the path
 /// `LANDFALL_CONTAINERD`.
 pub fn containerd() -> PathBuf {
     std::env::var_os("LANDFALL_CONTAINERD")
@@ -380,8 +380,8 @@ pub struct Containerd<'a> {
 }
 
 impl Containerd<'_> {
-    /// `ctr images pull` with these options of a reference that is reached over plain http.
-    /// Gives the digest that containerd has then.
+    /// `ctr images pull` with these options, of a reference over plain http. Returns the digest
+    /// that containerd then has.
     pub fn pull(&self, place: &Place, options: &[&str], reference: &str) -> String {
         let pull = ["images", "pull", "--snapshotter", "native"];
         run(&mut self.ctr(place, &[&pull[..], options, &[reference]].concat()));
@@ -395,9 +395,9 @@ impl Containerd<'_> {
             .to_owned()
     }
 
-    /// Pulls as the kubelet has it pulled: `PullImage` of the container runtime interface, by hand,
-    /// as no client of it is packaged. The account, if any, is the one that containerd finds. Gives
-    /// what containerd answers.
+    /// Pulls as the kubelet does: `PullImage` of the container runtime interface, written by hand
+    /// because no client of it is packaged. The account, if any, is the one in containerd's
+    /// configuration. Returns the response of containerd.
     pub fn pull_for_kubernetes(&self, place: &Place, reference: &str) -> String {
         // a message with one field, the image, which has one field, its name
         let field =
@@ -460,7 +460,7 @@ impl Containerd<'_> {
         run(&mut self.network.on(self.host, &shell))
     }
 
-    /// A script on the node, whose `ctr` speaks with this containerd.
+    /// A script on the node whose `ctr` uses this containerd.
     pub fn shell(&self, place: &Place, script: &str) -> Command {
         let mut shell = place.clean("sh");
         shell.args(["-ec", script]);
@@ -477,7 +477,7 @@ impl Containerd<'_> {
     }
 }
 
-/// Writes `HOST/hosts.toml` under `dir`, which sends containerd for `host` to `mirror` first.
+/// Writes `HOST/hosts.toml` below `dir`, which makes containerd try `mirror` first for `host`.
 pub fn hosts_toml(dir: &Path, host: &str, mirror: &str) {
     let folder = dir.join(host);
     std::fs::create_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! An object store that speaks S3 (`s3s-fs`, over a folder), in this process, and faults between it
+//! An in-process object store with the S3 protocol (`s3s-fs`, over a folder), and faults between it
 //! and landfall.
 
 use super::Place;
@@ -17,7 +17,7 @@ const ACCOUNT: (&str, &str) = ("landfall", "a-secret-of-the-object-store");
 /// Its bucket.
 pub const BUCKET: &str = "mirror";
 
-/// A request that came.
+/// A recorded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     pub method: String,
@@ -28,30 +28,30 @@ pub struct Asked {
     pub range: Option<String>,
 }
 
-/// What happens to a request.
+/// How a request is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It is answered with 503 `SlowDown`, and has no effect.
+    /// Answered with 503 `SlowDown`, without an effect.
     SlowDown,
-    /// It takes effect, and is answered with 500.
+    /// Takes effect, but is answered with 500.
     LostAnswer,
     /// The connection is cut before anything happens.
     Cut,
-    /// It is refused, as the clock of the client is wrong.
+    /// Refused, because the clock of the client is wrong.
     Skewed,
-    /// It is refused, as a part of an upload is not the one that is named.
+    /// Refused, because a part of an upload is not the named one.
     InvalidPart,
-    /// It waits until [`ObjectStore::release`], and takes effect then.
+    /// Waits until [`ObjectStore::release`], and then takes effect.
     Held,
 }
 
-/// Whose protocol is spoken.
+/// The protocol.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Protocol {
     #[default]
     S3,
-    /// Google's XML API, as far as it differs: a token in place of a signature, and conditions by
-    /// generation. No emulator that can be had speaks it.
+    /// The XML API of Google where it differs: a token instead of a signature, and conditions by
+    /// generation. There is no usable emulator for it.
     Google,
 }
 
@@ -62,7 +62,7 @@ struct Shared {
     protocol: Protocol,
     asked: Mutex<Vec<Asked>>,
     judge: Mutex<Option<Judge>>,
-    /// Keys that listings show below each folder, though no file can be called so.
+    /// Keys that listings show below each folder, although no file can have such a name.
     strange_keys: Mutex<Vec<String>>,
     held: tokio::sync::Notify,
 }
@@ -80,7 +80,7 @@ impl ObjectStore {
         ObjectStore::of(Protocol::S3)
     }
 
-    /// One that stands for Google Cloud Storage.
+    /// An object store that behaves like Google Cloud Storage.
     pub fn start_google() -> ObjectStore {
         ObjectStore::of(Protocol::Google)
     }
@@ -125,7 +125,7 @@ impl ObjectStore {
         }
     }
 
-    /// landfall in this place has the account, and finds the object store.
+    /// Configures landfall in this folder with the account and the endpoint.
     pub fn introduce_to(&self, place: &Place) {
         place.set("AWS_ACCESS_KEY_ID", ACCOUNT.0);
         place.set("AWS_SECRET_ACCESS_KEY", ACCOUNT.1);
@@ -138,34 +138,34 @@ impl ObjectStore {
         place.set("GOOGLE_SERVICE_ACCOUNT_KEY", &key.to_string());
     }
 
-    /// Judges the requests from now on.
+    /// Decides how requests are handled from now on.
     pub fn judge(&self, judge: impl FnMut(&Asked) -> Option<Fault> + Send + 'static) {
         *self.shared.judge.lock().unwrap() = Some(Box::new(judge));
     }
 
-    /// No faults any more, and nothing asked yet.
+    /// Removes all faults and recorded requests.
     pub fn reset(&self) {
         *self.shared.judge.lock().unwrap() = None;
         self.shared.asked.lock().unwrap().clear();
     }
 
-    /// Lets the requests go on that are held.
+    /// Continues the requests that are held.
     pub fn release(&self) {
         self.shared.held.notify_waiters();
     }
 
-    /// Listings show these keys too.
+    /// Adds these keys to listings.
     pub fn show_keys(&self, keys: &[&str]) {
         *self.shared.strange_keys.lock().unwrap() =
             keys.iter().map(|key| (*key).to_owned()).collect();
     }
 
-    /// What was asked since the last reset.
+    /// The requests since the last reset.
     pub fn asked(&self) -> Vec<Asked> {
         self.shared.asked.lock().unwrap().clone()
     }
 
-    /// How many of the requests since then are meant.
+    /// How many requests since the last reset match.
     pub fn count(&self, is_meant: impl Fn(&Asked) -> bool) -> usize {
         self.shared
             .asked
@@ -181,7 +181,7 @@ impl ObjectStore {
         self.dir.path().join(BUCKET).join(key)
     }
 
-    /// The keys of all objects that begin so, sorted.
+    /// The keys of all objects with this prefix, sorted.
     pub fn keys(&self, beginning: &str) -> Vec<String> {
         let root = self.dir.path().join(BUCKET);
         let mut folders = vec![root.clone()];
@@ -333,7 +333,7 @@ async fn with_strange_keys(
     Ok(Response::from_parts(head, s3s::Body::from(text)))
 }
 
-/// A request of Google's as S3 has it. Generations are etags here.
+/// Converts a request of Google's API to S3. Generations are etags here.
 fn from_google(headers: &mut HeaderMap) {
     headers.remove("authorization");
     let Some(generation) = headers.remove("x-goog-if-generation-match") else {
@@ -345,7 +345,7 @@ fn from_google(headers: &mut HeaderMap) {
     };
 }
 
-/// An answer of S3's as Google has it.
+/// Converts a response of S3 to Google's API.
 fn to_google(mut answer: Response<s3s::Body>) -> Response<s3s::Body> {
     if let Some(etag) = answer.headers().get("etag") {
         let generation = etag.to_str().unwrap().trim_matches('"').parse().unwrap();

@@ -1,9 +1,9 @@
-//! Sets of packages in a lock: what was chosen for each, and what was refused.
+//! Package sets in a lock: the selected packages, or why a set was refused.
 
 use super::Place;
 use serde_json::Value;
 
-/// Name, version and architecture of every package in a lock, or a part of one.
+/// Name, version and architecture of every package in a lock or a part of it.
 pub fn packages(lock: &str) -> impl Iterator<Item = [&str; 3]> {
     let lines = lock
         .lines()
@@ -22,14 +22,14 @@ pub fn sorted(texts: impl Iterator<Item = String>) -> Vec<String> {
     all
 }
 
-/// A lock of sets, and the report of who made it.
+/// A lock with package sets, and the report of the verb that wrote it.
 pub struct PackageSets {
     lock: String,
     report: Value,
 }
 
 impl PackageSets {
-    /// Those of the manifest `m.yaml`; `exit` is 3 where some are refused.
+    /// Locks the manifest `m.yaml`; `exit` is 3 if some sets are refused.
     pub fn lock(place: &Place, exit: i32) -> PackageSets {
         let report = place.json(exit, &["lock", "-f", "m.yaml"]);
         PackageSets {
@@ -38,7 +38,7 @@ impl PackageSets {
         }
     }
 
-    /// Those of the manifest `m.yaml`, of which some may be refused.
+    /// Locks the manifest `m.yaml`, some of whose sets may be refused.
     pub fn lock_what_can_be(place: &Place) -> PackageSets {
         let mut lock = place.command();
         let output = lock
@@ -57,8 +57,8 @@ impl PackageSets {
         }
     }
 
-    /// What was chosen for the set `name`, each package as `shown` has it, sorted; why it was
-    /// refused otherwise.
+    /// The packages selected for the set `name`, each formatted by `shown`, sorted; or the reason
+    /// why it was refused.
     pub fn chosen(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Repositories of apt or yum that have all the packages that a shipped manifest asks for.
+//! apt or yum repositories with all packages that a shipped manifest requests.
 
 use super::Place;
 use super::apt::AptUpstream;
@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the repositories of a manifest come from.
+/// The kind of repositories of a manifest.
 pub enum PackageStandIn {
     Apt(AptUpstream),
     Yum(YumUpstream),
 }
 
 impl PackageStandIn {
-    /// One for the manifests in `folder`, whose keys are put where they name them. `None` where
-    /// they name no packages, or where this machine lacks a program.
+    /// For the manifests in `folder`; writes the keys that they name. `None` if they name no
+    /// packages, or if a program is missing.
     pub fn new(folder: &Path) -> Option<PackageStandIn> {
         let files = fs::read_dir(folder)
             .unwrap()
@@ -45,7 +45,7 @@ impl PackageStandIn {
         }
     }
 
-    /// Makes the repositories of all that is wanted. Returns the folder that has each below
+    /// Writes the repositories for everything requested. Returns the folder that has each below
     /// `files/HOST`.
     pub fn make(&self, wanted: &MergedManifest) -> PathBuf {
         let asked: BTreeSet<(&str, String)> = wanted
@@ -97,7 +97,7 @@ impl PackageStandIn {
         self.place().path("up/r")
     }
 
-    /// What an index says of a package, which is a text that stands in `pool`.
+    /// The index entry of a package, whose text is in `pool`.
     fn deb(&self, name: &str, version: &str) -> String {
         let bytes = format!("{name} {version}");
         let path = format!("pool/{name}.deb");
@@ -110,7 +110,7 @@ impl PackageStandIn {
     }
 }
 
-/// Puts `key` below `folder` wherever `text` names one.
+/// Writes `key` below `folder` at each path that `text` names for a key.
 pub fn put_keys(folder: &Path, text: &str, key: &[u8]) {
     for path in text
         .split("key: ")
@@ -156,13 +156,13 @@ fn apt_repository(
     );
 }
 
-/// The name of what is asked for, and a version that it may have.
+/// The name in a request, and a version that satisfies it.
 fn named<'a>(asked: &'a str, parts: Option<(&'a str, &'a str)>) -> (&'a str, String) {
     let (name, version) = parts.unwrap_or((asked, "1"));
     (name, version.replace('*', "1"))
 }
 
-/// Cuts `containerd.io-2.2*` where a number begins a version.
+/// Splits `containerd.io-2.2*` before the number that begins the version.
 fn version_of(asked: &str) -> Option<(&str, &str)> {
     let at = asked
         .match_indices('-')

@@ -1,4 +1,4 @@
-//! Servers on loopback: a registry of our own, landfall serve, and real peers.
+//! Servers on loopback: the test registry, landfall serve, and real peers.
 
 use super::faults::{Content, Faults, Settings};
 use super::process::{Guard, free_port};
@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A server that runs while this lives.
+/// A server that runs until this is dropped.
 pub struct Server {
     /// `127.0.0.1:port`.
     pub address: String,
@@ -15,10 +15,10 @@ pub struct Server {
     place: Option<Place>,
 }
 
-/// What a server is.
+/// The kinds of servers.
 enum Running {
     Process(Guard),
-    /// A fault registry without a fault, in this process.
+    /// A fault registry without faults, in this process.
     Own(Faults),
 }
 
@@ -27,7 +27,8 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// The server's log: docker-registry and our own write one line a request, as Apache does.
+    /// The log of the server: docker-registry and the test registry write one line per request, in
+    /// the format of Apache.
     pub fn log(&self) -> String {
         match &self.running {
             Running::Process(guard) => guard.log(),
@@ -35,7 +36,7 @@ impl Server {
         }
     }
 
-    /// Where docker-registry keeps a blob.
+    /// The file in which docker-registry keeps a blob.
     pub fn blob_file(&self, digest: &str) -> PathBuf {
         let (place, hex) = (
             self.place.as_ref().expect("a folder of its own"),
@@ -55,7 +56,7 @@ impl Server {
         }
     }
 
-    /// Removes a manifest of a registry of our own, with its tags.
+    /// Removes a manifest of a test registry, with its tags.
     pub fn forget(&self, repository: &str, digest: &str) {
         match &self.running {
             Running::Own(faults) => faults.content(|content| content.forget(repository, digest)),
@@ -72,12 +73,12 @@ impl Server {
     }
 }
 
-/// An empty registry of our own, which has no referrers API, as docker-registry has none.
+/// An empty test registry. Like docker-registry, it has no referrers API.
 pub fn own_registry() -> Server {
     own(Content::default())
 }
 
-/// A file server of our own with `root` at `/`.
+/// A test file server with `root` at `/`.
 pub fn file_server(root: &Path) -> Server {
     own(Content {
         folder: Some(root.to_owned()),
@@ -103,7 +104,7 @@ pub fn docker_registry() -> Server {
     docker_registry_with("")
 }
 
-/// The same with more configuration, in the YAML of its config file (top-level keys).
+/// Like this, with more configuration: top-level keys of its YAML file.
 pub fn docker_registry_with(more: &str) -> Server {
     let place = Place::new();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
@@ -111,7 +112,7 @@ pub fn docker_registry_with(more: &str) -> Server {
     start_docker_registry(place, address, &config)
 }
 
-/// The same with a configuration that deletes nothing.
+/// Like this, with a configuration that forbids deleting.
 pub fn docker_registry_without_deletion() -> Server {
     let place = Place::new();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
@@ -133,7 +134,7 @@ fn start_docker_registry(place: Place, address: SocketAddr, config: &Path) -> Se
     }
 }
 
-/// Writes a config for docker-registry into `place` and gives its path.
+/// Writes a configuration for docker-registry into `place`, and returns its path.
 pub fn docker_registry_config(place: &Place, address: &str, more: &str) -> PathBuf {
     let http = if more.contains("\nhttp:") || more.starts_with("http:") {
         String::new()
@@ -154,8 +155,7 @@ pub fn landfall_serve(place: &Place, args: &[&str]) -> Server {
     start_landfall(place.command(), args)
 }
 
-/// The same in a process that cannot have more than so many bytes of memory, its stacks and what it
-/// reserves included.
+/// Like this, in a process with a limit of its memory, including stacks and reserved memory.
 pub fn landfall_serve_within(place: &Place, bytes: u64, args: &[&str]) -> Server {
     let mut command = place.clean("prlimit");
     command
@@ -181,7 +181,7 @@ fn start_landfall(mut command: Command, args: &[&str]) -> Server {
     }
 }
 
-/// nginx with `root` at `/`, its access log in the server's log.
+/// nginx with `root` at `/`; its access log is the server's log.
 pub fn nginx(root: &Path) -> Server {
     nginx_with(&format!("root {};", root.display()))
 }
@@ -228,7 +228,7 @@ pub fn is_root() -> bool {
         .is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
-/// skopeo in a clean environment, with a policy that takes anything.
+/// skopeo in a clean environment, with a policy that accepts anything.
 pub fn skopeo(place: &Place) -> Command {
     let policy = place.write(
         "home/policy.json",
@@ -239,8 +239,8 @@ pub fn skopeo(place: &Place) -> Command {
     command
 }
 
-/// `skopeo copy --all` from a layout to a plain-http registry, every platform of it, digests kept.
-/// skopeo cannot copy nested indexes; see [`super::Images::push`].
+/// `skopeo copy --all` from a layout to a plain-http registry, with all platforms and unchanged
+/// digests. skopeo cannot copy nested indexes; see [`super::Images::push`].
 pub fn skopeo_push(place: &Place, layout: &Path, name: &str, to: &str) {
     let from = format!("oci:{}:{name}", layout.display());
     let to = format!("docker://{to}");
@@ -255,8 +255,7 @@ pub fn skopeo_push(place: &Place, layout: &Path, name: &str, to: &str) {
     ]));
 }
 
-/// The raw manifest that a registry has under `reference` (`host:port/repository:tag` or
-/// `…@digest`).
+/// The raw manifest of a registry at `reference` (`host:port/repository:tag` or `…@digest`).
 pub fn skopeo_raw(place: &Place, reference: &str) -> Vec<u8> {
     run(skopeo(place).args([
         "inspect",

@@ -1,4 +1,4 @@
-//! A certificate authority of the test's own, thrown away with its place.
+//! A certificate authority for one test, deleted with its folder.
 
 use super::Place;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};

@@ -1,4 +1,4 @@
-//! Servers that a test starts, and their certain end.
+//! Server processes of a test, which end with it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// A child process that is ended when this is dropped: SIGTERM, and SIGKILL if that does not help.
-/// What it says goes to a file.
+/// A child process that is stopped when this is dropped: with SIGTERM, and SIGKILL if that does not
+/// help. Its output goes to a file.
 pub struct Guard {
     child: Child,
     name: String,
@@ -47,8 +47,8 @@ impl Guard {
         self.child.id()
     }
 
-    /// All it has said so far. The program that tests run knows a kind of item that they alone
-    /// have, the note; a count of none is left out.
+    /// The output so far. The tested program knows an item kind that only tests have, the note; a
+    /// count of no notes is left out.
     pub fn log(&self) -> String {
         let log = std::fs::read(self.log.path()).unwrap_or_default();
         String::from_utf8_lossy(&log).replace(", 0 notes", "")
@@ -62,7 +62,7 @@ impl Guard {
     /// Waits until something accepts connections and answers HTTP at `address`.
     ///
     /// # Panics
-    /// When the process ends first, or after a minute; with what it said.
+    /// If the process ends first, or after a minute; the panic shows the output.
     pub fn wait_for_http(&mut self, address: SocketAddr) {
         self.wait_until(&format!("an answer at {address}"), || answers(address));
     }
@@ -70,7 +70,7 @@ impl Guard {
     /// Waits until `ready` says so.
     ///
     /// # Panics
-    /// When the process ends first, or after a minute; with what it said.
+    /// If the process ends first, or after a minute; the panic shows the output.
     pub fn wait_until(&mut self, what: &str, ready: impl Fn() -> bool) {
         let end = Instant::now() + Duration::from_mins(1);
         while !ready() {
@@ -99,7 +99,7 @@ impl Guard {
             .status();
     }
 
-    /// Waits for its end and gives the exit code.
+    /// Waits for the end, and returns the exit code.
     pub fn wait(mut self) -> Option<i32> {
         self.child.wait().ok().and_then(|status| status.code())
     }
@@ -120,12 +120,12 @@ impl Drop for Guard {
     }
 }
 
-/// A TCP port on loopback that nothing listens at, below the range that the system hands out.
+/// A free TCP port on loopback, below the range that the system assigns.
 pub fn free_port() -> u16 {
     free_listener().local_addr().unwrap().port()
 }
 
-/// A listener at such a port. Nobody comes between the choice and its use.
+/// A listener at such a port, so that nothing else can take the port.
 pub fn free_listener() -> TcpListener {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(61);
@@ -139,7 +139,7 @@ pub fn free_listener() -> TcpListener {
     panic!("no free port on loopback");
 }
 
-/// Whether something speaks HTTP, or asks for TLS, at `address`.
+/// Whether a server at `address` answers HTTP or expects TLS.
 fn answers(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect_timeout(&address, Duration::from_secs(1)) else {
         return false;

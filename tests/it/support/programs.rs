@@ -1,4 +1,4 @@
-//! Programs that no package of the distribution has.
+//! Programs that the distribution does not package.
 
 use super::library::Digest;
 use super::{skip, test_name, which};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// Without optimization and tables for a debugger, a program is built in two thirds of the time.
+/// Without optimization and debug information, a program is built in two thirds of the time.
 const QUICK: [&str; 2] = ["-gcflags=all=-N -l", "-ldflags=-s -w"];
 
-/// The program of a Go module, `PATH@VERSION`, by [`go_build`]. Where it cannot be had, the test
+/// The program of a Go module, `PATH@VERSION`, by [`go_build`]. If it cannot be built, the test
 /// counts as skipped and should return.
 #[must_use]
 pub fn go_install(module: &str) -> Option<PathBuf> {
@@ -43,8 +43,8 @@ pub fn go_build(module: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// The Go program in the folder `tests/data/NAME`, built once for its sources. Where it cannot be
-/// had, the test counts as skipped and should return.
+/// The Go program in the folder `tests/data/NAME`, built once for its sources. If it cannot be
+/// built, the test counts as skipped and should return.
 #[must_use]
 pub fn go_program(name: &str) -> Option<PathBuf> {
     let built = go_build_here(name);
@@ -75,8 +75,8 @@ fn go_build_here(name: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// The program `name` in `folder`, which the command for a folder beside it builds where it is not
-/// there. It is whole when it gets its name: another test may run it at once.
+/// The program `name` in `folder`. If it is missing, the command builds it in a neighbouring folder
+/// and then renames it, since another test may run it at the same time.
 fn go(
     folder: &Path,
     name: &str,
@@ -97,7 +97,7 @@ fn go(
     Ok(program)
 }
 
-/// `program`, which `command` builds.
+/// Builds `program` with `command`.
 fn built(command: &mut Command, program: &Path) -> Result<PathBuf, String> {
     match command.output() {
         Ok(output) if output.status.success() && program.is_file() => Ok(program.to_owned()),
@@ -110,8 +110,8 @@ fn built(command: &mut Command, program: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// A file of an npm package, `NAME@VERSION`, which npm fetches once into the user's cache folder.
-/// Where it cannot be had, the test counts as skipped and should return.
+/// A file of an npm package, `NAME@VERSION`, which npm downloads once into the user's cache folder.
+/// If that fails, the test counts as skipped and should return.
 #[must_use]
 pub fn npm_package(package: &str, file: &str) -> Option<PathBuf> {
     let fetched = npm_install(package, file);
@@ -151,8 +151,8 @@ fn npm_install(package: &str, file: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// The program at the path that this variable has. `None`, and the test counts as skipped, where it
-/// is not set.
+/// The program whose path this variable has. `None` if it is not set; the test then counts as
+/// skipped.
 #[must_use]
 pub fn named_by(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
@@ -162,9 +162,8 @@ pub fn named_by(variable: &str) -> Option<PathBuf> {
     path
 }
 
-/// The program of a Python package, `NAME==VERSION`, installed once into an environment of its own
-/// in the user's cache folder. Where it cannot be had, the test counts as skipped and should
-/// return.
+/// The program of a Python package, `NAME==VERSION`, installed once into a virtual environment in
+/// the user's cache folder. If that fails, the test counts as skipped and should return.
 #[must_use]
 pub fn python_tool(package: &str) -> Option<PathBuf> {
     let installed = pip_install(package);
@@ -200,7 +199,7 @@ fn pip_install(package: &str) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Where programs are kept that tests get.
+/// The folder for programs that tests build or download.
 fn tools() -> Result<PathBuf, String> {
     let home = std::env::var_os("HOME").ok_or("there is no HOME to keep tools in")?;
     Ok(Path::new(&home).join(".cache/landfall-tools"))

@@ -1,10 +1,10 @@
-//! Repositories of RPM packages made from a short notation, as metadata alone: nothing in them can
-//! be installed.
+//! Repositories of RPM packages, generated from a short notation. They have only metadata, so
+//! nothing can be installed from them.
 //!
-//! A line is a package: `name version[-release] [arch]: provides x = 1; requires y; file /bin/z`.
-//! What is left out of a version is release 1, of an architecture `noarch`. A `file` stands in the
-//! primary index and in the list of all files, and a `listed` file in the list alone, as
-//! `createrepo_c` does with files outside `/etc` and folders of programs.
+//! Each line is a package: `name version[-release] [arch]: provides x = 1; requires y; file
+//! /bin/z`. The default release is 1, the default architecture `noarch`. A `file` is in the primary
+//! index and in the list of all files, a `listed` file only in the list, as `createrepo_c` does
+//! with files outside `/etc` and the folders of programs.
 
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};

@@ -1,4 +1,5 @@
-//! An upstream with an image that much refers to: cosign's tags, OCI referrers, by API or by tag.
+//! An upstream with an image that has many referrers: tags of cosign, and OCI referrers by API or
+//! by tag.
 
 use super::images::{OCI_INDEX, OCI_MANIFEST, noise};
 use super::peers::{Server, docker_registry, landfall_serve, own_registry};
@@ -12,12 +13,13 @@ pub fn digest(descriptor: &Value) -> &str {
     descriptor["digest"].as_str().unwrap()
 }
 
-/// `sha256-<hex><ending>`: a tag of cosign's, or the one of a list of referrers.
+/// `sha256-<hex><ending>`: a tag of cosign, or of the referrers tag schema.
 pub fn tag_of(descriptor: &Value, ending: &str) -> String {
     format!("{}{ending}", digest(descriptor).replace(':', "-"))
 }
 
-/// Sends a manifest of the layout and everything under it, by digest or tag; gives `OCI-Subject`.
+/// Uploads a manifest of the layout and everything below it, by digest or tag. Returns
+/// `OCI-Subject`.
 pub fn send(
     images: &Images,
     address: &str,
@@ -37,7 +39,7 @@ pub fn send(
     put.header("oci-subject").map(str::to_owned)
 }
 
-/// Puts `descriptors` as the list of what refers to `subject`.
+/// Uploads `descriptors` as the list of referrers of `subject`.
 pub fn send_list(
     images: &Images,
     address: &str,
@@ -78,18 +80,18 @@ pub fn listed(address: &str, repository: &str, subject: &Value) -> BTreeSet<Stri
         .collect()
 }
 
-/// What the upstream is.
+/// The kind of upstream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Upstream {
-    /// Our own registry, without the referrers API.
+    /// The fault registry without the referrers API.
     Own,
-    /// Without it as well.
+    /// docker-registry, also without it.
     DockerRegistry,
-    /// `landfall serve --writable`, with it.
+    /// `landfall serve --writable`, with the referrers API.
     Serve,
 }
 
-/// An upstream with `app:v1` (an index of two), and what refers to it.
+/// An upstream with `app:v1` (an index of two manifests), and its referrers.
 pub struct Signed {
     pub place: Place,
     pub images: Images,
@@ -102,7 +104,7 @@ pub struct Signed {
     pub att: Value,
     /// A referrer of the index.
     pub sbom: Value,
-    /// A referrer of that.
+    /// A referrer of the referrer.
     pub sbom_sig: Value,
     /// A referrer of the amd64 manifest: an index of two.
     pub report: Value,
@@ -200,7 +202,7 @@ impl Signed {
         self.place.json(0, &["pack", "--store", "store", "-o", "b"]);
     }
 
-    /// Demands that `registry` has everything of `repository`, byte for byte, and lists it.
+    /// Asserts that `registry` has everything of `repository`, byte for byte, and lists it.
     pub fn check(&self, registry: &str, repository: &str) {
         for (tag, top) in [
             ("v1".to_owned(), &self.index),

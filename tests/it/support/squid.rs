@@ -7,9 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 
 /// Where squid listens, as the client sees it.
 pub const PROXY: &str = "10.99.0.1:3128";
-/// The server on the other side of the proxy. The names that end in `.test` are all there.
+/// The server behind the proxy. All names that end in `.test` lead to it.
 pub const SERVER: &str = "203.0.113.2";
-/// The one account, where one is wanted: user and password, and the latter percent-encoded.
+/// The account, if squid requires one: user, password, and the percent-encoded password.
 pub const USER: &str = "carrier";
 pub const PASSWORD: &str = "p@ss:w/d";
 pub const PASSWORD_ENCODED: &str = "p%40ss%3Aw%2Fd";
@@ -20,8 +20,8 @@ pub struct Squid {
 }
 
 impl Squid {
-    /// Starts squid on the host `proxy`. It lets through to the names of `allowed`, with `signed`
-    /// only for the account.
+    /// Starts squid on the host `proxy`. It allows the names in `allowed`; with `signed`, only for
+    /// the account.
     pub fn start(network: &Network, place: &Place, allowed: &[&str], signed: bool) -> Squid {
         let names = allowed.join(" ");
         let rules = format!(
@@ -30,7 +30,7 @@ impl Squid {
         Squid::with_rules(network, place, &rules, signed)
     }
 
-    /// The same with these rules of access.
+    /// Like `start`, with these access rules.
     pub fn with_rules(network: &Network, place: &Place, rules: &str, signed: bool) -> Squid {
         // squid gives up being root; its user must get at these files
         let dir = tempfile::Builder::new()
@@ -76,15 +76,15 @@ impl Squid {
         }
     }
 
-    /// Waits until the log has `part`: a tunnel stands there when it is closed.
+    /// Waits until the log contains `part`. A tunnel is logged when it is closed.
     pub fn wait_for(&mut self, part: &str) {
         let log = self.dir.path().join("access.log");
         let is_there = || std::fs::read_to_string(&log).is_ok_and(|text| text.contains(part));
         self.guard.wait_until(part, is_there);
     }
 
-    /// One line a request: status, method, URL, and the account as it was sent or `-`. The request
-    /// that found out whether squid runs is left out.
+    /// One line per request: status, method, URL, and the account as it was sent, or `-`. The
+    /// request that checks whether squid runs is left out.
     pub fn log(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.dir.path().join("access.log")).unwrap_or_default();
         text.lines()
@@ -94,5 +94,5 @@ impl Squid {
     }
 }
 
-/// What these tests need.
+/// The programs that these tests need.
 pub const NEEDS: [&str; 5] = ["squid", "docker-registry", "htpasswd", "gzip", "curl"];

@@ -19,8 +19,8 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Gives tokens for service `service` to `account` (`user:password`), for whatever `grants`
-    /// takes of a scope's repository and action; to others, none.
+    /// Issues tokens for the service `service` to `account` (`user:password`), for scopes whose
+    /// repository and action `grants` accepts; no tokens to others.
     pub fn new(
         place: &Place,
         service: &str,
@@ -82,7 +82,7 @@ impl Tokens {
         }
     }
 
-    /// The scopes that were asked for, one line a token.
+    /// The requested scopes, one line per token.
     pub fn scopes(&self) -> Vec<String> {
         self.middle
             .asked()

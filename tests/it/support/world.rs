@@ -1,5 +1,5 @@
-//! A small internet on loopback: two docker-registries and a file server with known content, and a
-//! site that sends the names of the real hosts there.
+//! A stand-in for the internet on loopback: two docker-registries and a file server with known
+//! content, and a site that maps the real hosts to them.
 
 use super::images::noise;
 use super::peers::{self, Server};
@@ -7,22 +7,22 @@ use super::{Images, Place, http};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Which of the two upstream registries.
+/// One of the two upstream registries.
 #[derive(Clone, Copy)]
 pub enum At {
     Kubernetes,
     Others,
 }
 
-/// An image that an upstream has.
+/// An image of an upstream registry.
 pub struct Upstream {
-    /// What people call it.
+    /// The name in manifests.
     pub name: &'static str,
     pub at: At,
-    /// Its repository at the upstream: the mirror's path is in it.
+    /// Its repository at the upstream, including the path of the mirror.
     pub repository: &'static str,
     pub tag: &'static str,
-    /// Where it goes, without the registry.
+    /// The destination, without the registry.
     pub destination: &'static str,
     pub descriptor: Value,
 }
@@ -37,10 +37,10 @@ pub struct World {
     pub kubelet: Vec<u8>,
 }
 
-/// What a [`World`] is made with; tests give it to [`super::need`].
+/// The programs that a [`World`] needs, for [`super::need`].
 pub const NEEDS: [&str; 4] = ["docker-registry", "skopeo", "nginx", "gzip"];
 
-/// The manifest over everything that a [`World`] has.
+/// A manifest with everything that a [`World`] has.
 pub const MANIFEST: &str = r#"apiVersion: landfall/v1
 kind: Manifest
 metadata: {name: world}
@@ -223,7 +223,7 @@ impl World {
         world
     }
 
-    /// The site: real names go to the stand-ins, and `registry` is the private registry.
+    /// The site: real hosts are mapped to the stand-ins, and `registry` is the private registry.
     pub fn site(&self, registry: &str) -> String {
         let (kubernetes, others, files) =
             (self.kubernetes.url(), self.others.url(), self.files.url());
@@ -239,12 +239,12 @@ impl World {
         )
     }
 
-    /// Everything that the upstreams' registries have logged.
+    /// The logs of the upstream registries.
     pub fn requests(&self) -> usize {
         self.kubernetes.requests("") + self.others.requests("") + self.files.requests("")
     }
 
-    /// Asserts that `registry` has every image with every digest under it, byte for byte.
+    /// Asserts that `registry` has every image with all its manifests and blobs, byte for byte.
     pub fn assert_arrived(&self, registry: &str, skopeo: bool) {
         for upstream in &self.upstreams {
             self.assert_image(registry, upstream);

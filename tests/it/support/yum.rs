@@ -1,5 +1,5 @@
-//! Repositories of yum made on the spot: packages by rpmbuild and rpmsign, indexes by
-//! `createrepo_c`. And a dnf with folders of its own.
+//! Generated yum repositories: packages by rpmbuild and rpmsign, indexes by `createrepo_c`. Also a
+//! dnf with its own folders.
 
 use super::charts::Signer;
 use super::peers::{Server, file_server};
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// What the tests of yum need.
+/// The programs that the yum tests need.
 pub const PROGRAMS: [&str; 5] = ["dnf", "rpmbuild", "rpmsign", "createrepo_c", "gpg"];
 
 /// A file server with repositories of yum below `/r`, and a place with a manifest.
@@ -20,7 +20,7 @@ pub struct YumUpstream {
 }
 
 impl YumUpstream {
-    /// `None` where this machine lacks a program; the test is skipped then.
+    /// `None` if a program is missing; the test is then skipped.
     pub fn new() -> Option<YumUpstream> {
         if !need(&PROGRAMS) {
             return None;
@@ -109,8 +109,8 @@ impl YumUpstream {
         self.sign();
     }
 
-    /// Indexes all packages anew, those too that were signed again within the second in which they
-    /// were indexed.
+    /// Indexes all packages again, including those that were signed again within the second in
+    /// which they were indexed.
     pub fn index_again(&self, form: &str) {
         fs::remove_dir_all(self.place.path("up/r/repodata")).unwrap();
         self.index(form);
@@ -182,9 +182,9 @@ pub fn dnf(place: &Place, name: &str, baseurl: &str, more: &str) -> Command {
     dnf
 }
 
-/// Runs the command line of dnf for each line of its input, which is a JSON list of a file for what
-/// it prints and the arguments. What is loaded by then is no garbage, which spares each process
-/// most of its time.
+/// A script that runs the command line of dnf for each line of its input: a JSON list of an output file and the
+/// arguments. Objects that are loaded by then are excluded from garbage collection, which saves
+/// each process most of its time.
 const DNF_EACH: &str = "
 import gc, json, os, sys
 from dnf.cli import main
@@ -201,9 +201,8 @@ for line in sys.stdin:
     os.wait()
 ";
 
-/// What each of these dnf prints. They are asked one after the other, each in a process of its own;
-/// dnf's modules are loaded once. `None` where this machine's dnf is no program of Python; the test
-/// is skipped then.
+/// The output of each dnf command. They run one after the other in separate processes, and dnf's
+/// modules are loaded once. `None` if dnf is not a Python program here; the test is then skipped.
 pub fn dnf_each(place: &Place, asked: &[Command]) -> Option<Vec<Vec<u8>>> {
     let program = fs::read(which("dnf").unwrap()).unwrap();
     let first =
@@ -242,8 +241,8 @@ pub fn dnf_each(place: &Place, asked: &[Command]) -> Option<Vec<Vec<u8>>> {
     )
 }
 
-/// `name arch version` of what a dnf that was told `--assumeno` would install, sorted; nothing
-/// where it refuses.
+/// `name arch version` of the packages that `dnf --assumeno` would install, sorted; nothing if it
+/// refuses.
 pub fn planned(output: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(output);
     let table = text.split("Skipping packages").next().unwrap();

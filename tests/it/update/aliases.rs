@@ -1,4 +1,4 @@
-//! Versions behind a YAML alias: they move where the anchor stands, with all that shares it.
+//! Versions behind a YAML alias: they are updated at the anchor, for all its aliases.
 
 use super::moved;
 use super::upstream::Upstream;

@@ -1,4 +1,4 @@
-//! Charts with an update policy of their own: by the index of a repository, and by the tags of a
+//! Charts with their own update policy: from the index of a repository, and from the tags of a
 //! registry.
 
 use super::moved;
@@ -7,8 +7,8 @@ use crate::support::charts::{Chart, repository};
 use crate::support::images::{Images, sha256};
 use crate::support::need;
 
-/// Puts these versions of the chart `app` into two HTTP repositories and a registry; `more` stands
-/// in their Chart.yaml.
+/// Adds these versions of the chart `app` to two HTTP repositories and a registry; `more` is added
+/// to their Chart.yaml.
 fn publish(up: &Upstream, versions: &[&str], more: &str) {
     let images = Images::new(up.place.path("layout"));
     let charts: Vec<Chart> = versions

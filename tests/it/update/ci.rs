@@ -1,5 +1,5 @@
-//! The jobs of `docs/how-to/ci/`: their commands, taken out of the files and run in order, from a
-//! clone to a pushed branch and a bundle.
+//! The jobs in `docs/how-to/ci/`: runs their commands in order, from a clone to a pushed branch and
+//! a bundle.
 
 use super::upstream::Upstream;
 use crate::support::faults::{Fault, On, What};
@@ -22,7 +22,7 @@ fn document(name: &str) -> (String, Value) {
     (text, value)
 }
 
-/// A forge with a repository, and an upstream that it refreshes from.
+/// A git server with a repository, and an upstream for refreshes.
 struct Forge {
     up: Upstream,
 }
@@ -70,7 +70,7 @@ impl Forge {
         forge
     }
 
-    /// A shell's command in the forge's environment.
+    /// Runs a shell command in the environment of the job.
     fn command(&self, shell: &str, folder: impl AsRef<Path>) -> Command {
         let place = &self.up.place;
         let mut command = place.clean(shell);
@@ -126,7 +126,7 @@ impl Forge {
             .success()
     }
 
-    /// Somebody merges the branch and carries the bundle over.
+    /// Merges the branch, and delivers the bundle.
     fn deliver(&self) {
         self.sh(
             "git fetch -q ../origin.git refresh; git reset -q --hard FETCH_HEAD; cp landfall.lock sent.lock; git add .; \
@@ -135,9 +135,9 @@ impl Forge {
         );
     }
 
-    /// What a job is expected to do in four nights: something new, nothing, a part that fails, all
-    /// of it good again. `night` runs it with a fresh clone and says whether it was green, and
-    /// where the bundle would be.
+    /// What a job must do in four nights: something new, nothing, a failing item, and a recovery.
+    /// `night` runs it with a fresh clone, and returns whether it succeeded and the path of the
+    /// bundle.
     fn nights(&self, night: impl Fn(&Forge, &str) -> (bool, PathBuf)) {
         let (green, bundle) = night(self, "one");
         assert!(green && bundle.exists(), "the first night");
@@ -194,7 +194,7 @@ impl Forge {
     }
 }
 
-/// A clone for one night, with the store of the nights before.
+/// A clone for one night, with the store of earlier nights.
 fn checkout(forge: &Forge, night: &str) -> PathBuf {
     let clone = forge.up.place.path(format!("clone-{night}"));
     run(forge

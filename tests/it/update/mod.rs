@@ -1,5 +1,5 @@
-//! Updates: versions move by their policies, where upstream has all that uses them, and no other
-//! byte changes.
+//! Updates: versions are updated by their policies if upstream has all items that use them, and no
+//! other byte changes.
 
 mod aliases;
 mod charts;
@@ -13,7 +13,7 @@ use crate::support::faults::{Fault, On, What};
 use serde_json::{Value, json};
 use upstream::Upstream;
 
-/// What moved: name and new version.
+/// The updated versions: name and new version.
 fn moved(report: &Value) -> Vec<(String, String)> {
     let moves = report["updates"].as_array().unwrap().iter();
     let moved = moves.filter_map(|one| {

@@ -1,13 +1,13 @@
-//! Of manifests in any notation only the bytes of versions change.
+//! Updating manifests in any YAML notation changes only the bytes of versions.
 
 use super::upstream::Upstream;
 use crate::support::rounds;
 use std::fmt::Write as _;
 
-/// Manifests for each run.
+/// The number of manifests in each run.
 const BATCH: usize = 20;
 
-/// A small generator of numbers, so that a failure can be seen again.
+/// A small random number generator with a seed, so that a failure can be reproduced.
 struct Dice(u64);
 
 impl Dice {
@@ -24,7 +24,7 @@ impl Dice {
     }
 }
 
-/// A version that moves stands as `<old|new>`.
+/// A version that is updated is written as `<old|new>`.
 fn slot(old: &str, new: &str) -> String {
     format!("<{old}|{new}>")
 }
@@ -63,7 +63,7 @@ fn comment(dice: &mut Dice) -> &'static str {
     ])
 }
 
-/// A manifest in a random notation. `at` makes its repositories its own.
+/// A manifest in a random notation. `at` makes its repositories unique.
 fn template(dice: &mut Dice, at: usize, digests: &[(String, String)]) -> String {
     let mut text = String::new();
     if dice.roll(8) == 0 {

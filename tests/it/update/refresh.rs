@@ -22,7 +22,7 @@ fn upstream() -> Upstream {
     up
 }
 
-/// When each file below a folder was written.
+/// The modification time of each file below a folder.
 fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {

@@ -1,4 +1,4 @@
-//! An upstream whose tags come, move and go, and a place beside it with a manifest.
+//! An upstream whose tags are added, moved and removed, and a folder with a manifest.
 
 use crate::support::Place;
 use crate::support::faults::{Content, Faults, On};
@@ -19,12 +19,12 @@ impl Upstream {
         }
     }
 
-    /// Puts an image with a layer of its own at a tag, and gives its digest.
+    /// Pushes an image with its own layer to a tag, and returns its digest.
     pub(super) fn put(&self, repository: &str, tag: &str, seed: u64) -> String {
         self.put_platforms(repository, tag, seed, &["linux/amd64"])
     }
 
-    /// The same for several platforms.
+    /// Like `image`, for several platforms.
     pub(super) fn put_platforms(
         &self,
         repository: &str,
@@ -43,7 +43,7 @@ impl Upstream {
         })
     }
 
-    /// Takes a tag away, and what stands at it.
+    /// Removes a tag and its manifest.
     pub(super) fn remove(&self, repository: &str, tag: &str) {
         self.faults.content(|content| {
             let digest = content.tags[&(repository.to_owned(), tag.to_owned())].clone();
@@ -51,7 +51,7 @@ impl Upstream {
         });
     }
 
-    /// Signs what stands at a tag, by cosign's tag.
+    /// Signs the manifest of a tag, under cosign's tag.
     pub(super) fn sign(&self, repository: &str, tag: &str) {
         self.faults.content(|content| {
             let digest = content.tags[&(repository.to_owned(), tag.to_owned())].clone();
@@ -60,14 +60,14 @@ impl Upstream {
         });
     }
 
-    /// Puts a file below `/files/`.
+    /// Adds a file below `/files/`.
     pub(super) fn file(&self, name: &str, bytes: impl Into<Vec<u8>>) {
         let bytes = Arc::new(bytes.into());
         self.faults
             .content(|content| content.files.insert(format!("/files/{name}"), bytes));
     }
 
-    /// Puts a file of noise, and its checksum file.
+    /// Adds a file of noise, and its checksum file.
     pub(super) fn checked_file(&self, name: &str, seed: u64) {
         let content = noise(seed, 12_000);
         let sum = sha256(&content).replace("sha256:", "");
@@ -75,7 +75,8 @@ impl Upstream {
         self.file(&format!("{name}.sha256"), sum + "\n");
     }
 
-    /// Writes a manifest with this body; `REG` stands for the registry, `URL` for the web server.
+    /// Writes a manifest with this body; `REG` is replaced by the registry, `URL` by the web
+    /// server.
     pub(super) fn manifest(&self, body: &str) -> String {
         let text =
             format!("apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\n{body}");
@@ -84,13 +85,13 @@ impl Upstream {
         text
     }
 
-    /// `text` with the names of this upstream.
+    /// `text` with the addresses of this upstream.
     pub(super) fn here(&self, text: &str) -> String {
         text.replace("REG", &self.faults.address)
             .replace("URL", &format!("http://{}/files", self.faults.address))
     }
 
-    /// Runs a verb over the manifest, with a report.
+    /// Runs a verb on the manifest, with a report.
     pub(super) fn run(&self, exit: i32, verb: &str, more: &[&str]) -> Value {
         self.faults.arm([]);
         self.place.json(exit, &self.args(verb, more))
@@ -109,7 +110,7 @@ impl Upstream {
         [&[verb], &common[..], more].concat()
     }
 
-    /// How many requests of a kind came since the last run began.
+    /// The number of requests of a kind since the last run began.
     pub(super) fn count(&self, on: On) -> usize {
         self.faults
             .seen()

@@ -1,5 +1,5 @@
-//! A year of refreshes: an upstream changes over twelve rounds, and a far side gets each round's
-//! delta alone.
+//! A year of refreshes: an upstream changes in twelve rounds, and the private registry gets only
+//! the delta of each round.
 
 use super::moved;
 use super::upstream::Upstream;
@@ -26,7 +26,7 @@ files:
   checksum: \"${url}.sha256\"   # carried too
 ";
 
-/// What the versions are in a round, as the manifest shows them.
+/// The versions in a round, as in the manifest.
 fn expected(up: &Upstream, cluster: &str, tools: &str) -> String {
     let text = MANIFEST.replacen("value: v1.0.0", &format!("value: {cluster}"), 1);
     let text = text.replacen("value: '1.0.0'", &format!("value: '{tools}'"), 1);
@@ -35,7 +35,7 @@ fn expected(up: &Upstream, cluster: &str, tools: &str) -> String {
     ))
 }
 
-/// What the far side has: the lock of what was sent.
+/// The content of the private registry: the lock of what was pushed.
 const SINCE: [&str; 2] = ["--since", "sent.lock"];
 
 /// Both sides.
@@ -59,7 +59,7 @@ impl Year {
         self.up.file("cluster.txt", format!("{version}\n"));
     }
 
-    /// Refreshes, and brings the delta to the far side.
+    /// Refreshes, and copies the delta to the other side.
     fn round(
         &mut self,
         cluster: &str,
@@ -92,8 +92,8 @@ impl Year {
         report
     }
 
-    /// Kills a refresh when so many bytes have come. Beside it one runs to its end, in a copy of
-    /// the place.
+    /// Kills a refresh after this many received bytes. Another one runs to its end in a copy of the
+    /// folder.
     fn killed(&self, args: &[&str], after: usize) -> std::path::PathBuf {
         let control = self.up.place.path(format!("control-{}", self.round));
         copy(
@@ -134,7 +134,7 @@ impl Year {
         control
     }
 
-    /// Pushes a delta to the far side; a full bundle then has nothing to add.
+    /// Pushes a delta; a full bundle must then have nothing to add.
     fn deliver(&self, delta: &str) {
         let far = self.far.address.as_str();
         let to = ["--to", far, "--plain-http", far];
@@ -181,7 +181,7 @@ impl Year {
         );
     }
 
-    /// A round in which nothing is new for the far side.
+    /// A round without new content.
     fn quiet(&mut self, told: Value) {
         self.round += 1;
         let before = (

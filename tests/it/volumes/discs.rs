@@ -1,5 +1,4 @@
-//! A plant that gets a bundle on three discs, of which one is damaged: what it is told, and how it
-//! is mended.
+//! A bundle on three discs, one of which is damaged: the messages, and the repair.
 
 use super::site::Site;
 use crate::support::http;
@@ -8,8 +7,8 @@ use crate::support::peers::{landfall_serve, own_registry};
 use serde_json::Value;
 use std::fs;
 
-/// Three discs, `1`, `2` and `3`, with a volume of `V` each and the checksums. The layers of two
-/// images are on each.
+/// Three discs, `1`, `2` and `3`, each with a volume of `V` and the checksums. Each has layers of
+/// two images.
 fn three_discs() -> Site {
     let site = Site::images(6, 50_000);
     let volumes = site.split("V", "130k");
@@ -45,7 +44,7 @@ fn change_layer(bytes: &mut [u8], app: u64) {
     bytes[at] ^= 1;
 }
 
-/// Types the command that the message ends with.
+/// Runs the command at the end of the message.
 fn typed(site: &Site, message: &str) {
     let command = message.lines().last().unwrap().trim();
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_landfall"));

@@ -1,4 +1,4 @@
-//! Bundles in volumes: packed, joined, checked, damaged, rebuilt; and the program beside them.
+//! Bundles in volumes: packing, joining, checking, damage, rebuilding, and the included program.
 
 mod discs;
 mod site;

@@ -1,4 +1,4 @@
-//! A store, its lock, and what is packed of it in volumes.
+//! A store, its lock, and volumes that are packed from it.
 
 use crate::support::images::{OCI_CONFIG, OCI_GZIP, OCI_MANIFEST, noise};
 use crate::support::library::{Descriptor, Digest, Lock, LockedFile, LockedImage};
@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-/// A store and the lock of what is in it: an image of three layers, and files that shrink and do
-/// not.
+/// A store and the lock of its content: an image of three layers, and compressible and
+/// incompressible files.
 pub(super) struct Site {
     pub(super) place: Place,
     pub(super) files: Vec<(String, Vec<u8>)>,
@@ -26,7 +26,7 @@ impl Site {
         Site::of(0, &[9_000, 7_000, 300])
     }
 
-    /// With so many layers of this size.
+    /// With this number of layers of this size.
     pub(super) fn wide(layers: usize, size: usize) -> Site {
         Site::of(0, &vec![size; layers])
     }
@@ -82,7 +82,8 @@ impl Site {
         }
     }
 
-    /// With so many images, `quay.io/example/app-0:v1` and so on, each with a layer of this size.
+    /// With this number of images, `quay.io/example/app-0:v1` and so on, each with a layer of this
+    /// size.
     pub(super) fn images(count: usize, size: usize) -> Site {
         let site = Site::of(0, &[]);
         let images = Images::new(site.place.path("home/.cache/landfall/store"));
@@ -119,7 +120,7 @@ impl Site {
         self.place.json(0, &args)
     }
 
-    /// Packs volumes of this size, and gives their paths.
+    /// Packs volumes of this size, and returns their paths.
     pub(super) fn split(&self, name: &str, size: &str) -> Vec<PathBuf> {
         self.pack(name, &["--volume-size", size]);
         self.volumes(name)
@@ -139,7 +140,7 @@ impl Site {
             .collect()
     }
 
-    /// What a refusal says.
+    /// The message of a refusal.
     pub(super) fn refused(&self, args: &[&str]) -> String {
         let report = self.place.json(4, args);
         assert_eq!(report["status"], "refused", "{report}");

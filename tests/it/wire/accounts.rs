@@ -1,5 +1,5 @@
-//! Accounts and tokens: whose refusal is whose, where a secret goes, and helpers that are not
-//! there.
+//! Accounts and tokens: the effect of a refusal, the hosts that secrets are sent to, and missing
+//! helpers.
 
 use super::{manifest, reasons};
 use crate::support::gate::Gate;
@@ -32,7 +32,7 @@ fn auth(account: &str) -> Value {
     json!({"auth": STANDARD.encode(account)})
 }
 
-/// A registry of our own with these images at `v1`, each of one small layer.
+/// A test registry with these images at `v1`, each with one small layer.
 pub(super) fn registry_with(place: &Place, names: &[String]) -> Server {
     let images = Images::new(place.path("layout"));
     let registry = own_registry();
@@ -59,8 +59,8 @@ pub(super) fn lock(place: &Place, exit: i32, host: &str) -> Value {
     )
 }
 
-/// `registry` behind a realm at the front's own address: `token` answers there, and who has the
-/// token passes.
+/// `registry` behind a realm at the same address: `token` answers token requests, and requests with
+/// the token are forwarded.
 pub(super) fn behind_realm(
     registry: &Server,
     token: impl Fn(&Asked) -> Turn + Send + Sync + Clone + 'static,

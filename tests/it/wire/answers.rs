@@ -1,5 +1,4 @@
-//! Odd answers: compressed on the way, with numbers beyond all bounds, of old formats, or larger
-//! than anything honest.
+//! Unusual responses: compressed in transit, with absurd numbers, in old formats, or too large.
 
 use super::{manifest, reasons};
 use crate::support::faults::Faults;
@@ -10,8 +9,8 @@ use crate::support::peers::{file_server, own_registry};
 use crate::support::{Images, Place, need};
 use serde_json::{Value, json};
 
-/// A file server with `tool.bin` and `tool.tgz`, in front of which something compresses every GET,
-/// and says so.
+/// A file server with `tool.bin` and `tool.tgz` behind a proxy that compresses every response and
+/// says so.
 fn compressing(place: &Place) -> Middle {
     place.write("www/tool.bin", vec![b'a'; 5000]);
     let server = file_server(&place.path("www"));

@@ -1,4 +1,4 @@
-//! Hosts behind hosts, and hosts that do not answer.
+//! Hosts that redirect to other hosts, and hosts that do not answer.
 
 use super::accounts::{behind_realm, images_of, lock, registry_with};
 use super::{manifest, reasons};

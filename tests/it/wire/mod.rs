@@ -1,4 +1,4 @@
-//! The wire: answers that are odd, accounts and tokens, and hosts that do not answer.
+//! Unusual responses, accounts and tokens, and hosts that do not answer.
 
 mod accounts;
 mod answers;
@@ -15,7 +15,7 @@ fn manifest(place: &Place, sections: &str) {
     );
 }
 
-/// The reason of each item, in the order of the report; empty where there is none.
+/// The reason of each item in the order of the report; empty if there is none.
 fn reasons(report: &Value) -> Vec<&str> {
     let items = report["items"].as_array().unwrap();
     items

@@ -1,4 +1,4 @@
-//! Repositories of yum that are not what they should be: what is refused, and what it is called.
+//! Invalid yum repositories: what is refused, and the messages.
 
 use super::upstream;
 use crate::support::charts::{Signer, told};

@@ -1,5 +1,4 @@
-//! Where the metadata of a repository of yum comes from: metalinks, lists of mirrors, and older
-//! copies.
+//! Sources of yum metadata: metalinks, lists of mirrors, and older copies.
 
 use crate::support::apt::locked;
 use crate::support::charts::told;

@@ -1,5 +1,5 @@
-//! Packages of yum: from a signed repository to a lock, a bundle, a registry, a server and a
-//! folder, and from there to dnf.
+//! yum packages: from a signed repository to a lock, a bundle, a registry, a server and a folder,
+//! and from there to dnf.
 
 mod hostile;
 mod mirrors;
@@ -15,7 +15,7 @@ use crate::support::yum::{YumUpstream, dnf, dnf_each, planned};
 use crate::support::{Place, landfall_serve, need, rpm_repository, run};
 use serde_json::Value;
 
-/// An application with weak, rich and file dependencies, what they need, and much else.
+/// An application with weak, rich and file dependencies, the packages that it needs, and others.
 fn upstream() -> Option<YumUpstream> {
     let up = YumUpstream::new()?;
     up.build(&[
@@ -184,7 +184,7 @@ fn dnf_installs_mirrored_packages_in_a_closed_network() {
     }
 }
 
-/// Every case is asked of dnf and of landfall.
+/// Compares dnf and landfall for each case.
 #[test]
 fn the_selection_equals_that_of_dnf() {
     if !need(&["dnf", "gpg"]) {
@@ -343,8 +343,8 @@ fn installed_packages_of_machines_decide_what_is_mirrored() {
     );
 }
 
-/// `doctor packages` with the node's list `node.rpms`, by which `landfall.lock` was made, and with
-/// other nodes.
+/// `doctor packages` with the list `node.rpms` that `landfall.lock` is based on, and with other
+/// nodes.
 fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
     let place = &up.place;
     place.ok(&["pull"]);
@@ -421,7 +421,7 @@ fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
     }
 }
 
-/// A repository with one fault: what is refused, and with which words.
+/// A repository with one error: what is refused, and the message.
 #[test]
 fn module_streams_are_handled_as_by_dnf() {
     let Some(up) = YumUpstream::new() else { return };

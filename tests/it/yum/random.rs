@@ -1,8 +1,7 @@
-//! The choice of packages beside dnf's on random repositories, for machines with nothing and for
+//! Compares the selection of packages with dnf on random repositories, for empty machines and for
 //! machines with packages.
 //!
-//! `LANDFALL_YUM_SEEDS=1000..1300` compares the repositories of these seeds in place of the few of
-//! every run.
+//! `LANDFALL_YUM_SEEDS=1000..1300` uses these seeds instead of the few of every run.
 
 use crate::support::charts::Signer;
 use crate::support::dice::Dice;
@@ -14,18 +13,18 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// The seeds of every run. The solver was tuned on others.
+/// The seeds of every run. The solver was developed with other seeds.
 const SEEDS: Range<u64> = 90_000..90_060;
 
 const CAPABILITIES: [&str; 5] = ["cap(a)", "cap(b)", "cap(c)", "libd.so.1()(64bit)", "cap(e)"];
-/// Files that the primary index names.
+/// Files in the primary index.
 const PROGRAMS: [&str; 4] = [
     "/usr/bin/one",
     "/usr/bin/two",
     "/usr/sbin/three",
     "/etc/four",
 ];
-/// Files that only the list of all files names.
+/// Files that are only in the list of all files.
 const LISTED: [&str; 4] = [
     "/usr/share/one",
     "/usr/share/doc/two",
@@ -33,7 +32,7 @@ const LISTED: [&str; 4] = [
     "/opt/four with a space",
 ];
 
-/// A repository, what a machine has, and what is installed.
+/// A repository, the packages of a machine, and the packages to install.
 struct Case {
     packages: String,
     base: Vec<BasePackage>,
@@ -45,7 +44,7 @@ struct Case {
 struct BasePackage {
     name: String,
     version: usize,
-    /// None that a repository has, so that it is no package of the repository.
+    /// An architecture that no repository has, so that the package belongs to none.
     release: usize,
     lines: String,
     files: Vec<String>,
@@ -54,7 +53,7 @@ struct BasePackage {
 /// Writes the case of a seed.
 struct Author {
     dice: Dice,
-    /// Begins all names of packages, as one run of rpmbuild makes those of all cases.
+    /// The prefix of all package names, since one run of rpmbuild builds the packages of all cases.
     prefix: String,
     names: usize,
 }
@@ -92,7 +91,7 @@ impl Author {
         }
     }
 
-    /// A dependency, `rich` of a hundred with parentheses.
+    /// A dependency, with parentheses in `rich` percent of the cases.
     fn dependency(&mut self, rich: usize) -> String {
         if !self.is(rich) {
             return self.plain();
@@ -156,7 +155,7 @@ impl Author {
         format!("{} {version}: {}\n", self.named(number), said.join("; "))
     }
 
-    /// A package that a machine has: it needs nothing, so that the machine is sound.
+    /// A package of a machine. It needs nothing, so that the machine is consistent.
     fn base_package(&mut self, number: usize) -> BasePackage {
         let mut lines = String::new();
         if self.is(40) {
@@ -230,7 +229,7 @@ fn case(seed: u64) -> Case {
     }
 }
 
-/// Builds the packages that machines have, all at once, into `base-rpms`.
+/// Builds the packages of all machines at once into `base-rpms`.
 fn build_bases(place: &Place, cases: &BTreeMap<u64, Case>) {
     let all: Vec<&BasePackage> = cases.values().flat_map(|case| &case.base).collect();
     let mut spec =
@@ -279,8 +278,8 @@ fn build_bases(place: &Place, cases: &BTreeMap<u64, Case>) {
     run(&mut build);
 }
 
-/// What dnf answers: `name arch version` of each package that it would install, sorted; its error
-/// otherwise.
+/// The result of dnf: `name arch version` of each package that it would install, sorted, or its
+/// error.
 fn answer(output: &[u8]) -> Result<Vec<String>, String> {
     let text = String::from_utf8_lossy(output);
     if let Some(error) = text.find("Error: ") {

@@ -1,4 +1,4 @@
-//! What `base: minimal` takes to be installed, beside what debootstrap installs.
+//! Compares the packages that `base: minimal` assumes with those that debootstrap installs.
 
 use super::{Offered, Suite, suites};
 use crate::support::apt::AptUpstream;
@@ -6,8 +6,8 @@ use crate::support::{need, run};
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The names of what debootstrap makes a minimal root of from `suite`, which `up` offers then;
-/// `None` where this machine lacks debootstrap.
+/// The packages of a minimal root by debootstrap from `suite`, which `up` then offers; `None`
+/// without debootstrap.
 pub fn minimal_root(up: &AptUpstream, suite: &Suite) -> Option<BTreeSet<String>> {
     if !need(&["debootstrap"]) {
         return None;

@@ -1,5 +1,5 @@
-//! landfall's choice of packages beside that of the machine's own apt, over the packages of its own
-//! suites.
+//! Compares landfall's selection of packages with that of the machine's apt, over the packages of
+//! its suites.
 
 use super::base::minimal_root;
 use super::{Offered, STATUS, field, names, paragraphs, suites};
@@ -9,8 +9,8 @@ use crate::support::{rounds, run};
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Packages of very different kinds: tools, libraries, servers, languages, desktops' parts,
-/// metapackages, virtual ones.
+/// Packages of different kinds: tools, libraries, servers, languages, desktop components,
+/// metapackages, virtual packages.
 const KINDS: [&str; 66] = [
     "jq",
     "conntrack",
@@ -80,7 +80,7 @@ const KINDS: [&str; 66] = [
     "open-vm-tools",
 ];
 
-/// What a machine of amd64 takes of another architecture.
+/// Packages of another architecture for an amd64 machine.
 const FOREIGN: [&str; 8] = [
     "libc6:i386",
     "zlib1g:i386",
@@ -92,8 +92,8 @@ const FOREIGN: [&str; 8] = [
     "perl-base:i386",
 ];
 
-/// What is asked for on a minimal machine besides: in this order, the first decides what the second
-/// takes of alternatives.
+/// Further requests on a minimal machine. Their order matters: the first decides between
+/// alternatives of the second.
 const ON_MINIMAL: [&str; 6] = [
     "postgresql",
     "lxc docker.io",
@@ -103,10 +103,10 @@ const ON_MINIMAL: [&str; 6] = [
     "mailutils postfix",
 ];
 
-/// A kind of machine, and what is asked for on it, each for itself.
+/// A kind of machine, and the requests for it, each tested separately.
 struct Machine {
     name: &'static str,
-    /// Its base as the manifest has it, and its status file.
+    /// The base as in the manifest, and the status file.
     base: &'static str,
     status: String,
     architectures: &'static str,
@@ -114,7 +114,7 @@ struct Machine {
     asked: Vec<String>,
 }
 
-/// The names that `wanted` may need; what is recommended counts where `recommends` says so.
+/// The names that `wanted` may need, including recommended ones with `recommends`.
 fn reachable<'t>(
     offered: &Offered<'t>,
     wanted: impl Iterator<Item = &'t str>,

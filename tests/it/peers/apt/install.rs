@@ -1,4 +1,4 @@
-//! Packages carried into a network without a way out, and installed there by the machine's own apt.
+//! Packages are copied into a closed network and installed there by the machine's own apt.
 
 use super::{KEYRING, Offered, STATUS, Suite, suites};
 use crate::support::netns::{Network, REGISTRY};
@@ -6,7 +6,7 @@ use crate::support::{Place, skip, test_name};
 use std::fs;
 use std::process::Command;
 
-/// Small packages, of which a dozen is installed: those that the machine lacks and its suites have.
+/// Small packages, a dozen of which is installed: those that the machine lacks and its suites have.
 const SMALL: [&str; 24] = [
     "tree",
     "pv",

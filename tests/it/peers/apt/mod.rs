@@ -1,4 +1,4 @@
-//! The machine's own apt and its own suites, whose names are read from its sources.
+//! apt of this machine and its suites, whose names are read from its sources.
 
 mod base;
 mod choice;
@@ -25,8 +25,8 @@ struct Suite {
     text: String,
 }
 
-/// The suites that are at the host of the machine's first one, read once for all tests; none where
-/// the machine has no indexes of them, or lacks what these tests need.
+/// The suites at the host of the machine's first suite, read once for all tests; none if the
+/// machine has no indexes of them, or lacks a program.
 fn suites() -> Option<&'static [Suite]> {
     static SUITES: OnceLock<Vec<Suite>> = OnceLock::new();
     if !need(&PROGRAMS) {
@@ -85,11 +85,11 @@ fn paragraphs(text: &str) -> impl Iterator<Item = (&str, &str)> {
     all.filter_map(|one| Some((one.strip_prefix("Package: ")?.split_once('\n')?.0, one)))
 }
 
-/// What indexes offer.
+/// The content of indexes.
 struct Offered<'t> {
     /// The paragraphs of each name.
     own: HashMap<&'t str, Vec<&'t str>>,
-    /// The names of packages that stand for a name too.
+    /// The names of packages that provide a name.
     provided: HashMap<&'t str, Vec<&'t str>>,
 }
 
@@ -109,7 +109,7 @@ impl<'t> Offered<'t> {
     }
 }
 
-/// The value of a field that is not the first; empty where there is none.
+/// The value of a field that is not the first one; empty if there is none.
 fn field<'t>(paragraph: &'t str, name: &str) -> &'t str {
     let Some(at) = memmem::find(paragraph.as_bytes(), format!("\n{name}: ").as_bytes()) else {
         return "";

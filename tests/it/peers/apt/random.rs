@@ -1,9 +1,9 @@
-//! landfall's choice beside that of the machine's own apt over repositories that follow from a
-//! seed: versions in several suites, alternatives, virtual packages, conflicts, and machines that
-//! have some of it.
+//! Compares landfall's selection with that of the machine's apt over random repositories: versions
+//! in several suites, alternatives, virtual packages, conflicts, and machines with some of the
+//! packages.
 //!
-//! All cases stand in one repository, the names of each with a prefix of its own, so that they do
-//! not touch each other.
+//! All cases are in one repository, with their own prefix for names, so that they do not affect
+//! each other.
 
 use crate::support::apt::{Apt, AptUpstream};
 use crate::support::dice::Dice;
@@ -12,7 +12,7 @@ use crate::support::{Place, rounds, run};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// The suites: a release, its updates, and backports that apt takes only when asked for.
+/// The suites: a release, its updates, and backports, which apt uses only on request.
 const SUITES: [(&str, &str); 3] = [("old", ""), ("new", ""), ("back", "NotAutomatic: yes\n")];
 const PRIORITIES: [&str; 6] = [
     "required",
@@ -30,7 +30,7 @@ struct MadePackage {
     version: usize,
     suite: usize,
     provides: Option<(String, Option<usize>)>,
-    /// Groups of alternatives that must be there, as they are written.
+    /// The dependencies, each a group of alternatives, as written.
     needs: Vec<Vec<Target>>,
     conflicts: Vec<Target>,
     text: String,
@@ -43,7 +43,7 @@ impl MadePackage {
     }
 }
 
-/// A name with the bound of its version.
+/// A name with a version constraint.
 #[derive(Clone)]
 struct Target {
     name: String,
@@ -78,7 +78,7 @@ impl Target {
     }
 }
 
-/// One made repository, a machine, and what is asked for.
+/// One generated repository, a machine, and the request.
 struct MadeCase {
     packages: Vec<MadePackage>,
     installed: Vec<MadePackage>,
@@ -210,7 +210,7 @@ fn package(dice: &mut Dice, prefix: &str, own: usize, count: usize, suite: usize
     made
 }
 
-/// A set of `packages` that can be beside each other, each with all that it needs.
+/// A set of `packages` that can be installed together, each with its dependencies.
 fn installed(dice: &mut Dice, packages: &[MadePackage]) -> Vec<MadePackage> {
     let mut all: Vec<&MadePackage> = Vec::new();
     let mut left: Vec<&MadePackage> = packages.iter().filter(|one| one.suite == 0).collect();
@@ -273,14 +273,13 @@ fn made_case(seed: u64, number: usize) -> MadeCase {
     }
 }
 
-/// What apt does in a case.
+/// The result of apt for a case.
 struct AptsChoice {
-    /// Names and versions of what it installs, or what it says where it refuses.
+    /// Names and versions of the packages that it installs, or its error.
     installs: Result<Vec<String>, String>,
-    /// Whether something was broken after the marking, so that its problem resolver had work.
+    /// Whether dependencies were broken after marking, so that the problem resolver had work.
     is_resolved: bool,
-    /// Whether it chose, and then found no order in which dpkg could install that: circles of
-    /// `Pre-Depends`.
+    /// Whether it selected packages for which dpkg has no order, because of circular `Pre-Depends`.
     has_no_order: bool,
 }
 
@@ -324,9 +323,8 @@ fn apts_choice(apt: &Apt, place: &Place, case: &MadeCase) -> AptsChoice {
     }
 }
 
-/// What does not hold on the machine of `case` after `chosen`, names with versions, came to it.
-/// What is installed there and excludes one of them, or needs what goes, is removed, as apt does
-/// it.
+/// The dependencies that are broken on the machine of `case` after installing `chosen`, names with
+/// versions. Installed packages that conflict, or need removed ones, are removed, as apt does.
 fn violations(case: &MadeCase, chosen: &[String]) -> Vec<String> {
     let is_chosen = |one: &&MadePackage| chosen.contains(&format!("{} {}", one.name, one.version));
     let new: Vec<&MadePackage> = case.packages.iter().filter(is_chosen).collect();

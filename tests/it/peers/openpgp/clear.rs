@@ -1,4 +1,4 @@
-//! Texts with their signature below them: each is the provenance of a chart.
+//! Clear-signed texts: each is the provenance of a chart.
 
 use super::keys::Key;
 use super::{Case, file};

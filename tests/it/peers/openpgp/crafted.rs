@@ -1,5 +1,5 @@
-//! Keys and signatures that gpg does not make, made by another implementation from gpg's private
-//! keys.
+//! Keys and signatures that gpg does not create, written by another implementation with gpg's
+//! private keys.
 
 use super::Case;
 use super::detached::CONTENT;
@@ -19,7 +19,7 @@ fn created(ago: i64) -> Subpacket {
     Subpacket::regular(SubpacketData::SignatureCreationTime(time)).unwrap()
 }
 
-/// What a signature by `key` of five days ago says.
+/// The parameters of a signature by `key`, made five days ago.
 pub fn config(kind: SignatureType, key: &dyn SigningKey) -> SignatureConfig {
     let mut config = SignatureConfig::v4(kind, key.algorithm(), HashAlgorithm::Sha256);
     config.hashed_subpackets = vec![created(5)];
@@ -202,7 +202,7 @@ fn of_bindings(place: &Place, plain: &Key) -> Vec<Case> {
     ]
 }
 
-/// What an owner says of a key.
+/// Flags that an owner sets for a key.
 fn of_statements(place: &Place, plain: &Key) -> Vec<Case> {
     let signed = plain.sign(5, CONTENT, &[]);
     let secret = secret(plain);

@@ -1,4 +1,4 @@
-//! Signatures beside their content.
+//! Detached signatures.
 
 use super::Case;
 use super::crafted;
@@ -87,7 +87,7 @@ fn of_one_key(key: &Key) -> Vec<Case> {
     ]
 }
 
-/// What stands around a signature, and how it is written.
+/// The encoding of a signature, and what surrounds it.
 fn of_forms(key: &Key) -> Vec<Case> {
     let (public, binary) = (key.public(), key.sign(5, CONTENT, &[]));
     let text = String::from_utf8(key.sign(5, CONTENT, &["--armor"])).unwrap();
@@ -150,7 +150,7 @@ fn of_forms(key: &Key) -> Vec<Case> {
     ]
 }
 
-/// Keys that end.
+/// Keys that expire.
 fn of_ends(place: &Place) -> Vec<Case> {
     let case = |name, good, key: &Key, ago| {
         Case::new(name, good, &key.public(), &key.sign(ago, CONTENT, &[]))

@@ -1,4 +1,4 @@
-//! Keys that gpg makes at times in the past.
+//! Keys that gpg creates at times in the past.
 
 use crate::support::{Place, run};
 use std::io::Write as _;
@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A keyring with one key, and a clock that stands where the test wants it.
+/// A keyring with one key, and a clock that the test sets.
 pub struct Key {
     home: PathBuf,
     pub fingerprint: String,
 }
 
-/// Seconds since 1970, so many days before now.
+/// The time this many days ago, in seconds since 1970.
 pub fn seconds(days_ago: i64) -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -22,12 +22,12 @@ pub fn seconds(days_ago: i64) -> i64 {
 }
 
 impl Key {
-    /// A key made 100 days ago, for `usage` in gpg's words, that lives for `life`.
+    /// A key created 100 days ago, for `usage` as in gpg, that is valid for `life`.
     pub fn new(place: &Place, name: &str, algorithm: &str, usage: &str, life: &str) -> Key {
         Key::made(place, name, algorithm, usage, life, 100)
     }
 
-    /// As [`Key::new`], made so many days ago.
+    /// Like [`Key::new`], created this many days ago.
     pub fn made(
         place: &Place,
         name: &str,
@@ -68,12 +68,12 @@ impl Key {
         gpg
     }
 
-    /// Runs gpg so many days ago.
+    /// Runs gpg with the clock this many days in the past.
     pub fn gpg(&self, ago: i64, args: &[&str]) -> Vec<u8> {
         run(&mut self.command(ago, &[&["--batch", "--yes"], args].concat()))
     }
 
-    /// Edits the key by gpg's own commands, one after the other.
+    /// Edits the key with gpg's edit commands, in order.
     pub fn edit(&self, ago: i64, commands: &[&str]) {
         self.answer(
             ago,
@@ -82,7 +82,7 @@ impl Key {
         );
     }
 
-    /// Runs gpg with `args` so many days ago, and answers its questions.
+    /// Runs gpg with `args` and the clock this many days in the past, and answers its questions.
     fn answer(&self, ago: i64, args: &[&str], answers: &[&str]) -> Vec<u8> {
         let mut gpg = self.command(
             ago,
@@ -107,7 +107,7 @@ impl Key {
         output.stdout
     }
 
-    /// Adds a subkey so many days ago, and returns its fingerprint.
+    /// Adds a subkey this many days ago, and returns its fingerprint.
     pub fn subkey(&self, ago: i64, algorithm: &str, usage: &str, life: &str) -> String {
         self.gpg(
             ago,
@@ -126,12 +126,12 @@ impl Key {
         self.gpg(0, &["--export-secret-keys"])
     }
 
-    /// The signature of `content` beside it, so many days ago.
+    /// A detached signature of `content`, made this many days ago.
     pub fn sign(&self, ago: i64, content: &[u8], more: &[&str]) -> Vec<u8> {
         self.signed("--detach-sign", ago, content, more)
     }
 
-    /// `text` with the signature below it, so many days ago.
+    /// `text` clear-signed this many days ago.
     pub fn clear(&self, ago: i64, text: &[u8], more: &[&str]) -> Vec<u8> {
         self.signed("--clearsign", ago, text, more)
     }
@@ -145,7 +145,7 @@ impl Key {
         )
     }
 
-    /// Imports the revocation that gpg made beside the key.
+    /// Imports the revocation certificate that gpg wrote with the key.
     pub fn revoke(&self) {
         let path = self
             .home

@@ -1,6 +1,6 @@
-//! Signatures of OpenPGP beside gpgv: over a table of keys and signatures that gpg makes, landfall
-//! gives the verdict of gpgv, as apt reads it. A case that names a reason is one that landfall
-//! refuses though gpgv accepts it; there is none of the other sort.
+//! Compares OpenPGP verification with gpgv: for a table of keys and signatures made by gpg,
+//! landfall's verdict is that of gpgv as apt uses it. A case with a reason is one that landfall
+//! refuses although gpgv accepts it; there is none in the other direction.
 
 mod clear;
 mod crafted;
@@ -13,14 +13,14 @@ use crate::support::{Place, need};
 use serde_json::Value;
 use std::process::Command;
 
-/// A key, and what it may have signed.
+/// A key, and a signature that may be by it.
 pub struct Case {
     pub name: &'static str,
     pub keys: Vec<u8>,
-    /// The signature beside `content`, or a text that has its signature below it.
+    /// The detached signature of `content`, or a clear-signed text.
     pub signature: Vec<u8>,
     pub content: Vec<u8>,
-    /// The verdict that the case is about: whether gpgv accepts it.
+    /// The expected verdict: whether gpgv accepts it.
     pub good: bool,
     /// Why landfall refuses what gpgv accepts.
     pub stricter: Option<&'static str>,
@@ -39,7 +39,7 @@ impl Case {
         }
     }
 
-    /// The same, which landfall refuses for `why`.
+    /// Like this, but landfall refuses it because of `why`.
     pub fn stricter(self, why: &'static str) -> Case {
         Case {
             stricter: Some(why),
@@ -48,13 +48,13 @@ impl Case {
     }
 }
 
-/// The files of a case begin with this.
+/// The prefix of the files of a case.
 fn file(at: usize) -> String {
     format!("c{at:03}")
 }
 
-/// What apt makes of gpgv's answer: one good signature, and none that does not fit (apt's
-/// `methods/gpgv.cc`). apt refuses SHA-1 and RIPEMD-160 by these options.
+/// How apt interprets gpgv's output: at least one good signature, and none that is bad (apt's
+/// `methods/gpgv.cc`). apt refuses SHA-1 and RIPEMD-160 with these options.
 fn gpgv(place: &Place, case: &Case, at: usize) -> bool {
     let name = file(at);
     let keys = place.write(&format!("gpgv/{name}.gpg"), dearmored(place, &case.keys));
@@ -99,15 +99,15 @@ fn dearmored(place: &Place, keys: &[u8]) -> Vec<u8> {
     )
 }
 
-/// What is said of texts that are well signed, and describe no chart: here only their signatures
-/// are compared.
+/// The message for texts with valid signatures that describe no chart. Only the signatures are
+/// compared here.
 const WELL_SIGNED: [&str; 2] = [
     "its provenance is signed for another chart",
     "the Chart.yaml in its provenance cannot be read",
 ];
 
-/// Compares the verdicts over `cases`. `manifest` writes what asks for them, below the URL of their
-/// server; `exit` is the code with which that is locked.
+/// Compares the verdicts for `cases`. `manifest` writes a manifest that requests them below the URL
+/// of their server; locking it exits with `exit`.
 fn compare(
     place: &Place,
     server: &Server,

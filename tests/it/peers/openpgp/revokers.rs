@@ -59,7 +59,7 @@ fn by_gpg(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
     ]
 }
 
-/// Names of revokers, and revocations, as gpg does not write them.
+/// Names of revokers and revocations that gpg itself does not write.
 fn crafted(place: &Place, revoker: &Key, stranger: &Key) -> Vec<Case> {
     let key = Key::new(place, "crafted-revoker", "ed25519", "sign", "never");
     let signed = key.sign(5, CONTENT, &[]);

@@ -1,4 +1,4 @@
-//! What the fault registry answers to each kind of request, once it was let in.
+//! The responses of the fault registry to each kind of request, after authentication.
 
 use super::content::OCI_INDEX;
 use super::server::Faults;
@@ -284,7 +284,7 @@ impl Faults {
     }
 }
 
-/// The entries of a list that this request gets, and the `Link` to those after them.
+/// The entries of a list for this request, and the `Link` to the next page.
 fn page<T: Clone>(request: &Request, all: &[T], fault: Option<&What>) -> (Vec<T>, Option<String>) {
     let start = request
         .query("from")
@@ -300,7 +300,7 @@ fn page<T: Clone>(request: &Request, all: &[T], fault: Option<&What>) -> (Vec<T>
     (all[start..end].to_vec(), link)
 }
 
-/// The content, or the part of it that was asked for, as the fault wants it.
+/// The content or the requested range of it, changed as the fault requires.
 pub(super) fn ranged(request: &Request, bytes: &[u8], fault: Option<&What>) -> Answer {
     let octets = |status, body: &[u8]| {
         Answer::new(status, body).header("Content-Type", "application/octet-stream")

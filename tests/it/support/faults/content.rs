@@ -1,4 +1,4 @@
-//! What the fault registry holds, all of it in memory.
+//! The content of the fault registry, all of it in memory.
 
 use crate::support::images::{noise, sha256};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ impl Content {
         self.tags.insert((repository.into(), tag.into()), digest);
     }
 
-    /// A one-platform image whose layers are noise of these seeds and sizes.
+    /// A one-platform image whose layers are noise with these seeds and sizes.
     pub fn image(&mut self, repository: &str, platform: &str, layers: &[(u64, usize)]) -> Value {
         let layers: Vec<Value> = layers
             .iter()
@@ -94,7 +94,7 @@ impl Content {
         std::fs::read(self.folder.as_ref()?.join(path.trim_start_matches('/'))).ok()
     }
 
-    /// Removes a manifest, and the tags that stand at it.
+    /// Removes a manifest, and the tags that point to it.
     pub fn forget(&mut self, repository: &str, digest: &str) {
         self.manifests
             .remove(&(repository.to_owned(), digest.to_owned()));
@@ -102,7 +102,7 @@ impl Content {
             .retain(|(own, _), at| own != repository || at != digest);
     }
 
-    /// The bytes of a blob, wherever it stands.
+    /// The bytes of a blob, from any repository.
     pub fn any_blob(&self, digest: &str) -> Option<Bytes> {
         self.blobs
             .iter()
@@ -110,7 +110,7 @@ impl Content {
             .map(|(_, bytes)| bytes.clone())
     }
 
-    /// What a manifest names that its repository has not.
+    /// The content that a manifest names and its repository lacks.
     pub fn lacking(&self, repository: &str, manifest: &[u8]) -> Vec<String> {
         let document: Value = serde_json::from_slice(manifest).unwrap_or_default();
         let list = |key: &str| document[key].as_array().cloned().unwrap_or_default();

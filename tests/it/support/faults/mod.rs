@@ -1,5 +1,5 @@
-//! A registry and file server of our own that misbehaves when told to: every switch is a [`What`],
-//! armed with [`Faults::arm`] for the requests of one kind ([`On`]), so many times.
+//! A registry and file server for tests that fails on demand: each fault is a [`What`], added with
+//! [`Faults::arm`] for requests of one kind ([`On`]), a number of times.
 
 mod answers;
 mod content;

@@ -1,5 +1,5 @@
-//! Two fault registries and the library between them, in this process: a run is a transport of its
-//! own, as a process would be.
+//! Two fault registries and the library between them, in this process. Each run has its own
+//! transport, like a separate process.
 
 use super::content::Content;
 use super::server::Faults;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Limits under which nobody waits long: pauses of milliseconds, patience of half a second.
+/// Limits for fast tests: pauses of milliseconds, timeouts of half a second.
 pub fn quick() -> Limits {
     Limits {
         backoff: Duration::from_millis(4),
@@ -31,8 +31,8 @@ pub fn quick() -> Limits {
     }
 }
 
-/// The same, with blobs of a few KB fetched over several connections and sent in chunks where a
-/// body is too large.
+/// Like these, but blobs of a few KB are downloaded over several connections, and uploaded in
+/// chunks if a body is too large.
 pub fn quick_and_wide() -> Limits {
     Limits {
         parallel_from: 11_000,
@@ -42,23 +42,23 @@ pub fn quick_and_wide() -> Limits {
     }
 }
 
-/// Two registries, `up` with content and `down` without.
+/// Two registries: `up` with content, `down` without.
 pub struct Rig {
     pub up: Faults,
     pub down: Faults,
     pub place: Place,
     pub limits: Limits,
-    /// How `push` and `mirror` deliver.
+    /// The options of `push` and `mirror`.
     pub delivery: PushOptions,
-    /// What was said to whoever watches.
+    /// The recorded progress.
     pub notes: Arc<Notes>,
     runtime: tokio::runtime::Runtime,
-    /// What everything comes to without any fault.
+    /// The expected result, as without faults.
     pub lock: Lock,
     pub bundle: Digest,
 }
 
-/// The notes of all runs, and of the phase that is under way how much of how much is done.
+/// The notes of all runs, and for the current phase the progress and its total.
 #[derive(Default)]
 pub struct Notes(Mutex<Vec<String>>, Mutex<Option<(u64, u64)>>);
 
@@ -100,7 +100,7 @@ impl Progress for Notes {
 const EXCEEDED: &str = "more was done than there was to do";
 
 impl Notes {
-    /// No progress exceeds its total, whatever happens on the way.
+    /// Asserts that progress never exceeds its total.
     fn check(&self) {
         let lines = self.lines();
         let exceeded = lines.iter().find(|line| line.starts_with(EXCEEDED));
@@ -151,14 +151,15 @@ impl Rig {
         Rig::of(1)
     }
 
-    /// With content so many times as large.
+    /// Like `new`, with larger content by this factor.
     pub fn of(scale: usize) -> Rig {
         let manifest = "images: [HOST/team/app:v1, HOST/team/tool:v1]\nfiles:\n\
                         - {url: \"http://HOST/files/tool.bin\", checksum: \"${url}.sha256\"}\n";
         Rig::holding(content(scale), manifest)
     }
 
-    /// With `images` images, each in a repository of its own and with two layers that no other has.
+    /// Like `new`, with `images` images, each in its own repository and with two layers that no
+    /// other image has.
     pub fn of_images(images: usize) -> Rig {
         let (mut content, mut manifest) = (Content::default(), "images:\n".to_owned());
         for at in 0..images {
@@ -174,8 +175,8 @@ impl Rig {
         Rig::holding(content, &manifest)
     }
 
-    /// With this upstream, and a manifest with these sections, `HOST` standing for the upstream's
-    /// address.
+    /// With this upstream, and a manifest with these sections, in which `HOST` is replaced by the
+    /// address of the upstream.
     fn holding(content: Content, sections: &str) -> Rig {
         let (up, down) = (Faults::new(content), Faults::new(Content::default()));
         let place = Place::new();
@@ -209,7 +210,7 @@ impl Rig {
         rig
     }
 
-    /// Arms faults at the upstream, and none at the far side.
+    /// Adds faults at the upstream, and removes those of the private registry.
     pub fn arm(&self, faults: impl IntoIterator<Item = Fault>) {
         self.up.arm(faults);
         self.down.arm([]);
@@ -247,7 +248,7 @@ impl Rig {
             .unwrap()
     }
 
-    /// `landfall pull --bundle` from nothing; the bundle is there where nothing failed.
+    /// `landfall pull --bundle` without a store; the bundle exists if nothing failed.
     pub fn pull_bundle(&self, out: &Path) -> Vec<ReportItem> {
         let plan = Arc::new(PackPlan::of_complete_lock(
             &self.lock,
@@ -301,7 +302,7 @@ impl Rig {
         self.mirror_by(&Store::open(dir.path()).unwrap(), CachePolicy::ReadOnly)
     }
 
-    /// The same by a store that keeps what passes.
+    /// `landfall mirror` with a store that keeps what is downloaded.
     pub fn mirror_keeping(&self, store: &str) -> Result<Pushed, PushError> {
         self.mirror_by(&self.open(store), CachePolicy::ReadThrough)
     }
@@ -321,13 +322,12 @@ impl Rig {
         DestinationMap::to(self.down.address.parse().unwrap())
     }
 
-    /// Takes everything from the far side.
+    /// Deletes all content of the private registry.
     pub fn empty_far_side(&self) {
         self.down.content(|content| *content = Content::default());
     }
 
-    /// Demands that a store is as it would be without any fault, and that nothing is left beside
-    /// it.
+    /// Asserts that a store has the expected content, and no other files.
     pub fn assert_same(&self, store: &str, what: &str) {
         assert_eq!(self.pack(store), self.bundle, "{what}");
         assert_eq!(
@@ -337,7 +337,7 @@ impl Rig {
         );
     }
 
-    /// Demands that the far side has everything, byte for byte.
+    /// Asserts that the private registry has everything, byte for byte.
     pub fn assert_arrived(&self, what: &str) {
         let (here, there) = (
             self.up.content(|c| c.clone()),
@@ -380,7 +380,7 @@ impl Rig {
     }
 }
 
-/// What stands in a store beside blobs, names and the journal.
+/// The files in a store other than blobs, the index and the journal.
 pub fn leftovers(store: &std::path::Path) -> Vec<String> {
     let mut found = Vec::new();
     for folder in ["partial", "temporary"] {

@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-/// One request as it was answered.
+/// A request with the facts about its response.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub on: Option<On>,
     pub method: String,
-    /// Path and query as they came.
+    /// Path and query as received.
     pub target: String,
     pub path: String,
     pub range: Option<usize>,
@@ -27,48 +27,48 @@ pub struct Seen {
     pub digest: Option<String>,
     pub authorization: bool,
     pub status: u16,
-    /// Length of the answer's body.
+    /// Length of the response body.
     pub length: usize,
-    /// Bytes of the answer's body that were sent.
+    /// Bytes of the response body that were sent.
     pub sent: usize,
 }
 
-/// How tokens are wanted: `/v2/` answers 401 without one.
+/// How the registry requires tokens: `/v2/` answers 401 without one.
 #[derive(Clone, Debug)]
 pub struct Auth {
-    /// A token is good for so many requests.
+    /// The number of requests for which a token is valid.
     pub uses: usize,
-    /// What the realm answers; `TOKEN` stands for a new token.
+    /// The response of the realm; `TOKEN` is replaced by a new token.
     pub answer: String,
 }
 
-/// How the server is set up, beside its faults.
+/// The configuration of the server, without the faults.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub auth: Option<Auth>,
-    /// Pulls left; counted down by manifests, then 429 without `Retry-After`.
+    /// The remaining pulls. Each manifest uses one; then the response is 429 without `Retry-After`.
     pub quota: Option<u64>,
-    /// There is no referrers API.
+    /// Omits the referrers API.
     pub no_referrers: bool,
-    /// Blobs, files and uploads in pieces of so many bytes, with a pause after each.
+    /// Transfers blobs, files and uploads in pieces of this many bytes, with a pause after each.
     pub pace: Option<(usize, Duration)>,
 }
 
-/// A fault registry that runs while this lives.
+/// A fault registry that runs until this is dropped.
 pub struct Faults {
     /// `127.0.0.1:port`.
     pub address: String,
-    /// Where redirects and Locations of another host lead.
+    /// The second host: the target of redirects and of `Location`s on another host.
     pub second: String,
     state: Arc<Mutex<State>>,
     moved: Arc<AtomicUsize>,
-    /// How many are open.
+    /// The number of open connections.
     connections: Arc<AtomicUsize>,
-    /// What ends it; its own threads have none.
+    /// Stops the server when dropped; handles in its own threads have none.
     end: Option<End>,
 }
 
-/// Ends a server when dropped: nothing listens at its addresses then, and nothing is kept.
+/// Stops a server when dropped: closes its listeners and deletes its content.
 struct End {
     over: Arc<AtomicBool>,
     listeners: Vec<(String, JoinHandle<()>)>,
@@ -97,10 +97,10 @@ pub(super) struct State {
     pub(super) content: Content,
     pub(super) settings: Settings,
     faults: Vec<Fault>,
-    /// Faults that were met, by name.
+    /// The faults that applied to a request, by name.
     met: BTreeMap<String, usize>,
     seen: Vec<Seen>,
-    /// How often `seen` was emptied: a slow answer must not be noted in the next list.
+    /// How often `seen` was emptied: a late response must not be added to the next list.
     epoch: usize,
     tokens: Vec<usize>,
     pub(super) uploads: Vec<Option<Vec<u8>>>,
@@ -149,7 +149,7 @@ impl Faults {
         faults
     }
 
-    /// The same server, for one of its threads.
+    /// A handle for a thread of the server.
     fn shared(&self) -> Faults {
         Faults {
             address: self.address.clone(),
@@ -167,7 +167,7 @@ impl Faults {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Takes back all faults and what was seen, and arms these.
+    /// Removes all faults and recorded requests, and adds these faults.
     pub fn arm(&self, faults: impl IntoIterator<Item = Fault>) {
         let mut state = self.state();
         state.faults = faults.into_iter().collect();
@@ -182,7 +182,7 @@ impl Faults {
         state.tokens.clear();
     }
 
-    /// Changes what it holds.
+    /// Changes the content.
     pub fn content<T>(&self, change: impl FnOnce(&mut Content) -> T) -> T {
         change(&mut self.state().content)
     }
@@ -191,12 +191,12 @@ impl Faults {
         self.state().seen.clone()
     }
 
-    /// Bytes of bodies that went either way so far.
+    /// Bytes of bodies in both directions so far.
     pub fn moved(&self) -> usize {
         self.moved.load(Ordering::Relaxed)
     }
 
-    /// What was seen, a line a request.
+    /// The recorded requests, one line each.
     pub fn shown(&self) -> String {
         let line = |seen: &Seen| {
             let range = seen
@@ -211,7 +211,7 @@ impl Faults {
         self.seen().iter().map(line).collect()
     }
 
-    /// The same as docker-registry logs it.
+    /// The recorded requests in the log format of docker-registry.
     pub fn access_log(&self) -> String {
         let line = |seen: &Seen| {
             let Seen {
@@ -226,12 +226,12 @@ impl Faults {
         self.seen().iter().map(line).collect()
     }
 
-    /// How many faults were met since they were armed.
+    /// How many requests a fault applied to since the faults were added.
     pub fn met(&self) -> usize {
         self.state().met.values().sum()
     }
 
-    /// Waits until what ended clients left in their connections is read, done and written down.
+    /// Waits until requests that ended clients left in their connections are handled and recorded.
     pub fn wait_for_closed_connections(&self) {
         let began = Instant::now();
         while self.connections.load(Ordering::SeqCst) > 0 {
@@ -301,7 +301,7 @@ impl Faults {
         (state.epoch, state.seen.len() - 1)
     }
 
-    /// The fault that the next request of this kind meets.
+    /// The fault for the next request of this kind.
     fn next(&self, on: On, request: &Request) -> Option<What> {
         let mut state = self.state();
         let mut found = None;
@@ -325,7 +325,7 @@ impl Faults {
         found
     }
 
-    /// Answers that come before anything is looked up.
+    /// Responses that need no content.
     fn early(&self, on: Option<On>, request: &Request, fault: Option<&What>) -> Option<Answer> {
         match fault {
             Some(What::Status(403)) => return Some(Answer::error(403, "DENIED")),
@@ -524,7 +524,7 @@ fn busy(status: u16, later: Later) -> Answer {
     }
 }
 
-/// What a fault does to an answer that is good so far.
+/// Applies a fault to a successful response.
 fn spoil(answer: &mut Answer, fault: &What, request: &Request) {
     match fault {
         What::Cut(at) => answer.cut = Some(*at),

@@ -1,8 +1,8 @@
-//! The switches.
+//! The faults, and the requests that they apply to.
 
 use std::time::Duration;
 
-/// Which requests a fault is for.
+/// The kinds of requests that a fault can apply to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
     /// GET of a manifest.
@@ -20,80 +20,80 @@ pub enum On {
     PutManifest,
     /// The list of a repository's tags.
     Tags,
-    /// The list of what refers to a manifest.
+    /// The list of the referrers of a manifest.
     Referrers,
     /// A token realm.
     Token,
     /// A plain file.
     File,
-    /// GET at the second host, where redirects lead.
+    /// GET at the second host, the target of redirects.
     Second,
 }
 
-/// What goes wrong.
+/// The kinds of faults.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// So many bytes of the body, then the end of the connection.
+    /// Sends this many bytes of the body, then closes the connection.
     Cut(usize),
-    /// So many bytes of the body, then nothing for as long as the other side waits.
+    /// Sends this many bytes of the body, then nothing until the client gives up.
     Stall(usize),
-    /// A body in pieces of so many bytes with a pause after each.
+    /// Sends the body in pieces of this many bytes, with a pause after each.
     Drip(usize, Duration),
-    /// Nothing at all for so long, then the answer.
+    /// Waits for this time, then answers.
     Hold(Duration),
-    /// The connection ends without an answer.
+    /// Closes the connection without a response.
     HangUp,
-    /// The connection ends after so many bytes of the request's body.
+    /// Closes the connection after this many bytes of the request body.
     CutUpload(usize),
-    /// 413 for bodies of requests with more bytes.
+    /// Answers 413 to request bodies with more bytes.
     TooLarge(usize),
-    /// The body compressed, as `Content-Encoding` says.
+    /// Compresses the body and sets `Content-Encoding`.
     Gzip,
-    /// One byte is another; the length is right.
+    /// Changes one byte; the length stays right.
     Corrupt,
-    /// 200 with an HTML page of this title.
+    /// Answers 200 with an HTML page of this title.
     Page(&'static str),
-    /// `Range` is not looked at: 200 with the whole.
+    /// Ignores `Range`: answers 200 with the whole content.
     RangeDropped,
-    /// 206 with another part than was asked for, and a `Content-Range` that says so.
+    /// Answers 206 with another range than the requested one, and a `Content-Range` that says so.
     RangeShifted,
-    /// 206 that says it is the part asked for, with the bytes of another.
+    /// Answers 206 with the requested `Content-Range`, but the bytes of another range.
     RangeLies,
-    /// This status for any `Range`, with a length in the header that never comes.
+    /// Answers this status to any `Range`, with a `Content-Length` but without the content.
     RangeRefused(u16),
-    /// This status with the errors of the distribution API.
+    /// Answers this status with errors in the format of the distribution API.
     Status(u16),
-    /// This status with this code of the distribution API.
+    /// Answers this status with this error code of the distribution API.
     Refusal(u16, &'static str),
-    /// 429, or 503, and what it says of when to come back.
+    /// Answers 429 or 503, with this `Retry-After`.
     Busy(u16, Later),
-    /// 401 as for a token that ran out.
+    /// Answers 401, as if the token had expired.
     Unauthorized,
-    /// HEAD without `Docker-Content-Digest`.
+    /// Omits `Docker-Content-Digest` in the response to HEAD.
     NoDigest,
-    /// HEAD without `Content-Length`.
+    /// Omits `Content-Length` in the response to HEAD.
     NoLength,
-    /// 307 to the second host, by a URL that is good or has run out.
+    /// Redirects (307) to the second host, with a valid or an expired URL.
     Redirect { expired: bool },
-    /// How `Location` of an upload is written.
+    /// The form of `Location` in responses to uploads.
     Location(Location),
-    /// The answer to a mount.
+    /// The response to a mount.
     Mount(u16),
-    /// 201 without `Location`.
+    /// Answers 201 without `Location`.
     NoLocation,
-    /// The status of a good PATCH in place of 202.
+    /// The status of a successful PATCH, instead of 202.
     PatchStatus(u16),
-    /// A PATCH's `Range` says that nothing has come.
+    /// The `Range` of the response to PATCH says that nothing was received.
     StaleRange,
-    /// A token of this JSON, `TOKEN` standing for a good one.
+    /// The token response, in which `TOKEN` is replaced by a valid token.
     TokenAnswer(&'static str),
-    /// A manifest with a subject is taken without `OCI-Subject`.
+    /// Accepts a manifest with a subject without answering `OCI-Subject`.
     NoSubject,
-    /// Lists come in answers of so many entries, with `Link`.
+    /// Splits lists into pages of this many entries, with `Link`.
     Pages(usize),
     /// `"tags": null`.
     NullTags,
-    /// The tag moves to the other image before each answer.
+    /// Moves the tag to the other image before each response.
     Moving,
 }
 
@@ -102,7 +102,7 @@ pub enum Later {
     Seconds(u64),
     Date(u64),
     Unsaid,
-    /// Nothing is left of a quota for so many seconds.
+    /// The pull quota is exhausted for this many seconds.
     Quota(u64),
 }
 
@@ -117,7 +117,7 @@ pub enum Location {
 }
 
 impl What {
-    /// It is about requests with `Range` alone.
+    /// Applies only to requests with `Range`.
     pub(super) fn is_of_ranges(&self) -> bool {
         matches!(
             self,
@@ -126,24 +126,24 @@ impl What {
     }
 }
 
-/// A fault, armed.
+/// A fault, and the requests that it applies to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     pub on: On,
     pub what: What,
-    /// Only where this stands in the path.
+    /// Applies only to paths that contain this.
     pub at: String,
-    /// So many requests of the kind pass before it.
+    /// The number of requests of the kind that pass before the fault applies.
     pub skip: usize,
-    /// So many requests of the kind meet it.
+    /// The number of requests of the kind that the fault applies to.
     pub times: usize,
 }
 
-/// More often than any test asks.
+/// Applies to more requests than any test sends.
 pub const ALWAYS: usize = usize::MAX;
 
 impl Fault {
-    /// Once, at the first request of the kind.
+    /// Applies once, to the first request of the kind.
     pub fn once(on: On, what: What) -> Fault {
         Fault {
             on,
@@ -154,7 +154,7 @@ impl Fault {
         }
     }
 
-    /// At every request of the kind.
+    /// Applies to every request of the kind.
     pub fn always(on: On, what: What) -> Fault {
         Fault {
             on,

@@ -1,4 +1,4 @@
-//! One connection: requests are read, answers are written as a fault wants them.
+//! One connection: reads requests, and writes responses as the fault requires.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A request.
 pub(super) struct Request {
     pub(super) method: String,
-    /// Path and query as they came.
+    /// Path and query as received.
     pub(super) target: String,
     pub(super) path: String,
     pub(super) query: Vec<(String, String)>,
@@ -44,15 +44,15 @@ impl Request {
     }
 }
 
-/// An answer and how its body is sent.
+/// A response, and how its body is sent.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// In place of the body's length; `None` leaves the header out.
+    /// The `Content-Length` if it is not that of the body; `None` omits the header.
     pub(super) length: Option<usize>,
     pub(super) hold: Duration,
-    /// The connection ends, or falls silent, after so many bytes of the body.
+    /// The number of bytes after which the connection is closed or stalls.
     pub(super) cut: Option<usize>,
     pub(super) stall: Option<usize>,
     pub(super) drip: Option<(usize, Duration)>,
@@ -93,7 +93,7 @@ impl Answer {
 pub(super) struct Wire {
     reader: BufReader<TcpStream>,
     stream: TcpStream,
-    /// Bytes of bodies that went either way.
+    /// Bytes of bodies in both directions.
     moved: Arc<AtomicUsize>,
 }
 
@@ -107,7 +107,7 @@ impl Wire {
         }
     }
 
-    /// The next request's head; `None` at the end, and for what is no HTTP.
+    /// Reads the head of the next request; `None` at the end, and for anything but HTTP.
     pub(super) fn request(&mut self) -> Option<Request> {
         const HANDSHAKE: u8 = 0x16;
         let mut first = Vec::new();
@@ -159,8 +159,8 @@ impl Wire {
         })
     }
 
-    /// So many bytes of the request's body, in pieces with a pause after each; fewer where the
-    /// other side ends first.
+    /// Reads this many bytes of the request body, in pieces with a pause after each; fewer if the
+    /// client ends first.
     pub(super) fn body(&mut self, length: usize, pace: Option<(usize, Duration)>) -> Vec<u8> {
         let (piece, pause) = pace.unwrap_or((usize::MAX, Duration::ZERO));
         let mut body = Vec::new();
@@ -177,8 +177,8 @@ impl Wire {
         body
     }
 
-    /// Sends the answer. Returns how many bytes of the body went out, and whether the connection
-    /// goes on.
+    /// Sends the response. Returns how many bytes of the body were sent, and whether the connection
+    /// stays open.
     pub(super) fn answer(&mut self, answer: &Answer, head_only: bool) -> (usize, bool) {
         std::thread::sleep(answer.hold);
         if answer.hang_up {
