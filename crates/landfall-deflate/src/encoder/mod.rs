@@ -4,7 +4,16 @@
 //! An encoder is written from the behaviour of the program whose streams it reproduces: the module
 //! documentation of each family states the rules. Tests compare with the real programs' output.
 
+pub(crate) mod block;
+pub(crate) mod bytes;
+pub(crate) mod go;
+pub(crate) mod huffman;
+pub(crate) mod symbols;
+#[cfg(test)]
+pub(crate) mod vectors;
+
 use crate::bits::BitWriter;
+use go::GoFlate;
 
 /// An encoder at work on one raw deflate stream.
 pub(crate) trait Encoder {
@@ -36,4 +45,7 @@ pub(crate) struct StreamHints {
 
 /// An encoder and all parameters that its output depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum EncoderSpec {}
+pub(crate) enum EncoderSpec {
+    /// Go's standard library.
+    Go(GoFlate),
+}

@@ -1,0 +1,225 @@
+//! Writes the parts of blocks: headers (RFC 1951, sections 3.2.3 to 3.2.7) and tokens.
+
+use super::huffman::{Code, MAX_HEADER_BITS};
+use super::symbols::{
+    DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_CODES, LITERAL_SYMBOLS, Token, distance_code,
+    distance_extra_bits, length_base, length_extra_bits, length_symbol,
+};
+use crate::bits::BitWriter;
+
+/// The longest stored block.
+pub(crate) const MAX_STORED: usize = 65_535;
+
+const STORED: u32 = 0;
+const FIXED: u32 = 1;
+const DYNAMIC: u32 = 2;
+
+/// The code for literals, the end of a block, and lengths.
+pub(crate) type LiteralCode = Code<288>;
+/// The code for distances.
+pub(crate) type DistanceCode = Code<32>;
+
+/// The number of code length symbols.
+const HEADER_SYMBOLS: usize = 19;
+/// The order in which the lengths of their codes are transmitted.
+const HEADER_ORDER: [usize; HEADER_SYMBOLS] = [
+    16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
+];
+
+/// The two codes of a block.
+#[derive(Debug, Clone)]
+pub(crate) struct BlockCodes {
+    /// The code for literals, the end of the block, and lengths.
+    pub(crate) literals: LiteralCode,
+    /// The code for distances.
+    pub(crate) distances: DistanceCode,
+}
+
+impl BlockCodes {
+    /// Codes without symbols.
+    pub(crate) const EMPTY: Self = Self {
+        literals: Code::EMPTY,
+        distances: Code::EMPTY,
+    };
+
+    /// The codes of fixed blocks.
+    pub(crate) fn fixed() -> Self {
+        let mut lengths = [8; 288];
+        lengths[144..256].fill(9);
+        lengths[256..280].fill(7);
+        let mut codes = Self::EMPTY;
+        codes.literals.set_lengths(&lengths);
+        codes.distances.set_lengths(&[5; DISTANCE_SYMBOLS]);
+        codes
+    }
+
+    /// Writes `tokens` without an end of block.
+    pub(crate) fn write_tokens(&self, tokens: &[Token], out: &mut BitWriter) {
+        // a length's code word together with its extra bits takes up to 20 bits
+        let mut lengths = [(0_u32, 0_u32); 256];
+        for (short_length, entry) in lengths.iter_mut().enumerate() {
+            let code = usize::from(LENGTH_CODES[short_length]);
+            let (word, bits) = self.literals.word(length_symbol(code));
+            let extra = (short_length - length_base(code)) as u32;
+            *entry = (word | extra << bits, bits + length_extra_bits(code));
+        }
+        for token in tokens {
+            if let Some(byte) = token.as_literal() {
+                let (word, bits) = self.literals.word(usize::from(byte));
+                out.write(word, bits);
+            } else {
+                let (word, bits) = lengths[usize::from(token.short_length())];
+                out.write(word, bits);
+                let code = distance_code(token.short_distance());
+                let (word, bits) = self.distances.word(code);
+                let extra_bits = distance_extra_bits(code);
+                let extra = u32::from(token.short_distance()) & ((1 << extra_bits) - 1);
+                out.write(word | extra << bits, bits + extra_bits);
+            }
+        }
+    }
+
+    /// Writes `plain` as literals, without an end of block.
+    pub(crate) fn write_literals(&self, plain: &[u8], out: &mut BitWriter) {
+        for byte in plain {
+            let (word, bits) = self.literals.word(usize::from(*byte));
+            out.write(word, bits);
+        }
+    }
+
+    /// Writes the symbol that ends the block.
+    pub(crate) fn write_end(&self, out: &mut BitWriter) {
+        let (word, bits) = self.literals.word(END_OF_BLOCK);
+        out.write(word, bits);
+    }
+}
+
+/// Begins a block with the fixed codes.
+pub(crate) fn write_fixed_header(last: bool, out: &mut BitWriter) {
+    out.write(u32::from(last) | FIXED << 1, 3);
+}
+
+/// Writes a stored block of up to [`MAX_STORED`] bytes.
+pub(crate) fn write_stored(plain: &[u8], last: bool, out: &mut BitWriter) {
+    out.write(u32::from(last) | STORED << 1, 3);
+    out.align();
+    let length = plain.len() as u16;
+    out.write_bytes(&length.to_le_bytes());
+    out.write_bytes(&(!length).to_le_bytes());
+    out.write_bytes(plain);
+}
+
+/// The size of a stored block in bits, as encoders estimate it: without the bits up to the next
+/// byte boundary.
+pub(crate) fn stored_size(length: usize) -> u64 {
+    (length as u64 + 5) * 8
+}
+
+/// The header of a block with dynamic codes: the lengths of both codes, run-length coded.
+///
+/// A run of zeros is cut into pieces of 138, what remains of at least 3 is one more piece. Of
+/// a run of another length, the first is transmitted, then pieces of 6, then what remains if it is
+/// at least 3. What is shorter is transmitted one by one. Runs extend over both codes.
+#[derive(Debug)]
+pub(crate) struct DynamicHeader {
+    literals: usize,
+    distances: usize,
+    /// Symbols and their extra bits.
+    symbols: Vec<(u8, u8)>,
+    code: Code<HEADER_SYMBOLS>,
+    code_lengths: usize,
+    size: u64,
+}
+
+impl DynamicHeader {
+    /// The header for the first `literals` symbols of one code and the first `distances` of the
+    /// other; at least 257 and 1.
+    pub(crate) fn new(
+        literal_code: &LiteralCode,
+        literals: usize,
+        distance_code: &DistanceCode,
+        distances: usize,
+    ) -> Self {
+        let mut lengths = [0_u8; LITERAL_SYMBOLS + DISTANCE_SYMBOLS];
+        let all = literal_code
+            .lengths(literals)
+            .chain(distance_code.lengths(distances));
+        for (slot, length) in lengths.iter_mut().zip(all) {
+            *slot = length;
+        }
+        let mut symbols = Vec::with_capacity(lengths.len());
+        for run in lengths[..literals + distances].chunk_by(|a, b| a == b) {
+            push_run(run[0], run.len(), &mut symbols);
+        }
+        let mut counts = [0_u32; HEADER_SYMBOLS];
+        for (symbol, _) in &symbols {
+            counts[usize::from(*symbol)] += 1;
+        }
+        let mut code = Code::EMPTY;
+        code.set_counts(&counts, MAX_HEADER_BITS);
+        let code_lengths = HEADER_ORDER
+            .iter()
+            .rposition(|symbol| counts[*symbol] != 0)
+            .map_or(4, |last| (last + 1).max(4));
+        let extra = 2 * counts[16] + 3 * counts[17] + 7 * counts[18];
+        let size = 3 + 14 + 3 * code_lengths as u64 + code.size(&counts) + u64::from(extra);
+        Self {
+            literals,
+            distances,
+            symbols,
+            code,
+            code_lengths,
+            size,
+        }
+    }
+
+    /// The size of the header in bits, with the three bits that begin the block.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Begins a block with this header.
+    pub(crate) fn write(&self, last: bool, out: &mut BitWriter) {
+        out.write(u32::from(last) | DYNAMIC << 1, 3);
+        out.write((self.literals - 257) as u32, 5);
+        out.write((self.distances - 1) as u32, 5);
+        out.write((self.code_lengths - 4) as u32, 4);
+        for symbol in &HEADER_ORDER[..self.code_lengths] {
+            out.write(self.code.length(*symbol), 3);
+        }
+        for (symbol, extra) in &self.symbols {
+            let (word, bits) = self.code.word(usize::from(*symbol));
+            out.write(word, bits);
+            let extra_bits = match symbol {
+                16 => 2,
+                17 => 3,
+                18 => 7,
+                _ => continue,
+            };
+            out.write(u32::from(*extra), extra_bits);
+        }
+    }
+}
+
+fn push_run(length: u8, mut count: usize, symbols: &mut Vec<(u8, u8)>) {
+    if length == 0 {
+        while count >= 11 {
+            let piece = count.min(138);
+            symbols.push((18, (piece - 11) as u8));
+            count -= piece;
+        }
+        if count >= 3 {
+            symbols.push((17, (count - 3) as u8));
+            count = 0;
+        }
+    } else {
+        symbols.push((length, 0));
+        count -= 1;
+        while count >= 3 {
+            let piece = count.min(6);
+            symbols.push((16, (piece - 3) as u8));
+            count -= piece;
+        }
+    }
+    symbols.extend(std::iter::repeat_n((length, 0), count));
+}

@@ -1,0 +1,40 @@
+//! Loads of several bytes, and the comparison of two places in a buffer.
+
+/// The four bytes at `at`, the first of them the least significant.
+#[inline]
+pub(crate) fn load32(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+/// The eight bytes at `at`, the first of them the least significant.
+#[inline]
+pub(crate) fn load64(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+/// How many bytes at `a` and `b` are equal, up to `limit`. Both places are followed by at least
+/// `limit` bytes.
+#[inline]
+pub(crate) fn match_length(bytes: &[u8], a: usize, b: usize, limit: usize) -> usize {
+    let (a, b) = (&bytes[a..a + limit], &bytes[b..b + limit]);
+    let (a_words, a_rest) = a.as_chunks::<8>();
+    let (b_words, b_rest) = b.as_chunks::<8>();
+    let mut length = 0;
+    for (a, b) in a_words.iter().zip(b_words) {
+        let difference = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if difference != 0 {
+            return length + difference.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    length
+        + a_rest
+            .iter()
+            .zip(b_rest)
+            .take_while(|(a, b)| a == b)
+            .count()
+}

@@ -1,0 +1,339 @@
+//! Levels 2 to 9: hash chains over a window of 64 KiB.
+
+use super::blocks::BlockWriter;
+use crate::bits::BitWriter;
+use crate::encoder::Encoder;
+use crate::encoder::block::write_stored;
+use crate::encoder::bytes::{load32, match_length};
+use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
+
+const WINDOW: usize = 2 * MAX_DISTANCE;
+/// The shortest match that is looked for.
+const MIN_MATCH: usize = 4;
+/// A match is only looked for if so many bytes follow, unless the stream is flushed.
+const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
+/// Matches of four bytes are only used up to this distance.
+const MAX_SHORT_DISTANCE: usize = 4096;
+/// The number of tokens of a block.
+const BLOCK_TOKENS: usize = 1 << 14;
+const HASH_BITS: u32 = 17;
+
+/// How a level searches.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChainRules {
+    /// How many positions of a chain are tried.
+    tries: usize,
+    /// A match of this length ends the search.
+    nice: usize,
+    strategy: Strategy,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Strategy {
+    /// A match is used at once. The positions inside matches up to `insert` bytes are inserted.
+    Greedy { insert: usize },
+    /// A match shorter than `lazy` is given up if the next position has a longer one.
+    Lazy { lazy: usize },
+}
+
+impl ChainRules {
+    /// The rules of levels 2 to 9; of level 9 for what is above.
+    pub(super) fn of_level(level: i8) -> Self {
+        let greedy = |tries, nice, insert| Self {
+            tries,
+            nice,
+            strategy: Strategy::Greedy { insert },
+        };
+        let lazy = |tries, nice, lazy| Self {
+            tries,
+            nice,
+            strategy: Strategy::Lazy { lazy },
+        };
+        match level {
+            ..=2 => greedy(8, 16, 5),
+            3 => greedy(32, 32, 6),
+            4 => lazy(16, 16, 4),
+            5 => lazy(32, 32, 16),
+            6 => lazy(128, 128, 16),
+            7 => lazy(256, 128, 32),
+            8 => lazy(1024, 258, 128),
+            9.. => lazy(4096, 258, 258),
+        }
+    }
+}
+
+/// A match that was found; without one, the length is that of no match.
+#[derive(Debug, Clone, Copy)]
+struct Match {
+    length: usize,
+    distance: usize,
+}
+
+const NO_MATCH: Match = Match {
+    length: MIN_MATCH - 1,
+    distance: 0,
+};
+
+/// Positions in the window by the hash of their four bytes.
+///
+/// Both tables hold positions + 1; 0 stands for none. When the window moves, all entries are
+/// lowered by the same amount, so that 16 bits suffice.
+#[derive(Debug)]
+struct Chains {
+    /// The last position of each hash.
+    heads: Box<[u16; 1 << HASH_BITS]>,
+    /// The position before with the same hash, for each position modulo 32 KiB.
+    links: Box<[u16; MAX_DISTANCE]>,
+}
+
+impl Chains {
+    fn new() -> Self {
+        Self {
+            heads: Box::new([0; 1 << HASH_BITS]),
+            links: Box::new([0; MAX_DISTANCE]),
+        }
+    }
+
+    /// Inserts a position and returns the entry of the position before with the same hash.
+    #[inline]
+    fn insert(&mut self, window: &[u8], position: usize) -> u16 {
+        let bytes = load32(window, position).swap_bytes();
+        let hash = bytes.wrapping_mul(0x1e35_a7bd) >> (32 - HASH_BITS);
+        let head = &mut self.heads[hash as usize];
+        let before = *head;
+        self.links[position % MAX_DISTANCE] = before;
+        *head = (position + 1) as u16;
+        before
+    }
+
+    fn slide(&mut self) {
+        for entry in self.heads.iter_mut().chain(self.links.iter_mut()) {
+            *entry = entry.saturating_sub(MAX_DISTANCE as u16);
+        }
+    }
+}
+
+/// The encoder of levels 2 to 9.
+#[derive(Debug)]
+pub(super) struct ChainEncoder {
+    rules: ChainRules,
+    window: Box<[u8; WINDOW]>,
+    /// The next position to encode.
+    index: usize,
+    /// The end of the bytes in the window.
+    end: usize,
+    /// The first position of the block, or `None` if it has left the window.
+    block_start: Option<usize>,
+    /// The match at the position before `index`.
+    previous: Match,
+    /// Whether the byte before `index` is still to be encoded.
+    is_byte_pending: bool,
+    chains: Chains,
+    tokens: Vec<Token>,
+    blocks: BlockWriter,
+}
+
+impl ChainEncoder {
+    pub(super) fn new(rules: ChainRules) -> Self {
+        Self {
+            rules,
+            window: Box::new([0; WINDOW]),
+            index: 0,
+            end: 0,
+            block_start: Some(0),
+            previous: NO_MATCH,
+            is_byte_pending: false,
+            chains: Chains::new(),
+            tokens: Vec::with_capacity(BLOCK_TOKENS),
+            blocks: BlockWriter::new(),
+        }
+    }
+
+    /// Copies the beginning of `plain` into the window, and returns the rest.
+    fn fill<'p>(&mut self, plain: &'p [u8]) -> &'p [u8] {
+        if self.index >= WINDOW - LOOKAHEAD {
+            self.window.copy_within(MAX_DISTANCE.., 0);
+            self.index -= MAX_DISTANCE;
+            self.end -= MAX_DISTANCE;
+            self.block_start = self
+                .block_start
+                .and_then(|start| start.checked_sub(MAX_DISTANCE));
+            self.chains.slide();
+        }
+        let (now, later) = plain.split_at(plain.len().min(WINDOW - self.end));
+        self.window[self.end..self.end + now.len()].copy_from_slice(now);
+        self.end += now.len();
+        later
+    }
+
+    /// Encodes the bytes in the window. Without `flush`, some are left for when more follow.
+    fn encode(&mut self, flush: bool, out: &mut BitWriter) {
+        match self.rules.strategy {
+            Strategy::Greedy { insert } => self.encode_greedy(insert, flush, out),
+            Strategy::Lazy { lazy } => self.encode_lazy(lazy, flush, out),
+        }
+        if flush {
+            if self.is_byte_pending {
+                self.tokens
+                    .push(Token::literal(self.window[self.index - 1]));
+                self.is_byte_pending = false;
+            }
+            if !self.tokens.is_empty() {
+                self.write_block(self.index, out);
+            }
+        }
+    }
+
+    fn encode_lazy(&mut self, lazy: usize, flush: bool, out: &mut BitWriter) {
+        let insert_end = self.end.saturating_sub(MIN_MATCH - 1);
+        let lookahead_needed = if flush { 1 } else { LOOKAHEAD };
+        while self.end - self.index >= lookahead_needed {
+            let lookahead = self.end - self.index;
+            let head = if self.index < insert_end {
+                self.chains.insert(&self.window[..], self.index)
+            } else {
+                0
+            };
+            let previous = std::mem::replace(&mut self.previous, NO_MATCH);
+            if head != 0 && lookahead > previous.length && previous.length < lazy {
+                // a match that is not longer than the previous one would not be used
+                self.previous = self.longest_match(head, previous.length, lookahead);
+            }
+            if previous.length >= MIN_MATCH && self.previous.length <= previous.length {
+                self.tokens
+                    .push(Token::matched(previous.length, previous.distance));
+                let next = self.index + previous.length - 1;
+                self.insert_inside(next, insert_end);
+                self.index = next;
+                self.is_byte_pending = false;
+                self.previous = NO_MATCH;
+                if self.tokens.len() == BLOCK_TOKENS {
+                    self.write_block(self.index, out);
+                }
+            } else {
+                if self.is_byte_pending {
+                    self.tokens
+                        .push(Token::literal(self.window[self.index - 1]));
+                    if self.tokens.len() == BLOCK_TOKENS {
+                        self.write_block(self.index, out);
+                    }
+                }
+                self.index += 1;
+                self.is_byte_pending = true;
+            }
+        }
+    }
+
+    fn encode_greedy(&mut self, insert: usize, flush: bool, out: &mut BitWriter) {
+        let insert_end = self.end.saturating_sub(MIN_MATCH - 1);
+        let lookahead_needed = if flush { 1 } else { LOOKAHEAD };
+        while self.end - self.index >= lookahead_needed {
+            let lookahead = self.end - self.index;
+            let head = if self.index < insert_end {
+                self.chains.insert(&self.window[..], self.index)
+            } else {
+                0
+            };
+            let found = if head != 0 && lookahead >= MIN_MATCH {
+                self.longest_match(head, NO_MATCH.length, lookahead)
+            } else {
+                NO_MATCH
+            };
+            if found.length >= MIN_MATCH {
+                self.tokens
+                    .push(Token::matched(found.length, found.distance));
+                let next = self.index + found.length;
+                if found.length <= insert {
+                    self.insert_inside(next, insert_end);
+                }
+                self.index = next;
+            } else {
+                self.tokens.push(Token::literal(self.window[self.index]));
+                self.index += 1;
+            }
+            if self.tokens.len() == BLOCK_TOKENS {
+                self.write_block(self.index, out);
+            }
+        }
+    }
+
+    /// Inserts the positions after `index` up to `next`.
+    #[inline]
+    fn insert_inside(&mut self, next: usize, insert_end: usize) {
+        for position in self.index + 1..next.min(insert_end) {
+            self.chains.insert(&self.window[..], position);
+        }
+    }
+
+    /// The first of the longest matches at `index` that are longer than `longer_than` bytes.
+    #[inline]
+    fn longest_match(&self, head: u16, longer_than: usize, lookahead: usize) -> Match {
+        let window = &self.window[..];
+        let position = self.index;
+        let limit = lookahead.min(MAX_LENGTH);
+        let nice = self.rules.nice.min(limit);
+        let first = position.saturating_sub(MAX_DISTANCE);
+        let mut best = Match {
+            length: longer_than,
+            distance: 0,
+        };
+        // A longer match also agrees in the four bytes that end after the best one.
+        let mut last_bytes = load32(window, position + best.length - 3);
+        let mut entry = head;
+        for _ in 0..self.rules.tries {
+            let candidate = usize::from(entry) - 1;
+            if candidate < first {
+                break;
+            }
+            if load32(window, candidate + best.length - 3) == last_bytes {
+                let length = match_length(window, candidate, position, limit);
+                let distance = position - candidate;
+                if length > best.length && (length > MIN_MATCH || distance <= MAX_SHORT_DISTANCE) {
+                    best = Match { length, distance };
+                    if length >= nice {
+                        break;
+                    }
+                    last_bytes = load32(window, position + best.length - 3);
+                }
+            }
+            // the link of the first position in reach is already that of this one
+            if candidate + MAX_DISTANCE == position {
+                break;
+            }
+            entry = self.chains.links[candidate % MAX_DISTANCE];
+            if entry == 0 {
+                break;
+            }
+        }
+        if best.distance == 0 { NO_MATCH } else { best }
+    }
+
+    /// Writes the tokens as a block that ends before window position `end`.
+    fn write_block(&mut self, end: usize, out: &mut BitWriter) {
+        let plain = self.block_start.map(|start| &self.window[start..end]);
+        self.blocks.write_smallest(&self.tokens, plain, out);
+        self.tokens.clear();
+        self.block_start = Some(end);
+    }
+}
+
+impl Encoder for ChainEncoder {
+    fn write(&mut self, mut plain: &[u8], out: &mut BitWriter) {
+        while !plain.is_empty() {
+            if self.end == WINDOW {
+                self.encode(false, out);
+            }
+            plain = self.fill(plain);
+        }
+    }
+
+    fn flush(&mut self, out: &mut BitWriter) {
+        self.encode(true, out);
+        write_stored(&[], false, out);
+    }
+
+    fn finish(&mut self, out: &mut BitWriter) {
+        self.encode(true, out);
+        write_stored(&[], true, out);
+    }
+}

@@ -1,0 +1,41 @@
+//! The encoder of Go's `compress/flate` from 1.7 to 1.26.
+//!
+//! All levels end the stream with an empty stored block that is the last, and a flush writes an
+//! empty stored block. Blocks have codes of their own; see [`blocks`] for the choice between stored,
+//! fixed and dynamic ones.
+//!
+//! Level 1 cuts the stream into blocks of 65,535 bytes, and searches each from left to right. A table
+//! of 2^14 entries holds, for each hash of four bytes, the last position and the bytes there. If the
+//! bytes are the same and the distance is at most 32 KiB, this is a match, and it is used. If a block
+//! has more tokens than 15/16 of its bytes, it is written as literals. A block of fewer than 128
+//! bytes, which only a flush or the end of the stream makes, is written without a search: up to 16
+//! bytes are stored, else they are literals; and the next block does not refer to what was before.
+//!
+//! Levels 2 to 9 have hash chains of four bytes over a window of 64 KiB. When the encoder has come so
+//! close to the window's end that fewer than 262 bytes follow, the window moves by 32 KiB; a match
+//! does not reach back to before the window. A chain is followed for a number of positions or up to
+//! a length that depends on the level. Levels 2 and 3 use the longest match at once; levels 4 to 9
+//! use it if the next position does not have a longer one. A block ends when it has 2^14 tokens.
+//!
+//! Level 0 stores blocks of 65,535 bytes; level −2 writes such blocks as literals.
+
+mod blocks;
+mod chain;
+mod plain;
+mod speed;
+
+use super::Level;
+use crate::encoder::Encoder;
+use chain::{ChainEncoder, ChainRules};
+use plain::PlainEncoder;
+use speed::SpeedEncoder;
+
+/// Starts the encoder of a level.
+pub(super) fn start(level: Level) -> Box<dyn Encoder> {
+    match level.resolved() {
+        Level::HUFFMAN_ONLY => Box::new(PlainEncoder::literals()),
+        0 => Box::new(PlainEncoder::stored()),
+        1 => Box::new(SpeedEncoder::new()),
+        level => Box::new(ChainEncoder::new(ChainRules::of_level(level))),
+    }
+}

@@ -1,0 +1,66 @@
+//! Levels 0 and −2: blocks of 65,535 bytes without matches.
+
+use super::blocks::BlockWriter;
+use crate::bits::BitWriter;
+use crate::encoder::Encoder;
+use crate::encoder::block::{MAX_STORED, write_stored};
+
+/// The encoder of levels 0 and −2.
+#[derive(Debug)]
+pub(super) struct PlainEncoder {
+    block: Vec<u8>,
+    /// Writes Huffman-coded literals; without it, all blocks are stored.
+    blocks: Option<BlockWriter>,
+}
+
+impl PlainEncoder {
+    /// Level 0: stores all bytes.
+    pub(super) fn stored() -> Self {
+        Self {
+            block: Vec::with_capacity(MAX_STORED),
+            blocks: None,
+        }
+    }
+
+    /// Level −2: codes the literals where this saves space.
+    pub(super) fn literals() -> Self {
+        Self {
+            block: Vec::with_capacity(MAX_STORED),
+            blocks: Some(BlockWriter::new()),
+        }
+    }
+
+    fn write_block(&mut self, out: &mut BitWriter) {
+        if self.block.is_empty() {
+            return;
+        }
+        match &mut self.blocks {
+            Some(blocks) => blocks.write_literals(&self.block, out),
+            None => write_stored(&self.block, false, out),
+        }
+        self.block.clear();
+    }
+}
+
+impl Encoder for PlainEncoder {
+    fn write(&mut self, mut plain: &[u8], out: &mut BitWriter) {
+        while !plain.is_empty() {
+            if self.block.len() == MAX_STORED {
+                self.write_block(out);
+            }
+            let (now, later) = plain.split_at(plain.len().min(MAX_STORED - self.block.len()));
+            self.block.extend_from_slice(now);
+            plain = later;
+        }
+    }
+
+    fn flush(&mut self, out: &mut BitWriter) {
+        self.write_block(out);
+        write_stored(&[], false, out);
+    }
+
+    fn finish(&mut self, out: &mut BitWriter) {
+        self.write_block(out);
+        write_stored(&[], true, out);
+    }
+}

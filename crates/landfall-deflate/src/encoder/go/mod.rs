@@ -1,0 +1,145 @@
+//! Go's `compress/flate`, which `compress/gzip` and `compress/zlib` use: Docker and BuildKit at the
+//! default level, crane, ko and kaniko at level 1.
+//!
+//! Two generations differ in all levels: the [classic] one of Go 1.7 to 1.26, and that from Go 1.27,
+//! which descends from `github.com/klauspost/compress`.
+
+pub(crate) mod classic;
+
+use super::{Encoder, StreamHints};
+use std::fmt;
+
+/// Which releases of Go write the same streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Generation {
+    /// Go 1.7 to 1.26.
+    Classic,
+}
+
+/// A level, −2 to 9. The default level −1 is the level that it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Level(i8);
+
+impl Level {
+    /// The level that codes literals and finds no matches.
+    pub(crate) const HUFFMAN_ONLY: i8 = -2;
+
+    /// The level, or `None` if there is no such level.
+    pub(crate) fn new(level: i8) -> Option<Self> {
+        match level {
+            -1 => Some(Self(6)),
+            -2..=9 => Some(Self(level)),
+            _ => None,
+        }
+    }
+
+    /// The number of the level, −2 or 0 to 9.
+    pub(crate) fn resolved(self) -> i8 {
+        self.0
+    }
+}
+
+/// An encoder of Go's standard library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct GoFlate {
+    /// The releases of Go.
+    pub(crate) generation: Generation,
+    /// The level.
+    pub(crate) level: Level,
+}
+
+impl GoFlate {
+    /// Starts a stream.
+    pub(crate) fn start(self) -> Box<dyn Encoder> {
+        match self.generation {
+            Generation::Classic => classic::start(self.level),
+        }
+    }
+
+    /// The encoders that can have written a stream, the most likely first.
+    pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
+        let levels: &[i8] = match (hints.zlib_header, hints.gzip_extra_flags) {
+            // `compress/zlib` writes the class of the level into the header
+            (Some([_, flags]), _) => match flags >> 6 {
+                0 => &[1, 0, -2],
+                1 => &[5, 4, 3, 2],
+                2 => &[6],
+                _ => &[9, 8, 7],
+            },
+            (None, Some(2)) => &[9],
+            (None, Some(4)) => &[1],
+            (None, Some(0)) => &[6, 5, 4, 3, 2, 8, 7, 0, -2],
+            (None, _) => &[6, 1, 9, 5, 4, 3, 2, 8, 7, 0, -2],
+        };
+        let levels = levels.iter().filter_map(|level| Level::new(*level));
+        levels
+            .flat_map(|level| [Generation::Classic].map(|generation| Self { generation, level }))
+            .collect()
+    }
+
+    /// The parameters in a recipe.
+    pub(crate) fn to_bytes(self) -> [u8; 2] {
+        let generation = match self.generation {
+            Generation::Classic => 0,
+        };
+        [generation, self.level.resolved().to_le_bytes()[0]]
+    }
+
+    /// Reads the parameters from a recipe, or returns `None` if they are unknown.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let &[generation, level] = bytes else {
+            return None;
+        };
+        let generation = match generation {
+            0 => Generation::Classic,
+            _ => return None,
+        };
+        let number = i8::from_le_bytes([level]);
+        // the default level is always recorded as the level that it stands for
+        let level = Level::new(number).filter(|level| level.resolved() == number)?;
+        Some(Self { generation, level })
+    }
+}
+
+impl fmt::Display for GoFlate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let releases = match self.generation {
+            Generation::Classic => "Go up to 1.26",
+        };
+        write!(
+            formatter,
+            "{releases} flate, level {}",
+            self.level.resolved()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoder::vectors;
+
+    fn start(generation: Generation, level: &str) -> Box<dyn Encoder> {
+        let level = Level::new(level.parse().unwrap()).unwrap();
+        GoFlate { generation, level }.start()
+    }
+
+    #[test]
+    fn the_classic_generation_writes_the_bytes_of_go_1_26() {
+        let table = include_str!("../../../tests/vectors/go-1.26.txt");
+        vectors::check(table, |level| start(Generation::Classic, level));
+    }
+
+    #[test]
+    fn parameters_are_read_back_from_a_recipe() {
+        for parameters in GoFlate::candidates(&StreamHints::default()) {
+            assert_eq!(
+                GoFlate::from_bytes(&parameters.to_bytes()),
+                Some(parameters)
+            );
+        }
+        for bytes in [[9, 6], [0, 10], [0, 0xff], [0, 0xfd]] {
+            assert_eq!(GoFlate::from_bytes(&bytes), None);
+        }
+    }
+}
