@@ -59,7 +59,7 @@ fn packages_and_their_dependencies_are_locked_packed_and_installed() {
         "{lock}"
     );
 
-    // what is unchanged is asked for by nobody, and what `--refresh` asks for has not moved
+    // unchanged entries send no request, and `--refresh` finds nothing new
     let before = up.server.requests("\"");
     up.lock(0, &[]);
     assert_eq!(up.server.requests("\""), before);
@@ -81,7 +81,7 @@ fn packages_and_their_dependencies_are_locked_packed_and_installed() {
         "{listed}"
     );
 
-    // the registry holds them, and a server offers them from there
+    // the registry has them, and a server serves them from there
     let there = own_registry();
     place.ok(&["push", "b", "--to", &there.address]);
     let again = place.json(0, &["push", "b", "--to", &there.address]);
@@ -111,7 +111,7 @@ fn packages_and_their_dependencies_are_locked_packed_and_installed() {
             404
         );
 
-        // apt takes them from there alone, under the key of the repository
+        // apt installs them from there only, with the key of the repository
         let key = place.path("key.asc");
         let source = format!(
             "deb [signed-by={}] http://{}/apt/{host}/r stable main\n",
@@ -200,7 +200,7 @@ fn flat_repositories_and_packages_that_machines_already_have() {
     run(&mut apt.get(place, &["update"]));
     run(&mut apt.get(place, &["install", "--yes", "--download-only", "kubelet"]));
 
-    // with a base that has not what is needed, it is refused with the reason
+    // with a base without the dependencies, it is refused with the reason
     up.manifest(&format!(
         "url: '{url}', suite: /, key: key.asc, install: [kubelet], base: none"
     ));
@@ -240,7 +240,7 @@ fn installed_packages_are_replaced_by_requested_ones() {
              Maintainer: n\n{rest}\n"
         )
     };
-    // of what is installed upstream has a newer version, or the same one
+    // upstream has a newer version of an installed package, or the same one
     for version in ["252.38", "252.39"] {
         let status =
             installed("timesyncd", version, daemon) + &installed("vital", "1", "Essential: yes\n");
@@ -298,7 +298,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
         let text = up.place.read("up/r/dists/stable/Release");
         up.sign("dists/stable", &change(&text));
     };
-    // what stands below the release
+    // the files below the release
     let why = refused(&up, "swapped", |root| {
         let path = by_hash(root);
         let other = fs::read(root.join("main/binary-i386/Packages.xz")).unwrap();
@@ -358,7 +358,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
         });
     });
     assert!(why.contains("was good until 2022-01-01T00:00:00Z"), "{why}");
-    // the index, which its signer made so
+    // the index, as its signer wrote it
     let bad_index = |what: &str, spoil: &dyn Fn(&str) -> String| {
         refused(&up, what, |root| {
             let text = fs::read_to_string(root.join("main/binary-amd64/Packages")).unwrap();
@@ -390,7 +390,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
     };
     let why = bad_index("weak packages", &without_sums);
     assert!(why.contains("has no SHA-256 in its index"), "{why}");
-    // a bomb: the release says how much it unpacks to, and more is not unpacked
+    // a decompression bomb: the release has the unpacked size, and more is not unpacked
     let why = refused(&up, "bomb", |root| {
         let folder = root.join("main/binary-amd64");
         let plain = fs::read(folder.join("Packages")).unwrap();
@@ -407,7 +407,7 @@ fn hostile_repositories_are_refused_and_leave_nothing_in_the_store() {
     });
     assert!(why.contains("Packages.xz unpacks to more than"), "{why}");
 
-    // what is not spoiled is locked; then a package with another digest is refused by pull
+    // the unchanged repository is locked; then pull refuses a package with another digest
     up.lock(0, &[]);
     let path = up.place.path("up/r/pool/stable/tool_3_amd64.deb");
     let mut bytes = fs::read(&path).unwrap();
@@ -504,7 +504,7 @@ fn apt_with_the_rendered_sources_installs_only_mirrored_packages() {
         settings.contains("APT::Install-Recommends \"false\";"),
         "{settings}"
     );
-    // on the machine the folder is its root
+    // on the machine, the folder is the root
     let here = sources.replace(
         "Signed-By: /",
         &format!("Signed-By: {}/", place.path("node").display()),
@@ -521,7 +521,7 @@ fn apt_with_the_rendered_sources_installs_only_mirrored_packages() {
             "app",
         ],
     ));
-    // a file server of the site does as well, and the machine may keep its sources
+    // a file server of the site works too, and the machine may keep its sources
     place.write("site.yaml", "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"172.20.0.2:5000\"}\nfiles: http://172.20.0.2:8080/files\n");
     place.ok(&[
         "render",
@@ -554,7 +554,7 @@ fn doctor_simulates_the_installation_on_a_node() {
             format!("{all}Package: {name}\nStatus: install ok installed\nVersion: {version}\nArchitecture: amd64\n{more}\n")
         })
     };
-    // what it has is not asked for, and what is older is replaced
+    // installed packages are not requested, and older ones are replaced
     place.write(
         "node",
         status(&[
@@ -592,7 +592,7 @@ fn doctor_simulates_the_installation_on_a_node() {
         serde_json::json!(["libapp2 1.1 → 1:1.2+b1"]),
         "{told}"
     );
-    // a node on which apt chooses something that is not carried: it has what another provider needs
+    // a node on which apt selects a package that is not mirrored, since it has another provider
     place.write(
         "node",
         status(&[
@@ -609,7 +609,7 @@ fn doctor_simulates_the_installation_on_a_node() {
             .all(|item| item["status"] == "present"),
         "{ok}"
     );
-    // the lock was made for machines that have all that is needed, and this one has not
+    // the lock is for machines with all dependencies, which this one lacks
     up.wants("stable", "app", ", base: {status: node}");
     let full = [
         ("app-data", "2~rc1", ""),
@@ -746,7 +746,7 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
             .flat_map(|option| ["-o".to_owned(), option])
             .collect::<Vec<_>>()
     };
-    // an apt with these programs, and with one source of `server`
+    // an apt with these hooks, and with one source at `server`
     let update = |name: &str, source: &str| {
         let apt = Apt::new(place, name, source, "");
         let mut get = apt.get(place, &["update", "--error-on=any"]);
@@ -773,14 +773,14 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
         )
     };
 
-    // the release promises what is not carried, and apt gives up
+    // the release lists indexes that are not mirrored, and apt fails
     wants("");
     up.lock(0, &[]);
     assert_eq!(indexes(), "i18n/Translation-en.xz");
     let server = offered("b1");
     let (is_good, _, told) = update("apt-without", &source(&server.address));
     assert!(!is_good && told.contains("404"), "{told}");
-    // the rendered sources keep it from asking
+    // the rendered sources prevent the requests
     let rendered = |out: &str, server: &str| {
         let url = format!("url=http://{server}/apt");
         place.ok(&[
@@ -808,7 +808,7 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
         "{lists} {told}"
     );
 
-    // what is asked for is carried, and a lock that has not got it is no longer what is wanted
+    // requested indexes are mirrored, and a lock without them is outdated
     wants(", targets: [DEP-11, CNF, Contents-deb, DEP-11-icons, Translation-de, Translation-en]");
     up.lock(0, &[]);
     assert_eq!(

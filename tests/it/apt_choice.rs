@@ -59,7 +59,7 @@ fn earlier_requests_decide_between_alternatives_of_later_ones() {
             "{asked:?}"
         );
     }
-    // the node that is tried in thought asks in this order too
+    // the simulated node requests in this order too
     up.wants("stable", "lxc, docker.io", ", base: none");
     up.lock(0, &[]);
     place.ok(&["pull"]);
@@ -84,7 +84,7 @@ fn earlier_requests_decide_between_alternatives_of_later_ones() {
         "{told}"
     );
 
-    // entries of one name in several files ask in the order of the files
+    // entries with one name in several files request in the order of the files
     let source = format!(
         "url: '{}', suite: stable, components: [main], key: key.asc, base: none",
         up.url()
@@ -178,7 +178,7 @@ fn an_impossible_installation_is_reported_with_all_reasons() {
     ] {
         assert_eq!(refused(install), why);
     }
-    // what is told to ask for helps, and `:any` is what apt takes for it
+    // the suggested request works, and apt reads `:any` the same way
     up.manifest(&format!(
         "name: n, {sources}, install: [new-style, library=2]"
     ));

@@ -40,7 +40,7 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
         "{locking:?}"
     );
 
-    // nothing but the release is signed anew
+    // only the release is signed again
     up.suite("stable", "Date: Sun, 15 Nov 2026 00:00:00 UTC\n");
     let refused = place.json(1, &["pull", "--store", "other"]);
     let why = told(&refused);
@@ -52,7 +52,7 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
     );
     place.ok(&["pull"]);
     place.ok(&["pack", "-o", "b"]);
-    // what help says, helps
+    // the command in the help text works
     up.lock(0, &["--refresh", "--store", "third"]);
     place.ok(&["pull", "--store", "other"]);
 }
@@ -61,7 +61,7 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
 fn replaced_metadata_is_fetched_from_the_snapshot() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
-    // at every time the snapshots have what is in `kept`
+    // at any time, the snapshots have the content of `kept`
     let middle = Middle::new(&up.server.address, |asked| {
         match asked.target.strip_prefix("/snapshots/") {
             Some(rest) => Turn::As(format!("/kept/{}", rest.split_once('/').unwrap().1)),
@@ -102,7 +102,7 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
         (lock, asked)
     );
 
-    // all of it is replaced: the release, the indexes under their digests, a package
+    // everything is replaced: the release, the indexes under their digests, a package
     run(Command::new("rm")
         .arg("-r")
         .args(["up/r/dists", "up/r/pool/stable/app_1_amd64.deb"].map(|path| place.path(path))));
@@ -125,7 +125,7 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
         ),
         0
     );
-    // what neither has is told of both
+    // content that neither has is reported for both
     run(Command::new("rm").arg(place.path("up/kept/pool/stable/app_1_amd64.deb")));
     let why = told(&place.json(1, &["pull", "--store", "third"]));
     assert!(
@@ -178,7 +178,7 @@ fn a_mirror_that_changes_during_a_read_is_read_again() {
             std::fs::read_to_string(place.path(&name)).unwrap_or_default(),
         )
     };
-    // the release is the old one when it is read first
+    // the first read returns the old release
     let middle = first(&["/InRelease"], 1);
     let (_, text) = lock(&middle, 0, "inrelease");
     assert_eq!(
@@ -188,12 +188,12 @@ fn a_mirror_that_changes_during_a_read_is_read_again() {
         ),
         (vec!["app 2".into()], 2)
     );
-    // one that stays wrong is not read for ever
+    // a permanently inconsistent mirror is not read forever
     let middle = first(&["/InRelease"], 100);
     let (report, _) = lock(&middle, 1, "stays");
     assert!(told(&report).contains("Packages.xz: "), "{report}");
     assert_eq!(middle.count("GET", "/InRelease"), 2);
-    // a detached signature that comes after the release
+    // a detached signature that appears after the release
     std::fs::remove_file(place.path("up/r/dists/stable/InRelease")).unwrap();
     let middle = first(&["/Release"], 1);
     let (_, text) = lock(&middle, 0, "release");
@@ -256,7 +256,7 @@ fn a_failing_entry_keeps_its_pin_although_its_manifest_text_changed() {
         "{why}"
     );
     assert_eq!(place.read("landfall.lock"), before);
-    // a pin of a key that is trusted no more is not kept
+    // a pin of a key that is no longer trusted is not kept
     let other = crate::support::charts::Signer::new(place, "other");
     place.write("other.asc", other.public());
     place.write(

@@ -52,7 +52,7 @@ fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
     let get = |apt: &Apt, words: &[&str]| apt.get(place, words).output().unwrap();
     let install = ["install", "--yes", "--download-only", "app"];
 
-    // without the preferences apt takes the newest of the index, which is not carried
+    // without the preferences, apt selects the newest version of the index, which is not mirrored
     let plain = Apt::new(place, "plain", &written, "");
     run(&mut plain.get(place, &["update"]));
     let told = said(&get(&plain, &install));
@@ -77,7 +77,7 @@ fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
     let told = said(&get(&apt, &["install", "--simulate", "other"]));
     assert!(told.contains("no installation candidate"), "{told}");
 
-    // a newer version that is installed stays, and an older one goes up to what is carried
+    // a newer installed version is kept, and an older one is upgraded to the mirrored version
     let status = |version: &str| {
         format!(
             "Package: lib\nStatus: install ok installed\nVersion: {version}\nArchitecture: amd64\n"
@@ -95,7 +95,7 @@ fn apt_installs_the_pinned_version_and_sees_only_mirrored_packages() {
         );
     }
 
-    // beside other sources nothing is hidden: they may be at the same host
+    // with other sources nothing is hidden, since they may be at the same host
     place.ok(&[&render[..], &["-o", "beside", "--set", "others=stay"]].concat());
     assert!(
         !place
@@ -177,7 +177,7 @@ fn dnf_installs_the_pinned_version_and_sees_only_mirrored_packages() {
             .output()
             .unwrap()
     };
-    // without the list dnf takes the newest of the metadata, which is not carried
+    // without the list, dnf selects the newest version of the metadata, which is not mirrored
     let without = ask(
         "plain",
         text.split("includepkgs=").next().unwrap(),

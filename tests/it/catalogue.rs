@@ -225,7 +225,7 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
             std::fs::write(&file, text).unwrap();
         }
         if name == "giantswarm" {
-            // the account of the proxy, which its site says is not kept in git
+            // the account of the proxy, which must not be kept in git according to the site
             place.write("giantswarm/proxy-account", "user:password\n");
         }
         let packages = PackageStandIn::new(&place.path(name));
@@ -258,7 +258,7 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
                     + wanted.requests.files.len()
                     + wanted.requests.charts.len()
                     + wanted.requests.packages.len();
-                // what `lock` had to fetch is there when `pull` begins
+                // content that `lock` downloaded is there when `pull` begins
                 let count = |status: &str| told["totals"][status].as_u64().unwrap();
                 let good = count("done") + count("present");
                 assert_eq!(good, items as u64, "{name}: {}", command[0]);
@@ -353,7 +353,7 @@ fn update_changes_only_the_versions_in_shipped_manifests() {
                     _ => format!("{}\n", bumped(&version)),
                 };
                 let url = from["url"].as_str().or(from.as_str()).unwrap().to_owned();
-                // a repository of images has its tags from the images that it is for
+                // a repository of images has the tags of the requested images
                 if url.contains("://") {
                     sources.insert(url, answer);
                 }
@@ -491,7 +491,7 @@ fn the_documented_table_lists_every_shipped_manifest_with_its_counts() {
                 numbers.map(|number| number.to_string()),
                 "{file}"
             );
-            // each says where its pins come from, and how it is updated
+            // each documents the source of its pins, and how it is updated
             let head = text.split("\napiVersion:").next().unwrap();
             let says = |words: &[&str]| words.iter().any(|words| head.contains(words));
             assert!(

@@ -52,7 +52,7 @@ fn charts_from_repositories_and_registries_are_locked_packed_and_pushed() {
         "{lock}"
     );
 
-    // what is unchanged is asked for by nobody, and what `--refresh` asks for has not moved
+    // unchanged entries send no request, and `--refresh` finds nothing new
     let before = up.requests();
     up.lock(0, &[]);
     assert_eq!(up.requests(), before);
@@ -74,7 +74,7 @@ fn charts_from_repositories_and_registries_are_locked_packed_and_pushed() {
         "{listed}"
     );
 
-    // the registry has them as Helm expects them
+    // the registry has them in Helm's format
     let there = own_registry();
     place.ok(&["push", "b", "--to", &there.address]);
     let accept = [("Accept", ACCEPT)];
@@ -186,7 +186,7 @@ fn a_hostile_repository_is_refused_and_a_changed_archive_is_reported() {
         let report = up.lock(1, &[]);
         assert!(told(&report).contains(why), "{to}: {report}");
     }
-    // another archive than the index says, and one that says to be another version
+    // an archive that differs from the index, and one that claims another version
     up.repository(std::slice::from_ref(&app));
     let other = Chart::new("app", "9.9.9", "", &[]);
     up.place.write("up/charts/app-1.0.0.tgz", &other.archive);
@@ -249,7 +249,7 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
     up.lock(0, &[]);
     assert_eq!(place.read("landfall.lock"), lock);
 
-    // a key that is demanded later is asked about
+    // a key that is required later causes a request
     demand("keys/other.gpg");
     assert!(told(&up.lock(1, &[])).contains("another key made it"));
 

@@ -156,7 +156,7 @@ fn all_problems_of_a_push_are_reported_before_anything_is_uploaded() {
     );
     assert_eq!((middle.count("PUT", ""), middle.count("PATCH", "")), (0, 0));
 
-    // one thing is left; what stands there already makes it exit 3
+    // one problem is left; existing items make the exit code 3
     images.push(&registry.address, "three/app", "v1", &stored.list[2]);
     let report = stored.push(3, to, &["--move-tags"]);
     let text = message(&report);
@@ -280,7 +280,7 @@ fn a_quota_refusal_is_final_for_its_project() {
     if !need(&NEEDS) {
         return;
     }
-    // nothing can be known before; the room is met on the way
+    // the quota is not known before the push, and exceeded during it
     let names: Vec<(String, usize)> = (10..30).map(|n| (format!("one/app{n}"), 1000)).collect();
     let mut names: Vec<(&str, usize)> = names
         .iter()
@@ -336,7 +336,7 @@ fn a_quota_refusal_is_final_for_its_project() {
             .contains("has no room for more"),
         "{report:#}"
     );
-    // those that were on their way found it out for themselves; nobody asked after that
+    // uploads in progress fail by themselves; no request is sent after that
     let refused = items
         .iter()
         .filter(|item| item["reason"].as_str().is_some_and(|r| r.contains("403")));
@@ -351,7 +351,7 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
     let stored = stored(&[("big/app", 36 * MIB), ("big/other", 17 * MIB)]);
     for cut in [false, true] {
         let registry = own_registry();
-        // 201 as from ECR with a Range that is stale, 204 as from GCR
+        // 201 with a stale Range, as from ECR; 204, as from GCR
         let patches = AtomicUsize::new(0);
         let middle = Middle::new(&registry.address, move |asked| {
             match asked.method.as_str() {
@@ -401,8 +401,8 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
                 stored.digest(at)
             );
         }
-        // the second blob goes in chunks at once: 3 and 2 of them, the biggest tries being those of
-        // the first
+        // the second blob is sent in chunks from the start: 3 and 2 of them; the largest attempts
+        // are those of the first blob
         let large = middle
             .asked()
             .iter()
@@ -482,12 +482,12 @@ fn registries_that_refuse_mounts_or_hide_missing_content() {
         let middle = Middle::new(&registry.address, move |asked| {
             let head = asked.method == "HEAD";
             match asked.is("POST", "mount=") {
-                // it knows no mounts, and opens an upload
+                // it does not support mounts, and starts an upload
                 true if mount == 202 => {
                     Turn::As(asked.target.split('?').next().unwrap().to_owned())
                 }
                 true => Turn::status(mount),
-                // Artifactory and others say 403 for what is not there
+                // Artifactory and others answer 403 for missing content
                 false if head => Turn::Change(Box::new(|response| {
                     if response.status == 404 {
                         response.status = 403;
@@ -509,7 +509,7 @@ fn registries_that_refuse_mounts_or_hide_missing_content() {
             "{mount}"
         );
         assert!(middle.count("POST", "mount=") > 0);
-        // what is there is not sent again, whether or not a mount could tell
+        // existing blobs are not sent again, whether or not a mount could detect them
         for repository in ["one/app", "two/app", "three/app"] {
             let manifest = format!(
                 "/v2/{repository}/manifests/{}",
@@ -534,7 +534,7 @@ fn an_immutable_tag_with_the_right_digest_is_not_an_error() {
     let stored = stored(&[("one/app", 5000), ("two/app", 5000)]);
     let registry = own_registry();
     let (images, list) = (&stored.images, &stored.list);
-    // somebody else pushed it between the question and the answer
+    // another client pushed it between the check and the upload
     images.push(&registry.address, "one/app", "v1", &list[0]);
     let other = images.image("linux/amd64", &[images.layer(&[("other", b"x")])]);
     images.push(&registry.address, "two/app", "v1", &other);

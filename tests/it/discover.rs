@@ -195,7 +195,7 @@ files:
         report["packages"][0]["name"], "containerd.io=1.7.24-1",
         "{report:#}"
     );
-    // the draft is a manifest as it is
+    // the draft is a valid manifest
     let draft = place.write("draft.yaml", draft);
     assert_eq!(
         crate::support::library::load_manifests(&[draft])

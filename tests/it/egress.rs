@@ -175,7 +175,7 @@ fn hosts_are_predicted_then_observed_by_lock_and_then_by_pull() {
     expected.insert(cdn, known("observed", format!("redirects of {front}")));
     assert_eq!(hosts(&after_pull), expected);
     assert_eq!(after_pull["egress"]["notes"], serde_json::json!([]));
-    // a second pull asks nobody, and takes nothing from what is known
+    // a second pull sends no request, and the known hosts are kept
     up.run(0, "store", &["pull"]);
     assert_eq!(
         up.run(0, "store", &["egress"])["egress"],

@@ -352,7 +352,7 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
             ("push whole --to 127.0.0.1:9", 1, "failed", &[]),
         ],
     );
-    // neither a lock that has less nor one that has nothing replaces what is there
+    // neither a smaller lock nor an empty one replaces the existing one
     let images = format!(
         "images: [{0}/team/app:v2, {0}/team/tool:v2]",
         rig.up.address

@@ -180,7 +180,7 @@ fn an_archive_has_every_name_and_complete_indexes() {
         }
     }
     assert_eq!(named.keys().cloned().collect::<BTreeSet<_>>(), wanted);
-    // what is whole stays byte for byte; what the lock leaves out is gone from its index
+    // complete images are unchanged; children that are not locked are removed from the index
     assert_eq!(digest(&named[&site.reg("team/plain:v1")]), plain);
     assert_eq!(
         digest(&named[&site.reg(&format!("team/tool@{tool}"))]),
@@ -194,7 +194,7 @@ fn an_archive_has_every_name_and_complete_indexes() {
             .read("landfall.lock")
             .contains(&format!("trimmed: {{digest: {trimmed}"))
     );
-    // nothing is lacking, and nothing is there that no name needs
+    // nothing is missing, and nothing is there that no name needs
     let mut needed: BTreeSet<String> = named
         .values()
         .flat_map(|entry| closure(&files, digest(entry)))
@@ -437,7 +437,7 @@ fn an_archive_is_written_completely_or_not_at_all() {
             > 1000
     );
 
-    // a layer that is gone, and one that is damaged
+    // a missing layer, and a damaged one
     let (files, _) = site.archive("images/landfall-images.tar");
     let layer = files
         .keys()
@@ -476,7 +476,7 @@ fn an_archive_is_written_completely_or_not_at_all() {
 fn an_interrupted_export_leaves_no_file() {
     let place = Place::new();
     let store = Images::new(place.path("store"));
-    // a hole, which takes minutes to hash
+    // a sparse file, which takes minutes to hash
     let layer = json!({"mediaType": OCI_GZIP, "digest": format!("sha256:{}", "0".repeat(64)), "size": 1u64 << 38});
     let config = store.blob(OCI_CONFIG, br#"{"os":"linux","architecture":"amd64"}"#);
     let manifest =

@@ -89,7 +89,7 @@ fn bodies_that_are_cut_stall_or_are_slow() {
             )],
         ),
     ]);
-    // what was there was not asked for again: each cut goes on at its last byte
+    // existing content was not requested again: each cut is resumed at its last byte
     rig.arm([Fault::once(On::Blob, What::Cut(3000)).times(8)]);
     assert!(done(&rig.pull("bytes")));
     let sent: usize = rig
@@ -106,8 +106,7 @@ fn bodies_that_are_cut_stall_or_are_slow() {
             .map(|((_, digest), bytes)| (digest.clone(), bytes.len()));
         all.collect::<std::collections::BTreeMap<_, _>>()
     });
-    // the empty config of an artifact is never asked for: the file has it too, and there it is
-    // computed
+    // the empty config of an artifact is never requested: it is computed for the file
     let size: usize = blobs.values().filter(|size| **size > 2).sum();
     assert_eq!(sent, size, "{}", rig.up.shown());
 }
@@ -133,7 +132,7 @@ fn ranges_that_are_ignored_refused_or_wrong() {
             ],
         ),
     ]);
-    // whoever lied is asked for no range again
+    // a host with wrong ranges gets no range request again
     let largest = rig.lock.images[1]
         .blobs
         .iter()
@@ -226,7 +225,7 @@ fn html_pages_instead_of_content_are_reported_as_such() {
             "{on:?}: {why}"
         );
     }
-    // push: an upload or a manifest that was swallowed by a page is not taken for delivered
+    // push: an upload or a manifest that got an HTML page is not counted as delivered
     for on in [On::ManifestHead, On::Begin, On::Upload, On::PutManifest] {
         rig.down.arm([Fault::always(on, page.clone())]);
         rig.up.arm([]);
@@ -274,7 +273,7 @@ fn requests_to_busy_hosts_are_retried() {
         ("500", some(What::Status(500))),
         ("408", some(What::Status(408))),
     ]);
-    // nobody asks while the host wants its peace
+    // no request is sent during the pause that the host requested
     rig.arm([Fault::once(On::Blob, What::Busy(429, Later::Seconds(1)))]);
     let begun = Instant::now();
     assert!(done(&rig.pull("peace")));
@@ -282,7 +281,7 @@ fn requests_to_busy_hosts_are_retried() {
         begun.elapsed() >= Duration::from_secs(1),
         "the wait was cut short"
     );
-    // however often it says so: it is not given up as a host that only fails is
+    // however often: it does not fail early like a host that only fails
     let lost_after = std::mem::replace(&mut rig.limits.lost_after, Duration::ZERO);
     let often = [On::Blob, On::Manifest, On::File]
         .map(|on| Fault::once(on, What::Busy(503, Later::Seconds(1))));
@@ -290,7 +289,7 @@ fn requests_to_busy_hosts_are_retried() {
     let items = rig.pull("often");
     assert!(done(&items) && rig.up.met() == 24, "{}", reason(&items));
     rig.limits.lost_after = lost_after;
-    // one that never stops saying so is given up when no request may wait any longer
+    // a permanently busy host fails when no request may wait any longer
     rig.limits.max_wait_secs = 0;
     rig.arm([Fault::always(On::Blob, What::Busy(429, Later::Unsaid))]);
     let why = reason(&rig.pull("never"));
@@ -301,7 +300,7 @@ fn requests_to_busy_hosts_are_retried() {
     ] {
         assert!(why.contains(word), "{word}: {why}");
     }
-    // longer than allowed: the item ends with the time to come back, and nobody asks again
+    // longer than allowed: the item ends with the time to come back, and no request follows
     rig.limits.max_wait_secs = 30;
     rig.arm([Fault::always(
         On::Blob,
@@ -374,7 +373,7 @@ fn an_exhausted_pull_quota_stops_only_the_requests_that_it_counts() {
             assert!(why.contains(word), "{word}: {why}");
         }
     }
-    // the blobs are not counted, and are all there
+    // blobs are not counted, and all exist
     let blobs = rig.lock.images.iter().flat_map(|image| &image.blobs);
     for blob in blobs {
         assert!(
@@ -453,7 +452,7 @@ fn tokens_of_every_kind_and_their_expiry() {
             }),
             ..Settings::default()
         });
-        // one after the other, so that it is known who had a token of two requests
+        // in sequence, so that it is known which request had a token for two requests
         rig.limits.per_host = if uses > 2 { 12 } else { 1 };
         rig.arm([]);
         let items = rig.pull(name);
@@ -512,7 +511,7 @@ fn tokens_of_every_kind_and_their_expiry() {
     ] {
         refused(&rig, name, fault, &[&words[..], &[&who]].concat());
     }
-    // pushing: a token that runs out while a blob is on its way
+    // push: a token that expires during the upload of a blob
     rig.down.set(Settings {
         auth,
         ..Settings::default()
@@ -540,7 +539,7 @@ fn missing_or_forbidden_content() {
         Fault::always(On::Blob, What::Status(404)),
         &["blob sha256:", "answered 404"],
     );
-    // for what is not there yet some registries say 403: the push finds out
+    // some registries answer 403 for missing content: the push finds out
     rig.down.arm([
         Fault::always(On::BlobHead, What::Status(403)),
         Fault::always(On::ManifestHead, What::Status(403)),
@@ -569,7 +568,7 @@ fn redirects_to_a_second_host() {
                 good(),
             ],
         ),
-        // the rest is asked for at the registry, which gives a new URL
+        // the rest is requested from the registry, which returns a new URL
         (
             "cut there",
             vec![good(), Fault::once(On::Second, What::Cut(5000)).times(2)],
@@ -625,7 +624,7 @@ fn a_tag_that_moves_between_requests_is_pinned_consistently() {
             "{:?}",
             locked.lock.unresolved
         );
-        // whichever it was, the lock is of one piece
+        // in either case, the lock is consistent
         let image = &locked.lock.images[1];
         let manifest = rig.up.content(|content| {
             content.manifests[&("team/tool".into(), image.digest.to_string())]
@@ -754,7 +753,7 @@ fn tag_lists_in_pages_null_or_missing() {
             locked.lock.images
         );
     }
-    // where the registry keeps no list, the pusher does: found again from there
+    // if the registry keeps no list, the client does, and finds it again
     for (name, no_referrers, what) in [
         ("no API", true, What::NoLocation),
         ("no OCI-Subject", false, What::NoSubject),
@@ -799,7 +798,7 @@ fn a_blob_is_downloaded_over_several_connections() {
         .unwrap()
         .digest
         .to_string();
-    // slow enough that helpers are worth it
+    // slow enough for additional connections
     let pace = Some((8000, Duration::from_millis(4)));
     rig.up.set(Settings {
         pace,

@@ -54,7 +54,7 @@ fn head_responses_without_useful_headers() {
             .arm([On::ManifestHead, On::BlobHead].map(|on| Fault::always(on, what.clone())));
         assert!(done(&rig.push("first").unwrap().items), "{name}");
         rig.assert_arrived(name);
-        // and what stands there is recognised
+        // and existing content is recognized
         let again = rig.push("first").unwrap();
         assert!(
             again
@@ -213,7 +213,7 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
     ] {
         for keeps in [false, true] {
             let rig = Rig::new();
-            // others are shorter than the byte at which it breaks off
+            // others are shorter than the byte at which it is cut
             let largest = rig.lock.images[1]
                 .blobs
                 .iter()
@@ -236,8 +236,8 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
                     "{name}\n{}",
                     rig.up.shown()
                 );
-                // the upload continued: each that was opened came to its end, the one that was
-                // opened to be cancelled apart
+                // uploads continued: each one that was started was completed, except the one that
+                // was started to be cancelled
                 let count = |test: &dyn Fn(&&Seen) -> bool| down.iter().filter(test).count();
                 let opened = count(&|seen| seen.on == Some(On::Begin) && seen.status == 202);
                 let ended = count(&|seen| seen.on == Some(On::Upload) && seen.status == 201);
@@ -245,7 +245,7 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
                 assert_eq!(opened, ended + cancelled, "{name}\n{}", rig.down.shown());
             }
             if keeps {
-                // the store has all blobs, and lacks what stands in no registry
+                // the store has all blobs, except content that no registry has
                 rig.arm([]);
                 assert!(done(&rig.pull("kept")), "{name}");
                 rig.assert_same("kept", name);
@@ -266,7 +266,7 @@ fn mirror_sends_no_more_requests_upstream_than_pull() {
         ("corrupt", Fault::always(On::Blob, What::Corrupt)),
     ] {
         let mut rig = Rig::new();
-        // one at a time: what is in flight already does not hear of what another was told
+        // one at a time: requests in flight do not learn what another one was told
         rig.limits.jobs = 1;
         let asked = |run: &dyn Fn(&Rig) -> Vec<ReportItem>| {
             rig.arm([fault.clone()]);
@@ -313,7 +313,7 @@ fn recheck_uploads_content_that_the_registry_lost() {
     let at_the_registry = ["--lock", "landfall.lock", "--plain-http", &address];
     for (name, lose) in lose {
         rig.down.content(lose);
-        // a tag at the right digest counts as whole; what nobody asked for is not in the receipt
+        // a tag with the right digest counts as complete; unchecked content is not in the receipt
         let pushed = rig.push("first").unwrap();
         assert!(
             pushed
@@ -345,7 +345,7 @@ fn recheck_uploads_content_that_the_registry_lost() {
             }),
             "{name}: {lacking}"
         );
-        // asked for, and brought again
+        // checked, and uploaded again
         rig.delivery.recheck = true;
         let pushed = rig.push("first").unwrap();
         let brought = pushed
@@ -370,7 +370,7 @@ fn recheck_uploads_content_that_the_registry_lost() {
             .concat(),
         );
     }
-    // a receipt is written of what was asked for
+    // a receipt lists only checked content
     let push = [
         "push",
         "--store",
@@ -408,7 +408,7 @@ fn a_manifest_is_put_again_if_another_client_delivers_it_meanwhile() {
             rig.down.shown()
         );
     }
-    // what stays refused is told in the registry's words
+    // a permanent refusal is reported with the message of the registry
     let rig = Rig::new();
     rig.down.arm([Fault::always(
         On::PutManifest,

@@ -150,7 +150,7 @@ fn a_host_that_cuts_every_body_fails_all_its_items_early() {
             "{what:?}: {given_up} of {asked}"
         );
     }
-    // a poor line that brings something new each time is no such host
+    // a bad connection that makes progress each time is not such a host
     rig.limits.jobs = 4;
     rig.arm([Fault::always(On::Blob, What::Cut(200))]);
     assert_eq!(ended(&rig, "poor").0, 0);
@@ -172,8 +172,7 @@ fn uploads_and_their_sources_that_break_together() {
 
 /// Temporary faults that may affect all requests of a kind at once.
 fn storm(dice: &mut Dice) -> What {
-    // less than the smallest body has: a server that has sent all of it would keep its connection
-    // open
+    // less than the smallest body: a server that has sent all of it would keep its connection open
     let at = dice.pick(&[0, 1, 100]);
     match dice.roll(6) {
         0 | 1 => What::Cut(dice.pick(&[0, 1, 100, 3000])),

@@ -90,7 +90,7 @@ fn signatures_of_a_file_are_mirrored_and_verified_before_locking() {
         signed.place.read("www/tool.pem")
     );
 
-    // an unchanged entry is not asked for again; another key is
+    // an unchanged entry is not requested again; one with another key is
     let before = signed.upstream.requests("");
     signed.lock(0, &format!("{asked}, key: key.pub"));
     assert_eq!(signed.upstream.requests(""), before);

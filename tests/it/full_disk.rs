@@ -72,12 +72,12 @@ fn a_store_on_a_full_disk() {
         "one cause is one message: {said}"
     );
     rig.assert_same("grown", &said);
-    // what was there is not asked for again, and what was there in part only for the rest
+    // existing content is not requested again, and partial content only for the rest
     for line in said.lines().filter_map(|line| line.strip_prefix("stood ")) {
         let (size, name) = line.split_once(' ').unwrap();
         let (size, hex): (usize, _) = (size.parse().unwrap(), name.trim_start_matches("sha256-"));
         let seen = rig.up.seen();
-        // a file is asked for by its URL, all else by its digest
+        // a file is requested by its URL, everything else by its digest
         let file = rig.lock.files.iter().find(|file| file.digest.hex() == hex);
         let (on, end) = file.map_or((On::Blob, hex), |file| {
             (On::File, last_component(&file.name))

@@ -76,7 +76,7 @@ fn gc_removes_content_that_no_lock_needs() {
         wanted.iter().all(|digest| digests(&would).contains(digest)),
         "{would:#}"
     );
-    // its layer, config and manifest, the half and its journal
+    // its layer, config and manifest, the partial file and its journal
     assert_eq!(would["removed"].as_array().unwrap().len(), 5, "{would:#}");
     assert_eq!(would["kept"]["blobs"], 4);
     assert!(would["strange"][0].as_str().unwrap().ends_with("notes.txt"));
@@ -99,7 +99,7 @@ fn gc_removes_content_that_no_lock_needs() {
     let lines = place.read("store/.landfall/verified").lines().count();
     assert_eq!(lines, 4, "the journal has a line for each blob that stays");
 
-    // the one is whole without any request; the other is fetched again
+    // one is complete without a request; the other is downloaded again
     assert_eq!(
         place.json(0, &["pull", "--lock", "one.lock", "--store", "store"])["totals"]["requests"],
         0
@@ -127,7 +127,7 @@ fn a_store_in_use_is_left_alone() {
             .unwrap()
             .contains("another process uses the store")
     );
-    // others may pull, and a look does no harm
+    // other commands may pull, and a dry run is allowed
     place.ok(&["pull", "--store", "store", "--lock", "one.lock"]);
     place.ok(&["gc", "--store", "store", "--lock", "one.lock", "--dry-run"]);
     drop(user);
@@ -141,7 +141,7 @@ fn a_store_in_use_is_left_alone() {
     drop(sweeping);
     place.ok(&["pull", "--store", "store", "--lock", "one.lock"]);
 
-    // what is no store is not made one, and a lock must be there
+    // no store is created, and a lock must exist
     let none = place.json(2, &["gc", "--store", "nowhere", "--lock", "one.lock"]);
     assert!(
         none["error"]["message"]
@@ -165,7 +165,7 @@ fn gc_keeps_the_content_of_the_last_bundles() {
             &[&["gc", "--store", "store", "--dry-run"], args].concat(),
         )
     };
-    // without a number the younger file counts as the later one
+    // without a number, the younger file is the later one
     for (at, name) in ["one", "two"].iter().enumerate() {
         let lock = format!("{name}.lock");
         place.ok(&["pack", "--lock", &lock, "-o", name, "--store", "store"]);
@@ -196,7 +196,7 @@ fn gc_keeps_the_content_of_the_last_bundles() {
         &[&bundles[..], &["--keep-last", "1", "--lock", "one.lock"]].concat(),
     );
     assert!(digests(&named).is_empty(), "{named:#}");
-    // with numbers, those count; each series for itself
+    // with numbers, those decide, separately for each series
     for (name, number) in [("one", "9"), ("two", "8")] {
         let lock = format!("{name}.lock");
         let pack = [
@@ -225,7 +225,7 @@ fn gc_keeps_content_that_another_process_uses() {
     );
     place.ok(&[&["lock", "-f", "m.yaml"], &lock[..], &store].concat());
     let pull = [&["pull", "--progress", "none"], &lock[..], &store].concat();
-    // the first blob comes slowly until a sweep has met the pull
+    // the first blob is slow until a gc has met the pull
     let pace = |pace| {
         rig.up.set(Settings {
             pace,

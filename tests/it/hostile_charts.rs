@@ -124,7 +124,7 @@ fn a_bundle_with_a_hostile_chart_is_served_without_the_chart() {
         "{report}"
     );
 
-    // a lock that another landfall wrote, or nobody
+    // a lock of another release, or an edited one
     up.repository(&[good.clone(), other]);
     up.lock(0, &["--refresh"]);
     let fields = |chart: &Chart| {
@@ -286,8 +286,7 @@ fn provenance_of_another_chart_of_the_same_signer_is_refused() {
             "",
         );
     };
-    // what the registry gives out as `app` is another chart of the same maker, archive and
-    // provenance
+    // the registry returns another chart of the same maker as `app`, archive and provenance
     let other = Chart::new("other", "1.0.0", "", &[]).signed(&maker);
     up.repository(&[Chart {
         name: "app".into(),
@@ -303,7 +302,7 @@ fn provenance_of_another_chart_of_the_same_signer_is_refused() {
         2,
         "{report}"
     );
-    // one archive whose provenance also lists the file that is asked for
+    // an archive whose provenance also lists the requested file
     let app = Chart::new("app", "1.0.0", "", &[]);
     let text = format!(
         "{}\n...\nfiles:\n  app-0.9.0.tgz: {}\n",
@@ -376,7 +375,7 @@ fn a_chain_of_dependencies_ends_and_each_unsigned_chart_is_reported() {
         "{lock}"
     );
     assert_eq!(lock.matches("\n  apiVersion: ").count(), 9, "{lock}");
-    // what the manifest names itself begins no chain, and has its own key
+    // charts in the manifest do not belong to a chain, and have their own key
     let listed = json!([{"repo": up.repo(), "name": "c0", "version": "1.0.0", "key": "maker.asc"},
         {"repo": up.repo(), "name": "c9", "version": "1.0.0"}]);
     up.manifest(&listed, "");

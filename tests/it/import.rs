@@ -251,7 +251,7 @@ fn the_table_of_sources_has_the_known_licences() {
         });
         rows.collect()
     };
-    // nothing is made, and no cell is missing, where there is no store
+    // without a store, none is created, and no cell is missing
     assert_eq!(
         licences(&place.ok(&["export", "sources", "--store", "none"])),
         ["licence", "", "", ""]

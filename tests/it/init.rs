@@ -23,7 +23,7 @@ fn said(place: &Place, exit: i32, args: &[&str]) -> String {
 
 /// Asserts that `lock` finds no error in a manifest.
 fn loads(place: &Place, manifest: &str) {
-    // nobody listens there: the manifest is read, and nothing is resolved
+    // nothing listens there: the manifest is valid, but nothing is resolved
     let site = "apiVersion: landfall/v1\nkind: Site\nproxy: {https: \"http://127.0.0.1:9\", http: \"http://127.0.0.1:9\"}\n";
     place.write("nowhere.yaml", site);
     let report = place.json(
@@ -121,7 +121,7 @@ fn init_writes_a_manifest_and_a_site_that_are_valid() {
         );
         assert!(audit.contains("1 missing"), "{audit}");
     }
-    // a place of its own is where one stands
+    // a separate folder, where no such file exists
     said(&place, 0, &["init"]);
     assert!(
         place.read("manifest.yaml").contains("kind: Manifest")

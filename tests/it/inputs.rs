@@ -49,7 +49,7 @@ fn a_plain_list_is_a_manifest() {
         lock.contains("platforms: [linux/amd64]") && !lock.contains("linux/arm64"),
         "{lock}"
     );
-    // the same by a manifest
+    // the same with a manifest
     place.write(
         "m.yaml",
         "apiVersion: landfall/v1\nkind: Manifest\nplatforms: [linux/amd64]\n\
@@ -231,7 +231,7 @@ fn all_errors_in_manifests_are_reported_at_once() {
     ] {
         assert!(said.contains(at), "{at}: {said}");
     }
-    // contradictions between entries, which are looked for where each entry is sound
+    // contradictions between entries, which are checked after each entry is valid
     place.write(
         "m.yaml",
         "apiVersion: landfall/v1\nkind: Manifest\nimages: [a:1, b:1, a:1, b:1]\nexclude: [c]\n",

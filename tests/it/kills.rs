@@ -144,7 +144,7 @@ fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) 
 /// working process.
 fn spread(kills: usize, bytes: usize, mut round: impl FnMut(usize, usize) -> bool) {
     let met = (0..kills).filter(|number| {
-        // the golden ratio spreads any number of points evenly, in an order that looks like none
+        // multiples of the golden ratio are evenly distributed for any number of points
         let at = (*number as f64 * 0.618_033_988_75).fract();
         round(*number, (bytes as f64 * at) as usize)
     });

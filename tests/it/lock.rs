@@ -94,7 +94,7 @@ fn a_pin_is_kept_until_a_refresh() {
         "--check writes nothing"
     );
 
-    // other platforms of a locked tag stay at the locked digest
+    // other platforms of a locked tag are taken from the locked digest
     site.manifest("platforms: [linux/amd64]\nimages: [REG/app:v1]\n");
     let narrowed = site.lock(0, &[]);
     assert_eq!(narrowed["changes"][0]["change"], "changed", "{narrowed:#}");
@@ -203,7 +203,7 @@ fn unresolved_items_are_recorded_with_exit_3() {
         lock.contains("unresolved:") && lock.contains("upstream does not have it"),
         "{lock}"
     );
-    // and whatever is made from it says so too
+    // and everything made from it says so too
     site.place.json(3, &["pull", "--store", "store"]);
     site.place.json(3, &["pack", "--store", "store", "-o", "b"]);
     assert!(
@@ -274,7 +274,7 @@ fn declaring_a_locked_item_as_missing_replaces_its_pin() {
     site.manifest(&wanted);
     let report = site.lock(0, &[]);
     let first = site.place.read("landfall.lock");
-    // what is still there stays pinned
+    // items that still exist keep their pins
     site.manifest(&until("2999-01-31"));
     site.lock(0, &[]);
     assert_eq!(site.place.read("landfall.lock"), first);
@@ -356,7 +356,7 @@ fn a_declared_loss_is_accepted_only_if_upstream_lacks_the_item() {
             "{what:?}: {text}"
         );
         std::fs::remove_file(rig.place.path("new.lock")).unwrap();
-        // a pin that cannot be asked for stays, and that is told
+        // a pin that cannot be checked is kept, and that is reported
         rig.place.write("old.lock", rig.place.read("landfall.lock"));
         let (status, reason) = lock(3, "old.lock", &[]);
         assert!(
@@ -484,7 +484,7 @@ fn files_with_checksums_in_every_form() {
             && text.contains("none.tgz: answered 404"),
         "{text}"
     );
-    // the wrong sum is found when the bytes come, and nothing of the file is kept
+    // the wrong checksum is detected during the download, and nothing of the file is kept
     let report = place.json(3, &["pull", "--store", "store"]);
     let failed: Vec<&Value> = report["items"]
         .as_array()

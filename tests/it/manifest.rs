@@ -156,7 +156,7 @@ fn the_shipped_site_gives_the_destinations_of_the_whitelisting_page() {
             .map(ToString::to_string)
             .collect()
     };
-    // the first is what references get; the others are what the site's consumers ask for
+    // the first is used for rewriting; the others are for the consumers of the site
     let pause = goes("k8s.gcr.io/pause:3.1");
     assert_eq!(
         pause,
@@ -232,7 +232,7 @@ fn the_reference_documents_every_key_of_the_schema() {
         );
     }
     assert!(keys.len() > 20, "{keys:?}");
-    // the kind that tests alone have is in no reference
+    // the item kind that only tests have is in no reference
     for key in keys.iter().filter(|key| *key != "notes") {
         assert!(
             text.contains(&format!("`{key}`")) || text.contains(&format!("{key}:")),

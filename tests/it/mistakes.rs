@@ -31,7 +31,7 @@ fn each_mistake_has_its_exit_code_and_a_fix() {
     rig.place.write("folder/file", "");
     let asked = rig.up.seen().len() + rig.down.seen().len();
     let table: &[(&str, i32, &[&str])] = &[
-        // an input that is not there is wrong use
+        // a missing input is a usage error
         ("lock -f nowhere.yaml", 2, &["nowhere.yaml"]),
         ("pull --lock nowhere.lock", 2, &["nowhere.lock"]),
         ("pack --lock nowhere.lock -o new", 2, &["nowhere.lock"]),
@@ -67,7 +67,7 @@ fn each_mistake_has_its_exit_code_and_a_fix() {
         ("pack -o new --since nowhere", 2, &["nowhere"]),
         ("verify nowhere", 2, &["nowhere"]),
         ("push nowhere --to DOWN", 2, &["nowhere"]),
-        // outputs are looked at before the network
+        // outputs are checked before the network is used
         (
             "lock -f m.yaml --lock none/new.lock --plain-http UP",
             1,
@@ -220,7 +220,7 @@ fn every_dry_run_reports_the_needed_and_the_free_space() {
             "{line}"
         );
     }
-    // and a pull says so before its first byte
+    // and a pull reports it before its first byte
     let pull = format!(
         "pull --store stores/new --progress plain --plain-http {}",
         rig.up.address
@@ -253,7 +253,7 @@ fn counts_are_clear_and_a_moved_tag_stops_only_its_image() {
             &rig.down.address,
         ],
     );
-    // one of three tags moves at the far side
+    // one of three tags moves at the registry
     let other = rig.down.content(|content| {
         let other = content.tags[&("team/tool".to_owned(), "v1".to_owned())].clone();
         let manifest = content.manifests[&("team/tool".to_owned(), other.clone())].clone();
@@ -304,7 +304,7 @@ fn counts_are_clear_and_a_moved_tag_stops_only_its_image() {
 fn an_impossible_check_is_not_reported_as_drift() {
     let rig = Rig::new();
     rig.arm([]);
-    // nobody listens there any more
+    // nothing listens there any more
     let gone = rig
         .place
         .read("m.yaml")
@@ -356,7 +356,7 @@ fn the_wrong_scheme_port_or_server_is_detected() {
     let push =
         |exit, to: &str, flags: &str| said(&rig, exit, format!("push --to {to} {flags}").trim());
     let plain = |host: &str| format!("--plain-http {host}");
-    // http to a TLS port: servers of TLS send an alert, or an answer in plain text
+    // http to a TLS port: TLS servers send an alert or a response in plain text
     let alert = raw(b"\x15\x03\x01\x00\x02\x02\x46");
     let told = push(1, &alert, &plain(&alert));
     assert!(
@@ -381,7 +381,7 @@ fn the_wrong_scheme_port_or_server_is_detected() {
     let settled = told.contains("say --plain-http localhost.localdomain")
         || told.contains("its name cannot be resolved");
     assert!(settled, "{told}");
-    // nobody listens
+    // nothing listens
     let told = push(1, "127.0.0.1:9", &plain("127.0.0.1:9"));
     assert!(
         told.contains(
@@ -390,7 +390,7 @@ fn the_wrong_scheme_port_or_server_is_detected() {
         "{told}"
     );
     assert!(push(1, "127.0.0.1:9", "").contains("nothing listens at 127.0.0.1:9"));
-    // another server than a registry
+    // a server that is not a registry
     let other = Middle::new("", |_| Turn::status(501));
     let told = push(1, &other.address, &plain(&other.address));
     assert!(
@@ -406,7 +406,7 @@ fn the_wrong_scheme_port_or_server_is_detected() {
         other.address
     );
     assert!(told.contains(&words), "{told}");
-    // a proxy that answers in its place
+    // a proxy that answers instead of it
     let page = Middle::new("", |_| {
         let page = "<html><head><title>Blocked by policy</title></head></html>";
         Turn::Answer(

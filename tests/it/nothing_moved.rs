@@ -203,9 +203,9 @@ fn unchanged_images_cost_a_fixed_number_of_requests() {
                     }
                 }
                 delivery.settle(&[]);
-                // a tag of cosign's that is known may have moved
+                // a known tag of cosign may have moved
                 let heads = if is_signed { 10 } else { 5 };
-                // without the API one repository tells that there is none still
+                // without the API, one repository shows that there is still none
                 let referrers = if has_api { 5 } else { 1 };
                 let tag_lists = repositories.len();
                 let wanted = EndpointCounts {
@@ -240,7 +240,7 @@ fn changes_since_the_last_run_are_detected() {
         content.tag("team/d", &list, &index);
     });
     assert_eq!(delivery.found(&[]), [digest(&sbom)]);
-    // the registry has the API from now on
+    // from now on the registry has the API
     let mut new: Vec<String> = ["team/a", "team/c", "team/e"]
         .iter()
         .map(|name| digest(&delivery.refer(name, "v0", name)))
@@ -249,7 +249,7 @@ fn changes_since_the_last_run_are_detected() {
     assert_eq!(delivery.found(&[]), Vec::<String>::new());
     delivery.set_api(true);
     assert_eq!(delivery.found(&[]), new);
-    // the request that finds the API, every image, and each of the three for referrers of its own
+    // the request that finds the API, one per image, and one for the referrers of each of the three
     assert_eq!(delivery.asked().referrers, 1 + 5 + 3);
 }
 
@@ -268,14 +268,14 @@ fn referrers_api_support_is_detected_per_namespace() {
         manifests: 0,
     };
     delivery.assert_asked(&[], &wanted, "three namespaces");
-    // what is behind one of them is replaced
+    // the content behind one of them is replaced
     let new = digest(&delivery.refer("two/b", "v0", "new"));
     delivery.set_api(true);
     let still: Vec<Fault> = ["/one/", "/alone/", "/lonely/"]
         .map(|at| refused("UNSUPPORTED", at))
         .into();
     assert_eq!(delivery.found(&still), [new]);
-    // of a host with the API somewhere every repository is asked
+    // if some repository of a host has the API, every repository is asked
     assert_eq!(delivery.found(&still), Vec::<String>::new());
     assert_eq!(delivery.asked().referrers, 6);
 }
@@ -305,7 +305,7 @@ fn each_run_probes_another_repository_of_a_namespace() {
         asked,
         ["a", "b", "c", "d", "e", "a"].map(|name| format!("/v2/team/{name}"))
     );
-    // one repository alone gets the API
+    // only one repository gets the API
     let new = digest(&delivery.refer("team/d", "v0", "new"));
     delivery.set_api(true);
     let others: Vec<Fault> = ["/a/", "/b/", "/c/", "/e/"]
@@ -343,7 +343,7 @@ fn a_failing_or_removed_repository_does_not_affect_others() {
         failed.len() == 1 && failed[0].ends_with("/team/a:v0"),
         "{report:#}"
     );
-    // it is not asked for the others if nobody wants it
+    // it is not asked about the others if no manifest names it
     delivery.lock(&[], &["--refresh"]);
     let names = FIVE[1..]
         .iter()
@@ -388,7 +388,7 @@ fn a_list_of_tags_above_the_limit_is_not_requested_again() {
             (0..others).for_each(|at| content.tag("team/a", &format!("other{at}"), &image));
         });
         delivery.lock(&pages, &[]);
-        // five images are worth fifteen pages
+        // for five images, up to fifteen pages are read
         let read = delivery.asked().tag_lists;
         assert_eq!(read, if is_read { 13 } else { 15 }, "{others}");
         delivery.mirror(&pages);

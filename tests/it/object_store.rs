@@ -61,7 +61,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
     let is_blob = |method: &'static str| {
         move |asked: &Asked| asked.method == method && asked.key.contains("/blobs/")
     };
-    // big ones in parts, and nothing is left of their uploads
+    // large blobs in parts, and no upload is left
     assert!(
         store.count(|asked| asked.method == "PUT" && asked.query.contains("partNumber=2")) >= 1
     );
@@ -80,7 +80,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
             format!("sha256:{hex}")
         );
     }
-    // nothing is asked for again, and no blob is looked for: the list says what is there
+    // nothing is requested again, and no blob is looked up: the list has all of them
     store.reset();
     let (before, again) = (rig.up.seen().len(), case.pull(0));
     assert_eq!(
@@ -95,7 +95,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
         store.asked()
     );
     case.assert_packs();
-    // without lists each is looked for, and listed
+    // without lists, each blob is looked up, and then listed
     for key in store.keys("air/gap/index") {
         fs::remove_file(store.file(&key)).unwrap();
     }
@@ -103,7 +103,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
     case.pull(0);
     assert_eq!(store.count(is_blob("PUT")), 0);
     assert!(store.count(is_blob("HEAD")) > 10 && store.keys("air/gap/index").len() == 1);
-    // it is pushed as from a disk
+    // it is pushed like a store on disk
     let pushed = rig.place.json(
         0,
         &[
@@ -125,13 +125,13 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
             .any(|host| host["why"] == "object-store"),
         "{pushed}"
     );
-    // other bytes under a digest are noticed when they are read, and mended by the next pull;
-    // --rehash looks for them
+    // wrong bytes under a digest are detected when they are read, and the next pull repairs them;
+    // --rehash checks all
     for mend in [
         &["pull", "--store", STORE][..],
         &["pull", "--store", STORE, "--rehash"],
     ] {
-        // lists are told apart by seconds
+        // the names of lists differ by seconds
         std::thread::sleep(Duration::from_millis(1100));
         let size = |key: &String| fs::metadata(store.file(key)).unwrap().len();
         let largest = store
@@ -168,7 +168,7 @@ fn another_process_resumes_an_upload_at_its_last_part() {
     let part_one = |asked: &Asked| {
         asked.method == "PUT" && asked.query.split('&').any(|word| word == "partNumber=1")
     };
-    // killed when a record says that a part is there, and before an upload can be completed
+    // killed when a part is recorded, and before the upload can be completed
     store.judge(|asked| {
         (asked.method == "POST" && asked.query.contains("uploadId")).then_some(Fault::SlowDown)
     });
@@ -195,7 +195,7 @@ fn another_process_resumes_an_upload_at_its_last_part() {
         sha256(&fs::read(store.file(key)).unwrap()).ends_with(name)
     }));
     store.reset();
-    // each fault strikes once where it hurts
+    // each fault affects one critical request
     let (mut slow, mut cut, mut part_lost, mut whole_lost) = (2, 2, 1, 2);
     store.judge(move |asked| {
         let strike = |left: &mut i32, fault: Fault| {
@@ -222,7 +222,7 @@ fn another_process_resumes_an_upload_at_its_last_part() {
     assert_eq!(store.keys("air/gap/uploads"), Vec::<String>::new());
     store.reset();
     case.assert_packs();
-    // a wrong clock is named, and a bucket that is not there
+    // a wrong clock and a missing bucket are explained
     store.judge(|_| Some(Fault::Skewed));
     let refused = case.pull(1);
     assert!(
@@ -344,7 +344,7 @@ fn gc_of_an_object_store_deletes_only_unclaimed_blobs_that_were_condemned_before
     );
     case.pull(0);
     case.assert_packs();
-    // a refresh brings what is new to the object store, and packs it there
+    // a refresh uploads new content to the object store, and packs it there
     let refresh = [
         "refresh",
         "-f",
@@ -384,7 +384,7 @@ fn google_cloud_storage_gets_its_own_conditional_headers() {
     place.ok(&["pack", "--store", at, "-o", "gs://mirror/out/b.tar.zst"]);
     assert!(fs::read(store.file("out/b.tar.zst")).unwrap() == place.read_bytes("wanted.tar.zst"));
     place.ok(&["verify", "gs://mirror/out/b.tar.zst"]);
-    // the pointer is written anew only where it is the one that was read
+    // the pointer is replaced only if it is the one that was read
     place.write("empty.lock", "version: 1\n");
     for lock in ["landfall.lock", "empty.lock", "landfall.lock"] {
         place.ok(&["publish", "--store", at, "--lock", lock]);

@@ -17,7 +17,7 @@ fn age(store: &ObjectStore, days: u64) {
         let modified = file.metadata().unwrap().modified().unwrap();
         file.set_modified(modified - Duration::from_hours(24 * days))
             .unwrap();
-        // a claim is called by its hour
+        // the name of a claim has its hour
         if let Some((name, hour)) = key.rsplit_once('-').filter(|_| key.contains("/claims/")) {
             let hour = hour.parse::<u64>().unwrap() - 24 * days;
             fs::rename(&path, store.file(&format!("{name}-{hour}"))).unwrap();
@@ -66,7 +66,7 @@ fn a_pull_waits_for_a_gc_that_deletes_its_blobs_and_uploads_them_again() {
         all.len()
     );
     age(store, 10);
-    // its first deletion after it has said what it deletes is on its way for long
+    // its first deletion after the announcement takes long
     let is_marked = Arc::new(AtomicBool::new(false));
     let marked = is_marked.clone();
     store.reset();
@@ -92,7 +92,7 @@ fn a_pull_waits_for_a_gc_that_deletes_its_blobs_and_uploads_them_again() {
         |asked| asked.method == "POST" && asked.query.contains("delete"),
         1,
     );
-    // who may not wait says why
+    // a command that may not wait says why
     let refused = rig
         .place
         .json(1, &["pull", "--store", STORE, "--max-wait", "0s"]);
@@ -138,10 +138,10 @@ fn publish_and_pack_detect_a_missing_object_and_pull_restores_it() {
         &["pack", "--store", STORE, "-o", "bad.tar.zst"],
     ];
     for verb in verbs {
-        // lists are told apart by seconds
+        // the names of lists differ by seconds
         std::thread::sleep(Duration::from_millis(1100));
-        // a blob that was fetched: what landfall computes, such as a file's manifest, `publish`
-        // writes anew by itself
+        // a downloaded blob: computed content, such as the manifest of a file, is written again by
+        // `publish` itself
         let size = |key: &String| fs::metadata(store.file(key)).unwrap().len();
         let key = store
             .keys("air/gap/blobs")
@@ -188,7 +188,7 @@ fn an_object_of_the_wrong_size_is_replaced() {
             let pull = [pull, &["--store", STORE]].concat();
             rig.place.json(0, &pull);
             assert_sound(store);
-            // and by the lists, it is there
+            // and according to the lists, it exists
             let again = case.pull(0);
             assert_eq!(
                 (&again["totals"]["done"], &again["totals"]["present"]),

@@ -114,7 +114,7 @@ fn only_a_regular_file_is_replaced() {
     );
     assert!(site.path("link").is_symlink() && site.path("folder").is_dir());
     assert_eq!(fs::read(site.path("target")).unwrap(), b"mine");
-    // what is exported
+    // exported files
     let host = &site.0.up.address;
     site.sh(&format!(
         "mkdir -p out/{host}/files; mkfifo out/{host}/files/tool.bin"
@@ -172,7 +172,7 @@ fn one_name_has_one_bundle() {
     assert_eq!(names(), ["B", "B.0131"]);
     fs::remove_file(site.path("B.0131")).unwrap();
     let whole = site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"].clone();
-    // a file that stands beside volumes would be read in their place
+    // a file next to volumes would be read instead of them
     let said = site.said(0, &volumes);
     assert!(!said.contains("there is a file B too"), "{said}");
     assert_eq!(names(), ["B.0001", "B.0002", "B.0003", "B.sha256sums"]);
@@ -180,7 +180,7 @@ fn one_name_has_one_bundle() {
         site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"],
         whole
     );
-    // volumes that stand beside a file would be read by their own names
+    // volumes next to a file would be read by their own names
     for again in [&file[..], &["pull", "--bundle", "B"]] {
         site.said(0, again);
         assert_eq!(names(), ["B"], "{again:?}");
@@ -255,7 +255,7 @@ fn a_kill_leaves_no_partial_report_or_draft() {
         "discover pods.yaml --report out",
         "audit pods.yaml --lock landfall.lock --missing out",
     ] {
-        // the system ends who writes more than so much into one file
+        // the system kills a process that writes more than this to one file
         let killed = format!(
             "echo old > out; code=0; (ulimit -f 1; exec $LANDFALL {line}) > /dev/null 2>&1 || code=$?; echo $code"
         );
@@ -265,7 +265,7 @@ fn a_kill_leaves_no_partial_report_or_draft() {
             format!("$LANDFALL {line} > said 2>&1 || [ $? = 4 ] || {{ cat said >&2; exit 1; }}");
         site.sh(&done);
         assert!(site.0.place.read("out").len() > 1024, "{line}");
-        // in place of a file, by its link, and with the rights that it has
+        // replaces a file through its link, with its permissions
         let linked = format!("chmod 600 out; mv out kept; echo old > kept; ln -s kept out; {done}");
         site.sh(&linked);
         assert!(

@@ -154,7 +154,7 @@ fn the_release_of_another_suite_is_refused() {
         "{why}"
     );
 
-    // a mirror with a name of its own says which release it has
+    // a mirror with its own name declares which release it has
     up.wants("mirrored", "app", ", base: none");
     assert!(told(&up.lock(1, &[])).contains("not of mirrored"));
     up.wants("mirrored", "app", ", base: none, codename: trixie");

@@ -127,7 +127,7 @@ fn update_moves_apt_pins_and_diff_and_audit_list_packages() {
     ];
     assert_eq!(packages(&report), changes);
 
-    // metadata that nobody signed moves nothing
+    // unsigned metadata changes nothing
     let signed = place.read("up/r/dists/s/InRelease");
     place.write(
         "up/r/dists/s/InRelease",
@@ -158,7 +158,7 @@ fn update_moves_apt_pins_and_diff_and_audit_list_packages() {
         "{markdown}"
     );
 
-    // scripts beside the lock
+    // scripts compared with the lock
     place.write(
         "t/setup.sh",
         "#!/bin/sh\napt-get update && apt-get install -y --no-install-recommends jq \\\n  containerd=1:1.7.2* $MORE\n\
@@ -321,7 +321,7 @@ fn refresh_packs_newer_packages_and_their_indexes_as_a_delta() {
         again.get("bundle").is_none() && packages(&again).is_empty(),
         "{again:#}"
     );
-    // a pin moves, what it needs moves with it, and only that is carried
+    // a pin moves with its dependencies, and only those are mirrored
     place.write("sent.lock", place.read("landfall.lock"));
     up.changelog(
         "foo",
@@ -345,7 +345,8 @@ fn refresh_packs_newer_packages_and_their_indexes_as_a_delta() {
         "{second:#}"
     );
     place.ok(&["verify", "d2", "b1"]);
-    // news of other packages are none: what is locked is carried with the indexes that were locked
+    // new versions of other packages change nothing: locked packages are packed with the locked
+    // indexes
     let lock = place.read("landfall.lock");
     up.build("pool/s", &[deb("other", "1-1", "")]);
     up.suite("s", "");
@@ -423,7 +424,7 @@ fn diff_shows_changelogs_of_available_apt_packages() {
         changelogs(&diff("landfall.lock", "old.lock")).is_empty(),
         "older versions bring no news"
     );
-    // one source has one changelog, and nothing of it reaches the terminal as it is
+    // one source package has one changelog, and it is escaped for the terminal
     let text = place.ok(&["diff", "old.lock", "landfall.lock"]);
     assert_eq!(text.matches("CVE-2024-1").count(), 1, "{text}");
     assert!(
@@ -468,7 +469,7 @@ fn diff_shows_changelogs_of_available_yum_packages() {
         ["foo: - new; - and more; - third"],
         "{report:#}"
     );
-    // a package that was damaged since is named, and the rest is told
+    // a damaged package is named, and the others are shown
     let digest = report["changes"][0]["packages"][0]["digest"]
         .as_str()
         .unwrap()

@@ -73,7 +73,7 @@ fn every_verb_has_a_manual_page() {
             }
         }
     }
-    // one by one they are the same
+    // printed separately, they are the same
     assert_eq!(
         place.ok(&["man", "export", "images"]),
         place.read("man/landfall-export-images.1")
@@ -183,7 +183,7 @@ fn the_files_that_the_packages_list_exist() {
         };
         assert!(there, "{source}");
     }
-    // both hold the same; Debian has a folder of its own for zsh
+    // both have the same files; Debian has another folder for zsh
     let moved = |(source, dest): &(String, String)| {
         (
             source.clone(),
@@ -241,7 +241,7 @@ fn the_unit_is_sound_and_hardened() {
         err
     };
     assert_eq!(analyze(&["verify", "--man=no"]), "");
-    // systemd's own measure, of ten: 9.6 is a unit without any of it
+    // systemd's own score out of ten: 9.6 is a unit without hardening
     analyze(&["security", "--offline=true", "--threshold=15"]);
 }
 

@@ -82,7 +82,7 @@ fn found(location: String) -> Turn {
 fn a_redirect_of_a_public_host_to_a_private_address_is_refused_unless_the_site_allows_it() {
     let world = World::new(|asked, inside| match &*asked.target {
         "http://public.test/address" => found(format!("http://{inside}/x")),
-        // no proxy is asked for this name, and it resolves to loopback
+        // this name bypasses the proxy, and resolves to loopback
         "http://public.test/name" => found(format!(
             "http://{}/x",
             inside.replace("127.0.0.1", "localhost")
@@ -229,7 +229,7 @@ fn urls_of_foreign_layers_at_private_addresses_are_refused() {
     let pull = ["pull", "--store", "store", "--plain-http", "public.test"];
     let report = world.place.json(1, &pull);
     world.assert_refused(&report);
-    // the same bytes, where the site says so
+    // the same bytes, if the site allows it
     world.allow("127.0.0.1");
     world
         .place
@@ -403,7 +403,7 @@ fn an_invalid_host_gets_no_request_and_no_firewall_rule() {
         "{record}"
     );
 
-    // what an earlier release recorded is in no rule either
+    // hosts that an earlier release recorded are in no rule either
     let poisoned = record.replacen(
         "\"hosts\": [",
         "\"hosts\": [{\"host\": \"*.*\", \"port\": 443, \"scheme\": \"https\", \

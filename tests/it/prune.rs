@@ -136,7 +136,7 @@ fn unneeded_manifests_are_listed_and_deleted_only_with_delete() {
         would.contains(&v1) && would.contains(&digest(&far.images[0])),
         "{listed:#}"
     );
-    // v1, its own image and its signature; the image that v2 names too stays
+    // v1, its own image and its signature; the image that v2 also names is kept
     assert_eq!(
         (would.len(), &listed["pruned"]["deleted"]),
         (3, &json!(false)),
@@ -149,7 +149,7 @@ fn unneeded_manifests_are_listed_and_deleted_only_with_delete() {
     );
     assert_eq!(far.status("app", "v1"), 200, "a dry run removes nothing");
 
-    // the image of v1 stands in `other` too, and the empty config of signatures in that of v2
+    // the image of v1 is in `other` too, and the empty config of signatures in that of v2
     let signature = &far.blobs("app", &far.signatures[0])[1..];
     let all = size(signature) + size(&far.blobs("app", digest(&far.images[0])));
     assert_eq!(listed["pruned"]["bytes"], all, "{listed:#}");
@@ -207,7 +207,7 @@ fn unneeded_manifests_are_listed_and_deleted_only_with_delete() {
         receipt["pruned"][0]["tags"].is_array() && receipt["items"].as_array().unwrap().len() == 1
     );
     assert!(gone(&far.push(0, &[&PRUNE[..], &["--delete"]].concat())).is_empty());
-    // what is left is whole
+    // the remaining content is complete
     far.place.json(
         0,
         &["status", "b2", "--to", &far.registry.address, "--recheck"],

@@ -98,7 +98,8 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
     let server = landfall_serve(place, &["--store", STORE]);
     let far = landfall_serve(place, &["--store", STORE, "--redirect"]);
     assert_eq!(tag(&server.address, &repository), *old);
-    // a blob passes once, hashed on its way; of what is known, a range is asked for alone
+    // an unknown blob is sent and hashed completely; of a known one only the requested range is
+    // read
     let layer =
         manifest(&server.address, &repository, old).json()["manifests"][0]["digest"].clone();
     let layers =
@@ -122,7 +123,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
         "{:?}",
         store.asked()
     );
-    // by a link no byte of it passes
+    // with a redirect, the server sends none of its bytes
     assert_eq!(request("HEAD", &far.address, &path, &[], b"").status, 200);
     let link = get(&far.address, &path);
     assert_eq!((link.status, link.body.len()), (307, 0));
@@ -142,7 +143,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
             .text()
             .contains("landfall_redirects_total 1\n")
     );
-    // the pointer is asked for by its etag, and not for content by digest
+    // the pointer is requested with its etag, but not for content by digest
     store.reset();
     assert_eq!(tag(&server.address, &repository), *old);
     assert_eq!(manifest(&server.address, &repository, old).status, 200);
@@ -152,7 +153,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
         "{:?}",
         store.asked()
     );
-    // both servers switch at once, and what the last lock had is still there by digest
+    // both servers switch at once, and content of the last lock is still available by digest
     site.publish(STORE, "two.lock");
     for server in [&server, &far] {
         assert_eq!(tag(&server.address, &repository), *new);
@@ -173,8 +174,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
             "{tags}"
         );
     }
-    // nobody guesses when the store does not say what is served; what is named by digest is not in
-    // doubt
+    // if the store does not say what is published, tags fail, and content by digest is served
     assert_eq!(get(&server.address, "/readyz").status, 200);
     store.judge(|asked| asked.key.ends_with("/current").then_some(Fault::Skewed));
     let unknown = manifest(&server.address, &repository, "v1");
@@ -194,7 +194,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
     assert_eq!(manifest(&server.address, &repository, new).status, 200);
     store.reset();
     assert_eq!(tag(&server.address, &repository), *new);
-    // a wrong object never comes whole
+    // a wrong object is never sent completely
     let file = store.file(&format!("air/gap/blobs/{}", digest.replace(':', "/")));
     let mut bytes = std::fs::read(&file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -219,7 +219,7 @@ fn a_store_on_disk_can_be_published_and_missing_items_are_reported() {
         manifest(&server.address, &repository, &site.tops[0]).status,
         200
     );
-    // gc keeps what is published
+    // gc keeps published content
     place.write("empty.lock", "version: 1\n...\n");
     let kept = place.json(1, &["gc", "--lock", "empty.lock", "--store", "store"]);
     assert!(
@@ -241,7 +241,7 @@ fn a_store_on_disk_can_be_published_and_missing_items_are_reported() {
         ],
     );
     assert_eq!(swept["removed"].as_array().unwrap().len(), 0, "{swept}");
-    // it says that it is about to stop, and answers meanwhile
+    // it reports that it will stop, and answers meanwhile
     let kill = |signal: &str| {
         let told = std::process::Command::new("kill")
             .args([signal, &server.pid().to_string()])
@@ -256,7 +256,7 @@ fn a_store_on_disk_can_be_published_and_missing_items_are_reported() {
         (200, Some("close"))
     );
     kill("-KILL");
-    // nothing is published that is not there
+    // a lock with missing content is not published
     place.json(0, &["pull", "--lock", "one.lock", "--store", "other"]);
     let lacking = place.json(1, &["publish", "--lock", "two.lock", "--store", "other"]);
     assert!(
@@ -329,7 +329,7 @@ fn three_servers_behind_nginx_switch_under_load_without_failed_or_mixed_response
         .iter()
         .map(|server| format!("http://{}", server.address))
         .collect();
-    // one server after the other, chosen by a number that no two requests share
+    // the servers in turn, chosen by a number that no two requests share
     let front = nginx_with(&format!(
         "set $to {}; if ($request_id ~ \"[5-9]$\") {{ set $to {}; }} if ($request_id ~ \"[a-f]$\") {{ set $to {}; }} \
          location / {{ proxy_pass $to; proxy_set_header Host $http_host; }}",
@@ -350,7 +350,7 @@ fn three_servers_behind_nginx_switch_under_load_without_failed_or_mixed_response
                         let is_published = after.load(Ordering::SeqCst);
                         let name = pull(&front.address, &repository, &mut seen);
                         assert!(name == *new || name == *old, "{name}");
-                        // nobody sees the old one after the new one, whichever server answers
+                        // no client sees the old lock after the new one, from any server
                         assert!(
                             name == *new || !was_new && !is_published,
                             "the old one came back"

@@ -57,7 +57,7 @@ fn a_partial_blob_is_resumed_at_its_last_byte() {
     let (place, registry, layers) = locked();
     place.ok(&["pull", "--store", "whole"]);
     let base = std::fs::read(place.path("whole/blobs/sha256").join(hex(&layers[0]))).unwrap();
-    // as a run that was killed leaves it
+    // as left by a killed run
     place.write(
         &format!("store/.landfall/partial/sha256-{}", hex(&layers[0])),
         &base[..300_000],
@@ -75,7 +75,7 @@ fn a_partial_blob_is_resumed_at_its_last_byte() {
         "{report:#}"
     );
 
-    // a partial of other bytes is found out, thrown away, and fetched anew
+    // a partial file with wrong bytes is detected, deleted, and downloaded again
     std::fs::remove_dir_all(place.path("store")).unwrap();
     place.write(
         &format!("store/.landfall/partial/sha256-{}", hex(&layers[0])),
@@ -122,7 +122,7 @@ fn damaged_blobs_in_the_store_are_downloaded_again() {
     let report = place.json(0, &["pull", "--store", "store"]);
     assert_eq!(report["totals"]["done"], 1, "{report:#}");
     assert_eq!(std::fs::read(&path).unwrap(), good);
-    // bytes that changed behind an unchanged time are found when asked for
+    // bytes that changed without changing the file time are found with --rehash
     let metadata = std::fs::metadata(&path).unwrap();
     std::fs::write(&path, &bad).unwrap();
     let file = std::fs::File::options().write(true).open(&path).unwrap();
@@ -261,7 +261,7 @@ fn a_large_blob_uses_several_connections_and_is_resumed_after_a_kill() {
         0
     );
 
-    // as a run that was killed leaves it: 10 MiB at the beginning, 50 from 20 on, nothing else
+    // as left by a killed run: 10 MiB at the beginning, 50 from 20 on, nothing else
     let mut partial = vec![0; 70 * M];
     partial[..10 * M].copy_from_slice(&content[..10 * M]);
     partial[20 * M..].copy_from_slice(&content[20 * M..70 * M]);
@@ -283,7 +283,7 @@ fn a_large_blob_uses_several_connections_and_is_resumed_after_a_kill() {
         content.len()
     );
 
-    // a mirror that keeps what passes fetches so too
+    // a mirror with a store downloads the same way
     let (to, before) = (own_registry(), get(206));
     place.ok(&[
         "mirror",
@@ -304,7 +304,7 @@ fn a_large_blob_uses_several_connections_and_is_resumed_after_a_kill() {
             == content
     );
 
-    // a journal that lies costs a fetch, and no more
+    // a wrong journal only costs a download
     place.write(&name.replace("killed", "lied"), vec![0; 70 * M]);
     place.write(
         &format!("{}.ranges", name.replace("killed", "lied")),

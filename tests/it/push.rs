@@ -61,7 +61,7 @@ fn two_digests_for_one_name_are_refused_before_any_upload() {
         assert!(message.contains(part), "{part}: {message}");
     }
     assert_eq!(registry.requests("/v2/app"), 0);
-    // the line that the message names settles it
+    // the suggested line works
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: {}\n  paths:\n    two.test/app: two.test/app\n",
         registry.address
@@ -141,7 +141,7 @@ fn several_destinations_digest_tags_and_the_receipt() {
         receipt["blobs"].as_object().unwrap().len() == 4,
         "{receipt:#}"
     );
-    // the second repository got its blobs by mounts, not by bytes
+    // the blobs of the second repository were mounted, not uploaded
     let mounts = registry.requests("mount=");
     assert!(mounts >= 2, "{}", registry.log());
 }
@@ -194,7 +194,7 @@ fn a_registry_is_mirrored_into_itself() {
         "m.yaml",
         format!("{head}: Manifest\nmetadata: {{name: m}}\nimages: [\"{address}/team/app:v1\"]\n"),
     );
-    // with one slot, an upload that waited for bytes in its own slot would wait for good
+    // with one slot, an upload that waited for a download in its own slot would wait forever
     let upstreams = format!("upstreams: {{\"{address}\": {{maxConcurrent: 1}}}}");
     place.write("site.yaml", format!("{head}: Site\n{upstreams}\n"));
     let to = format!("{address}/tested");

@@ -79,7 +79,7 @@ fn an_image_without_referrers_costs_few_requests() {
         );
         assert_eq!(with - without, extra, "an index of two; {upstream:?}");
         if upstream == Upstream::Own {
-            // a second tag of the repository, resolved at the same time, shares what is asked
+            // a second tag of the repository, resolved at the same time, shares the requests
             let both = requests("images: [REG/bare:v1, REG/bare:v2]\n", "s3");
             let bare_both = requests(
                 "referrers: false\nimages: [REG/bare:v1, REG/bare:v2]\n",
@@ -134,7 +134,7 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
         signed.lock(0, &["--refresh"]);
         assert_eq!(front.asked(), warm[2..], "{upstream:?}");
 
-        // a mirror of manifests, which has no lock: the store remembers
+        // a mirror of manifests, which has no lock: the store remembers the referrers
         signed.manifest(&format!("images: [{}/bare:v1]\n", front.address));
         let mirror = |exit: i32| {
             place.json(
@@ -151,7 +151,7 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
             )["items"][0]
                 .clone()
         };
-        // the front only reads
+        // the front forwards only reads
         place.json(
             0,
             &[
@@ -169,7 +169,7 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
         assert_eq!(mirror(0)["status"], "present");
         assert_eq!(front.asked(), warm, "{upstream:?}");
         assert_eq!(to.asked(), ["HEAD /v2/bare/manifests/v1"]);
-        // what the store remembers is not believed: a blob less, no lock at all
+        // remembered facts are not trusted if a blob is missing, or for another lock
         let memory = place.path("kept/.landfall/resolved.lock");
         let good = place.read("kept/.landfall/resolved.lock");
         let (before, blobs) = good.split_once("\n  blobs:\n").unwrap();
@@ -186,7 +186,7 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
             assert_eq!(place.read("kept/.landfall/resolved.lock"), good);
         }
         to.asked();
-        // what the store remembers counts where upstream says the same: the tag moves, then goes
+        // remembered facts are used if upstream agrees: the tag moves, then is removed
         images.push(&signed.upstream.address, "bare", "v1", &moved);
         let report = place.json(
             1,
@@ -261,7 +261,7 @@ fn a_new_signature_of_a_delivered_image_is_a_change_and_is_delivered() {
     signed.pack();
     let (registry, other) = (own_registry(), writable(&signed.place, "target"));
     let targets = [&registry, &other];
-    // the site has a referrer of its own
+    // the private registry has its own referrer
     let own = images.artifact(
         "application/x.scan",
         b"the site's scan",
@@ -329,7 +329,7 @@ fn a_new_signature_of_a_delivered_image_is_a_change_and_is_delivered() {
             .place
             .json(0, &["push", "b2", "--to", &target.address]);
         assert_eq!(report["items"][0]["status"], "present");
-        // the account of a warm push: image, two tags of cosign's, the lists
+        // the requests of a second push: image, two tags of cosign, the lists
         let at_most = if target.address == registry.address {
             10
         } else {
@@ -341,7 +341,7 @@ fn a_new_signature_of_a_delivered_image_is_a_change_and_is_delivered() {
         );
     }
 
-    // the site's own signature is not taken away
+    // the registry's own signature is not removed
     let theirs = images.artifact(SIMPLE, b"signed by the site", None);
     let tag = tag_of(&signed.index, ".sig");
     images.push(&registry.address, "app", &tag, &theirs);
@@ -379,10 +379,10 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
         "{why}"
     );
     assert!(why.contains("`referrers: false`"), "{why}");
-    // a lock of nothing is not written
+    // an empty lock is not written
     assert!(!signed.place.path("landfall.lock").exists());
 
-    // an answer that is no list, of a proxy's perhaps
+    // a response that is not a list, perhaps of a proxy
     front.answer(
         &lists,
         200,
@@ -391,7 +391,7 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
     );
     let why = reason(&signed.lock(1, &[]));
     assert!(why.contains("Blocked"), "{why}");
-    // the tag's content is no list
+    // the content of the tag is not a list
     let wrong = http::manifest(
         &signed.upstream.address,
         "app",
@@ -406,7 +406,7 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
         &wrong.body,
     );
     assert!(reason(&signed.lock(1, &[])).contains("not a list of referrers"));
-    // a list that names what is not there
+    // a list that names missing content
     front.answer(&list, 404, "", b"");
     front.answer("/app/tags/list?n=1000", 403, "", b"");
     front.answer(
@@ -434,7 +434,7 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
         "{bare}"
     );
 
-    // the pin stays where only the look-up fails
+    // the pin is kept if only the lookup fails
     signed.manifest(&format!("images: [{}/app:v1]\n", front.address));
     let report = signed.lock(1, &[]);
     assert!(reason(&report).contains("the old pin is kept"));
@@ -451,7 +451,7 @@ fn a_403_for_a_cosign_tag_means_no_signature_and_is_noted_once() {
         return;
     }
     let (signed, front) = fronted();
-    // neither lists of tags nor what is not there: this registry says 403 to all of it
+    // this registry answers 403 to lists of tags and to missing content
     front.answer("/app/tags/list?n=1000", 403, "", b"");
     for ending in [".sig", ".att", ".sbom", ""] {
         front.answer(
@@ -487,7 +487,7 @@ fn a_403_for_a_cosign_tag_means_no_signature_and_is_noted_once() {
             .any(|(name, _)| *name == tag_of(&signed.amd64, ".att")),
         "{found:?}"
     );
-    // where the list has the tag, 403 is a failure
+    // if the list has the tag, 403 is a failure
     let listed = http::get(&signed.upstream.address, "/v2/app/tags/list").body;
     front.answer("/app/tags/list?n=1000", 200, "", &listed);
     let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
@@ -541,7 +541,7 @@ fn tags_are_requested_by_name_if_not_listed_and_lists_have_pages() {
     );
     again("tags without an end");
 
-    // the API in two pages, with one entry that is about something else
+    // the API in two pages, with one entry for something else
     let entry = |one: &Value| json!({"mediaType": one["mediaType"], "digest": one["digest"], "size": one["size"]});
     let list = |entries: &[Value]| {
         serde_json::to_vec(&json!({"schemaVersion": 2, "manifests": entries})).unwrap()
@@ -589,7 +589,8 @@ fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
     }
     let signed = Signed::new(Upstream::Own);
     let (images, upstream) = (&signed.images, &*signed.upstream.address);
-    // an index that refers to the image and holds it, and a signature whose signature is the image
+    // an index that refers to the image and contains it, and a signature whose signature is the
+    // image
     let around = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [signed.index],
         "subject": {"mediaType": OCI_INDEX, "digest": signed.index["digest"], "size": signed.index["size"]}});
     let around = images.blob(OCI_INDEX, &serde_json::to_vec(&around).unwrap());
@@ -624,7 +625,7 @@ fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
     signed.place.json(0, &["push", "b", "--to", &other.address]);
     assert_eq!(listed(&other.address, "app", &signed.index).len(), 2);
 
-    // whole, it goes to a registry that wants everything that an index names
+    // a complete index, for a registry that requires all children
     signed.pack();
     let registry = own_registry();
     signed
@@ -632,7 +633,7 @@ fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
         .json(0, &["push", "b", "--to", &registry.address]);
     assert_eq!(listed(&registry.address, "app", &signed.index).len(), 2);
 
-    // an index in its trimmed form keeps what was said of the whole one
+    // a trimmed index keeps the referrers of the complete one
     send_list(images, upstream, "app", &signed.index, &[&signed.sbom]);
     signed.manifest("platforms: [linux/amd64]\nimages: [REG/app:v1]\n");
     signed.lock(0, &["--refresh"]);
@@ -734,7 +735,7 @@ fn a_lock_of_an_older_release_is_readable() {
     };
     assert_eq!(rewrite("old.lock"), "image: 172.20.0.2:5000/app:v1\n");
     assert_eq!(rewrite("new.lock"), rewrite("old.lock"));
-    // the next lock looks up what the old one does not tell, and moves nothing
+    // the next lock looks up what the old one lacks, and moves nothing
     signed.lock(0, &[]);
     assert_eq!(signed.place.read("landfall.lock"), new);
 }

@@ -47,7 +47,7 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
     );
     let size = fs::metadata(store.file("out/b.tar.zst")).unwrap().len();
     assert!(size > 2 * LITTLE, "{size} bytes show nothing");
-    // what looks at the index alone reads the end, and a little before it
+    // verbs that need only the index read the end and a little before it
     let least = |args: &[&str]| {
         store.reset();
         let told = place.json(0, args);
@@ -81,7 +81,7 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
         "--to",
         "r.example",
     ]);
-    // all of it is read once
+    // everything is read once
     store.reset();
     let verified = place.ok(&["verify", BUNDLE]);
     assert!(
@@ -93,7 +93,7 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
         bytes <= size + LITTLE && requests <= 6,
         "{bytes} of {size} bytes by {requests} requests"
     );
-    // a push asks for each big blob once for each repository that gets it
+    // a push reads each large blob once per repository that needs it
     store.reset();
     let down = &rig.down.address;
     let pushed = place.json(0, &["push", BUNDLE, "--to", down, "--plain-http", down]);
@@ -103,8 +103,8 @@ fn a_bundle_is_packed_into_an_object_and_every_verb_reads_it_by_ranges() {
         bytes <= 2 * size + LITTLE && requests <= 24,
         "{bytes} of {size} bytes by {requests} requests"
     );
-    // as a registry: the whole of a blob passes once, hashed on its way; then ranges of it are
-    // taken alone
+    // as a registry: a complete blob is hashed while it is sent once; afterwards only the requested
+    // ranges are read
     let server = landfall_serve(place, &[BUNDLE]);
     let file = rig
         .up
@@ -158,7 +158,7 @@ fn a_failed_pack_keeps_the_old_object_and_leaves_no_parts() {
         store.count(|asked| asked.method == "DELETE" && asked.query.contains("uploadId")),
         1
     );
-    // an answer that is lost after the last part is none: the object is there
+    // a lost response after the last part is not an error: the object exists
     store.reset();
     let mut is_first = true;
     store.judge(move |asked| {
@@ -167,7 +167,7 @@ fn a_failed_pack_keeps_the_old_object_and_leaves_no_parts() {
     });
     place.ok(&["pack", "--store", "stores/first", "-o", BUNDLE]);
     place.ok(&["verify", BUNDLE]);
-    // what is not there, and what is no bundle, is told
+    // missing objects, and objects that are not bundles, are reported
     let none = place.json(1, &["ls", "s3://mirror/out/none.tar.zst"]);
     let message = none["error"]["message"].as_str().unwrap();
     assert!(
@@ -252,7 +252,7 @@ fn a_signed_remote_bundle_behaves_like_a_file() {
                 .iter()
                 .map(|arg| if *arg == "BUNDLE" { bundle } else { arg })
                 .collect();
-            // each writes what the other wrote
+            // each writes the same as the other
             let _ = fs::remove_dir_all(place.path("files"));
             (
                 place.ok(&args).replace(bundle, "BUNDLE"),

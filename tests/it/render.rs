@@ -127,7 +127,7 @@ fn only_the_image_keys_of_charts_and_subcharts() {
         })
         .collect()
     };
-    // what the chart that is switched off lacks is not missing
+    // images of a disabled chart are not missing
     assert_eq!(
         told("missing"),
         [
@@ -257,7 +257,7 @@ fn a_global_registry_takes_precedence() {
             "full": {"image": {"repository": "172.20.0.2:5000/prometheus/node-exporter"}},
         })
     );
-    // without it the registry beside the repository counts, and that is another image
+    // without it, the registry next to the repository counts, and that is another image
     place.write("bit/values.yaml", values.replace("HOST", ""));
     let report = place.json(3, &[&["render", "helm-values", "bit"][..], &TO].concat());
     assert_eq!(

@@ -144,7 +144,7 @@ fn references(text: &str) -> BTreeSet<String> {
             let words = line.split(|c: char| c.is_whitespace() || "\"'`,;()[]{}".contains(c));
             words.filter_map(move |word| {
                 let word = word.rsplit('=').next()?.trim_end_matches(['.', ':']);
-                // a name alone is a part of a reference
+                // a bare name is a part of a reference
                 let is_image = word.contains(['/', ':'])
                     && image.is_some_and(|image| image.trim_matches(['"', '\'']) == word);
                 let host = word.split_once('/').map(|(host, _)| host);

@@ -88,7 +88,7 @@ fn charts_of_bitnami_get_the_flag_that_allows_other_registries() {
         report["keys"][0]["path"],
         "global.security.allowInsecureImages"
     );
-    // no key is made up, and none is set where nothing changes
+    // no key is invented, and none is set without an effect
     assert_eq!(overlay(image)["global"], Value::Null);
     let report = rendered(
         1,
@@ -167,7 +167,7 @@ fn default_registries_of_images_without_a_registry() {
     let expected =
         json!({"image": {"defaultRegistry": "r.example:5000", "repository": "p/kyverno/kyverno"}});
     assert_eq!(overlay(values), expected);
-    // a registry that nothing inherits is something else
+    // a registry key that no image uses is something else
     let values = "registry: docker.io\nimage: {repository: docker.io/longhornio/ui, tag: v1}\n";
     assert_eq!(
         overlay(values),
@@ -177,7 +177,7 @@ fn default_registries_of_images_without_a_registry() {
 
 #[test]
 fn tags_that_a_template_composes() {
-    // `-distroless` is put behind the tag, or behind appVersion
+    // `-distroless` is appended to the tag, or to appVersion
     for tag in ["v1.9.0", "''"] {
         let values = format!(
             "image: {{repository: quay.io/prometheus/node-exporter, tag: {tag}, distroless: true}}\n"
@@ -186,7 +186,8 @@ fn tags_that_a_template_composes() {
             json!({"image": {"repository": "r.example:5000/p/prometheus/node-exporter"}});
         assert_eq!(overlay(&values), expected);
     }
-    // the tag is the version of the cluster: the overlay points there, and that it may lack is told
+    // the tag is the version of the cluster: the overlay has it, and a note says that the image may
+    // be missing
     let report = rendered(
         3,
         "image: {repository: registry.k8s.io/kubectl, tag: ''}\n",

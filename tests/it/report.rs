@@ -123,7 +123,7 @@ fn every_report_matches_the_schema() {
     reported(0, "init app.yaml -o begun");
     reported(0, "init --list");
     reported(0, "init --from k3s -o shipped");
-    // the list cannot hold its files
+    // the list cannot express its files
     reported(3, "export images-txt --lock l -o images.txt");
     reported(0, "import images-txt images.txt -o imported");
     reported(0, "update -f m.yaml --lock l --dry-run --plain-http UP");
@@ -134,7 +134,7 @@ fn every_report_matches_the_schema() {
     reported(0, "gc --lock l");
     reported(0, "schema site");
     reported(2, "pull --lock nowhere");
-    // only what no run here comes to is left
+    // only members that no run here produces are left
     let unseen: Vec<_> = properties
         .keys()
         .filter(|name| !members.contains(*name))

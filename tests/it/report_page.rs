@@ -80,7 +80,7 @@ fn every_verb_that_transfers_writes_an_html_report() {
     );
     page(0, "verify b");
     page(0, "status b --to DOWN --plain-http DOWN");
-    // what fails is told on the page too
+    // failures are on the page too
     let failed = page(1, "push b --to 127.0.0.1:1");
     assert!(
         failed.contains("<span class=\"failed\">failed</span>") && failed.contains("<pre>"),

@@ -118,7 +118,8 @@ fn odd_manifests_keep_their_bytes_and_types() {
         assert_eq!(there.header("docker-content-digest"), Some(digest(child)));
         assert!(there.body == images.bytes(digest(child)));
     }
-    // a client that accepts one type only gets what there is, and never another type in its place
+    // a client that accepts only one type gets the existing manifest, never converted to another
+    // type
     let one = [("Accept", DOCKER_MANIFEST)];
     let there = request(
         "GET",
@@ -143,7 +144,7 @@ fn odd_manifests_keep_their_bytes_and_types() {
         (head.status, head.header("content-length"), head.body.len()),
         (200, Some(&*size), 0)
     );
-    // what one repository holds is no manifest of another
+    // a manifest of one repository is not one of another
     assert_eq!(
         manifest(&server.address, "other", digest(&nested)).status,
         404
@@ -517,7 +518,7 @@ fn bytes_that_changed_on_disk_are_never_sent() {
         answer.text()
     );
     assert!(server.log().contains("damaged"), "{}", server.log());
-    // a new push mends it: skip the HEAD that says it is there
+    // a new push repairs it: skip the HEAD that reports it as present
     let post = format!("/v2/a/blobs/uploads/?digest={}", sha256(&blob));
     assert_eq!(
         request("POST", &server.address, &post, &[], &blob).status,
@@ -761,7 +762,7 @@ fn with_a_certificate_tls_is_used_and_plain_http_is_detected() {
 
     let plain = landfall_serve(&place, &PUSHES);
     let mut stream = TcpStream::connect(&plain.address).unwrap();
-    // the begin of a ClientHello: clients tell plain http by an answer that begins with HTTP/
+    // the start of a ClientHello: clients detect plain http by a response that begins with HTTP/
     stream
         .write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and thirty-two random bytes")
         .unwrap();

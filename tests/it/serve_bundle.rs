@@ -212,7 +212,7 @@ fn images_can_be_pulled_by_all_their_names() {
     ] {
         assert_eq!(digest(target).as_deref(), expected, "{target}");
     }
-    // the children that the lock names are there, the trimmed index by digest; the others are not
+    // the locked children exist, and the trimmed index by digest; the others do not
     let trimmed = carried.lock.images[0]
         .trimmed
         .as_ref()
@@ -335,7 +335,7 @@ fn files_can_be_read_by_every_url_and_in_ranges() {
         "dl.example%3A8443/v1/a%20b/kubelet",
         "mirror.example/kubelet.tgz",
     ] {
-        // the server's own URL is a base for files too
+        // the server's own URL is also a base for files
         for base in ["/files/", "/"] {
             assert!(
                 get(&server.address, &format!("{base}{path}")).body == kubelet,
@@ -426,7 +426,7 @@ fn ranges_at_every_boundary_are_right_on_one_connection() {
     }
     let (carried, ..) = carried();
     let kubelet = noise(2, 2_500_000);
-    // blocks of 128 KiB, frames of 1 MiB, what is short enough to be read, and all of it
+    // blocks of 128 KiB, frames of 1 MiB, short content that is read, and all of it
     let ranges = [
         (0, 2_499_999),
         (131_071, 500_000),
@@ -457,7 +457,7 @@ fn ranges_at_every_boundary_are_right_on_one_connection() {
             assert!(part == kubelet[from..=to], "{more:?}: {from}-{to}");
         }
         drop(server);
-        // volumes take the place of the one file
+        // volumes replace the single file
         let _ = std::fs::remove_file(carried.place.path("bundle.tar.zst"));
     }
 }

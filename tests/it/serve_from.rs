@@ -119,7 +119,7 @@ fn files_are_served_from_a_registry() {
         assert!((answer.status, &answer.body[..]) == (206, part), "{range}");
     }
 
-    // what is delivered later is there after a reload, and so is what was there
+    // content that is pushed later is served after a reload, and so is the old content
     assert_eq!(
         get(&server.address, "/files/dl.example/v2/tool").status,
         404
@@ -143,7 +143,7 @@ fn files_are_served_from_a_registry() {
         "{news}"
     );
 
-    // an artifact that somebody removed is said to lack, and is not found
+    // a removed artifact is reported as missing, and returns 404
     let page = get(&server.address, "/?q=v1").text();
     assert!(
         page.contains("tools at ") && !page.contains("incomplete"),
@@ -282,7 +282,7 @@ fn charts_are_served_from_a_registry() {
         b"signed\n"
     );
     assert!(get(&server.address, "/?q=app").text().contains("helm pull"));
-    // a chart that is not at the registry any more is said to lack, and has no address
+    // a chart that the registry lost is reported as missing, and has no URL
     std::fs::remove_file(registry.blob_file(&app.digest())).unwrap();
     let later = landfall_serve(place, &["--from", &to]);
     assert_ne!(get(&later.address, "/charts/app-1.2.3+b.tgz").status, 200);

@@ -97,8 +97,7 @@ fn a_manifest_with_the_media_type_of_a_web_page_is_refused() {
             }
         }
     }
-    // the type that is sent counts for nothing where the manifest has none and its fields say what
-    // it is
+    // the type of the request is ignored if the manifest has none and its fields show what it is
     let bytes = br#"{"schemaVersion":2,"manifests":[]}"#;
     let put = request(
         "PUT",
@@ -204,8 +203,7 @@ fn unfinished_tls_handshakes_are_closed_oldest_first() {
     let silent: Vec<TcpStream> = (0..20)
         .map(|number| {
             let mut stream = TcpStream::connect(&server.address).unwrap();
-            // half of them begin a ClientHello: a record of 512 bytes, of which a byte comes now
-            // and then
+            // half of them send a ClientHello: a record of 512 bytes, one byte at a time
             if number % 2 == 0 {
                 stream.write_all(&[0x16, 3, 1, 2, 0]).unwrap();
             }
@@ -236,7 +234,7 @@ fn unfinished_tls_handshakes_are_closed_oldest_first() {
 #[test]
 fn requests_that_wait_for_bcrypt_take_no_slot_and_their_number_is_limited() {
     let place = Place::new();
-    // slow on purpose: on a busy machine, too, many still wait when the last request has its answer
+    // slow on purpose: also on a busy machine, many still wait when the last request is answered
     place.write("push", format!("anna:{}\n", bcrypt::hash("a", 13).unwrap()));
     let server = landfall_serve(
         &place,
@@ -359,7 +357,7 @@ fn manifests_with_many_annotations_take_little_memory() {
             });
         }
     });
-    // each list of referrers would have them
+    // each list of referrers would contain them
     let subject = format!(",\"subject\":{config}");
     let headers = [("Content-Type", OCI_MANIFEST)];
     let bytes = annotated(0, &subject).into_bytes();

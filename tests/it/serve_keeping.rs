@@ -121,7 +121,7 @@ fn a_quota_is_enforced_reported_and_freed_by_deletion() {
         delete(&server, &format!("/v2/a/manifests/{}", sha256(&first))).status,
         202
     );
-    // the sweep waits until no push can count on the blobs; a push that needs the room asks for it
+    // the sweep waits until no push can rely on the blobs; a push that needs the space starts it
     wait_for("room", || {
         request("POST", &server.address, &post, &[], &too_much).status == 201
     });
@@ -212,7 +212,7 @@ fn tags_manifests_and_blobs_can_be_deleted_and_the_sweep_removes_unreferenced_bl
     assert_eq!(get(&server.address, &of_layer).status, 404);
     assert_eq!(manifest(&server.address, "a", "v2").body, new);
     assert!(get(&server.address, &format!("/v2/a/blobs/{}", sha256(&second))).body == second);
-    // a blob that nothing names goes at once
+    // an unreferenced blob is removed at once
     let alone = noise(3, 2_000_000);
     put_blob(&server.address, "a", &sha256(&alone), &alone);
     let target = format!("/v2/a/blobs/{}", sha256(&alone));
@@ -364,7 +364,7 @@ fn anonymous_users_read_and_only_signed_in_users_push() {
     };
     assert!(!push(&[]).output().unwrap().status.success());
     run(&mut push(&["--dest-creds", "anna:a"]));
-    // without an account: skopeo, which asks at /v2/ first, and whoever asks at once
+    // without an account: skopeo, which requests /v2/ first, and clients that do not
     run(skopeo(&place).args(["copy", "--quiet", "--src-tls-verify=false", &to, "dir:back"]));
     assert_eq!(manifest(&server.address, "team/app", "v1").status, 200);
     assert_eq!(
@@ -457,7 +457,7 @@ fn a_reload_applies_new_passwords_and_certificates_without_dropping_requests() {
         (curl("anna:a"), curl("berta:b")),
         ("401".into(), "200".into())
     );
-    // what cannot be read changes nothing
+    // unreadable files change nothing
     place.write("push", "nonsense\n");
     hang_up(&server);
     log_has(&server, "reload failed", 1);

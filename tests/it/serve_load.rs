@@ -128,7 +128,7 @@ fn clients_that_never_read_do_not_block_the_server() {
     open_many_files();
     let before = memory(&server);
     let stalled: Vec<TcpStream> = (0..256).map(|_| asks(&server, &target)).collect();
-    // their places in flight are all taken, and are given to those who wait
+    // all request slots are taken, and are given to waiting requests
     for _ in 0..3 {
         assert!(get(&server.address, &target).body == blob);
     }

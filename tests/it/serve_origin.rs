@@ -226,7 +226,7 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
         .unwrap();
     assert!(through.stdout == kubelet, "as a proxy is asked");
 
-    // the registry and the page are what they are, by whatever name
+    // the registry and the page work under any name
     for host in ["dl.k8s.io", "localhost", &plain] {
         assert_eq!(
             (asked(host, "/v2/").status, asked(host, "/v2/").body),
@@ -288,7 +288,7 @@ fn images_are_found_by_their_source_host_if_dns_points_here() {
     for (host, target, expected) in [
         ("quay.io", target, &of_quay),
         ("ghcr.io:443", target, &of_other),
-        // what a mirror is asked for counts more than the name that it is reached by
+        // the ns parameter of a mirror takes precedence over the host name
         ("quay.io", "/v2/x/app/manifests/v1?ns=ghcr.io", &of_other),
         (
             "mirror.site.example",
@@ -305,7 +305,7 @@ fn images_are_found_by_their_source_host_if_dns_points_here() {
     }
     let tags = asked("quay.io", "/v2/x/app/tags/list");
     assert_eq!(tags.json()["tags"], serde_json::json!(["v1"]));
-    // by any other name both are meant
+    // by any other name both are ambiguous
     for host in ["mirror.site.example", "quay.io:8443", &server.address] {
         let answer = asked(host, target);
         assert_eq!(answer.status, 404, "{host}");
@@ -313,7 +313,7 @@ fn images_are_found_by_their_source_host_if_dns_points_here() {
     }
     assert_eq!(asked("docker.io", "/v2/none/manifests/v1").status, 404);
     if need(&["skopeo"]) {
-        // through a proxy that leads every name here, as an interceptor would
+        // through a proxy that resolves every name to this server, like an interceptor
         let copied = skopeo(&place)
             .args([
                 "inspect",

@@ -115,14 +115,14 @@ fn kill(
 fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
     let rig = Rig::of(4);
     let whole = rig.up.moved();
-    // a shard that is killed in the middle has something under way
+    // a shard that is killed during a transfer has partial content
     rig.up.set(Settings {
         pace: Some((8000, Duration::from_millis(8))),
         ..Settings::default()
     });
     rig.arm([]);
     let before = rig.up.moved();
-    // to one of them the upstream never answers, so it brings nothing before it is killed
+    // upstream never answers one of them, so it has nothing when it is killed
     let mute = free_listener();
     let (up, address) = (&rig.up.address, mute.local_addr().unwrap());
     let site = format!(
@@ -165,7 +165,7 @@ fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
     }
     rig.up.wait_for_closed_connections();
 
-    // what is missing is found and named, and nothing else has a name in the layout
+    // missing content is detected and named, and nothing else is named in the layout
     let missing = lacking(&rig);
     assert!(!missing.is_empty(), "one of them brought nothing");
     let refused = rig.place.json(
@@ -201,7 +201,7 @@ fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
     for (digest, owner) in &owners {
         let times = asked.get(digest).copied().unwrap_or_default();
         let most = if killed.contains(owner) { 2 } else { 1 };
-        // what follows from the lock is asked nowhere
+        // computed content is not requested
         assert!(
             times <= most,
             "{digest} of shard {owner} was asked {times} times\n{}",
@@ -270,8 +270,8 @@ fn eight_shards_upload_everything_once_although_some_are_killed() {
         for (number, _) in kills {
             report(pull(&rig, &store, number).spawn().unwrap());
         }
-        // an object that is written whole, the parts of a large one, and the request that completes
-        // it
+        // an object that is written at once, the parts of a large one, and the request that
+        // completes it
         let mut sent: BTreeMap<(Digest, String), usize> = BTreeMap::new();
         for asked in objects.asked() {
             let Some(digest) = asked.key.strip_prefix("fleet/blobs/") else {
@@ -349,7 +349,7 @@ fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
         rig.down.content(|content| *content = Content::default());
         rig.arm([]);
         let mut delivered = Vec::new();
-        // the list of what was delivered is the first one's
+        // the list of delivered locks is that of the first shard
         for number in [3, 1, 2] {
             let report = rig.place.json(
                 0,

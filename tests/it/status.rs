@@ -65,7 +65,7 @@ fn drifts_and_is_mended(registry: &Server) {
     let before = registry.requests("/v2/");
     let whole = status(0, &[]);
     assert_eq!(those(&whole, "there").len(), 4);
-    // one HEAD an image and one for the signature
+    // one HEAD per image and one for the signature
     let asked = registry.requests("/v2/") - before;
     assert!(
         asked <= 6 && registry.requests("\"GET /v2/a/") == 0,
@@ -103,7 +103,7 @@ fn drifts_and_is_mended(registry: &Server) {
         .unwrap();
     assert!(mend.contains("--move-tags"), "{said}");
     place.ok(&mend.split(' ').collect::<Vec<_>>());
-    // what is foreign is nothing that push mends
+    // push does not change foreign tags
     assert_eq!(those(&status(0, &["--foreign"]), "foreign"), ["c:v0"]);
 }
 

@@ -42,7 +42,7 @@ fn reading(dice: &mut Dice, on: On) -> Fault {
 }
 
 fn passing(dice: &mut Dice, on: On, what: What) -> Fault {
-    // a token that is refused twice although it is new is refused for good
+    // a new token that is refused twice is refused for good
     let times = if what == What::Unauthorized {
         1
     } else {
@@ -133,7 +133,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
         let on = dice.pick(&kinds);
         up.push(reading(&mut dice, on));
     }
-    // one fault a kind: together they stay within the attempts of one request
+    // one fault per kind: together they stay within the attempts of one request
     up.sort_by_key(|fault| format!("{:?}", fault.on));
     up.dedup_by_key(|fault| fault.on);
     let mut down: Vec<Fault> = (0..dice.roll(4)).map(|_| writing(&mut dice)).collect();
@@ -198,7 +198,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
         );
     }
     check("pull", &rig.pull(&store));
-    // what is left of the faults is gone: another run does the rest
+    // without the remaining faults, another run completes the work
     rig.up.arm([]);
     let items = rig.pull(&store);
     assert!(lost(&items).is_empty(), "{story}: another pull: {items:?}");
@@ -213,7 +213,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     );
     rig.assert_arrived(&story);
     std::fs::remove_dir_all(rig.store(&store)).unwrap();
-    // the same faults at both ends of one way, through a store or not
+    // the same faults at both registries, with and without a store
     rig.down.content(|content| *content = Content::default());
     rig.up.arm(up.clone());
     rig.down.arm(down.clone());

@@ -136,7 +136,7 @@ fn pull_into_a_bundle_gives_the_bytes_of_pull_and_pack() {
         assert_eq!(sent, up.size(&path), "{path} was not fetched once");
     }
     assert!(!up.path("none").exists(), "a store was made");
-    // again: it is there, and nobody is asked
+    // again: it exists, and no request is sent
     up.rig.arm([]);
     let again = up.pull(0, "out.tar.zst", &[]);
     assert_eq!(
@@ -146,7 +146,7 @@ fn pull_into_a_bundle_gives_the_bytes_of_pull_and_pack() {
     );
     assert_eq!(again["bundle"], report["bundle"]);
     up.assert_made("out.tar.zst", "again");
-    // at another level it is another bundle, and takes what the one of this name has
+    // with another level it is another bundle, which reuses the content of this one
     up.rig.place.ok(&[
         "pack",
         "--store",
@@ -224,7 +224,7 @@ fn a_bundle_is_signed_during_the_pull() {
     assert!(
         fs::read(up.path("out.tar.zst")).unwrap() == fs::read(up.path("wanted.tar.zst")).unwrap()
     );
-    // a bundle that is there stays signed
+    // an existing bundle stays signed
     let again = up.pull(0, "out.tar.zst", &[]);
     assert_eq!(
         (&again["bundle"]["signer"], &again["totals"]["present"]),
@@ -242,7 +242,7 @@ fn content_of_the_store_is_not_downloaded() {
     );
     up.assert_made("out.tar.zst", "from the store");
     assert_eq!(report["totals"]["requests"], 0, "{}", up.rig.up.shown());
-    // half of it is gone, and some of the rest is damaged behind the store's back
+    // half of it is missing, and some of the rest is damaged without changing the journal
     let blobs = up.path("stores/first/blobs/sha256");
     let mut files: Vec<_> = fs::read_dir(&blobs)
         .unwrap()
@@ -289,7 +289,7 @@ fn a_copied_store_is_hashed_with_progress_before_it_is_used() {
         &["pack", "-o", "out.tar.zst"],
         &["pull", "--bundle", "out.tar.zst"],
     ] {
-        // as in a copy, whose files have other inodes
+        // like a copy, whose files have other inodes
         fs::remove_file(&verified).unwrap();
         let mut command = up.rig.place.command();
         let output = command
@@ -316,7 +316,7 @@ fn a_copied_store_is_hashed_with_progress_before_it_is_used() {
 #[test]
 fn damaged_content_of_the_store_is_not_used() {
     let up = Upstream::new();
-    // nothing of it shows but by hashing
+    // only hashing can detect it
     let largest = noise(1, 40_000 * SCALE);
     let file = up
         .path("stores/first/blobs/sha256")
@@ -370,7 +370,7 @@ fn a_missing_item_prevents_the_bundle_and_keeps_the_downloads() {
         .count();
     assert_eq!(images, 0, "{}", up.rig.up.shown());
 
-    // a lock that is not whole is refused before anything is fetched
+    // an incomplete lock is refused before anything is downloaded
     let lock = up.rig.place.read("landfall.lock");
     let lost = "unresolved:\n- {kind: file, name: \"http://h/gone\", cause: gone}\n";
     up.rig.place.write(
@@ -391,7 +391,7 @@ fn a_missing_item_prevents_the_bundle_and_keeps_the_downloads() {
 fn another_lock_reuses_the_partial_bundle() {
     let up = Upstream::new();
     let whole = up.rig.place.read("landfall.lock");
-    // the lock of an earlier day names one image less and a file more, which is gone
+    // an earlier lock has one image less and one more file, which is missing upstream
     let mut lock = up.rig.lock.clone();
     lock.images.remove(0);
     lock.files[0].sidecars.clear();
@@ -493,7 +493,7 @@ fn a_pull_into_a_bundle_is_resumed_after_a_kill_at_any_moment() {
     for number in 0..kills {
         let out = format!("killed-{number}.tar.zst");
         up.rig.arm([]);
-        // the golden ratio spreads any number of moments evenly
+        // multiples of the golden ratio are evenly distributed
         let first = (number as f64 * 0.618_033_988_75).fract();
         let times = [first, (first * 7.0).fract() * (1.0 - first)];
         let hit = times
@@ -504,8 +504,8 @@ fn a_pull_into_a_bundle_is_resumed_after_a_kill_at_any_moment() {
         up.pull(0, &out, &[]);
         up.assert_made(&out, &out);
         for (path, sent) in up.sent() {
-            // what was on the line at a kill, and less than a frame, comes again; what the server
-            // sent off and nobody took counts too
+            // bytes in transit at a kill, and less than a frame, are sent again; bytes that the
+            // server sent and nobody received count too
             let most = up.size(&path) + times.len() * (3 << 20);
             assert!(
                 sent <= most,
@@ -525,7 +525,7 @@ fn a_pull_into_a_bundle_is_resumed_after_a_kill_at_any_moment() {
 fn content_of_the_partial_file_is_not_downloaded_again() {
     let up = Upstream::new();
     let base = sha256(&noise(1, 40_000 * SCALE));
-    // the largest blob breaks off for good behind its third frame
+    // the largest blob always breaks off after its third frame
     let cut = Fault::always(On::Blob, What::Cut(3_300_000)).at(&base);
     let deny = Fault::always(On::Blob, What::Status(403)).at(&base).skip(1);
     up.rig.arm([deny, cut]);
@@ -655,14 +655,14 @@ fn no_stored_blob_is_written_twice() {
         up.path("out.tar.zst.partial"),
         up.path("out.tar.zst.partial.work"),
     );
-    // manifests and configs are all that the spool has; the layers have some MB
+    // the spool has only manifests and configs; the layers have some MB
     let spool = disk_usage(&work);
     assert!(
         spool < 500_000,
         "{spool} bytes beside a partial file of {}",
         disk_usage(&partial)
     );
-    // packing to the same name takes over
+    // packing to the same name replaces it
     up.rig
         .place
         .ok(&["pack", "--store", "stores/first", "-o", "out.tar.zst"]);

@@ -77,7 +77,7 @@ fn the_bar_fits_its_terminal() {
     for (columns, child) in widths {
         let shown = shown(child);
         let lines = lines(&shown);
-        // too narrow for a bar, the share is a number
+        // on a terminal too narrow for a bar, the progress is a percentage
         let is_bar = |line: &String| match columns {
             40 => line.starts_with("pull ") && line.contains("% "),
             _ => line.starts_with("pull ["),
@@ -87,7 +87,7 @@ fn the_bar_fits_its_terminal() {
         for line in &bars {
             assert!(line.chars().count() <= columns, "{columns}: {line:?}");
         }
-        // one bar a line, so each is drawn over the one before it
+        // the bar is one line, and each update replaces it
         let joined = lines.iter().find(|line| line.matches("pull ").count() > 1);
         assert_eq!(joined, None, "{columns}");
         let left = bars.iter().find(|line| line.contains(" left "));
@@ -122,7 +122,7 @@ fn the_message_of_ctrl_c_stays_visible() {
         panic!("{shown:?}")
     };
     assert_eq!(after.trim_end_matches(['\r', '\n']), "", "{shown:?}");
-    // it begins a line of its own
+    // it begins on its own line
     assert!(
         lines(before).last().unwrap().trim_end().is_empty(),
         "{shown:?}"
@@ -199,7 +199,7 @@ fn man_opens_a_page_in_the_pager() {
         all.contains("own-pager -x") && words(&all).contains("Split the bundle into volumes"),
         "{all}"
     );
-    // none chosen: what man takes waits after its first screen
+    // none configured: the default pager of man waits after its first screen
     let last = "Timeout for the next byte";
     let (before, all) = pressed(man("", ""), "SYNOPSIS", "q");
     assert!(!before.contains(last) && !all.contains(last), "{all}");

@@ -58,7 +58,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
     wants("");
     up.lock(0, &[]);
     let signed = place.read("landfall.lock");
-    // how it is offered is nothing that upstream is asked for
+    // how it is served does not affect upstream requests
     let before = up.server.requests("\"");
     wants(", index: trimmed");
     up.lock(0, &[]);
@@ -179,7 +179,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
         !other.status.success(),
         "it is not carried, and apt knows of none"
     );
-    // the repository's key is none for it
+    // the key of the repository is not valid for it
     let vendor = here.replace("node/etc/apt/keyrings/landfall-site.asc", "key.asc");
     let refused = Apt::new(place, "refused", &vendor, "")
         .get(place, &["update"])
@@ -187,7 +187,7 @@ fn apt_accepts_trimmed_metadata_signed_by_the_site() {
         .unwrap();
     assert!(!refused.status.success(), "{refused:?}");
 
-    // one repository is offered in one way
+    // one repository has one form
     let entry = |more: &str| {
         let url = up.url();
         format!(
@@ -311,7 +311,7 @@ fn dnf_accepts_trimmed_metadata_signed_by_the_site() {
     run(install.args(["--assumeyes", "install", "app"]));
     assert!(place.path("installed/root/usr/share/lib/lib").exists());
 
-    // metadata that somebody changed afterwards
+    // metadata that was changed afterwards
     let changed = repomd.replace("<open-size>", "<open-size> ");
     place.write(&format!("{folder}/repodata/repomd.xml"), changed);
     let mut refused = dnf(place, "refused", "file:///nowhere", "enabled=0\n");

@@ -67,7 +67,7 @@ fn the_same_lock_gives_the_same_bytes() {
     let first = fs::read(site.pack()).unwrap();
     let zones = ["UTC", "Asia/Kathmandu", "America/St_Johns", "Pacific/Apia"];
     let locales = ["C", "C.UTF-8", "tr_TR.UTF-8", "de_DE@euro"];
-    // a process that may run on one core works with one thread
+    // a process that is limited to one core uses one thread
     let one_core = which("taskset").is_some();
     if !one_core {
         skip(
@@ -281,7 +281,7 @@ fn tar_and_zstd_read_a_bundle() {
         return;
     };
     assert!(tested.status.success(), "{}", shown(&tested));
-    // the checksums in stored frames are real: zstd finds a flipped bit in one
+    // the checksums in stored frames are real: zstd detects a flipped bit in one
     let mut bytes = fs::read(bundle).unwrap();
     let at = place_of(&bytes, &noise(4, 70_000)[1000..1064]);
     bytes[at] ^= 4;
@@ -462,7 +462,7 @@ fn an_incomplete_store_is_refused_without_allow_partial() {
         json!([{"kind": "file", "name": kubelet.name}])
     );
     assert_eq!(listed["totals"]["present"], 3);
-    // the sidecar went with it, and nothing else did
+    // the sidecar is missing with it, and nothing else
     let bundle = Bundle::open(&site.path("B")).unwrap();
     assert_eq!(bundle.stat(&kubelet.sidecars[0].digest).unwrap(), None);
     assert_eq!(
@@ -487,7 +487,7 @@ fn a_lock_with_missing_items_is_partial_unless_they_are_accepted() {
         (code(&output), &report(&output)["totals"]["skipped"]),
         (0, &json!(1))
     );
-    // it makes nothing partial, and everybody is told
+    // it does not make the bundle partial, but every verb reports it
     for verb in ["verify", "ls"] {
         let output = site.run(&[verb, "B", "--output", "json"]);
         assert_eq!(
@@ -536,7 +536,7 @@ fn a_lock_with_missing_items_is_partial_unless_they_are_accepted() {
             "{text}"
         );
     }
-    // nobody of the far side takes it without being told to
+    // no verb accepts it without the flag
     for verb in [
         &["push", "C", "--to", "127.0.0.1:1"][..],
         &["serve", "C", "--listen", "127.0.0.1:0"],

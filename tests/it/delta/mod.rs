@@ -38,7 +38,8 @@ fn a_chain_of_deltas_is_delivered_with_all_files() {
         line.omitted(&second),
         set(&["base", "a1", "tool", "the file"])
     );
-    // what the second left out counts as what its receiver has; of a1 nothing is needed any more
+    // content that the second delta omits counts as present at its receiver; nothing of a1 is
+    // needed any more
     assert_eq!(
         line.omitted(&third),
         set(&["base", "a2", "new", "the file"])
@@ -49,7 +50,7 @@ fn a_chain_of_deltas_is_delivered_with_all_files() {
     );
     assert_eq!(second["bases"][0]["digest"], full["digest"]);
 
-    // alone it is good, and says what it needs
+    // alone it is valid, and names its base
     let told = place.ok(&["verify", "d2"]);
     let base = full["digest"].as_str().unwrap();
     assert!(
@@ -70,13 +71,13 @@ fn a_chain_of_deltas_is_delivered_with_all_files() {
             message(&report)
         );
     }
-    // what is given already is not asked for
+    // named bases are not asked for again
     assert!(
         !message(&report).contains(second["digest"].as_str().unwrap()),
         "{}",
         message(&report)
     );
-    // a base is checked as well
+    // a base is verified too
     let mut damaged = fs::read(place.path("b1")).unwrap();
     let middle = damaged.len() / 2;
     damaged[middle] ^= 1;
@@ -113,7 +114,7 @@ fn damaged_content_is_read_from_another_bundle_of_the_chain() {
     let bytes = fs::read(place.path("b1")).unwrap();
     let layer =
         place.read_bytes(format!("layout/blobs/sha256/{}", &line.digest("base")[7..]).as_str());
-    // a layer and the file, of which nothing can be made shorter
+    // a layer and the file, which cannot be truncated
     for content in [&layer[100_000..100_064], &line.tool[70_000..70_064]] {
         let mut damaged = bytes.clone();
         let at = damaged
@@ -149,7 +150,7 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     let place = &line.place;
     line.chain();
     let first = line.pack("3", "x1", &["d2", "2.lock", "1.lock"]);
-    // only what every base has is left out
+    // only content that every base has is omitted
     assert_eq!(line.omitted(&first), set(&["base", "the file"]));
     assert_eq!(first["bases"].as_array().unwrap().len(), 3);
     line.pack("3", "x2", &["1.lock", "2.lock", "d2", "1.lock"]);
@@ -157,7 +158,7 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
         place.read_bytes("x1") == place.read_bytes("x2"),
         "the order of bases says nothing"
     );
-    // the store need not have what is left out
+    // the store may lack omitted content
     fs::remove_file(
         place
             .path("store/blobs/sha256")
@@ -171,7 +172,7 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
         &["pack", "--lock", "3.lock", "-o", "x4", "--store", "store"],
     );
     assert!(message(&report).contains("would be missing"), "{report:#}");
-    // with a base that has nothing of it, the bundle is whole
+    // with a base without common content, the bundle is complete
     place.write("empty.lock", "version: 1\n");
     place.ok(&["pull", "--lock", "3.lock", "--store", "store"]);
     line.pack("3", "whole", &["empty.lock", "b1"]);
@@ -193,7 +194,7 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     line.pack("2", "x5", &["split"]);
     assert!(place.read_bytes("x5") == place.read_bytes("d2"));
     place.ok(&["verify", "d2", "split.0001"]);
-    // what is no base
+    // files that are not bases
     place.write("other.json", "{\"version\": 1}");
     for (exit, since, why) in [
         (4, "www/tool", "damaged"),
@@ -313,7 +314,7 @@ fn blobs_are_mounted_from_the_repository_that_the_receipt_names() {
     );
     line.push(0, &["d3"], &registry.address, &[]);
     line.stands(&registry, "3");
-    // where all stands, nothing is asked for but tags and the list of what was delivered
+    // if the registry has everything, only tags and the list of delivered locks are requested
     let again = line.push(0, &["d3"], &registry.address, &[]);
     assert_eq!(again["totals"]["requests"], 4, "{again:#}");
 }
@@ -444,7 +445,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
             .all(|item| item["status"] == "failed"),
         "{report:#}"
     );
-    // one upload is begun and given back, to see whether this account may push
+    // one upload is started and cancelled, to check whether this account may push
     assert_eq!((middle.count("PUT", ""), middle.count("PATCH", "")), (0, 0));
     let dry = line.push(4, &["d2"], &registry.address, &["--dry-run"]);
     assert!(message(&dry).contains("neither here nor at"), "{dry:#}");
@@ -454,7 +455,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     line.push(0, &["d2"], &registry.address, &with_store);
     line.stands(&registry, "2");
 
-    // a registry that tells another size is not believed
+    // a registry that reports another size is not trusted
     let other = own_registry();
     line.push(0, &["b1"], &other.address, &["--receipt", "r1"]);
     let base = format!("/blobs/{}", line.digest("base"));
@@ -473,7 +474,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
         "{}",
         message(&report)
     );
-    // what stands in repositories that something is delivered to is found without a receipt
+    // blobs in destination repositories are found without a receipt
     line.push(0, &["d2"], &other.address, &[]);
     line.stands(&other, "2");
 
@@ -509,13 +510,13 @@ fn deltas_can_be_served_exported_and_used_for_rewriting() {
     line.chain();
     let report = place.json(4, &["serve", "d2", "--listen", "127.0.0.1:0"]);
     assert!(message(&report).contains(&line.digest("a1")), "{report:#}");
-    // the delta comes first, and still counts after its base
+    // the delta is named first, and still takes precedence over its base
     let server = landfall_serve(place, &["d3", "d2", "b1"]);
     line.stands(&server, "3");
     line.stands(&server, "1");
     let with_store = landfall_serve(place, &["d2", "--with-store", "--store", "store"]);
     line.stands(&with_store, "2");
-    // content alone: the base's names are not served, and need no approval
+    // only content: the base's names are not served, and need no approval
     let with_base = landfall_serve(place, &["d2", "--base", "b1", "--lock", "2.lock"]);
     line.stands(&with_base, "2");
     assert_eq!(
@@ -539,7 +540,7 @@ fn deltas_can_be_served_exported_and_used_for_rewriting() {
         "{exported:?}"
     );
 
-    // references need the lock alone
+    // references need only the lock
     let name = place.read("2.lock");
     let name = name
         .lines()
@@ -559,7 +560,7 @@ fn deltas_can_be_served_exported_and_used_for_rewriting() {
     ]);
     assert_eq!(rewritten, "image: \"r.test:5000/one/app:2\"\n");
 
-    // of a tag that moved the delta has the say, wherever it stands on the line
+    // if a tag moved, the delta takes precedence, whatever the order of the arguments
     let moved = line.images.image(
         "linux/amd64",
         &[line.layers[0].1.clone(), line.layers[3].1.clone()],
@@ -636,7 +637,7 @@ fn diff_shows_the_content_of_a_delta() {
         .iter()
         .find(|change| change["name"].as_str().unwrap().contains("three/new"))
         .unwrap();
-    // its layer, config and manifest: the base is there already
+    // its layer, config and manifest: the base is already there
     let bytes = new["newBytes"].as_u64().unwrap();
     assert!((7000..12_000).contains(&bytes), "{new}");
     assert_eq!(

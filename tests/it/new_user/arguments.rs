@@ -179,7 +179,7 @@ fn a_lock_that_is_older_than_its_manifest_gets_a_note() {
         .replace("images: [", "images: [quay.io/team/new:v1, ");
     assert_ne!(more, place.read("m.yaml"));
     place.write("m.yaml", more);
-    // a manifest of another name is none of this lock's
+    // a manifest with another name does not belong to this lock
     place.write(
         "other.yaml",
         "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: another}\nimages: ['quay.io/a/b:1']\n",

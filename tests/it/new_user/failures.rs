@@ -71,7 +71,7 @@ fn many_failures_of_one_host_are_grouped() {
             .contains("sha256:"),
         "in full there"
     );
-    // what cannot be packed, and what CI shows, is as short
+    // items that cannot be packed, and the CI summary, are as short
     run(
         &place,
         &[("UP", &up.address)],
@@ -141,7 +141,7 @@ fn progress_counts_the_work_to_do() {
         told("pull --store s")
     );
     rig.arm([]);
-    // two are there: one is to do
+    // two exist, one is left
     let said = told("pull --store s");
     assert!(said.contains("pull: 1/1 items"), "{said}");
     let said = told("pull --store s");

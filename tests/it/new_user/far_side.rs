@@ -61,7 +61,7 @@ fn the_commands_in_the_readme_of_a_bundle_run() {
             .clean("sh")
             .args(["-c", "tar xf b.man.tar && test -s man/man1/landfall-push.1"]),
     );
-    // packed again without it, nothing of it is stale; what people wrote stays
+    // packed again without the program: its files are removed, and those of users are kept
     place.write("b.man.tar", "mine");
     run_with(&rig, &[("pack -o b --store stores/first", 0, &[])]);
     assert!(!place.path("b.README.txt").exists() && place.read("b.man.tar") == "mine");

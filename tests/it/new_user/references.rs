@@ -74,7 +74,7 @@ fn an_audit_fails_for_a_locked_repository_without_host_and_tag() {
             ("audit hosted.yaml", 0, &["1 held"]),
             ("audit registry.yaml", 0, &["1 held"]),
             ("audit words.yaml", 0, &["0 held, 0 missing, 0 undecided"]),
-            // another kind of undecided is no exit 4
+            // other undecided references do not cause exit 4
             ("audit made.yaml", 0, &["1 undecided"]),
             (
                 "rewrite --check image.yaml --to 172.20.0.2:5000",

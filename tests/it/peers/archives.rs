@@ -156,7 +156,7 @@ fn archives_of_other_tools_feed_a_pull_without_a_network() {
         "-c",
         "gzip -k skopeo-oci.tar && zstd -q skopeo-oci.tar -o skopeo-oci.tar.zst",
     ]));
-    // in the shapes of a Hauler archive and of a Zarf package: a layout, and one below `images`
+    // in the layout of a Hauler archive and of a Zarf package: at the root, and below `images`
     run(place.clean("sh").args([
         "-c",
         "tar -C skopeo-oci -cf - . | zstd -q -o haul.tar.zst
@@ -198,7 +198,7 @@ fn archives_of_other_tools_feed_a_pull_without_a_network() {
             (&"present".into(), &0.into())
         );
     }
-    // straight into a bundle
+    // directly into a bundle
     shop.alone(
         0,
         &[
@@ -222,11 +222,11 @@ fn content_that_an_archive_lacks_is_reported_and_downloaded() {
     let shop = Shop::new();
     let place = &shop.place;
     let of = |report: &Value| report["archives"].as_array().unwrap().clone();
-    // layers by their digests, no manifests: those were kept by `lock`
+    // layers by their digests, but no manifests, which `lock` kept in the store
     if shop.has("crane.tar") {
         run(place.clean("cp").args(["-r", "locked", "with-crane"]));
         let report = shop.alone(1, &["pull", "--store", "with-crane", "--from", "crane.tar"]);
-        // the config and two layers of amd64; arm64 has to come from elsewhere
+        // the config and two layers of amd64; arm64 must be downloaded
         assert_eq!(of(&report)[0]["blobs"], 3, "{report:#}");
         let report = shop.alone(
             0,
@@ -244,7 +244,7 @@ fn content_that_an_archive_lacks_is_reported_and_downloaded() {
         assert!(of(&report)[1]["blobs"].as_u64().unwrap() > 0, "{report:#}");
         shop.assert_whole("with-crane");
     }
-    // layers without their compression
+    // uncompressed layers
     let report = shop.alone(
         1,
         &[
@@ -267,7 +267,7 @@ fn content_that_an_archive_lacks_is_reported_and_downloaded() {
             .starts_with("source: "),
         "{report:#}"
     );
-    // an archive that is cut short gives what came before the cut, and says so
+    // a truncated archive gives the content before the cut, and reports that
     let bytes = place.read_bytes("skopeo-oci.tar");
     place.write("cut.tar", &bytes[..bytes.len() / 2]);
     let report = shop.alone(1, &["pull", "--store", "with-cut", "--from", "cut.tar"]);
@@ -290,7 +290,7 @@ fn content_that_an_archive_lacks_is_reported_and_downloaded() {
         ],
     );
     shop.assert_whole("with-cut");
-    // no archive at all
+    // not an archive
     for (path, words) in [
         ("m.yaml", "m.yaml is not an archive that landfall can read"),
         ("none", "cannot read none"),
@@ -320,7 +320,7 @@ fn an_image_that_only_an_archive_has_can_be_locked() {
         let report = shop.alone(0, &lock);
         assert_eq!(report["totals"]["requests"], 0, "{archive}");
         let text = shop.place.read("landfall.lock");
-        // nobody said whether there are signatures, so the lock does not say that there are none
+        // it is unknown whether there are signatures, so the lock does not say that there are none
         assert_eq!(text, locked.replace("  referrers: []\n", ""), "{archive}");
         shop.alone(0, &lock);
         assert_eq!(shop.place.read("landfall.lock"), text, "a second lock");
@@ -328,7 +328,7 @@ fn an_image_that_only_an_archive_has_can_be_locked() {
         shop.assert_whole(&store);
         assert!(Path::new(&shop.place.path(archive)).exists());
     }
-    // a docker archive has no manifests, so that it cannot be locked by
+    // a docker archive has no manifests, so images in it cannot be locked
     std::fs::remove_file(shop.place.path("landfall.lock")).unwrap();
     let run = shop.place.command();
     let mut unshare = Command::new("unshare");

@@ -234,11 +234,11 @@ fn without_credentials_the_message_has_a_fix() {
         message.contains("there is no account for it; sign in with docker or podman login"),
         "{message}"
     );
-    // found by probing, http never sees a password, not even one that a helper would give
+    // over detected http no password is sent, not even one of a helper
     let report = place.json(1, &["mirror", "-f", "m.yaml", "--to", to]);
     let message = report["error"]["message"].as_str().unwrap();
     assert!(message.contains("--plain-http"), "{message}");
-    // with an account configured nothing is probed: https or nothing
+    // with a configured account there is no probing: only https
     place.write("home/.docker/config.json", auth_file(to, PASSWORD));
     let report = place.json(1, &["mirror", "-f", "m.yaml", "--to", to]);
     let message = report["error"]["message"].as_str().unwrap();
@@ -283,7 +283,7 @@ fn bearer_tokens_with_an_account_and_their_expiry() {
     let place = Place::new();
     let (open, manifest) = sources(&place);
     let (behind, account) = (docker_registry(), format!("{USER}:{PASSWORD}"));
-    // each token is good for three requests: pushes meet a 401 in the middle and go on
+    // each token is valid for three requests: pushes get a 401 in between and continue
     let gate = Gate::new(&behind.address, Some(&account), 3);
     place.write("m.yaml", manifest);
     place.write(
@@ -372,7 +372,7 @@ fn docker_registry_with_a_token_server() {
     place.write("m.yaml", manifest);
     let address = format!("127.0.0.1:{}", free_port());
     let account = format!("{USER}:{PASSWORD}");
-    // everything is allowed but to push into one repository
+    // everything is allowed except pushing to one repository
     let tokens = Tokens::new(&place, "registry", &account, |name, action| {
         (name, action) != ("team/app3", "push")
     });

@@ -29,7 +29,7 @@ fn the_limit_of_an_nginx_in_front_is_met_by_chunks() {
     let told = || {
         nginx.log().contains("\" 413 ") && nginx.log().matches("] \"PATCH /v2/big/app").count() == 3
     };
-    // its log comes a moment later
+    // its log is written a moment later
     for _ in 0..100 {
         if !told() {
             std::thread::sleep(std::time::Duration::from_millis(50));
@@ -81,7 +81,7 @@ fn foreign_layers_come_from_their_urls_without_an_account() {
             (response.status, response.headers, response.body) = (200, Vec::new(), content);
         }))
     });
-    // the manifest says where the layer is; its registry has it not, but believes it has
+    // the manifest has the URL of the layer; the registry lacks the layer, but accepts the manifest
     let layer = json!({
         "mediaType": "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", "digest": sha256(&content),
         "size": content.len(), "urls": [format!("http://{}/nowhere", "127.0.0.1:9"), format!("http://{}/layer", web.address)],
@@ -146,8 +146,8 @@ fn foreign_layers_come_from_their_urls_without_an_account() {
             .iter()
             .all(|asked| asked.header("authorization").is_none())
     );
-    // its bytes are pushed; docker-registry refuses the manifest unless its configuration allows
-    // the URL
+    // the layer is pushed; docker-registry refuses the manifest unless its configuration allows the
+    // URL
     let allows = docker_registry_with(
         "validation: {manifests: {urls: {allow: [\"^http://127\\\\.0\\\\.0\\\\.1:\"]}}}",
     );

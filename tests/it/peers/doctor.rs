@@ -75,7 +75,7 @@ fn registries_with_authentication_and_with_detected_plain_http() {
     );
     assert_eq!(check(&report, "sign-in"), ("ok", taken.as_str()));
     assert_eq!(report["status"], "done");
-    // a wrong password is a finding, with its fix, and is tried once
+    // a wrong password is a NO with a fix, and is tried once
     account("hush");
     let before = guarded.requests("401");
     let report = doctor(&place, 4, &[host, "--plain-http", host]);
@@ -108,7 +108,7 @@ fn an_unreachable_host_is_a_no() {
     assert!(verdict == "no" && says.contains("refused"), "{says}");
     let report = doctor(&place, 4, &["https://landfall.invalid/x"]);
     assert_eq!(check(&report, "name").0, "no");
-    // and nobody is asked for a user's secret in a URL
+    // and a password in a URL is refused
     let run = place
         .command()
         .args(["doctor", "https://u:hush@a.test/"])
@@ -345,7 +345,7 @@ fn each_step_through_squid_is_reported() {
         "{report:#}"
     );
 
-    // a wrong password is shown once, however many targets there are
+    // a wrong password is sent once, whatever the number of targets
     let before = squid.log().len();
     let wrong = format!("http://{USER}:hush@{PROXY}");
     let report = run(4, &wrong, &["registry.test", "denied.test", "files.test"]);

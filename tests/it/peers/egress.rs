@@ -52,9 +52,9 @@ fn squid_with_the_rendered_list_allows_exactly_the_listed_hosts() {
     );
     outside.restart_squid(|network, place| Squid::with_rules(network, place, &rules, false));
 
-    // what the lock needs comes through, in a store that has nothing
+    // everything in the lock can be pulled into an empty store
     outside.run(0, &variables, &["pull", "--site", "site.yaml"]);
-    // squid's own answer to CONNECT or to the request; 503: let through, and nobody listens there
+    // squid's own response to CONNECT or to the request; 503: allowed, but nothing listens there
     let asked = |url: &str| {
         let mut curl = outside.place.clean("curl");
         curl.args([
@@ -94,13 +94,13 @@ fn squid_with_the_rendered_list_allows_exactly_the_listed_hosts() {
         ("https://xcorp.test:8443/", "403"),
         ("https://a.corp.test/", "403"),
         (&format!("https://{SERVER}/"), "403"),
-        // it resolves to the listed address, and is not listed
+        // it resolves to a listed address, but is not listed itself
         ("https://registry.test:8444/", "403"),
     ] {
         assert_eq!(asked(url), answer, "{url}\n{rules}");
     }
 
-    // one that lets through less: the whole list of what is refused, in one run
+    // a squid that allows less: one run reports every refused host
     outside.restart_squid(|network, place| Squid::start(network, place, &["registry.test"], false));
     let report = outside.run(4, &variables, &["egress", "--probe", "--site", "site.yaml"]);
     let rows = report["egress"]["hosts"].as_array().unwrap();

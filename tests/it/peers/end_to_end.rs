@@ -144,7 +144,7 @@ fn from_a_manifest_to_a_private_registry_through_a_bundle() {
             .bytes(util.descriptor["digest"].as_str().unwrap())
     );
 
-    // the far side has the bundle and nothing else
+    // the other side has only the bundle
     let before = world.requests();
     let empty = ["--store", "far-store"];
     let pushed = place.json(
@@ -162,7 +162,7 @@ fn from_a_manifest_to_a_private_registry_through_a_bundle() {
         &[&with(&["push", "bundle.tar.zst"])[..], &empty].concat(),
     );
     assert_all(&warm, "present");
-    // and two files, and the list of what was delivered
+    // and two files, and the list of delivered locks
     let asked = world.upstreams.len() + 3;
     let warm_requests = registry
         .log()
@@ -361,7 +361,7 @@ fn one_platform_is_delivered_although_sparse_indexes_are_refused() {
         &to,
     ]));
 
-    // a site that wants the untouched index is told before anything is sent
+    // a site that requires the unchanged index gets an error before anything is sent
     let exact = world
         .site(&registry.address)
         .replace("  paths:", "  index: exact\n  paths:");
@@ -536,7 +536,7 @@ fn skopeo_writes_to_and_reads_from_a_writable_serve() {
         ]));
     }
     drop(server);
-    // what was written is there after a new start
+    // pushed content is there after a restart
     let server = landfall_serve(&place, &["--writable", "written"]);
     let raw = peers::skopeo_raw(&place, &format!("{}/team/app:v1", server.address));
     assert!(raw == images.bytes(index["digest"].as_str().unwrap()));

@@ -109,7 +109,7 @@ fn helm_installs_charts_from_serve() {
     let oci = format!("oci://{REGISTRY}/stable/app --version 1.2.3+b --plain-http");
     run(&format!("pull {oci} --verify --keyring maker.gpg -d oci"));
     assert_eq!(place.read_bytes("oci/app-1.2.3+b.tgz"), carried.app.archive);
-    // and from the folder of an export, which any web server offers
+    // and from an exported folder on any web server
     place.ok(&["export", "charts", "--bundle", "b", "-o", "www/charts"]);
     let www = file_server(&place.path("www"));
     let mut show = command(place, helm);

@@ -46,7 +46,7 @@ fn a_profiles_script_gets_its_binaries_from_the_site() {
     let script = profile["spec"]["provisioningConfig"]["templates"]["fetchBinaries"]
         .as_str()
         .unwrap();
-    // what the template engine of operating-system-manager does with it
+    // the result of the template engine of operating-system-manager
     let script = script
         .replace("{{- /* where binaries go */}}", "")
         .replace("{{ .KubeVersion }}", "v1.33.4");
@@ -163,7 +163,7 @@ fn a_machine_of_kkp_pulls_with_the_sites_authority_and_account() {
         &datacenter["node"],
         &yaml(far, "kkp/registry-credentials.yaml"),
     );
-    // the machine's files, and the folders whose content this machine keeps for itself
+    // the machine's files, and the folders that this machine keeps private
     let profile = yaml(far, "kkp/osp-example-landfall.yaml");
     for file in profile["spec"]["bootstrapConfig"]["files"]
         .as_sequence()
@@ -208,7 +208,7 @@ fn a_machine_of_kkp_pulls_with_the_sites_authority_and_account() {
 fn machine_of_tkg(place: &Place, template: &str) -> String {
     let template = yaml(place, template);
     let spec = &template["spec"]["template"]["spec"];
-    // containerd's configuration as the machine's image has it, and /etc/containerd in a folder
+    // containerd's configuration in the machine's image, and /etc/containerd in a folder
     let pause = "[plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"projects.registry.vmware.com/tkg/pause:3.10.1\"\n";
     let config = place.write("machine/config-1.x.toml", format!("version = 2\n\n{pause}"));
     let mut exports = String::new();

@@ -37,7 +37,7 @@ fn deliver_and_pull(side: &FarSide, site: &str, args: &[&str]) {
         .iter()
         .filter(|upstream| !upstream.name.contains("nested"))
     {
-        // containerd 1.6 pulls no nested index for one platform
+        // containerd 1.6 cannot pull a nested index for one platform
         let digest = upstream.descriptor["digest"].as_str().unwrap();
         if by_header {
             let options = ["--hosts-dir", &hosts, "--platform", "linux/amd64"];
@@ -55,7 +55,8 @@ fn deliver_and_pull(side: &FarSide, site: &str, args: &[&str]) {
         let answer = node.pull_for_kubernetes(far, name);
         assert!(answer.contains("grpc-status: 0"), "{name}: {answer}");
     }
-    // what the registry lacks is not asked for elsewhere, of a known host and of an unknown one
+    // images that the registry lacks are not requested elsewhere, neither of a known host nor of an
+    // unknown one
     for name in ["quay.io/prometheus/none:v1", "far.test/a/b:1"] {
         let answer = node.pull_for_kubernetes(far, name);
         assert!(

@@ -35,7 +35,7 @@ pub(super) fn step(report: &Value, check: &str) -> [String; 3] {
 
 /// The files under a folder.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
-    // docker-registry itself leaves the state of a hash of an upload that is cancelled
+    // docker-registry itself keeps the hash state of cancelled uploads
     let entries = std::fs::read_dir(folder)
         .into_iter()
         .flatten()
@@ -216,7 +216,7 @@ fn an_accepted_test_index_is_deleted_again() {
         };
         assert_eq!(of("PUT"), of("DELETE"), "what was put is removed");
     }
-    // without a site, what the lock comes from is asked for its items
+    // without a site, the source registries are checked for the items of the lock
     let report = place.json(0, &["doctor"]);
     assert!(
         step(&report, "item")[1].contains("/team/app@sha256:"),
@@ -231,7 +231,7 @@ fn the_ports_of_a_role_are_probed() {
     let place = Place::new();
     let asked =
         |exit: i32, args: &[&str]| place.json(exit, &[&["doctor", "--role"], args].concat());
-    // addresses of this test alone
+    // addresses that only this test uses
     let _listening = [6443, 8088].map(|port| TcpListener::bind(("127.77.1.1", port)).unwrap());
     let tunnel = ["user-cluster-node", "--expose", "Tunneling", "--set"];
     let report = asked(
@@ -324,7 +324,7 @@ fn a_port_range_whose_packets_are_dropped_is_a_no() {
     );
     let [verdict, says, fix] = step(&serde_json::from_slice(&run.stdout).unwrap(), "port");
     assert_eq!(verdict, "no");
-    // the ports that nobody listens at answer by a refusal, and are none of it
+    // ports without a listener refuse the connection, and are not reported
     assert!(says.contains("no response from 30000, 30691: "), "{says}");
     assert!(says.contains("no answer within"), "the cause: {says}");
     assert!(
@@ -397,8 +397,8 @@ fn names_resolve_and_certificates_cover_them() {
     );
     let plain = format!("{SERVER}:80");
     let _nginx = network.serve("server", &nginx_command(&place, &listen, &plain), &plain);
-    // the resolver of this test: the made-up label below *.kkp.test has a line, that below
-    // *.seed.kkp.test has none
+    // the hosts file of this test: it has the made-up label below *.kkp.test, but not the one below
+    // *.seed.kkp.test
     let names = [
         "kkp.test",
         "landfall-doctor.kkp.test",
@@ -475,8 +475,7 @@ fn names_resolve_and_certificates_cover_them() {
         "{found:?}"
     );
 
-    // a wildcard covers one label; a wildcard record that is not there; a name of the certificate
-    // without DNS
+    // a wildcard covers only one label; a missing wildcard record; a certificate name without DNS
     let report = look(
         4,
         r#"[{dns: [grafana.seed.kkp.test]}, {dns: ["*.seed.kkp.test"]}, {dns: [kkp.test], certificate: [kibana.kkp.test, kibana.test]}]"#,

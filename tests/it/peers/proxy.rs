@@ -322,7 +322,7 @@ fn requests_that_squid_refuses_or_cannot_forward_are_explained() {
         };
         assert!(reason.contains(&expected), "{reason}");
     }
-    // no proxy there
+    // no proxy listens there
     let report = outside.run(
         1,
         &[("HTTPS_PROXY", "http://10.99.0.1:9")],
@@ -401,7 +401,7 @@ fn a_proxy_that_intercepts_tls_is_named_and_can_be_trusted() {
     place.write("site.yaml", site);
     let report = lock(&place, 0, "http://127.0.0.1:9", &["--site", "site.yaml"]);
     assert_eq!(report["hosts"][0]["via"], proxy.address.as_str());
-    // the authority counts only on the way through the proxy
+    // the authority is used only for connections through the proxy
     place.write(
         "site.yaml",
         place
@@ -435,7 +435,7 @@ fn unsupported_proxy_authentication_is_final_and_has_a_hint() {
             reason.contains("a local proxy such as cntlm or px"),
             "{reason}"
         );
-        // the request, and one without an account to read the offer
+        // the request, and one without an account to read the offered schemes
         assert_eq!(proxy.heads().len(), 2, "{:?}", proxy.heads());
         let signed = proxy
             .heads()

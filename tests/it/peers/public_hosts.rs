@@ -83,7 +83,7 @@ fn redirects_from_public_to_private_addresses_are_refused() {
     lock("http://203.0.113.9/address", 0, &["--site", "site.yaml"]);
     let told = lock("http://203.0.113.9/name", 1, &["--site", "site.yaml"]);
     assert!(told.contains("leads to localhost:8080"), "{told}");
-    // an entry that covers nothing is told before anything is asked
+    // an entry that matches nothing is reported before any request
     place.write(
         "site.yaml",
         "apiVersion: landfall/v1\nkind: Site\nprivateTargets: [172.20.]\n",

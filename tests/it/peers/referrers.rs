@@ -38,7 +38,7 @@ fn referrers_are_delivered_to_both_versions_of_docker_registry() {
         );
         assert_eq!(found, wanted, "{upstream:?}");
 
-        // pull works from the lock and the store is whole without upstream
+        // pull needs only the lock, and the store is complete without upstream
         let again = signed.place.json(0, &["pull", "--store", "store"]);
         assert_eq!(again["totals"]["requests"], 0);
         let registry = docker_registry();

@@ -49,7 +49,7 @@ fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
     browser.press("Escape", 27, "");
     assert_eq!(browser.value(BOX), whole, "Escape goes back");
 
-    // by keys alone, from the top of the page
+    // by keyboard only, from the top of the page
     browser.open_file(&page);
     let is_at_group: Value = (0..200)
         .map(|_| {

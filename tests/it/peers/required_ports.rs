@@ -25,7 +25,7 @@ fn ports_of_a_role_are_probed_without_the_proxy() {
         "Tunneling",
         "--set",
     ];
-    // a name that nobody knows: a direct probe cannot even begin
+    // an unknown name: a direct probe fails in DNS
     let report = place.json(
         4,
         &[&tunnel[..], &["seed-nodeport-proxy=nodes.invalid"]].concat(),
@@ -85,7 +85,7 @@ fn an_endpoint_behind_a_proxy_names_the_proxy() {
         )),
         "{says}"
     );
-    // a proxy that refuses, one that reaches nothing, and one that is not there
+    // a proxy that refuses, one that cannot connect, and a missing one
     for (status, words) in [
         (403, "allow vcenter.invalid:443 at the proxy"),
         (503, "let the proxy 127"),
@@ -192,7 +192,7 @@ fn without_addresses_the_table_is_printed_and_nothing_is_probed() {
             .any(|says| says.starts_with("nothing was probed: these are the ports of all")),
         "{told:?}"
     );
-    // where something is probed, nothing of the kind is said
+    // if something is probed, this note is absent
     let args = [
         "doctor",
         "--role",
@@ -264,7 +264,7 @@ fn the_table_has_formats_for_tickets_and_clusters() {
         "{nodes:?}"
     );
     assert_eq!(nodes["to"][0]["ipBlock"]["cidr"], "10.0.0.5/32");
-    // a port that nobody can know is in the comment, and allowed nowhere
+    // an unknown port is in the comment, and not allowed
     let policy = place.ok(&[
         "doctor",
         "--role",

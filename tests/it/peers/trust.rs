@@ -134,7 +134,7 @@ fn an_unknown_authority_is_named_and_can_be_configured() {
     let ca = format!(", ca: {:?}", registry.authority.pem);
     let said = registry.works(&ca);
     assert!(!said.contains("warning"), "{said}");
-    // another authority does not help, and one that cannot be read is named
+    // another authority does not help, and an unreadable one is named
     let other = Authority::new(&registry.place, "Other CA");
     assert!(
         registry
@@ -153,7 +153,7 @@ fn an_unknown_authority_is_named_and_can_be_configured() {
         "{message}"
     );
 
-    // skipVerify: only where it is said, and never silently
+    // skipVerify: only if configured, and never silently
     let said = registry.works(", skipVerify: true");
     let warning = format!(
         "warning: the certificate of {} is not checked (skipVerify)",
@@ -254,7 +254,7 @@ fn a_self_signed_certificate_is_accepted_if_configured() {
     registry.works(&format!(", ca: {:?}", own.0));
     drop(registry);
 
-    // it is good for its names only
+    // it is valid for its names only
     let place = Place::new();
     let authority = Authority::new(&place, "Throw-away CA");
     let elsewhere = self_signed(&place, "elsewhere", "DNS:registry.test,IP:127.0.0.9");

@@ -64,7 +64,7 @@ fn files_of_an_earlier_run_are_named_and_kept() {
     let report = render(&["systemd", "--set", "services=containerd"]);
     assert_eq!(report["stale"], serde_json::json!([kubelet]));
     assert!(place.path(kubelet).exists());
-    // the same run again has nothing to say
+    // the same run again reports nothing
     assert_eq!(render(&["systemd"])["stale"], serde_json::json!([]));
 }
 
@@ -205,7 +205,7 @@ fn merging_sets_keys_and_keeps_every_other_byte() {
     // again, nothing is left to do
     render();
     assert_eq!(place.read("mine.yaml"), merged);
-    // what has none of the platform's kinds is not touched
+    // documents of other kinds are not changed
     place.write("mine.yaml", "kind: Other\n");
     let run = place
         .command()

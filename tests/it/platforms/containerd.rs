@@ -100,7 +100,7 @@ fn destinations_that_no_mirror_can_express_are_refused_with_a_fix() {
     let line = "gcr.io/google_containers/hyperkube-amd64: [kubernetes/hyperkube-amd64, google_containers/hyperkube-amd64]";
     assert!(told.contains(line) && !told.contains("nginx"), "{told}");
     assert!(!Path::new(&place.path("out")).exists());
-    // the line does what it says
+    // the suggested line works
     let site = place
         .read("site.yaml")
         .replace("gcr.io/google_containers: kubernetes", line);
@@ -185,7 +185,7 @@ consumers: [containerd]
     place.write("account", "all:hush\n");
     place.write("team", "team:hush\n");
     let told = place.ok(&["render", "containerd", "--site", "site.yaml", "-o", "out"]);
-    // far is a mirror of its own, with an account of its own
+    // far is a separate mirror with its own account
     assert_eq!(
         told.matches("containerd has one account").count(),
         1,
@@ -250,7 +250,7 @@ fn no_table_name_contains_an_ipv6_address() {
         ),
         "{config}"
     );
-    // two mirrors of one host need tables, which is said
+    // two mirrors of one host need tables, which is reported
     place.write(
         "site.yaml",
         "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"[fd00::2]:5000\", plainHTTP: true, upstreamFallback: true}\n",

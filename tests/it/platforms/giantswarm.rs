@@ -9,7 +9,7 @@ fn an_app_refers_to_both_sources_as_a_whole_or_in_one_of_the_users() {
     place.write("proxy-account", "myProxyUser:mySuperSecretPassword\n");
     render(&place, &["giantswarm"]);
     let app = yaml(&place, "mycluster/app.yaml");
-    // a whole one, in whose place of `[...]` stands what the kind demands
+    // a complete one, in which `[...]` is replaced by the fields that the kind requires
     render(
         &place,
         &[
@@ -36,7 +36,7 @@ fn an_app_refers_to_both_sources_as_a_whole_or_in_one_of_the_users() {
         assert_eq!(*at(&whole, path), Value::from(value), "{path}");
     }
     super::assert_published(&whole, "app.yaml");
-    // the same into an App of the user's: every other byte stays
+    // the same merged into an App of the user: every other byte is kept
     let mine = "apiVersion: application.giantswarm.io/v1alpha1\nkind: App\nmetadata: {name: mine} # ours\nspec:\n  catalog: default-test\n";
     place.write("mine.yaml", mine);
     let into = [

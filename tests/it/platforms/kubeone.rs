@@ -55,7 +55,7 @@ fn an_old_cluster_gets_the_urls_of_its_binaries() {
             Value::from(at_site)
         );
     }
-    // two of the three are refused by KubeOne, so there is none
+    // KubeOne refuses two of the three, so none is written
     place.write("landfall.lock", lock(&FILES[..3]));
     let told = place.ok(&render);
     assert!(
@@ -107,7 +107,7 @@ fn a_mirror_has_the_path_of_the_images() {
         );
         assert!(mirrors(host)["overridePath"].is_null());
     }
-    // with both names in the lock, both paths are asked
+    // with both names in the lock, both paths are mirrors
     place.write(
         "landfall.lock",
         super::lock(&["k8s.gcr.io/pause:3.1", "registry.k8s.io/pause:3.10"]),

@@ -66,7 +66,7 @@ fn hosts(text: &str) -> Vec<String> {
         .filter(|line| !line.trim_start().starts_with('#') && !line.contains("Documentation="));
     let urls = code.flat_map(|line| line.split("://").skip(1).map(str::to_owned));
     let hosts = urls.map(|rest| rest.split(['/', ':']).next().unwrap().to_owned());
-    // the script that points sources at the site has a pattern, and sockets have no host
+    // the script that changes sources has a pattern, and sockets have no host
     hosts
         .filter(|host| !host.is_empty() && !host.starts_with('('))
         .collect()
@@ -84,7 +84,7 @@ fn a_profile_becomes_a_custom_profile_of_the_site() {
         place.read("osp.yaml"),
         place.read("out/osp-example-landfall.yaml"),
     );
-    // every line stays but for those that name a kind, a name, a version, something locked
+    // every line is kept except those with a kind, a name, a version, or something locked
     let mut lines = new.lines();
     for line in old.lines() {
         let is_new = [
@@ -108,7 +108,7 @@ fn a_profile_becomes_a_custom_profile_of_the_site() {
     assert_eq!(of_datacenter["ubuntu"], Value::from("osp-example-landfall"));
     let profile: Value = serde_yaml::from_str(&new).unwrap();
     assert_eq!(profile["metadata"]["namespace"], Value::from("kubermatic"));
-    // a profile that changes has another version, or KKP does not take it
+    // a changed profile has another version, otherwise KKP ignores it
     let version = |place: &Place| {
         let text = place.read("out/osp-example-landfall.yaml");
         let profile: Value = serde_yaml::from_str(&text).unwrap();
@@ -170,8 +170,8 @@ fn a_profile_whose_packages_are_mirrored_names_no_host_but_the_sites() {
         ),
         "{text}"
     );
-    // packages are none of the lock's, so an audit says so; of all else it misses nothing, and
-    // nothing has an old name
+    // packages are not in the lock, so an audit reports them; it reports nothing else, and nothing
+    // has an old name
     let missing = |exit: i32| -> Vec<String> {
         let audit = place.json(
             exit,

@@ -56,7 +56,7 @@ fn the_minimal_and_the_complete_configuration() {
             .for_each(|document| assert_published(document, file));
         documents
     };
-    // what must agree with each other does
+    // fields that must agree do
     let pull = &of_file("pull.yaml")[0]["spec"];
     let env = pull["template"]["spec"]["containers"][0]["env"]
         .as_sequence()
@@ -110,7 +110,7 @@ fn the_objects_are_valid_by_the_published_schemas() {
             .args(["--strict", "-k", version])
             .args(&files));
     }
-    // a field that nobody knows is found
+    // an unknown field is detected
     let place = place(SITE, &[]);
     let text = std::fs::read_to_string(&files[0]).unwrap();
     let wrong = place.write("wrong.yaml", text.replace("completions:", "completion:"));

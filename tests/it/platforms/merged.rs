@@ -195,7 +195,7 @@ fn the_values_of_a_cluster_of_giant_swarm_keep_what_its_provider_needs() {
         values["global"]["basicAuthSecret"]["refreshToken"],
         Value::from("hush")
     );
-    // a Secret of another name is another Secret
+    // a Secret with another name is not this Secret
     let other = old.replace("blue-cluster-values", "green-cluster-values");
     place.write("mine.yaml", &other);
     not_into(&place, "giantswarm", &[]);
@@ -307,7 +307,7 @@ fn commands_are_inserted_where_they_have_an_effect() {
         unit.contains("NO_PROXY=vc.corp.example,.svc.cluster.local,"),
         "{unit}"
     );
-    // the file says that its content is in base64, so it is, and both certificates are in it
+    // the file declares base64 content, and contains both certificates
     let authority = file("/etc/containerd/registry.corp.example.crt");
     let content = STANDARD
         .decode(authority["content"].as_str().unwrap())
@@ -356,7 +356,7 @@ fn existing_commands_in_another_order_are_refused() {
 #[test]
 fn a_text_that_cannot_be_merged_is_refused_without_replace() {
     let place = tkg();
-    // ytt's template, as in a repository of templates: it is no YAML before ytt ran
+    // a ytt template, as in a repository of templates: not YAML before ytt ran
     let old = cpi_secret(
         "#@ load(\"@ytt:data\", \"data\")\n#@data/values\n---\nvsphereCPI:\n  {{ mine }}\n  x\n",
     );
@@ -477,7 +477,7 @@ fn existing_datacenters_of_a_seed_are_configured_and_none_is_added() {
         said.contains("no datacenter dc-3, but dc-1, dc-2"),
         "{said}"
     );
-    // without --into there is nothing to look at
+    // without --into there is nothing to compare
     let told = place.ok(&["render", "kubermatic", "--site", "site.yaml", "-o", "out"]);
     assert!(
         told.contains("seed.yaml") && place.read("out/seed.yaml").contains("\n    datacenter:\n")

@@ -100,7 +100,7 @@ fn the_playbook_copies_what_is_rendered_and_keeps_modes() {
         (&"node/etc/".into(), &"/etc/".into())
     );
     assert_eq!(copy["mode"], "preserve");
-    // what is notified is there
+    // every notified handler exists
     assert_eq!(
         plays[0]["tasks"][0]["notify"],
         plays[0]["handlers"][0]["name"]

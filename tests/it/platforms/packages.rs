@@ -161,7 +161,7 @@ fn profiles_of_kkp_use_the_package_set_of_their_operating_system() {
         assert!(!there.contains_key(&format!("/{other}")), "{there:?}");
         assert!(!told.contains("installs packages"), "{told}");
     }
-    // no set is for it, so its packages come from elsewhere
+    // no set matches it, so its packages come from other sources
     let told = render("flatcar");
     assert!(told.contains("osp-example installs packages"), "{told}");
     assert!(
@@ -169,7 +169,7 @@ fn profiles_of_kkp_use_the_package_set_of_their_operating_system() {
             .read("out/osp-example-landfall.yaml")
             .contains("landfall.sources")
     );
-    // nobody has them
+    // they are not mirrored
     place.write(
         "site.yaml",
         place

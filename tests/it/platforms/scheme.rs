@@ -30,7 +30,7 @@ fn every_platform_for_nodes_notes_that_nodes_use_https() {
     for args in PLATFORMS {
         let told = render("registry: {address: \"172.20.0.2:5000\"}\n", args);
         assert_eq!(told.matches(NOTE).count(), 1, "{args:?}: {told}");
-        // who says it, or has a name that is never probed, needs no note
+        // a configured scheme, or a name that is never probed, needs no note
         if args[0] != "tkg" {
             let told = render(
                 "registry: {address: \"172.20.0.2:5000\", plainHTTP: true}\n",
@@ -41,7 +41,7 @@ fn every_platform_for_nodes_notes_that_nodes_use_https() {
         let told = render("registry: {address: \"registry.test:5000\"}\n", args);
         assert!(!told.contains(NOTE), "{args:?}: {told}");
     }
-    // what only changes names leaves the nodes to others
+    // platforms that only change names do not configure nodes
     let told = render("registry: {address: \"172.20.0.2:5000\"}\n", &["kyverno"]);
     assert!(!told.contains(NOTE), "{told}");
 }

@@ -288,7 +288,7 @@ fn giant_swarm_has_every_value_of_the_page_on_its_proxy() {
         assert_eq!(source["namespace"], Value::from("org-giantswarm"));
     }
 
-    // six variables in the order of the page, and the same list as the pods have
+    // six variables in the order of the page, and the same list as in the pods
     let drop_in = yaml(&place, "mycluster/systemd-proxy.yaml");
     assert_eq!(
         drop_in["metadata"]["name"],
@@ -369,7 +369,7 @@ proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
     for (key, expected) in [
         ("http_proxy", "http://172.20.0.2:3128"),
         ("pause_image", "172.20.0.2:5000/kubernetes/pause:3.1"),
-        // machine-controller dies on a tag here
+        // machine-controller crashes on a tag here
         (
             "hyperkube_image",
             "172.20.0.2:5000/kubernetes/hyperkube-amd64",
@@ -381,7 +381,7 @@ proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
         node["insecure_registries"][0],
         Value::from("172.20.0.2:5000")
     );
-    // a mirror of containerd can put a path before a name, and take none away
+    // a containerd mirror can add a path prefix to a name, but not remove one
     let alone = super::place(&site.replace("consumers: [kubermatic]\n", ""), &images);
     let told = super::refused(&alone, 4, &["containerd"]);
     assert!(
@@ -457,7 +457,7 @@ fn a_cluster_configuration_of_tkg_becomes_a_site_and_the_same_configuration_agai
             _ => assert_eq!(second[name], *value, "{name:?}"),
         }
     }
-    // what is there stays
+    // existing content is kept
     let again = [
         "import",
         "tkg",

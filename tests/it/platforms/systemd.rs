@@ -44,7 +44,7 @@ fn the_giant_swarm_format_has_six_variables_and_escapes_for_systemd() {
     let shown = "cluster.local,100.64.0.0/13,100.96.0.0/11,178.170.32.59,172.16.0.0/16,internal.corpdomain.net,\
                  example.com,svc,127.0.0.1,localhost";
     let mut expected = entries(shown);
-    // the site's own registry is beyond the proxy too
+    // the private registry is excluded from the proxy too
     expected.insert("172.20.0.2".into());
     assert_eq!(entries(&environment(&unit)["NO_PROXY"]), expected);
 }

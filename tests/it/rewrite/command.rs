@@ -104,7 +104,7 @@ fn in_place_keeps_mode_and_owner_and_a_second_run_writes_nothing() {
     place.put("outside.yaml", "image: k8s.gcr.io/pause:3.1\n");
     std::os::unix::fs::symlink("../outside.yaml", place.path("t/link.yaml")).unwrap();
     std::os::unix::fs::symlink("v/values.yml", place.path("t/values.yaml")).unwrap();
-    // only root may give a file away; anybody else keeps the owner that it has
+    // only root may change the owner; other users keep their own
     let _ = std::os::unix::fs::chown(place.path("t/d.yaml"), Some(1234), Some(4321));
     fs::set_permissions(place.path("t/d.yaml"), fs::Permissions::from_mode(0o640)).unwrap();
     let about = || {
@@ -194,7 +194,7 @@ fn patch_with_the_diff_gives_the_rewritten_file() {
     assert_eq!(place.read("d.yaml"), deployment());
     place.put("diff", &diff);
     let mut git = std::process::Command::new("git");
-    // a repository around the temporary folder is none of its business
+    // a git repository around the temporary folder is ignored
     git.env("GIT_CEILING_DIRECTORIES", place.0.path().parent().unwrap())
         .current_dir(place.0.path());
     let applied = git.args(["apply", "diff"]).status();
@@ -560,7 +560,7 @@ fn references_not_in_the_lock_are_counted_and_the_audit_command_is_printed() {
             said.contains("2 references are not in the lock; ") && said.contains(audit),
             "{mode:?}: {said}"
         );
-        // the command lists as many; files that were replaced are read as they are now
+        // the command lists the same number; replaced files are read with their new content
         let audit = audit
             .trim()
             .strip_prefix("to list them: landfall ")
@@ -580,7 +580,8 @@ fn references_not_in_the_lock_are_counted_and_the_audit_command_is_printed() {
         );
         place.put("d.yaml", &format!("{known}{unknown}"));
     }
-    // a second run does not count what the first one wrote; a shell takes the command as it is
+    // a second run does not count references that the first one wrote; a shell accepts the command
+    // unchanged
     for _ in 0..2 {
         let said = said(&["a tree", "-o", "a tree/out", "--to", "r:5000"], 0);
         assert!(
@@ -601,7 +602,7 @@ fn references_not_in_the_lock_are_counted_and_the_audit_command_is_printed() {
     );
     assert!(!said(&["known.yaml"], 0).contains("not in the lock"));
     assert_eq!(place.json(&["known.yaml"], 0)["unknown"]["count"], 0);
-    // on the way back, names are those of the destination
+    // in a reverse rewrite, names are those of the destination
     assert!(
         place
             .json(&["d.yaml", "--reverse"], 0)

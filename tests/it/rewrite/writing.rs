@@ -84,7 +84,7 @@ fn rewriting_in_place_keeps_access_control_lists_and_attributes() {
         0o660,
         "the mask stands in place of the group"
     );
-    // what the folder gives to new files is not the file's
+    // default ACLs of the folder are not those of the file
     setxattr(
         place.path("."),
         "system.posix_acl_default",
@@ -102,7 +102,7 @@ fn rewriting_in_place_keeps_access_control_lists_and_attributes() {
     );
     assert_eq!((mode("x.yaml"), mode("plain.yaml")), (0o660, 0o640));
     assert_eq!(attribute(&place, "plain.yaml", ACL), None);
-    // the mask is no right of the group in a copy either
+    // the mask is not a right of the group in a copy either
     place.run(&["x.yaml", "-o", "out"], 0);
     assert_eq!(attribute(&place, "out/x.yaml", ACL), Some(acl()));
 }
@@ -160,7 +160,7 @@ fn a_pipe_without_a_writer_is_refused() {
     .unwrap();
     assert!(err(&place.run(&["t/pipe.yaml", "--check"], 2)).contains("not a regular file"));
     place.run(&["t", "--check"], 4);
-    // what editors and file managers leave is none of ours
+    // attributes of editors and file managers are not restored
     fs::write(place.path("t/._x.yaml"), b"\0\x05\x16\x07\xff").unwrap();
     symlink("me@host.1234", place.path("t/.#x.yaml")).unwrap();
     place.run(&["t", "--check"], 4);
@@ -192,7 +192,7 @@ fn a_broken_chart_in_a_folder_is_reported_as_by_audit() {
             .unwrap();
         assert!(status.success());
     };
-    // an archive that is no chart is none of ours
+    // an archive that is not a chart is skipped
     tar("t/other.tgz", "t/x.yaml");
     place.run(&["t", "--check"], 4);
     place.put("t/broken.tgz", "this is no archive");

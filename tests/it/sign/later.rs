@@ -41,12 +41,12 @@ fn a_signature_is_appended_and_all_signers_are_listed() {
         same,
         plain.len()
     );
-    // it is what pack makes with the first key
+    // the result equals that of pack with the first key
     let first = desk.pack("first", &["--sign", "board"]);
     desk.pack("C", &[]);
     desk.place.ok(&["sign", "C", "--key", "board"]);
     assert!(fs::read(first).unwrap() == fs::read(desk.place.path("C")).unwrap());
-    // to sign twice changes nothing
+    // signing twice changes nothing
     desk.place.ok(&["sign", "B", "--key", "board"]);
     assert!(fs::read(desk.place.path("B")).unwrap() == signed);
 
@@ -70,7 +70,7 @@ fn a_signature_is_appended_and_all_signers_are_listed() {
     assert_eq!(names, ["board@example.com", "release@example.com"]);
     run(desk.place.clean("zstd").args(["-qt", "B"]));
     run(desk.place.clean("tar").args(["--zstd", "-tf", "B"]));
-    // the next bundle of the name is packed over it, whatever was added
+    // the next bundle with this name replaces it, with any added signatures
     assert!(fs::read(desk.pack("B", &[])).unwrap() == plain);
     let refused = desk.run(&["sign", "landfall.lock", "--key", "board"]);
     assert_eq!(code(&refused), 4, "{}", shown(&refused));
@@ -87,8 +87,8 @@ fn signing_that_was_killed_is_completed_by_the_next_run() {
     let plain = fs::read(desk.pack("B", &[])).unwrap();
     desk.place.ok(&["sign", "B", "--key", "board"]);
     let signed = fs::read(desk.place.path("B")).unwrap();
-    // killed in the middle of the write: the new end is beside the file, and of the old one a part
-    // is left
+    // killed during the write: the new end is in a file next to the bundle, and a part of the old
+    // end is left
     let at = plain.len() - 354;
     let redo = [&(at as u64).to_le_bytes()[..], &signed[at..]].concat();
     desk.place.write("B.signing", &redo);
@@ -98,7 +98,7 @@ fn signing_that_was_killed_is_completed_by_the_next_run() {
     assert!(fs::read(desk.place.path("B")).unwrap() == signed);
     assert!(!desk.place.path("B.signing").exists());
     desk.place.ok(&["sign", "B", "--key", "other"]);
-    // one that is left of another bundle of the name changes nothing
+    // a leftover of another bundle with this name changes nothing
     assert!(fs::read(desk.pack("B", &[])).unwrap() == plain);
     desk.place.write(
         "B.signing",
@@ -147,7 +147,7 @@ fn volumes_are_signed_in_their_last_one_and_their_checksums_follow() {
         command
     };
     run(verify.arg("V.sha256sums.sig").stdin(Stdio::from(sums)));
-    // a lost one that is not the last is packed again, and the added signature still fits
+    // a lost volume that is not the last is packed again, and the added signature still matches
     fs::remove_file(desk.place.path("V.0001")).unwrap();
     desk.place.ok(&[
         "pack",
@@ -184,7 +184,7 @@ fn a_site_may_require_two_signers() {
     desk.place.write("site.yaml", site);
     let verify = || desk.run(&["verify", "B", "--site", "site.yaml"]);
     desk.pack("B", &["--sign", "board"]);
-    // one; one and somebody else; one twice, with two keys
+    // one signer; one and an unknown one; one twice, with two keys
     for key in ["board", "other", "board2"] {
         desk.place.ok(&["sign", "B", "--key", key]);
         let output = verify();
@@ -275,7 +275,7 @@ fn an_older_bundle_of_a_series_is_refused() {
         &desk.place,
         &["b2", "--site", "conf/site.yaml"],
     ));
-    // the receipt that a push is about to write again counts too
+    // the receipt that a push will replace counts too
     let to = [
         "push",
         "b2",
@@ -294,11 +294,11 @@ fn an_older_bundle_of_a_series_is_refused() {
         "own.json",
     ];
     assert_eq!(code(&desk.run(&older)), 4);
-    // to go back is a decision, and then the old one is the last
+    // going back needs a flag, and then the old bundle is the last one
     let output = push("b1", &["--allow-older"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
     assert_eq!(last()["series"], json!({"node images": 1, "others": 1}));
-    // without a name there is no series; the lock has that of the manifest
+    // without a name there is no series; the lock has the name of the manifest
     let output = desk.run(&["pack", "-o", "b3", "--serial", "3"]);
     assert_eq!(code(&output), 2, "{}", shown(&output));
     let lock =

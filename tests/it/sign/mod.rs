@@ -104,7 +104,7 @@ fn shown(output: &Output) -> String {
 
 /// An SSH agent, and its socket.
 fn agent(desk: &Desk) -> (Guard, PathBuf) {
-    // a socket's path may not be long
+    // the path of a socket must be short
     let socket = std::env::temp_dir().join(format!("landfall-agent-{}", free_port()));
     let mut command = desk.place.clean("ssh-agent");
     command.args(["-D", "-a"]).arg(&socket);
@@ -168,7 +168,7 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
             (&json!(false), &json!(null))
         );
 
-        // what the documents tell people without landfall
+        // the documented commands for users without landfall
         let out = desk.place.path(format!("out{n}"));
         std::fs::create_dir(&out).unwrap();
         let mut tar = desk.place.clean("tar");
@@ -193,7 +193,7 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
             String::from_utf8_lossy(&told).starts_with("Good \"landfall-bundle-v1\" signature")
         );
         if kind == &["ed25519"] {
-            // such signatures are always the same, so they can be compared
+            // these signatures are deterministic, so they can be compared
             let sign = ["-q", "-Y", "sign", "-n", NAMESPACE, "-f", &key];
             std::fs::copy(out.join("landfall-contents.json"), out.join("again")).unwrap();
             run(desk
@@ -206,7 +206,7 @@ fn keys_of_every_kind_sign_and_openssh_agrees() {
         }
         run(desk.place.clean("zstd").arg("-qt").arg(&path));
         if which("python3").is_some() {
-            // a reader written from the document alone finds it too
+            // a reader written from the documentation finds it too
             let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/read-bundle.py");
             for (what, name) in [("index", "landfall-contents.json"), ("signatures", "sig")] {
                 let read = run(desk.place.clean("python3").arg(script).arg(&path).arg(what));
@@ -293,7 +293,7 @@ fn the_agent_signs_for_public_keys_and_encrypted_ones() {
     );
     assert_eq!(refused("landfall.lock", None, "is not an OpenSSH key"), 2);
     assert_eq!(refused("absent", None, "cannot read the key absent"), 2);
-    // with the passphrase given to the agent, the same file signs
+    // if the agent knows the passphrase, the same file can sign
     desk.place
         .write("passphrase", "#!/bin/sh\necho a passphrase\n");
     run(Command::new("chmod")
@@ -373,7 +373,7 @@ fn an_unaccepted_signature_is_refused_with_its_reason() {
         2
     );
 
-    // without a file the signature is told and not checked
+    // without a file of signers, the signature is shown and not checked
     let text = desk.place.ok(&["verify", "B"]);
     assert!(
         text.contains("it is signed; --allowed-signers FILE checks by whom"),
@@ -384,7 +384,7 @@ fn an_unaccepted_signature_is_refused_with_its_reason() {
         (&report["bundle"]["signed"], &report["bundle"]["signer"]),
         (&json!(true), &json!(null))
     );
-    // any line that allows it will do, and comments are none
+    // any line that allows the key suffices, and comments are ignored
     desk.place.write(
         "allowed",
         format!(
@@ -431,8 +431,8 @@ fn a_swapped_signature_is_refused() {
     let (ours, theirs) = (text_at(&good), text_at(&other));
     assert_eq!(ours.len(), theirs.len());
 
-    // another bundle's signature by the same key: the bundle with it is sound, and is not the one
-    // that was signed
+    // a signature of another bundle by the same key: the bundle is intact, but not the one that was
+    // signed
     let mut swapped = good.clone();
     swapped[ours.clone()].copy_from_slice(&other[theirs.clone()]);
     let frame = |range: &std::ops::Range<usize>| range.start - 9..range.end;
@@ -452,7 +452,7 @@ fn a_swapped_signature_is_refused() {
         shown(&output)
     );
 
-    // every bit of the signatures and of the footer counts, and so does the end
+    // every bit of the signatures, of the footer and of the end matters
     for at in (ours.start - 9..good.len()).step_by(7) {
         let mut bad = good.clone();
         bad[at] ^= 1 << (at % 8);
@@ -480,7 +480,7 @@ fn every_verb_refuses_a_bundle_that_the_signers_of_the_site_did_not_sign() {
     desk.pack("wrong", &["--sign", "other"]);
     desk.pack("B", &["--sign", "board"]);
     let site = desk.site();
-    // nothing listens there, so that what is refused is refused before
+    // nothing listens there, so a refusal must come before any request
     let verbs: [&[&str]; 9] = [
         &["verify"],
         &["ls"],
@@ -544,7 +544,7 @@ fn every_verb_refuses_a_bundle_that_the_signers_of_the_site_did_not_sign() {
         ],
     );
     drop(landfall_serve(&desk.place, &["B", "--site", site]));
-    // a file given by hand counts in place of the site's
+    // a file given by flag replaces that of the site
     desk.place
         .write("others", desk.line("other@example.com", "", "other"));
     desk.place.json(
@@ -608,7 +608,7 @@ fn only_what_was_approved_is_pushed_and_served() {
         text.contains(&format!("lock fingerprint  {fingerprint}")),
         "{text}"
     );
-    // of several bundles each must be one of those expected
+    // each of several bundles must be an expected one
     let both = ["B", "other", "--expect", digest, "--expect", &wrong];
     drop(landfall_serve(&desk.place, &both));
     assert_eq!(
@@ -620,7 +620,7 @@ fn only_what_was_approved_is_pushed_and_served() {
         &["B", "--lock", "landfall.lock"],
     ));
 
-    // without a bundle it is the lock that is pushed
+    // without a bundle, the lock is pushed from the store
     let from_store = ["push", "--store", "store", "--to", &registry.address];
     desk.place
         .json(0, &[&from_store[..], &["--expect", &fingerprint]].concat());
@@ -665,7 +665,7 @@ fn checksums_beside_a_signed_bundle_are_signed_too() {
         .clean("ssh-keygen")
         .args(verify)
         .stdin(Stdio::from(sums())));
-    // it says nothing of an index, and a signature of an index says nothing of checksums
+    // a signature of checksums does not count for an index, and vice versa
     let as_index = verify.map(|word| {
         if word == SUMS_NAMESPACE {
             NAMESPACE
@@ -691,12 +691,12 @@ fn checksums_beside_a_signed_bundle_are_signed_too() {
         report["bundle"]["signer"]["principals"],
         "board@example.com"
     );
-    // the volumes joined are the bundle in one file, signature and all
+    // the joined volumes equal the bundle in one file, with its signature
     let whole = std::fs::read(desk.pack("C", &["--sign", "board"])).unwrap();
     let volume = |n: usize| std::fs::read(desk.place.path(format!("B.{n:04}"))).unwrap();
     assert_eq!([volume(1), volume(2)].concat(), whole);
     assert!(!desk.place.path("C.sha256sums").exists());
-    // a lost volume is packed again, and the signature in another one still fits
+    // a lost volume is packed again, and the signature in another volume still matches
     std::fs::remove_file(desk.place.path("B.0001")).unwrap();
     let output = desk.run(&["pack", "--like", "B", "--only-volume", "1"]);
     assert_eq!(code(&output), 0, "{}", shown(&output));
@@ -704,7 +704,7 @@ fn checksums_beside_a_signed_bundle_are_signed_too() {
     desk.place
         .json(0, &["verify", "B", "--allowed-signers", "allowed"]);
 
-    // an older signature does not stay beside other checksums
+    // an older signature is not kept with new checksums
     desk.pack("B", &["--volume-size", "1100000"]);
     assert!(
         desk.place.path("B.sha256sums").exists() && !desk.place.path("B.sha256sums.sig").exists()

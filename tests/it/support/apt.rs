@@ -161,7 +161,7 @@ impl AptUpstream {
             let _ = fs::remove_file(root.join(old));
         }
         let mut list = Command::new("apt-ftparchive");
-        // those of command-not-found are none that it knows
+        // it does not know the indexes of command-not-found
         let patterns = ["-o", "APT::FTPArchive::Release::Patterns::=Commands-*"];
         let sums = String::from_utf8(run(list
             .current_dir(&root)
@@ -273,8 +273,7 @@ impl Apt {
             ("APT::Architecture", "amd64".into()),
             ("APT::Architectures", self.architectures.into()),
             ("APT::Sandbox::User", "root".into()),
-            // the lists as they are, read once, and no record of what was planned: a simulation
-            // writes one otherwise
+            // the lists unchanged, read once, and no record of the plan: a simulation
             ("Acquire::GzipIndexes", "false".into()),
             ("Dir::Cache::pkgcache", "pkgcache.bin".into()),
             ("Dir::Log::Planner", String::new()),

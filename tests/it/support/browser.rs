@@ -207,7 +207,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // it goes with all its processes
+        // this kills all its processes
         let _ = self.send("Browser.close", json!({}));
         while self.receive().is_ok() {}
         let _ = self.child.wait();

@@ -32,7 +32,7 @@ impl Front {
                     while reader.read_line(&mut line).unwrap_or(0) > 2 {
                         head.push(std::mem::take(&mut line));
                     }
-                    // the ClientHello of a probe is no request, and gets an answer of HTTP
+                    // the ClientHello of a probe is not a request, and gets an HTTP response
                     let first = head.first().cloned().unwrap_or_else(|| "GET ?".into());
                     let mut words = first.split(' ').map(str::to_owned);
                     let (method, target) =

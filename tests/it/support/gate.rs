@@ -166,7 +166,7 @@ impl Rules {
     }
 
     fn refuse(&self, target: &str) -> Vec<u8> {
-        // the ClientHello of a probe is no request
+        // the ClientHello of a probe is not a request
         if target.starts_with('/') {
             self.seen.lock().unwrap().refused += 1;
         }

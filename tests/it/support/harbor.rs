@@ -114,7 +114,7 @@ fn turn(asked: &Asked, own: &Arc<Mutex<BTreeMap<String, Project>>>) -> Turn {
         .and_then(|path| path.split('/').next())
         .unwrap_or("");
     let project = projects.get_mut(name);
-    // a missing project shows as a missing right, whatever the token says
+    // a missing project looks like a missing right, whatever the token grants
     if asked.header("authorization") != Some("Bearer good") || project.is_none() {
         let host = asked.header("host").unwrap_or("");
         let challenge =

@@ -58,7 +58,7 @@ pub fn attempt(
 ) -> Option<Response> {
     let mut stream =
         TcpStream::connect(address).unwrap_or_else(|error| panic!("{address}: {error}"));
-    // only a server that hangs takes as long, also on a busy machine
+    // only a hanging server takes that long, also on a busy machine
     stream
         .set_read_timeout(Some(Duration::from_mins(5)))
         .unwrap();
@@ -73,7 +73,7 @@ pub fn attempt(
         head += &format!("Content-Length: {}\r\n", body.len());
     }
     stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
-    // a server may answer and hang up before it has read everything; its answer is what counts
+    // a server may answer and close before it has read everything; its response counts
     let _ = stream.write_all(body);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);

@@ -126,7 +126,7 @@ impl Images {
         let manifest = json!({
             "schemaVersion": 2, "mediaType": manifest_type, "config": config, "layers": layers,
         });
-        // two spaces and a last newline: bytes that no writer would make again by chance
+        // two spaces and a final newline: bytes that no serializer would reproduce by chance
         let mut bytes = serde_json::to_vec_pretty(&manifest).unwrap();
         bytes.push(b'\n');
         let mut descriptor = self.blob(manifest_type, &bytes);

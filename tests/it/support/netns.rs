@@ -36,7 +36,7 @@ impl Network {
         ] {
             assert!(network.add(host), "cannot make the namespace of {host}");
             let name = network.name(host);
-            // the pair is made inside: this machine's own namespace never has an end of it
+            // the pair is created inside: the machine's own namespace never has one of its ends
             ip(&[
                 "-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", host, "netns",
                 &switch,
@@ -268,7 +268,7 @@ impl Network {
         };
         let config = std::fs::read_to_string(folder.join(file)).unwrap();
         let config = format!("{config}\n{snapshots}");
-        // the mount is seen by this process alone: `ip netns exec` gives it a namespace of mounts
+        // only this process sees the mount: `ip netns exec` gives it its own mount namespace
         let before = format!(
             "mount --bind '{}' /etc/containerd; {before}",
             folder.join("etc/containerd").display()
@@ -446,7 +446,7 @@ impl Containerd<'_> {
 
     /// The content of a file in a pulled image.
     pub fn file(&self, place: &Place, reference: &str, path: &str) -> Vec<u8> {
-        // mounts of a process in a namespace of its own are seen only there: mount and read in one
+        // mounts in a namespace are visible only there: mount and read in one process
         let target = place.path("mounted");
         std::fs::create_dir_all(&target).unwrap();
         let target = target.display();

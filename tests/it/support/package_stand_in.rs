@@ -67,7 +67,7 @@ impl PackageStandIn {
         match self {
             PackageStandIn::Apt(apt) => {
                 let mut all = asked;
-                // what a machine has before
+                // the packages of a machine before
                 all.insert(("apt", "1".into()));
                 let text: String = all
                     .iter()

@@ -147,6 +147,6 @@ fn answers(address: SocketAddr) -> bool {
     let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
     let request = format!("GET /v2/ HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     let mut first = [0u8; 1];
-    // a TLS server answers plain text with an alert (0x15) or hangs up; both mean that it is there
+    // a TLS server answers plain text with an alert (0x15) or closes; both mean that it is running
     stream.write_all(request.as_bytes()).is_ok() && stream.read(&mut first).is_ok()
 }

@@ -187,8 +187,8 @@ impl World {
                 At::Kubernetes => &kubernetes.address,
                 At::Others => &others.address,
             };
-            // skopeo puts the ordinary ones there; it knows no nested indexes, no artifacts in an
-            // index, and takes Docker's types only from a registry
+            // skopeo pushes the ordinary images; it does not support nested indexes and artifacts
+            // in an index, and accepts Docker's types only from a registry
             let plain = [
                 "application/vnd.oci.image.index.v1+json",
                 "application/vnd.oci.image.manifest.v1+json",

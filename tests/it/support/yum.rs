@@ -46,7 +46,7 @@ impl YumUpstream {
     pub fn build(&self, packages: &[(&str, &str, &str, &[&str])]) {
         let mut left: Vec<_> = packages.iter().collect();
         while !left.is_empty() {
-            // one run of rpmbuild makes all that differ in their names and files
+            // one run of rpmbuild builds all packages that differ in their names and files
             let mut seen = HashSet::new();
             let (batch, rest): (Vec<_>, Vec<_>) =
                 left.into_iter().partition(|(name, _, _, files)| {

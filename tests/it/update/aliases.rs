@@ -34,7 +34,7 @@ fn a_version_behind_a_yaml_alias_is_updated_at_its_anchor() {
         "{lock}"
     );
 
-    // all that shares the anchor must be there
+    // all items that share the anchor must exist
     let text = up.manifest(
         "vars:\n  plain: &release 1.0.0\n  moving: {value: *release, update: patch}\nimages: ['REG/a:${moving}', 'REG/c:${plain}']\n",
     );

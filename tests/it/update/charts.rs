@@ -66,7 +66,7 @@ fn a_chart_moves_by_its_own_policy() {
     );
     assert!(!lock.contains("1.0.0"), "{lock}");
 
-    // an archive that was put there again is seen, and not taken
+    // an archive that was replaced is reported, and not updated
     publish(&up, &["1.0.2", "1.1.0"], "description: again\n");
     let report = up.run(4, "update", &["--check"]);
     let told: Vec<&str> = report["notices"]

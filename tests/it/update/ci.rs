@@ -485,7 +485,7 @@ fn workflow_and_pipeline_fit_their_published_schemas() {
             "{file}: {}",
             String::from_utf8_lossy(&good.stdout)
         );
-        // and the schema would say so, were it otherwise
+        // and the schema would reject it otherwise
         let bad = place.write(file, document(file).0.replacen(part, "something:", 1));
         assert!(
             !fits(schema, &bad).status.success(),

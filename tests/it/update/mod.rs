@@ -115,7 +115,7 @@ fn a_variable_is_updated_only_if_upstream_has_every_item_that_uses_it() {
         "{held:#}"
     );
 
-    // one that cannot be asked for is no reason to take a lower one
+    // if the lookup fails, no lower version is used
     up.put("b", "1.0.2", 2);
     up.faults
         .arm([Fault::always(On::ManifestHead, What::Status(500)).at("/b/manifests/1.0.2")]);
@@ -197,7 +197,7 @@ fn check_exits_with_4_if_something_is_newer_moved_or_gone() {
         message.ends_with(": not updated; `update: digest` updates it"),
         "{message}"
     );
-    // a moved tag is never taken silently
+    // a moved tag is never updated silently
     up.run(0, "update", &[]);
     assert_eq!(up.place.read("landfall.lock"), lock);
 
@@ -315,7 +315,7 @@ fn versions_come_from_texts_json_charts_tags_and_lists() {
         up.place.read("lists/images.txt"),
         up.here("REG/a:1.1.0\nREG/a:1.0.0\n")
     );
-    // a page in place of a list is taken for none
+    // an HTML page instead of a list counts as no list
     up.file("v1.1.0/images.txt", "<html>sign in</html>");
     let report = up.run(3, "update", &[]);
     assert!(report.to_string().contains("images.txt"), "{report:#}");
@@ -386,7 +386,7 @@ fn failed_updates_are_errors_with_a_position_or_failed_items() {
             "{part}: {report:#}"
         );
     }
-    // bytes that YAML writes otherwise are left alone
+    // values that YAML would write differently are left unchanged
     up.put("a", "1.0.1", 1);
     let text = up.manifest("images: [{ref: \"REG/a:1.0\\x2e0\", update: patch}]\n");
     let report = up.run(0, "update", &[]);

@@ -27,7 +27,7 @@ fn times(folder: &Path) -> BTreeMap<String, SystemTime> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
-        // a lock that is held is no content
+        // a file that is locked is not content
         let is_content =
             !path.ends_with("home") && !path.ends_with("lock") && !path.ends_with("in-use");
         match path.is_dir() {
@@ -93,12 +93,12 @@ fn new_content_becomes_a_delta() {
         "the base layer, and the one of what did not change: {report:#}"
     );
     up.place.ok(&["verify", "d2", "b1"]);
-    // killed after the lock: another run makes the same bundle
+    // killed after locking: another run writes the same bundle
     let made = up.place.read_bytes("d2");
     std::fs::remove_file(up.place.path("d2")).unwrap();
     up.run(0, "refresh", &["-o", "d2", "--since", "sent.lock"]);
     assert!(up.place.read_bytes("d2") == made);
-    // and what is there already is not made again
+    // and existing content is not written again
     let report = up.run(0, "refresh", &["-o", "d2", "--since", "sent.lock"]);
     assert!(report.get("bundle").is_none(), "{report:#}");
 }
@@ -135,11 +135,11 @@ fn failing_items_are_listed_with_their_first_day_and_the_others_are_packed() {
         "{report:#}"
     );
     up.place.json(4, &["verify", "b1"]);
-    // it is there again
+    // it exists again
     up.put("none", "v1", 5);
     up.run(0, "refresh", &["-o", "b1"]);
     up.place.ok(&["verify", "b1"]);
-    // where nothing is new, what failed is not called unchanged
+    // if nothing is new, failed items are not reported as unchanged
     up.faults
         .arm([Fault::always(On::ManifestHead, What::Status(403)).at("/none/")]);
     let failing = up
@@ -153,7 +153,7 @@ fn failing_items_are_listed_with_their_first_day_and_the_others_are_packed() {
         failing.status.code() == Some(3) && said.ends_with("nothing was written\n"),
         "{said}"
     );
-    // an upstream that fails keeps the pins, and what the store has is packed
+    // if upstream fails, the pins are kept, and the content of the store is packed
     std::fs::remove_file(up.place.path("b1")).unwrap();
     up.faults
         .arm([Fault::always(On::ManifestHead, What::Status(403)).at("/none/")]);
@@ -197,7 +197,7 @@ fn refresh_splits_the_bundle_with_volume_size() {
     assert!(files.len() > 1 && files[0] == "b1.0001", "{report:#}");
     assert!(!up.place.path("b1").exists());
     up.place.ok(&["verify", "b1", "--lock", "landfall.lock"]);
-    // what is there is not made again
+    // existing content is not written again
     let said = up
         .place
         .ok(&up.args("refresh", &["-o", "b1", "--volume-size", "64KiB"]));

@@ -254,12 +254,12 @@ fn twelve_deltas_give_the_same_registry_as_a_full_bundle() {
     year.up.place.write("sent.lock", "version: 1\n");
     // 1: everything is new
     year.round("v1.0.0", "1.0.0", None, &[]);
-    // 2: a version with all that belongs to it
+    // 2: a version with all its items
     year.cluster("v1.0.1", 50);
     year.round("v1.0.1", "1.0.0", None, &[]);
     // 3: nothing
     year.quiet(json!([]));
-    // 4: a tag moves, and is meant to
+    // 4: a tag moves, as its policy allows
     year.up.put("base/os", "stable", 31);
     let report = year.round("v1.0.1", "1.0.0", None, &[]);
     assert_eq!(report["notices"][0]["taken"], true);
@@ -270,14 +270,14 @@ fn twelve_deltas_give_the_same_registry_as_a_full_bundle() {
     // 6: a tag is pushed again under a pin
     year.up.put("plain/app", "v1", 41);
     year.quiet(json!(["moved"]));
-    // 7: a platform comes to a tag that is meant to move; killed
+    // 7: a platform is added to a tag that may move; killed
     year.up
         .put_platforms("base/os", "stable", 31, &["linux/amd64", "linux/arm64"]);
     year.round("v1.0.1", "1.1.0", Some(3000), &[]);
     // 8: the image under the pin is gone; the store has it
     year.up.remove("plain/app", "v1");
     year.quiet(json!(["gone"]));
-    // 9: signatures come
+    // 9: signatures are added
     year.up.sign("team/tools", "1.1.0");
     let report = year.round("v1.0.1", "1.1.0", None, &["--referrers"]);
     assert_eq!(
@@ -288,11 +288,11 @@ fn twelve_deltas_give_the_same_registry_as_a_full_bundle() {
         1,
         "{report:#}"
     );
-    // 10: a version of which one part is missing is held back
+    // 10: a version with a missing item is held back
     year.up.put("cluster/server", "v1.2.0", 70);
     year.up.file("cluster.txt", "v1.2.0\n");
     year.quiet(json!(["gone", "newer"]));
-    // 11: the parts come, and with them a new major version that no policy takes; killed
+    // 11: the item is added, and a new major version that no policy allows; killed
     year.cluster("v1.2.0", 70);
     year.up.put("team/tools", "2.0.0", 80);
     let report = year.round("v1.2.0", "1.1.0", Some(9000), &[]);
@@ -301,7 +301,7 @@ fn twelve_deltas_give_the_same_registry_as_a_full_bundle() {
         Vec::new(),
         "the killed run had written the manifest"
     );
-    // 12: a version comes while another tag moves
+    // 12: a version is added while another tag moves
     year.up.put("team/tools", "1.1.1", 90);
     year.up.put("base/os", "stable", 33);
     year.round("v1.2.0", "1.1.1", None, &[]);

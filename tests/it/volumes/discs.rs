@@ -94,7 +94,7 @@ fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
         site.refused(&with("serve", VOLUMES, &["--listen", "127.0.0.1:0"])),
         by_volume
     );
-    // nothing is pushed, or all that is whole
+    // either nothing is pushed, or everything that is undamaged
     let registry = own_registry();
     let address = registry.address.clone();
     let push = |exit: i32, places: [&'static str; 3], more: &[&str]| {
@@ -122,14 +122,14 @@ fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
     assert_eq!(tags(&server.address), [0, 1, 4, 5]);
     drop(server);
 
-    // where it was packed
+    // on the machine that packed it
     typed(&site, &by_volume);
     assert_eq!(fs::read(place.path("2/V.0002")).unwrap(), good);
     place.json(0, &with("verify", VOLUMES, &[]));
     push(0, VOLUMES, &[]);
     assert_eq!(tags(&address), [0, 1, 2, 3, 4, 5]);
 
-    // the disc is not there at all: it is put beside the first
+    // a disc is missing: its volume is written next to the first one
     fs::rename(place.path("2"), place.path("elsewhere")).unwrap();
     let said = site.refused(&["verify", "1", "3"]);
     assert!(
@@ -180,7 +180,7 @@ fn a_changed_byte_is_reported_with_volume_and_images_before_the_push() {
     typed(&site, &said);
     place.json(0, &[&["verify"], &VOLUMES[..]].concat());
     place.json(0, &push);
-    // where all stands there already, no volume is read
+    // if the registry has everything, no volume is read
     fs::write(place.path("2/V.0002"), &bytes).unwrap();
     place.json(0, &push);
 }
@@ -213,7 +213,7 @@ fn damage_found_during_a_push_stops_the_rest() {
             .contains("--allow-partial sends what is intact"),
         "{report}"
     );
-    // one that is under way by then may stop before its tag
+    // an upload in progress may stop before its tag
     let sent = tags(&registry.address);
     assert!(
         sent.iter().all(|number| *number < 3),
@@ -240,7 +240,7 @@ fn a_volume_number_outside_the_bundle_is_a_usage_error() {
     };
     beyond("7");
     beyond("4");
-    // without checksums the bundle's own length says so
+    // without checksums, the length in the bundle decides
     DISCS
         .iter()
         .for_each(|disc| fs::remove_file(site.place.path(disc).join("V.sha256sums")).unwrap());
@@ -263,7 +263,7 @@ fn files_that_only_look_like_volumes_are_kept() {
     assert_eq!(removed.last().unwrap(), &format!("V.{long:04}"));
     site.place.json(0, &["verify", "V"]);
     assert_eq!(site.place.read("V.0131"), "the log of day 131");
-    // in one file, its volumes go
+    // packed as one file, the volumes are removed
     site.pack("V", &[]);
     assert_eq!(site.volumes("V").len(), 0);
     assert_eq!(site.place.read("V.0131"), "the log of day 131");

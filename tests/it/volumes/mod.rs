@@ -33,7 +33,7 @@ fn volumes_are_the_bundle_split_at_frames() {
     assert_eq!(volumes.len(), 2);
     assert_eq!(split["bundle"]["files"], json!(["V.0001", "V.0002"]));
     assert_eq!(split["bundle"]["beside"], json!(["V.sha256sums"]));
-    // tools that people have
+    // common tools
     site.sh("cat V.0* | cmp - B.tar.zst");
     assert_eq!(
         site.sh("sha256sum -c V.sha256sums"),
@@ -68,7 +68,7 @@ fn volumes_are_the_bundle_split_at_frames() {
         .filter(|name| name.contains("partial"))
         .collect();
     assert_eq!(left, Vec::<String>::new());
-    // where there is a file of this name, it is meant
+    // a file with this name takes precedence over the volumes
     fs::write(site.place.path("V"), "no bundle").unwrap();
     assert_eq!(site.place.json(4, &["verify", "V"])["status"], "refused");
     site.place.json(0, &["verify", "V.0001"]);
@@ -112,7 +112,7 @@ fn all_missing_or_damaged_volumes_are_named() {
     let last = volumes.len();
     let called = |number: usize| format!("V.{number:04}");
 
-    // one from the middle and the last one, which only the checksums know of
+    // one in the middle, and the last one, which only the checksums list
     for lost in [1, 3, last] {
         fs::remove_file(&volumes[lost - 1]).unwrap();
         fs::remove_file(&volumes[4]).unwrap();
@@ -145,7 +145,7 @@ fn all_missing_or_damaged_volumes_are_named() {
         restore();
     }
 
-    // cut short, of another length, flipped, of another bundle; some at once
+    // truncated, with another length, flipped, from another bundle; some of them at once
     let other = Site::of(5000, &[9_000, 7_000, 300]);
     let foreign = other.split("V", "20k");
     let damage: [(&str, &dyn Fn(usize)); 4] = [
@@ -208,7 +208,7 @@ fn all_missing_or_damaged_volumes_are_named() {
         site.refused(&["verify", "V"]);
         restore();
     }
-    // what follows the last one is not taken
+    // files after the last volume are ignored
     fs::copy(&volumes[0], site.place.path(called(last + 1))).unwrap();
     let said = site.refused(&["verify", "V"]);
     assert!(
@@ -356,7 +356,7 @@ fn a_shorter_set_removes_volumes_of_a_longer_one() {
         &expected | &BTreeSet::from(["V.sha256sums".into()])
     );
 
-    // a kill between the names: nothing that is there looks whole, and another run mends it
+    // a kill between the renames: no set looks complete, and another run repairs it
     fs::rename(&volumes[0], site.place.path("V.partial.0001")).unwrap();
     fs::remove_file(site.place.path("V.sha256sums")).unwrap();
     assert!(site.refused(&["verify", "V"]).contains("V.0001 is missing"));
@@ -364,7 +364,7 @@ fn a_shorter_set_removes_volumes_of_a_longer_one() {
     site.place.json(0, &["verify", "V"]);
     assert!(!site.names().iter().any(|name| name.contains("partial")));
 
-    // an unsound store leaves what was there
+    // with a damaged store, the old volumes are kept
     let (_, bytes) = &site.files[1];
     let blob = site
         .place
@@ -402,7 +402,7 @@ fn another_run_recovers_from_a_kill_at_any_moment() {
         ));
         let _ = child.kill();
         child.wait().unwrap();
-        // what is there is a whole bundle, or is known not to be one
+        // the files are a complete bundle, or recognizably incomplete
         let verified = site
             .place
             .command()
@@ -424,7 +424,7 @@ fn any_volume_is_rebuilt_from_the_others_and_the_store() {
     let site = Site::small();
     let volumes = site.split("V", "20k");
     let last = volumes.len();
-    // the options come from the bundle, the lock too where it is in another volume
+    // the options come from the bundle, and so does the lock if it is in another volume
     site.pack("W", &["--volume-size", "20k", "--level", "9"]);
     let mut sets = vec!["V", "W"];
     if need(&["ssh-keygen"]) {
@@ -438,7 +438,7 @@ fn any_volume_is_rebuilt_from_the_others_and_the_store() {
     )
     .unwrap();
     let index: BTreeSet<usize> = {
-        // volumes that hold a part of the index are those without which it is not found
+        // without the volumes that contain the index, it cannot be found
         let bytes: Vec<Vec<u8>> = volumes.iter().map(|path| fs::read(path).unwrap()).collect();
         let name = b"landfall-contents.json";
         let begins = bytes
@@ -501,7 +501,7 @@ fn a_volume_that_cannot_be_rebuilt_is_kept_and_the_reason_reported() {
     let volumes = site.split("V", "20k");
     let good = fs::read(&volumes[2]).unwrap();
     let like = |number: &'static str| ["pack", "--like", "V", "--only-volume", number];
-    // elsewhere, beside nothing
+    // in another folder without the other volumes
     fs::create_dir(site.place.path("out")).unwrap();
     site.place.ok(&[&like("3")[..], &["-o", "out/V"]].concat());
     assert!(fs::read(site.place.path("out/V.0003")).unwrap() == good);
@@ -526,7 +526,7 @@ fn a_volume_that_cannot_be_rebuilt_is_kept_and_the_reason_reported() {
             volumes.len()
         )
     );
-    // one beside it is not whole
+    // another volume is damaged
     let whole = fs::read(&volumes[1]).unwrap();
     fs::write(&volumes[1], &whole[..whole.len() - 7]).unwrap();
     let said = site.refused(&like("3"));
@@ -535,7 +535,7 @@ fn a_volume_that_cannot_be_rebuilt_is_kept_and_the_reason_reported() {
         "{said}"
     );
     fs::write(&volumes[1], whole).unwrap();
-    // the store has lost what is in it
+    // the store lacks its content
     let held: Vec<_> = site
         .files
         .iter()
@@ -608,7 +608,7 @@ fn the_included_program_does_not_change_the_digest() {
         );
         site.place.json(0, &["verify", name]);
     }
-    // packed without it, the checksums of the bundle before would be wrong
+    // packed again without the program: the checksums of the previous bundle would be wrong
     fs::write(site.place.path("B.sha256sums.sig"), "a signature").unwrap();
     site.pack("B", &["--level", "9"]);
     assert!(

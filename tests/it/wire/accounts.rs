@@ -137,7 +137,7 @@ fn an_identity_token_is_exchanged_at_the_realm_and_its_refusal_is_final() {
             "{form}"
         );
     }
-    // as a helper gives it
+    // as returned by a helper
     let helper = place.write(
         "bin/docker-credential-idtest",
         "#!/bin/sh\necho '{\"Username\":\"<token>\",\"Secret\":\"stale\"}'\n",
@@ -201,14 +201,14 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
             let why = reasons(&report)[0];
             assert!(thief.asked().is_empty(), "{status}: {:?}", thief.asked());
             let other = why.contains("redirects to another host") && why.contains(&thief.address);
-            // POST is not sent on by the older three
+            // the older three do not forward POST
             assert!(
                 other || why.contains(&format!("answered {status}")),
                 "{status}: {why}"
             );
         }
     }
-    // without a secret there is nothing to lose, and at its own host a realm may move
+    // without a secret nothing can leak, and a realm may redirect within its host
     let to = format!("http://{}/token", thief.address);
     let open = behind_realm(&registry, move |_| {
         Turn::Answer(307, vec![("Location".into(), to.clone())], String::new())
@@ -356,7 +356,7 @@ fn an_account_that_expires_during_a_run_is_not_retried_for_every_image() {
             .any(|why| why.contains("account 'u'")),
         "{report:#}"
     );
-    // those that were in flight, and a few more, one after the other
+    // requests that were in flight, and a few more in sequence
     let tried = refused.load(Ordering::Relaxed);
     assert!(tried <= 40, "presented {tried} times");
 }
@@ -387,7 +387,7 @@ fn a_missing_credential_helper_is_reported_only_if_an_account_is_needed() {
         lock(&place, 0, &files.address);
         images_of(&place, &registry.address, &names);
         lock(&place, 0, &registry.address);
-        // anybody gets a token here; that the helper was not asked is told once
+        // tokens are anonymous here; that the helper was not used is reported once
         images_of(&place, &gate.address, &names);
         let _ = std::fs::remove_file(place.path("landfall.lock"));
         let output = place

@@ -56,13 +56,13 @@ fn content_compressed_in_transit_is_not_locked_as_the_file() {
     let why = told(&lock(1, &format!("{{url: \"http://{front}/tool.bin\"}}")));
     assert!(why.contains("checksum"), "{why}");
     assert!(!place.path("landfall.lock").exists());
-    // a checksum knows better than the header, whichever it is
+    // the checksum decides, not the header, in both directions
     let right = sha256(&vec![b'a'; 5000]);
     told(&lock(
         1,
         &format!("{{url: \"http://{front}/tool.bin\", checksum: \"{right}\"}}"),
     ));
-    // so does a server that calls an archive's own form an encoding
+    // so does a server that declares an archive's own compression as an encoding
     let packed = gzip(&vec![b'a'; 5000]);
     lock(
         0,
@@ -72,7 +72,7 @@ fn content_compressed_in_transit_is_not_locked_as_the_file() {
         ),
     );
     place.json(0, &["pull", "--store", "s"]);
-    // a checksum file that came compressed is none
+    // a compressed checksum file is not one
     let sidecar =
         format!("{{url: \"http://{front}/tool.bin\", checksum: \"http://{front}/tool.bin\"}}");
     let why = told(&lock(1, &sidecar));
@@ -216,7 +216,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
         "honest",
         &(0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>(),
     );
-    // and one that says less of its child than the child is
+    // and one that declares less than the size of its child
     let large = vec![b' '; CHILD];
     let digest = sha256(&large);
     content.manifests.insert(
@@ -225,7 +225,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
     );
     let lie = json!({"mediaType": OCI_MANIFEST, "digest": digest, "size": 100});
     index(&mut content, "lying", &[lie]);
-    // referrers, by the registry's own list
+    // referrers, from the list of the registry
     let app = content.image("app", "linux/amd64", &[(1, 10)]);
     content.tag("app", "v1", &app);
     let server = Faults::new(content);
@@ -264,7 +264,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
     let why = reasons(&report)[0];
     assert!(why.contains("larger than 100 bytes"), "{why}");
 
-    // a list of referrers is bounded in the same way
+    // a list of referrers has the same limit
     let subject = app["digest"].as_str().unwrap().to_owned();
     let list = json!({"schemaVersion": 2, "mediaType": OCI_INDEX,
         "manifests": (0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>()});

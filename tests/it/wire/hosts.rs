@@ -22,7 +22,7 @@ fn a_backend_with_its_own_realm_costs_one_token_per_repository() {
     let names: Vec<String> = (0..24).map(|n| format!("app{n}")).collect();
     let registry = registry_with(&place, &names);
     let gate = Gate::new(&registry.address, None, usize::MAX);
-    // as registry.k8s.io: everything is somewhere else
+    // like registry.k8s.io: all content is at another host
     let (behind, inside, most) = (
         gate.address.clone(),
         AtomicUsize::new(0),
@@ -44,8 +44,8 @@ fn a_backend_with_its_own_realm_costs_one_token_per_repository() {
         most.load(Ordering::SeqCst) >= 4,
         "{most:?} requests in flight"
     );
-    // each repository meets one challenge there; later requests bring the token along. Those that
-    // the image's first request did not wait for may meet one more
+    // each repository gets one challenge there; later requests send the token. Requests that did
+    // not wait for the first one may get another
     assert!(
         seen.refused <= names.len() + 12,
         "{} refused of {}",
@@ -81,7 +81,7 @@ fn expired_tokens_of_a_backend_are_fetched_again() {
         0,
         &["pull", "--store", "s", "--plain-http", &by_uses.address],
     );
-    // or known to be over after a second; each request takes a part of it
+    // or known to have expired after a second; each request takes a part of it
     let backend = behind_realm(&registry, |_| {
         Turn::Answer(200, Vec::new(), r#"{"token":"good","expires_in":1}"#.into())
     });
@@ -158,7 +158,7 @@ fn a_dead_registry_fails_after_its_first_request_and_is_reported_once() {
         "{recorded}"
     );
 
-    // for people, the items stand below the one cause
+    // in text mode, the items are listed below the single cause
     let _ = std::fs::remove_file(place.path("landfall.lock"));
     let output = place.command().args(args).output().unwrap();
     let (out, err) = (
@@ -218,7 +218,7 @@ fn pull_and_push_fail_early_for_a_registry_that_died_since_the_lock() {
 #[test]
 fn a_silent_private_host_is_probed_once() {
     let place = Place::new();
-    // it takes connections and says nothing
+    // it accepts connections and sends nothing
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap().to_string();
     let taken = Arc::new(AtomicUsize::new(0));

@@ -234,7 +234,7 @@ fn a_package_whose_content_differs_from_the_signed_one_is_refused() {
     let place = &up.place;
     up.wants("install: [libapp], base: none");
     up.lock(0, &[]);
-    // another file in its place
+    // another file instead of it
     let path = "up/r/Packages/libapp-1.2-1.noarch.rpm";
     let good = place.read_bytes(path);
     let mut bad = good.clone();
@@ -243,7 +243,7 @@ fn a_package_whose_content_differs_from_the_signed_one_is_refused() {
     let why = told(&place.json(1, &["pull"]));
     assert!(why.contains("digest") || why.contains("sha256:"), "{why}");
 
-    // a repository that offers it under its own digest, signed by somebody else
+    // a repository that offers it under its real digest, signed by somebody else
     place.write(path, good);
     let other = Signer::new(place, "other");
     other.sign_packages(&[place.path(path)]);
@@ -256,7 +256,7 @@ fn a_package_whose_content_differs_from_the_signed_one_is_refused() {
             "{why}"
         );
     }
-    // what was refused stays in the store, and is packed by nobody, nor straight into a bundle
+    // refused packages stay in the store, but are not packed, nor pulled into a bundle
     let why = told(&place.json(3, &["pack", "-o", "b"]));
     assert!(
         why.contains("libapp-1.2-1.noarch.rpm: it has no valid signature"),
@@ -272,7 +272,7 @@ fn a_package_whose_content_differs_from_the_signed_one_is_refused() {
         let left = place.landfall().args(["ls", "b.partial"]).output().unwrap();
         assert!(!left.status.success(), "what was refused is no bundle");
     }
-    // when it is rightly signed again, the same run brings what has changed
+    // after it is signed correctly again, the same run downloads the changes
     up.signer.sign_packages(&[place.path(path)]);
     up.index_again("gz");
     up.lock(0, &["--refresh"]);

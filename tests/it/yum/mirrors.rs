@@ -41,7 +41,7 @@ fn a_metalink_identifies_the_right_repomd() {
         why.contains("none of its digests is that of repomd.xml"),
         "{why}"
     );
-    // its mirror has what the metalink means
+    // its mirror has the content that the metalink describes
     rpm_repository::write(&place.path("up/mirror"), "a 2");
     let newer = rpm_repository::sha256(&place.read_bytes("up/mirror/repodata/repomd.xml"));
     place.write("up/metalink", metalink(&newer));
@@ -95,7 +95,7 @@ fn the_next_mirror_is_used_if_one_fails() {
         "in their order"
     );
 
-    // an index that a mirror has changed is taken from the next
+    // an index that a mirror changed is downloaded from the next one
     std::fs::create_dir_all(place.path("up/gone/repodata")).unwrap();
     for file in ["repomd.xml", "repomd.xml.asc"] {
         place.write(
@@ -107,7 +107,7 @@ fn the_next_mirror_is_used_if_one_fails() {
     up.lock(0, &["--lock", "again.lock", "--store", "again"]);
     assert_eq!(locked(&place.read("again.lock")), ["a 1-1", "a 1-1"]);
 
-    // nobody says that an unsigned mirror is right
+    // nothing proves that an unsigned mirror is right
     std::fs::remove_dir_all(place.path("up/gone")).unwrap();
     std::fs::remove_file(place.path("up/r/repodata/repomd.xml.asc")).unwrap();
     let why = told(&up.lock(1, &["--lock", "no.lock"]));
@@ -116,7 +116,7 @@ fn the_next_mirror_is_used_if_one_fails() {
         "{why}"
     );
 
-    // what only dnf fills in
+    // variables that only dnf knows
     manifest(&format!("{base}/$releasever/os"));
     let output = place
         .landfall()
@@ -155,7 +155,7 @@ fn an_older_repomd_is_refused() {
         lock.contains("    date: \"2023-11-14T22:15:00Z\"\n"),
         "{lock}"
     );
-    // rightly signed, and older
+    // correctly signed, but older
     write("a 1", "1700000000.5");
     let why = told(&up.lock(1, &["--refresh"]));
     assert!(
@@ -164,7 +164,7 @@ fn an_older_repomd_is_refused() {
         ),
         "{why}"
     );
-    // as new, with its signature taken away
+    // an old one presented as new, without its signature
     write("a 1", "1700000200");
     std::fs::remove_file(place.path("up/r/repodata/repomd.xml.asc")).unwrap();
     let why = told(&up.lock(1, &["--refresh"]));

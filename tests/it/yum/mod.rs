@@ -71,7 +71,7 @@ fn dnf_installs_mirrored_packages_in_a_closed_network() {
         "{lock}"
     );
 
-    // what is unchanged is asked for by nobody, and what `--refresh` asks for has not moved
+    // unchanged entries send no request, and `--refresh` finds nothing new
     let before = up.server.requests("\"");
     up.lock(0, &[]);
     assert_eq!(up.server.requests("\""), before);
@@ -88,7 +88,7 @@ fn dnf_installs_mirrored_packages_in_a_closed_network() {
     place.ok(&["pack", "-o", "b"]);
     place.ok(&["verify", "b", "--lock", "landfall.lock"]);
 
-    // the registry holds them, and a server offers them from there
+    // the registry has them, and a server serves them from there
     let there = own_registry();
     place.ok(&["push", "b", "--to", &there.address]);
     let host = up.server.address.clone();
@@ -114,7 +114,7 @@ fn dnf_installs_mirrored_packages_in_a_closed_network() {
         assert_eq!(own.body, place.read_bytes("up/r/repodata/repomd.xml"));
     }
 
-    // a folder, for a web server that is there already
+    // a folder for an existing web server
     place.ok(&["export", "yum", "--bundle", "b", "-o", "out"]);
     let folder = format!("file://{}", place.path(format!("out/{host}/r")).display());
     let mut from_folder = dnf(place, "folder", &folder, "gpgcheck=0\n");
@@ -124,14 +124,14 @@ fn dnf_installs_mirrored_packages_in_a_closed_network() {
         .unwrap();
     assert_eq!(planned(&plan.stdout).len(), ALL.len(), "{plan:?}");
 
-    // dnf itself, where nothing but the server can be reached, with all signatures checked
+    // dnf itself, in a network where only the server can be reached, with all signatures checked
     let Some(network) = Network::new() else {
         return;
     };
     let mut serve = place.command();
     serve.args(["serve", "b", "--listen", REGISTRY]);
     let _server = network.serve("registry", &serve, REGISTRY);
-    // by the repository that landfall writes
+    // with the repository file that landfall writes
     place.write(
         "site.yaml",
         format!("apiVersion: landfall/v1\nkind: Site\nregistry: {{address: '{REGISTRY}', plainHTTP: true}}\nfiles: 'http://{REGISTRY}/yum'\n"),
@@ -246,7 +246,7 @@ fn the_selection_equals_that_of_dnf() {
         cases.len(),
         differences.join("\n")
     );
-    // the program says the same as its modules
+    // the program gives the same result as its modules
     for number in [0, cases.len() / 2, cases.len() - 1] {
         assert_eq!(
             planned(&ask(number).output().unwrap().stdout),
@@ -260,8 +260,7 @@ fn the_selection_equals_that_of_dnf() {
 fn installed_packages_of_machines_decide_what_is_mirrored() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
-    // by the list of a real database, in the form that the page names; a key that it checks by is
-    // in it too
+    // with the list of a real database, in the documented format, which includes keys
     let page = include_str!("../../../docs/how-to/packages.md");
     let query = page
         .split("rpm -qa --qf '")
@@ -318,7 +317,7 @@ fn installed_packages_of_machines_decide_what_is_mirrored() {
     );
     assert_eq!(locked(&place.read("two.lock")).len(), 7);
 
-    // without a base, what nobody offers is expected
+    // without a base, dependencies that no source offers are expected to be installed
     up.build(&[(
         "vendor",
         "1",
@@ -334,7 +333,7 @@ fn installed_packages_of_machines_decide_what_is_mirrored() {
             || lock.contains("  expected:\n  - gone-file\n  - libc.so.6()(64bit)\n"),
         "{lock}"
     );
-    // and with one it is refused, with the chain
+    // and with a base they are refused, with the chain
     up.wants("install: [vendor], base: none");
     let why = told(&up.lock(1, &["--lock", "none.lock"]));
     assert!(
@@ -366,7 +365,7 @@ fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
         "{own}"
     );
     assert_eq!(own["replaced"], serde_json::json!([]));
-    // one that has less asks for more, and of another an older version gives way
+    // a machine with fewer packages needs more, and on another one an older version is replaced
     place.write(
         "bare.rpms",
         "package libapp 0:1.1-1 noarch\npackage lang 0:1-1 noarch\nprovides other\n",
@@ -388,11 +387,11 @@ fn a_node_is_tried_in_thought(up: &YumUpstream, plain: &str) {
         why.contains("old-1-1.noarch of the base conflicts with app"),
         "{why}"
     );
-    // the plain list knows packages of the sources by their names
+    // the plain list identifies packages of the sources by their names
     place.write("plain.rpms", plain);
     assert_eq!(with(&doctor(0, "plain.rpms"), "present").len(), 4);
 
-    // a list that is none, or of another kind of node
+    // an invalid list, and one of another kind of node
     place.write(
         "status",
         "Package: dpkg\nStatus: install ok installed\nVersion: 1\n\n",
@@ -482,14 +481,14 @@ fn module_streams_are_handled_as_by_dnf() {
         ["app noarch 1-1", "lib noarch 1-1", "plain noarch 1-1"],
         "{output:?}"
     );
-    // where the site signs what is carried alone, streams are known still
+    // with metadata of only the mirrored packages, signed by the site, streams still work
     up.wants("install: [app, plain], base: none, index: trimmed");
     up.lock(0, &[]);
     place.write(
         "site.asc",
         include_bytes!("../../data/packages/site-key.asc"),
     );
-    // none of the packages is there
+    // none of the packages exists
     place.json(
         3,
         &["export", "yum", "-o", "out", "--packages-key", "site.asc"],
@@ -536,7 +535,7 @@ fn module_streams_are_handled_as_by_dnf() {
             "{word}: {said}"
         );
     }
-    // a name that only begins like that of a hidden package says nothing of streams
+    // a name that only begins like a hidden package is not explained by streams
     up.wants("install: [other], base: none");
     let output = place
         .landfall()

@@ -309,7 +309,7 @@ fn the_selection_equals_that_of_dnf_on_random_repositories() {
     std::fs::create_dir_all(place.path("up")).unwrap();
     build_bases(&place, &cases);
     let server = file_server(&place.path("up"));
-    // the form in which the page asks for what a node has
+    // the documented format for the packages of a node
     let page = include_str!("../../../docs/how-to/packages.md");
     let query = page
         .split("rpm -qa --qf '")
@@ -407,7 +407,7 @@ fn the_selection_equals_that_of_dnf_on_random_repositories() {
         "{equal} of {all} are equal; dnf refuses {refused}\n{}",
         differences.join("\n")
     );
-    // both refuse what cannot be installed, and most can
+    // both refuse impossible requests, and most are possible
     assert!(refused * 2 < all, "{refused} of {all} cannot be installed");
     assert!(equal * 100 >= all * 98, "{equal} of {all} are equal");
 }

@@ -47,7 +47,7 @@ fn a_minimal_machine_has_what_debootstrap_installs() {
         "{debs:?}"
     );
 
-    // what is there is not carried, and what apt would take beside it is: perl, for one
+    // installed packages are not mirrored, and apt would also install others: perl, for one
     let all = Offered::by(std::slice::from_ref(suite)).own;
     let beside = [
         "perl",

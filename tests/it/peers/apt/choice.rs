@@ -158,7 +158,7 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
         kinds.len()
     );
     let recommending: Vec<&str> = kinds.iter().copied().step_by(4).collect();
-    // what debootstrap makes a root of, as landfall takes `base: minimal`
+    // the packages of debootstrap's root, as landfall assumes for `base: minimal`
     let minimal = minimal_root(&up, &suites[0]).unwrap_or_default();
     let minimal_status: String = paragraphs(&suites[0].text)
         .filter(|(name, _)| minimal.contains(*name))
@@ -166,8 +166,8 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
         .collect();
     let plain = |text: &'static str| names(text).filter(|name| offered.own.contains_key(name));
 
-    // all that these may need, for both architectures, so that neither side reads all packages
-    // again for each case
+    // all packages that these may need, for both architectures, so that neither side reads all
+    // packages again for each case
     let mut needed = reachable(&offered, kinds.iter().copied(), false);
     needed.extend(reachable(
         &offered,
@@ -238,7 +238,7 @@ fn the_selection_equals_apts_for_many_packages_and_machines() {
             .filter(|_| all.len() > 1)
             .map(|version| format!("{name}={version}"))
     });
-    // of the first suite, where others have newer ones
+    // from the first suite, although others have newer ones
     let of_suite = |most: usize| -> Vec<String> {
         let several = kinds.iter().filter(|name| {
             let versions: BTreeSet<&str> = offered.own[*name]

@@ -76,7 +76,7 @@ fn a_machine_installs_from_the_bundle_with_the_stock_keyring() {
             sources.join(", ")
         ),
     );
-    // to the archive as apt itself goes there
+    // to the archive, with apt's own settings
     let proxied = |arguments: &[&str]| {
         let mut command = place.command();
         for name in [
@@ -136,8 +136,8 @@ fn a_machine_installs_from_the_bundle_with_the_stock_keyring() {
     let mut serve = place.command();
     serve.args(["serve", "b", "--listen", REGISTRY]);
     let server = network.serve("registry", &serve, REGISTRY);
-    // a copy of this machine that is gone with the shell: writes go to memory. Manual pages are not
-    // indexed again, no questions are looked for, and no lists compressed
+    // a copy-on-write view of this machine in memory, gone with the shell. Manual pages are not
+    // indexed, no questions are asked, and no lists compressed
     let script = format!(
         "set -e\nmount -t tmpfs none {root}\nmkdir {root}/upper {root}/work {root}/all\n\
          mount -t overlay overlay -o lowerdir=/,upperdir={root}/upper,workdir={root}/work {root}/all\n\

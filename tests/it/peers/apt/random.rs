@@ -99,13 +99,13 @@ fn target(dice: &mut Dice, prefix: &str, own: usize, count: usize) -> Target {
     }
     let name = match chance(dice, 18) {
         true => format!("{prefix}-v{}", dice.roll(3)),
-        // mostly what comes later, so that few go round in circles
+        // mostly later packages, so that there are few cycles
         false if chance(dice, 85) && own + 1 < count => {
             format!("{prefix}-p{}", own + 1 + dice.roll(count - own - 1))
         }
         false => format!("{prefix}-p{}", dice.roll(count)),
     };
-    // most bounds are met by something
+    // most constraints can be satisfied
     let bound = dice.pick(&[
         (">=", 1),
         (">=", 1),
@@ -179,7 +179,7 @@ fn package(dice: &mut Dice, prefix: &str, own: usize, count: usize, suite: usize
         let provided = format!("{prefix}-v{}", dice.roll(3));
         let bound = version.map_or(String::new(), |version| format!(" (= {version})"));
         writeln!(text, "Provides: {provided}{bound}").unwrap();
-        // as servers of mail do it: one of them at a time
+        // like mail servers: only one of them at a time
         if chance(dice, 25) {
             writeln!(text, "Conflicts: {provided}\nReplaces: {provided}").unwrap();
             made.conflicts.push(Target {
@@ -514,8 +514,7 @@ fn the_selection_equals_apts_on_generated_repositories() {
         equal[0], all[0], equal[1], all[1], equal[2], all[2]
     );
     println!("{told}");
-    // apt's rules of thumb may miss a set that can be installed, but no set may lack or exclude
-    // something
+    // apt's heuristics may miss a possible set, but no set may have missing or conflicting packages
     assert_eq!(invalid, 0, "{told}");
     assert!(
         (all[0] + all[1]) * 3 > cases.len() && all[1] > 0,

@@ -27,7 +27,7 @@ impl Faults {
         if let (Some(What::Moving), Some(other), false) =
             (fault, other, reference.starts_with("sha256:"))
         {
-            // it stands there, and somewhere else from now on
+            // this response has the old image, and the next ones another
             state.content.tags.insert(key("other"), digest.clone());
             state.content.tags.insert(key(reference), other.clone());
             digest = other;

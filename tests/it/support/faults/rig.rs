@@ -126,7 +126,7 @@ fn content(scale: usize) -> Content {
     content.tag("team/app", "v1", &app);
     let tool = content.image("team/tool", "linux/amd64", &[base, (4, 12_000 * scale)]);
     content.tag("team/tool", "v1", &tool);
-    // signed by a tag, and by what refers to it
+    // with a signature tag, and a referrer
     let signature = content.artifact("team/app", "signature", None);
     let tag = app["digest"].as_str().unwrap().replace(':', "-") + ".sig";
     content.tag("team/app", &tag, &signature);
@@ -363,7 +363,7 @@ impl Rig {
                     manifests.map(|((_, digest), (_, bytes))| (digest.clone(), bytes.to_vec()));
                 blobs.chain(manifests).collect()
             };
-            // there may be a list of referrers more
+            // there may be an additional list of referrers
             let lacking: Vec<_> = mine(&here)
                 .difference(&mine(&there))
                 .map(|(digest, _)| digest.clone())

@@ -108,7 +108,7 @@ pub(super) struct State {
 
 impl Faults {
     pub fn new(content: Content) -> Faults {
-        // a port that no other test gets once this one is over
+        // a port that no other test gets after this one
         let (first, second) = (free_listener(), free_listener());
         let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
         let mut faults = Faults {
@@ -379,7 +379,7 @@ impl Faults {
             Some(What::TokenAnswer(answer)) => (*answer).to_owned(),
             _ => auth.answer,
         };
-        // opaque: nothing in it can be read
+        // opaque: it has no readable content
         let token = format!("~opaque/{}+==", state.tokens.len() - 1);
         Answer::new(200, answer.replace("TOKEN", &token)).header("Content-Type", "application/json")
     }

@@ -219,7 +219,7 @@ impl Wire {
             std::thread::sleep(pause);
         }
         if answer.stall.is_some() {
-            // until the other side has had enough
+            // until the client closes the connection
             let _ = self.stream.set_read_timeout(Some(Duration::from_mins(1)));
             let _ = self.reader.fill_buf();
         }
