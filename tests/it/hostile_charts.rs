@@ -149,7 +149,7 @@ fn a_bundle_with_a_hostile_chart_is_served_without_the_chart() {
         "{}",
         index.text()
     );
-    assert!(server.log().contains("leaves out"), "{}", server.log());
+    assert!(server.log().contains("omits"), "{}", server.log());
     assert_eq!(
         request("GET", &server.address, "/charts/app-1.0.0.tgz", &[], b"").body,
         bomb.archive

@@ -9,7 +9,7 @@ use landfall_model::human_size;
 use landfall_model::sign;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a bundle cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,8 @@ pub enum BundleError {
     },
     /// Volumes of the bundle are missing.
     #[error(
-        "{path} is not all there: {} missing; put all volumes into one folder, or name each folder{}",
+        "{path} is incomplete: {} missing; put all volumes into one folder, or name each \
+         folder{}",
         names_with_verb(volumes),
         loss_lines(loss.as_ref())
     )]
@@ -52,7 +53,7 @@ pub enum BundleError {
         loss: Option<Loss>,
     },
     /// Volumes are missing, damaged, or belong to another bundle.
-    #[error("{path} is not sound\n{}{}", lines(bad), loss_lines(loss.as_ref()))]
+    #[error("{path} has missing or damaged volumes\n{}{}", lines(bad), loss_lines(loss.as_ref()))]
     Volumes {
         /// The path of the bundle.
         path: PathBuf,
@@ -232,6 +233,24 @@ pub enum BundleError {
     },
 }
 
+impl BundleError {
+    /// Returns a function that turns an I/O error into a failure to write `path`.
+    pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> BundleError + Copy {
+        move |source| BundleError::Write {
+            path: path.into(),
+            source,
+        }
+    }
+
+    /// Returns a function that turns an error of content into a failure to read `item`.
+    pub(crate) fn content(item: &str) -> impl Fn(ContentError) -> BundleError + Copy {
+        move |source| BundleError::Content {
+            item: item.to_owned(),
+            source,
+        }
+    }
+}
+
 fn item_count(items: usize) -> String {
     if items == 1 {
         "1 item".into()
@@ -281,20 +300,23 @@ fn refused_lines(refused: &[String]) -> String {
     }
 }
 
-/// One indented line each. A long list is cut, with the number of further lines.
-fn lines(of: &[impl fmt::Display]) -> String {
+/// One indented line for each item. A long list is cut, with the number of further lines.
+fn lines(items: &[impl fmt::Display]) -> String {
     const MAX_LINES: usize = 30;
     // "and 1 more" would be as long as the line that it replaces
-    let shown = if of.len() > MAX_LINES + 1 {
+    let count = if items.len() > MAX_LINES + 1 {
         MAX_LINES
     } else {
-        of.len()
+        items.len()
     };
-    let mut lines: Vec<String> = of[..shown].iter().map(|one| format!("  {one}")).collect();
-    if shown < of.len() {
+    let mut lines: Vec<String> = items[..count]
+        .iter()
+        .map(|item| format!("  {item}"))
+        .collect();
+    if count < items.len() {
         lines.push(format!(
             "  … and {} more; `--report FILE` writes all of them",
-            of.len() - shown
+            items.len() - count
         ));
     }
     lines.join("\n")

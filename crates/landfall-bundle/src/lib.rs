@@ -4,7 +4,7 @@
 //! before it:
 //!
 //! 1. [`format`](self::format): bytes without files;
-//! 2. [`plan`]: what goes in, in which order, and what a delta leaves out;
+//! 2. [`plan`]: the content, its order, and the blobs that a delta omits;
 //! 3. [`read`]: open, read by offset, verify;
 //! 4. [`write`](self::write()): from a store, in one file or in volumes;
 //! 5. [`direct`]: the same file straight from upstream.

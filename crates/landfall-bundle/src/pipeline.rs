@@ -9,6 +9,11 @@ use std::thread;
 /// after the work.
 pub(crate) const DEPTH: usize = 8;
 
+/// Receives the next piece for one of several threads; `None` at the end.
+fn next_piece<T>(inbox: &Mutex<Receiver<T>>) -> Option<T> {
+    inbox.lock().ok()?.recv().ok()
+}
+
 /// Runs `make` on a thread, `work` on one thread for each core, and `take` on this one, with at
 /// most `depth` pieces in flight. Returns the first error of `take`, or else that of `make`.
 ///
@@ -20,13 +25,13 @@ pub(crate) fn ordered<P: Send, R: Send, E: Send>(
     mut take: impl FnMut(R) -> Result<(), E>,
 ) -> Result<(), E> {
     let (pieces, inbox) = sync_channel::<(P, SyncSender<R>)>(depth);
+    // a channel for each result, queued in the order of the pieces, keeps the order of the output
     let (order, results) = sync_channel::<Receiver<R>>(depth);
     let (inbox, work) = (&Mutex::new(inbox), &work);
-    let next = move || inbox.lock().ok()?.recv().ok();
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(move || {
-                while let Some((piece, done)) = next() {
+                while let Some((piece, done)) = next_piece(inbox) {
                     // the channel is closed once `take` has failed
                     let _ = done.send(work(piece));
                 }

@@ -69,6 +69,8 @@ pub(crate) async fn accept_connections(
         listeners.rotate_left(1);
         let next = async {
             let accepted = accept_any(&listeners).await;
+            // the next connection is accepted only when the table has room for it: until then it
+            // stays in the queue of the system
             (accepted, context.connections.add().await)
         };
         let ((accepted, tls), connection) = tokio::select! {
@@ -90,6 +92,7 @@ pub(crate) async fn accept_connections(
             context.connections.remove(&connection);
         });
     }
+    // no new connections from here on, so that load balancers notice at once
     drop(listeners);
     let _ = timeout(GRACE, async { while open.join_next().await.is_some() {} }).await;
 }
@@ -111,7 +114,9 @@ async fn serve_stream(
     channels: ServerChannels,
     connection: Arc<TrackedConnection>,
 ) {
+    // hyper writes whole heads and pieces, so waiting for more bytes would only add latency
     let _ = stream.set_nodelay(true);
+    // from the current state: a reload may have brought a new certificate
     let acceptor = channels.states.borrow().tls.clone().filter(|_| tls);
     let files = SendfileQueue::default();
     let stream = TrackedStream {
@@ -171,6 +176,7 @@ async fn serve_requests<S>(
     tokio::select! {
         _ = serving.as_mut() => return,
         () = connection.close_requested() => {
+            // a client that reads nothing would hold the connection until the timeout
             if !connection.is_unread() {
                 // a request that has just arrived is still answered
                 serving.as_mut().graceful_shutdown();
@@ -193,6 +199,7 @@ async fn respond(
     let guard = connection.begin_request();
     let info = RequestInfo::new(&request, peer);
     let context = state.context.clone();
+    // probes and metrics need no permit, so that they are answered under load
     let (mut response, permit) = if router::is_about_server(&state, &request) {
         (router::respond_about_server(&state, &request).await, None)
     } else {

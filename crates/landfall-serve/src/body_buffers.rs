@@ -56,6 +56,7 @@ impl AsRef<[u8]> for BodyBuffer {
 impl Drop for BodyBuffer {
     fn drop(&mut self) {
         let mut free = self.pool.free();
+        // a burst of clients must not keep its memory forever
         if free.len() < MAX_FREE {
             free.push(std::mem::take(&mut self.bytes));
         }

@@ -1,5 +1,5 @@
-//! The server of `landfall serve`. It serves bundles straight from their files as an OCI registry, a
-//! file server and a web page. With `--writable` it is also a registry that accepts pushes.
+//! The server of `landfall serve`. It serves bundles straight from their files as an OCI registry,
+//! a file server and a web page. With `--writable` it is also a registry that accepts pushes.
 //!
 //! A request is accepted in `accept`, authenticated and dispatched in `router`, and answered by a
 //! handler in `api`, `page` or `blobs`. The handlers share [`ServerState`](state::ServerState).

@@ -7,6 +7,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,10 +44,6 @@ impl ListenAddress {
         listen: &str,
         has_certificate: bool,
     ) -> Result<ListenAddress, ServeError> {
-        let invalid = |why: String| ServeError::Address {
-            address: listen.into(),
-            why,
-        };
         let (text, tls) = if let Some(text) = listen.strip_prefix("http://") {
             (text, false)
         } else if let Some(text) = listen.strip_prefix("https://") {
@@ -55,14 +52,17 @@ impl ListenAddress {
             (listen, has_certificate)
         };
         if tls && !has_certificate {
-            return Err(invalid("https needs --tls-cert and --tls-key".into()));
+            return Err(invalid_address(
+                listen,
+                "https needs --tls-cert and --tls-key",
+            ));
         }
         let addresses: Vec<SocketAddr> = tokio::net::lookup_host(text.trim_end_matches('/'))
             .await
-            .map_err(|error| invalid(error.to_string()))?
+            .map_err(|error| invalid_address(listen, error.to_string()))?
             .collect();
         if addresses.is_empty() {
-            return Err(invalid("the host name has no address".into()));
+            return Err(invalid_address(listen, "the host name has no address"));
         }
         Ok(ListenAddress {
             text: listen.into(),
@@ -72,19 +72,28 @@ impl ListenAddress {
     }
 
     pub(crate) async fn bind(&self) -> Result<Listener, ServeError> {
-        let failed = |source| ServeError::Listen {
+        self.try_bind().await.map_err(|source| ServeError::Listen {
             address: self.text.clone(),
             source,
-        };
-        let socket = TcpListener::bind(&self.addresses[..])
-            .await
-            .map_err(failed)?;
-        let address = socket.local_addr().map_err(failed)?;
+        })
+    }
+
+    async fn try_bind(&self) -> io::Result<Listener> {
+        let socket = TcpListener::bind(&self.addresses[..]).await?;
+        // the address of the socket: port 0 was replaced by a free port
+        let address = socket.local_addr()?;
         Ok(Listener {
             socket,
             address,
             tls: self.tls,
         })
+    }
+}
+
+fn invalid_address(listen: &str, why: impl Into<String>) -> ServeError {
+    ServeError::Address {
+        address: listen.into(),
+        why: why.into(),
     }
 }
 
@@ -95,6 +104,7 @@ pub(crate) fn tls_acceptor(
     if files.is_empty() {
         return Ok(None);
     }
+    // named here, as other crates of the process may have installed another provider or none
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let keys = files
         .iter()
@@ -105,6 +115,7 @@ pub(crate) fn tls_acceptor(
         .map_err(|error| unusable(&files[0].0, error.to_string()))?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(CertificateResolver(keys)));
+    // the server does not implement HTTP/2, so no client must select it
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }
@@ -144,6 +155,7 @@ impl ResolvesServerCert for CertificateResolver {
         let name = hello
             .server_name()
             .and_then(|name| ServerName::try_from(name).ok());
+        // without a match the first one is used: the client then reports the name that it expected
         let covering = name.and_then(|name| self.0.iter().find(|key| covers(key, &name)));
         covering.or(self.0.first()).cloned()
     }

@@ -7,6 +7,9 @@ use tokio::sync::{mpsc, oneshot};
 /// The newest value, or why it is unknown.
 pub(crate) type RefreshResult<T> = Result<T, String>;
 
+/// Why a request gets no answer: the other end was dropped.
+const STOPPING: &str = "the server is about to stop";
+
 /// Requests the newest value of a shared state.
 pub(crate) struct RefreshHandle<T> {
     requests: mpsc::UnboundedSender<oneshot::Sender<RefreshResult<T>>>,
@@ -33,10 +36,9 @@ impl<T: Clone> RefreshHandle<T> {
 
     /// The newest value as of this call.
     pub(crate) async fn newest(&self) -> RefreshResult<T> {
-        let stopped = || "the server is about to stop".to_owned();
         let (sender, receiver) = oneshot::channel();
-        self.requests.send(sender).map_err(|_| stopped())?;
-        let newest = receiver.await.map_err(|_| stopped())?;
+        self.requests.send(sender).map_err(|_| STOPPING)?;
+        let newest = receiver.await.map_err(|_| STOPPING)?;
         if newest.is_err() {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
@@ -49,6 +51,8 @@ impl<T: Clone> RefreshRequests<T> {
     pub(crate) async fn answer(mut self, mut refresh: impl AsyncFnMut() -> RefreshResult<T>) {
         while let Some(first) = self.0.recv().await {
             let mut waiting = vec![first];
+            // requests that arrive during the refresh are not included: they need a value from
+            // after their call
             while let Ok(other) = self.0.try_recv() {
                 waiting.push(other);
             }

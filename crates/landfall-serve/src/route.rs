@@ -102,6 +102,7 @@ fn reference(text: &str) -> Result<ManifestReference, RequestError> {
     } else if is_tag(text) {
         Ok(ManifestReference::Tag(text.to_owned()))
     } else {
+        // not an error of the request: the specification answers an unknown reference with 404
         Ok(ManifestReference::Invalid(text.to_owned()))
     }
 }

@@ -29,8 +29,8 @@ use std::sync::atomic::Ordering;
 const FILE_FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 
-/// The policy for everything but the page: whatever an author has put into the content, a browser
-/// runs nothing, loads nothing, and uses nothing of this origin.
+/// The policy for everything but the page: a browser runs nothing of the content, loads nothing for
+/// it, and gives it no access to this origin.
 const SANDBOX: &str = "sandbox; default-src 'none'";
 
 /// Answers one request from `address`. The permit is taken after authentication, so that none is
@@ -43,6 +43,7 @@ pub(crate) async fn respond(
     let path = request.uri().path().to_owned();
     let (state, is_current) = match state_for(state.clone(), &path).await {
         Ok(newest) => (newest, Ok(())),
+        // the error becomes the response; the old state only selects its format
         Err(error) => (state, Err(error)),
     };
     let hosts = RequestHosts::of(&state.bundles, &state.ports, &request);
@@ -99,6 +100,7 @@ pub(crate) async fn respond(
     if is_api {
         set_header(&mut response, API_VERSION, "registry/2.0");
     }
+    // the length of the body stays in the header (RFC 9110 §9.3.2)
     if is_head {
         *response.body_mut() = Body::empty();
     }
@@ -347,6 +349,7 @@ async fn respond_plain(
     let in_folder = FILE_FOLDERS
         .iter()
         .find_map(|folder| path.strip_prefix(folder));
+    // at the root only if there is such a file, as other paths belong to the server
     let at_root = path.strip_prefix('/').filter(|file| files.has(file));
     let Some(file) = in_folder.or(at_root) else {
         let message = match hosts.host_of_files(&state.bundles) {

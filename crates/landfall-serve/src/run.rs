@@ -47,6 +47,7 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
         addresses.push(ListenAddress::resolve(listen, !content.tls.is_empty()).await?);
     }
     let exposure = Exposure::new(&addresses, &options);
+    // before anything is opened: a refused start must leave nothing behind
     exposure.check(&content, &*options.progress)?;
     let writable = match &options.writable {
         Some(dir) => Some(Arc::new(WritableStore::open(dir, options.max_bytes)?)),
@@ -56,6 +57,7 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
     for address in &addresses {
         listeners.push(address.bind().await?);
     }
+    // the default for references, if the user named no registry
     let address = listeners
         .first()
         .map(|listener| listener.address.to_string())
@@ -177,6 +179,15 @@ fn max_connections(limits: &Limits, progress: &dyn Progress) -> usize {
     max
 }
 
+/// The first address of `listen` that is not a loopback address.
+fn beyond_loopback(listen: &ListenAddress) -> Option<SocketAddr> {
+    listen
+        .addresses
+        .iter()
+        .copied()
+        .find(|address| !address.ip().is_loopback())
+}
+
 /// What clients beyond loopback could do.
 struct Exposure {
     /// An address beyond loopback; `None` if there is none.
@@ -189,12 +200,6 @@ struct Exposure {
 
 impl Exposure {
     fn new(addresses: &[ListenAddress], options: &ServeOptions<'_>) -> Exposure {
-        let beyond_loopback = |listen: &ListenAddress| {
-            let addresses = listen.addresses.iter();
-            addresses
-                .copied()
-                .find(|address| !address.ip().is_loopback())
-        };
         Exposure {
             address: addresses.iter().find_map(beyond_loopback),
             is_plain_http: addresses
@@ -215,7 +220,8 @@ impl Exposure {
         }
         if content.users.is_some() && self.is_plain_http {
             progress.note(
-                "warning: passwords are sent unencrypted over plain http; use --tls-cert and --tls-key",
+                "warning: passwords are sent unencrypted over plain http; use --tls-cert and \
+                 --tls-key",
             );
         }
         Ok(())
@@ -239,6 +245,7 @@ fn new_state(
         .made
         .into_iter()
         .map(|file| (file.digest, file.bytes.into()));
+
     sources.push(Arc::new(MemoryBlobs(made.collect())));
     if let Some(store) = &context.writable {
         let warnings = hidden_tags(&bundles, store).map_err(|source| ServeError::Writable {

@@ -54,6 +54,8 @@ impl UploadSessions {
         let sessions = self.sessions();
         let session = sessions
             .get(id)
+            // an upload must not be continued under another name, for which the client may have no
+            // right
             .filter(|session| session.repository == repository)
             .ok_or_else(unknown_upload)?;
         session.touch();

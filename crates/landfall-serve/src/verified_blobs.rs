@@ -60,14 +60,14 @@ pub(crate) fn blob_holders(
             holders.push(BlobHolder {
                 blobs: blobs.clone(),
                 size,
+                // taken before the content is read, so that a file that is replaced meanwhile is
+                // noticed
                 file_stamps: blobs.file_stamps(digest)?,
             });
         }
     }
     if holders.is_empty() {
-        return Err(ContentError::Missing {
-            digest: digest.clone(),
-        });
+        return Err(ContentError::missing(digest));
     }
     Ok(holders)
 }
@@ -90,17 +90,11 @@ impl VerifiedBlobs {
         holders: &[BlobHolder],
         digest: &Digest,
     ) -> Result<BlobHolder, ContentError> {
-        let mut error = ContentError::Missing {
-            digest: digest.clone(),
-        };
+        let mut error = ContentError::missing(digest);
         for holder in holders {
             match self.verdict(holder, digest).await {
                 BlobVerdict::Intact => return Ok(holder.clone()),
-                BlobVerdict::Damaged => {
-                    error = ContentError::Damaged {
-                        digest: digest.clone(),
-                    };
-                }
+                BlobVerdict::Damaged => error = ContentError::damaged(digest),
                 BlobVerdict::Pending => {}
                 BlobVerdict::Unreadable(why) => {
                     error = ContentError::Read {
@@ -181,6 +175,7 @@ impl VerifiedBlobs {
             file_stamps: holder.file_stamps.clone(),
             verdict: verdict.clone(),
         };
+        // entered before the hashing begins, so that all other requests wait for this one
         remember(of_digest, check);
         self.hashed.fetch_add(1, Ordering::Relaxed);
         let hashing = self.hashing.clone();
@@ -216,6 +211,7 @@ fn remember(checks: &mut Vec<BlobCheck>, check: BlobCheck) {
 }
 
 fn hash(holder: &BlobHolder, digest: &Digest) -> BlobVerdict {
+    // the stamps are compared afterwards: before, the file could still be replaced
     let is_intact = holder.blobs.verify(digest);
     match holder.blobs.file_stamps(digest) {
         // a file that was replaced meanwhile says nothing about the one that was asked for

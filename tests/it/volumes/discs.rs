@@ -78,10 +78,10 @@ fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
     // a bad burn: the second disc ends early
     let good = fs::read(place.path("2/V.0002")).unwrap();
     fs::write(place.path("2/V.0002"), &good[..good.len() / 2]).unwrap();
-    let said = "1/V is not sound\n  \
-                V.0002: it does not have the SHA-256 that V.sha256sums gives it\n\
+    let said = "1/V has missing or damaged volumes\n  \
+                V.0002: its SHA-256 is not the one in V.sha256sums\n\
                 affected:\n  image quay.io/example/app-2:v1\n  image quay.io/example/app-3:v1\n\
-                all others are whole: push and serve take them with --allow-partial\n";
+                all other items are complete: push and serve accept them with --allow-partial\n";
     let mend = |likes: &str| format!("{said}{MEND}\n  landfall pack{likes} --only-volume 2 -o 2/V");
     let by_volume = mend(" --like 1/V.0001 --like 2/V.0002 --like 3/V.0003");
     assert_eq!(site.refused(&with("verify", VOLUMES, &[])), by_volume);
@@ -134,7 +134,8 @@ fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
     let said = site.refused(&["verify", "1", "3"]);
     assert!(
         said.starts_with(
-            "1/V is not all there: V.0002 is missing; put all volumes into one folder, or name each folder\n"
+            "1/V is incomplete: V.0002 is missing; put all volumes into one folder, or name each \
+             folder\n"
         ),
         "{said}"
     );

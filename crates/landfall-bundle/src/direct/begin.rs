@@ -53,17 +53,15 @@ impl DirectBundle {
     ) -> Result<DirectStart, BundleError> {
         let (path, mut file) = claim(out)?;
         let work = work_folder(&path);
-        let failed = |source| BundleError::Write {
-            path: path.clone(),
-            source,
-        };
+        let failed = BundleError::write(&path);
         let index = IndexBuilder::new(&plan, options);
         index.check_size(out, &Limits::default())?;
         let mut contents = index.contents;
         let old = Bundle::open(out).ok();
+        // the bundle may be complete already, from a run that was killed after publishing it
         if let Some(old) = &old
             && out.is_file()
-            && same(old.contents(), &contents)
+            && has_same_plan(old.contents(), &contents)
             && let keys = signing_keys(old)
             && signer
                 .as_ref()
@@ -80,6 +78,7 @@ impl DirectBundle {
         }
         fs::create_dir_all(&work).map_err(failed)?;
         let journal_path = work.join("journal");
+        // another release, level or lock gives other offsets, so the bytes cannot be resumed
         let of = format!(
             "landfall {} level {} lock {}",
             contents.landfall, options.level, plan.fingerprint
@@ -90,6 +89,7 @@ impl DirectBundle {
                 ReusedBundle::set_aside(&path, &journal_path, &work).map_err(failed)?;
                 file = claim(out)?.1;
             }
+            // without a journal, nothing tells what the file contains
             None => file.set_len(0).map_err(failed)?,
         }
         let compressed = plan
@@ -136,6 +136,7 @@ impl DirectBundle {
             file: file.into(),
             signer,
         };
+        // before the first byte is fetched
         state.check_room()?;
         state.recover();
         Ok(DirectStart::Incomplete(DirectBundle(Arc::new(state))))
@@ -144,24 +145,22 @@ impl DirectBundle {
 
 /// The keys that the signatures of a bundle name; the signatures are not verified.
 fn signing_keys(bundle: &Bundle) -> Vec<PublicKey> {
-    let key = |text: &String| Some(Signature::parse(text.as_bytes()).ok()?.key().clone());
-    bundle.signatures().iter().filter_map(key).collect()
+    bundle
+        .signatures()
+        .iter()
+        .filter_map(|text| Some(Signature::parse(text.as_bytes()).ok()?.key().clone()))
+        .collect()
 }
 
-/// Whether two indexes are of the same bundle, as far as an index without entries tells.
-fn same(one: &ContentsIndex, empty: &ContentsIndex) -> bool {
-    let of = |of: &ContentsIndex| {
-        let serial = (of.series.clone(), of.serial);
-        (
-            of.landfall.clone(),
-            of.options,
-            of.requires.clone(),
-            of.locks.clone(),
-            of.partial.clone(),
-            serial,
-        )
-    };
-    of(one) == of(empty)
+/// Whether two indexes are of bundles with the same lock, options and serial. Entries are not
+/// compared: they follow from these.
+fn has_same_plan(one: &ContentsIndex, other: &ContentsIndex) -> bool {
+    one.landfall == other.landfall
+        && one.options == other.options
+        && one.requires == other.requires
+        && one.locks == other.locks
+        && one.partial == other.partial
+        && (&one.series, one.serial) == (&other.series, other.serial)
 }
 
 impl DirectState {

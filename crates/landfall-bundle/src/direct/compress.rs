@@ -2,7 +2,7 @@
 //! arrived and the entries before it are written. The spool's copy is removed once the entry is on
 //! disk.
 
-use super::direct_bundle::{Arrivals, DirectBundle, DirectState};
+use super::direct_bundle::{DirectBundle, DirectState};
 use crate::error::BundleError;
 use crate::format::entry::TarEntry;
 use crate::format::frame::{self, MAX_FRAME};
@@ -31,10 +31,6 @@ impl DirectBundle {
     /// When content that arrived cannot be read, or the file cannot be written.
     pub fn compress(&self) -> Result<(), BundleError> {
         let state = &*self.0;
-        let failed = |source| BundleError::Write {
-            path: state.path.clone(),
-            source,
-        };
         let (first, end) = {
             let written = state.compressed_entries();
             (state.compressed + written.frames.len(), written.end)
@@ -59,6 +55,8 @@ impl DirectBundle {
                 written.frames.push(frames);
                 written.end = end;
                 drop(written);
+                // syncing after each entry would be slow; syncing only at the end would keep the
+                // whole spool
                 if end - flushed >= FLUSH {
                     flushed = end;
                     state.unspool(&mut batch)?;
@@ -76,6 +74,7 @@ impl DirectBundle {
                 source: ContentError::Damaged { digest },
                 item,
             }) => {
+                // the store removes its damaged copy, so that the next run downloads the blob again
                 state.distrust(&digest);
                 Err(BundleError::Content {
                     source: ContentError::Damaged { digest },
@@ -84,7 +83,11 @@ impl DirectBundle {
             }
             other => other,
         };
-        result.and(state.unspool(&mut batch).map_err(failed))
+        result.and(
+            state
+                .unspool(&mut batch)
+                .map_err(BundleError::write(&state.path)),
+        )
     }
 }
 
@@ -99,15 +102,14 @@ impl BlobRead for Arriving<'_> {
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let (arrivals, arrived) = &(self.0).0.arrivals;
-        let waiting = |state: &mut Arrivals| !state.closed && !state.here.contains(digest);
         let arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
         let arrivals = arrived
-            .wait_while(arrivals, waiting)
+            .wait_while(arrivals, |state| {
+                !state.closed && !state.here.contains(digest)
+            })
             .unwrap_or_else(PoisonError::into_inner);
         if !arrivals.here.contains(digest) {
-            return Err(ContentError::Missing {
-                digest: digest.clone(),
-            });
+            return Err(ContentError::missing(digest));
         }
         drop(arrivals);
         self.0.open(digest, offset)
@@ -121,6 +123,7 @@ impl DirectState {
         if batch.is_empty() {
             return Ok(());
         }
+        // in this order: bytes, journal, then the copy, so that a crash loses none of them
         self.file.sync_data()?;
         for (digest, range) in batch.drain(..) {
             self.journal.packed(digest, range)?;
@@ -139,6 +142,8 @@ impl DirectState {
             let place = self
                 .journal
                 .packed_at(&entry.digest)
+                // entries follow each other without gaps, so the first one that is missing ends the
+                // recovery
                 .filter(|place| place.0 == written.end);
             let Some((place, frames)) =
                 place.and_then(|at| Some((at, packed(&self.file, entry, at)?)))
@@ -157,6 +162,7 @@ fn packed(file: &File, entry: &TarEntry, (from, to): ByteRange) -> Option<Vec<Fr
     let mut frames = Vec::new();
     let mut hasher = Hasher::new(entry.digest.algorithm());
     for index in 0..TarEntry::frame_count(entry.size) as usize {
+        // the journal may be damaged, so nothing larger than a frame is allocated
         let mut bytes = vec![0; to.checked_sub(at)?.min(MAX_FRAME as u64) as usize];
         file.read_exact_at(&mut bytes, at).ok()?;
         let (frame, _) = frame::split(&bytes)?;

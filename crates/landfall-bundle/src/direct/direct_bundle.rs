@@ -79,6 +79,7 @@ impl DirectBundle {
             .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+            // a thread that waits for content would otherwise wait forever
             .closed = true;
         self.0.arrivals.1.notify_all();
     }
@@ -100,6 +101,7 @@ impl DirectState {
                 .insert(place, frames);
         }
         if let Some(reuse) = &self.reuse {
+            // frees its space now, as both files together may not fit on the disk
             reuse.drop_copy(digest);
         }
     }

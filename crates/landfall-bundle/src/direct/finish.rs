@@ -30,6 +30,13 @@ pub struct UnpublishedBundle {
     has_name: bool,
 }
 
+fn missing_content(entry: &PlannedEntry) -> BundleError {
+    BundleError::Content {
+        item: entry.item.clone(),
+        source: ContentError::missing(&entry.descriptor.digest),
+    }
+}
+
 impl DirectBundle {
     /// Writes headers, padding, index and signatures.
     ///
@@ -37,16 +44,7 @@ impl DirectBundle {
     /// When content is missing, or the file cannot be written.
     pub fn complete(&self) -> Result<UnpublishedBundle, BundleError> {
         let state = &*self.0;
-        let failed = |source| BundleError::Write {
-            path: state.out.clone(),
-            source,
-        };
-        let missing = |entry: &PlannedEntry| BundleError::Content {
-            item: entry.item.clone(),
-            source: ContentError::Missing {
-                digest: entry.descriptor.digest.clone(),
-            },
-        };
+        let failed = BundleError::write(&state.out);
         let stored = state.stored.lock().unwrap_or_else(PoisonError::into_inner);
         let compressed = state.compressed_entries();
         let mut index = IndexBuilder::new(&state.plan, state.options);
@@ -57,13 +55,14 @@ impl DirectBundle {
                     .frames
                     .get(place)
                     .cloned()
-                    .ok_or_else(|| missing(planned))?,
+                    .ok_or_else(|| missing_content(planned))?,
                 None if matches!(planned.content, ContentSource::Bytes(_)) => Vec::new(),
                 None => stored
                     .get(&place)
                     .cloned()
-                    .ok_or_else(|| missing(planned))?,
+                    .ok_or_else(|| missing_content(planned))?,
             };
+            // compressed entries were written whole, with header and padding
             if place < state.compressed {
                 state.surround(planned, end, &mut frames).map_err(failed)?;
             }
@@ -81,6 +80,7 @@ impl DirectBundle {
         })?;
         state
             .file
+            // a file of another plan that was set aside may have been longer
             .set_len(out.end)
             .and_then(|()| state.file.sync_all())
             .map_err(failed)?;
@@ -108,12 +108,10 @@ impl UnpublishedBundle {
     /// # Errors
     /// When the file cannot be renamed.
     pub fn publish(mut self) -> Result<PackedBundle, BundleError> {
+        // set before the rename: after an error, the file may have its final name
         self.has_name = true;
         let state = &*self.state;
-        let failed = |source| BundleError::Write {
-            path: state.out.clone(),
-            source,
-        };
+        let failed = BundleError::write(&state.out);
         publish(&state.path, &state.out, &[], &[], None).map_err(failed)?;
         clear_work(&state.path).map_err(failed)?;
         Ok(self.packed.clone())
@@ -142,25 +140,32 @@ impl DirectState {
     ) -> io::Result<()> {
         let size = entry.descriptor.size;
         let mut all = Vec::with_capacity(frames.len() + 2);
-        let put = |content: &[u8], at: &mut u64, all: &mut Vec<FrameRecord>| {
-            let frame = frame::stored(content);
-            self.file.write_all_at(&frame, *at)?;
-            *at += frame.len() as u64;
-            all.push(FrameRecord::of(&frame));
-            io::Result::Ok(())
-        };
-        put(&header::encode(&entry.name, size), &mut at, &mut all)?;
+        self.put_frame(&header::encode(&entry.name, size), &mut at, &mut all)?;
         if let ContentSource::Bytes(bytes) = &entry.content {
-            bytes
-                .chunks(CHUNK)
-                .try_for_each(|chunk| put(chunk, &mut at, &mut all))?;
+            for chunk in bytes.chunks(CHUNK) {
+                self.put_frame(chunk, &mut at, &mut all)?;
+            }
         }
         at += frames.iter().map(|frame| u64::from(frame.0)).sum::<u64>();
         all.append(frames);
         if header::padding(size) > 0 {
-            put(&vec![0; header::padding(size)], &mut at, &mut all)?;
+            self.put_frame(&vec![0; header::padding(size)], &mut at, &mut all)?;
         }
         *frames = all;
+        Ok(())
+    }
+
+    /// Writes a stored frame with this content at `at`, and moves `at` behind it.
+    fn put_frame(
+        &self,
+        content: &[u8],
+        at: &mut u64,
+        records: &mut Vec<FrameRecord>,
+    ) -> io::Result<()> {
+        let frame = frame::stored(content);
+        self.file.write_all_at(&frame, *at)?;
+        *at += frame.len() as u64;
+        records.push(FrameRecord::of(&frame));
         Ok(())
     }
 }

@@ -12,11 +12,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The journal of a direct bundle. Its first line identifies the bundle; each other line is about
 /// one blob:
 ///
-/// - `DIGEST has FROM TO`: these bytes of a stored blob are there;
-/// - `DIGEST lost`: none are, whatever was said before;
-/// - `DIGEST whole OFFSET SIZE`: all are, in frames that begin at this offset of the file;
-/// - `DIGEST packed FROM TO`: its entry, header and padding too, lies compressed at these offsets
-///   of the file.
+/// - `DIGEST has FROM TO`: these bytes of a stored blob are in the file;
+/// - `DIGEST lost`: none of its bytes are; earlier lines about the blob are void;
+/// - `DIGEST whole OFFSET SIZE`: all of its bytes are, in frames that begin at this offset;
+/// - `DIGEST packed FROM TO`: its compressed entry, with header and padding, has this range of the
+///   file.
 #[derive(Debug)]
 pub(super) struct DirectJournal(Mutex<JournalState>);
 
@@ -39,9 +39,9 @@ pub(super) struct JournalRecords {
 
 impl JournalRecords {
     fn line(&mut self, line: &str) -> Option<()> {
-        let (digest, said) = line.split_once(' ')?;
+        let (digest, record) = line.split_once(' ')?;
         let digest: Digest = digest.parse().ok()?;
-        let words: Vec<&str> = said.split(' ').collect();
+        let words: Vec<&str> = record.split(' ').collect();
         match words[..] {
             ["lost"] => {
                 self.there.remove(&digest);
@@ -101,6 +101,7 @@ impl DirectJournal {
                 File::options().append(true).open(path)?
             }
         };
+        // a crash may have cut the last line, and the next one must not be appended to it
         if fs::read(path)?.last() != Some(&b'\n') {
             file.write_all(b"\n")?;
         }
@@ -116,6 +117,7 @@ impl DirectJournal {
 
     fn add(&self, line: &str) -> io::Result<()> {
         let mut state = self.state();
+        // the same parser as for reading, so that a running and a resumed run know the same
         let _ = state.known.line(line);
         state.file.write_all(format!("{line}\n").as_bytes())
     }

@@ -29,6 +29,7 @@ impl ReusedBundle {
         if fs::metadata(path)?.len() > 0 {
             fs::rename(path, work.join("previous"))?;
         }
+        // the file before its journal: a journal without its file would describe the new one
         fs::rename(journal, work.join("previous.journal"))
     }
 
@@ -55,6 +56,7 @@ impl ReusedBundle {
     pub(super) fn drop_copy(&self, digest: &Digest) {
         if let Some((start, size)) = self.whole.get(digest) {
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            // without holes the space is freed with the whole file, at the end
             let _ = fallocate(&self.file, hole, *start, stored_len(*size).max(1));
         }
     }
@@ -67,10 +69,10 @@ impl BlobRead for ReusedBundle {
 
     /// Opens content without verifying it; the writer verifies the digest.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let missing = || ContentError::Missing {
-            digest: digest.clone(),
-        };
-        let &(start, size) = self.whole.get(digest).ok_or_else(missing)?;
+        let &(start, size) = self
+            .whole
+            .get(digest)
+            .ok_or_else(|| ContentError::missing(digest))?;
         Ok(Box::new(StoredReader {
             source: self.file.clone(),
             start,

@@ -22,11 +22,13 @@ impl DirectState {
         let disk = self
             .disks()
             .find(|disk| disk.has(digest, size).unwrap_or(false));
-        let others = self.old.iter().map(|old| old as &dyn BlobRead);
-        let mut others = others.chain(self.reuse.iter().map(|reuse| reuse as &dyn BlobRead));
-        let other =
-            || others.find(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)));
-        disk.map(|disk| disk as &dyn BlobRead).or_else(other)
+        if let Some(disk) = disk {
+            return Some(disk);
+        }
+        let old = self.old.iter().map(|old| old as &dyn BlobRead);
+        let reuse = self.reuse.iter().map(|reuse| reuse as &dyn BlobRead);
+        old.chain(reuse)
+            .find(|blobs| blobs.stat(digest).is_ok_and(|found| found == Some(size)))
     }
 }
 
@@ -38,12 +40,9 @@ impl BlobRead for DirectBundle {
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let missing = || ContentError::Missing {
-            digest: digest.clone(),
-        };
         self.0
             .near(digest)
-            .ok_or_else(missing)?
+            .ok_or_else(|| ContentError::missing(digest))?
             .open(digest, offset)
     }
 }
@@ -70,10 +69,10 @@ impl BlobStore for DirectBundle {
                 .try_for_each(|disk| disk.has(digest, *size).map(drop))?;
             return Ok(false);
         }
-        let written =
-            |place: usize| place < state.compressed + state.compressed_entries().frames.len();
+        let written_end = state.compressed + state.compressed_entries().frames.len();
+        // an index is also needed until the indexes that are trimmed from it are written
         let trimmed = state.untrimmed.get(digest).into_iter().flatten();
-        if trimmed.chain([&place]).all(|&place| written(place)) {
+        if trimmed.chain([&place]).all(|&place| place < written_end) {
             return Ok(true);
         }
         for disk in state.disks() {
@@ -89,8 +88,8 @@ impl BlobStore for DirectBundle {
         let Some(&place) = self.0.places.get(&descriptor.digest) else {
             return false;
         };
-        let is_taken = matches!(self.0.plan.entries[place].content, ContentSource::Store);
-        (is_taken || rehash)
+        let is_from_store = matches!(self.0.plan.entries[place].content, ContentSource::Store);
+        (is_from_store || rehash)
             && self
                 .0
                 .disks()
@@ -144,6 +143,8 @@ impl LocalStore for DirectBundle {
             .get(&descriptor.digest)
             .filter(|place| **place < state.compressed)
         else {
+            // its offset depends on how well the entries before it compress, so it waits in the
+            // spool
             return state.spool.begin(descriptor, keep_ranges);
         };
         let entry = &state.contents.entries[*entry];
@@ -160,6 +161,7 @@ impl LocalStore for DirectBundle {
             writer.restart()?;
             return Ok(Some((writer, Vec::new())));
         }
+        // hashed again, as the journal only tells where to look
         writer.absorb(begin)?;
         Ok(Some((writer, if keep_ranges { apart } else { Vec::new() })))
     }

@@ -67,7 +67,7 @@ impl fmt::Debug for StoredBlobWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "StoredPartialBlob({} at {})",
+            "StoredBlobWriter({} at {})",
             self.descriptor.digest, self.start
         )
     }
@@ -109,17 +109,19 @@ impl PartialBlob for StoredBlobWriter {
         state
             .frames
             .extend(closed.iter().map(|closed| closed.frame));
+        // once a frame, not once a piece, as each record costs a write
         if !closed.is_empty() {
             self.record((0, state.stream.at())).map_err(self.failed())?;
         }
         Ok(())
     }
 
-    fn record(&self, island: ByteRange) -> io::Result<()> {
-        self.bundle.journal.has(&self.descriptor.digest, island)
+    fn record(&self, range: ByteRange) -> io::Result<()> {
+        self.bundle.journal.has(&self.descriptor.digest, range)
     }
 
     fn clear(&self) -> Result<(), WriteError> {
+        // the bytes stay in the file and are overwritten; only the journal forgets them
         *self.state() = FrameProgress::new(self.descriptor.size);
         self.bundle
             .journal

@@ -13,6 +13,7 @@ pub(super) fn stored_offsets(plan: &PackPlan, compressed: usize) -> (Vec<u64>, u
         starts.push(at);
         let size = entry.descriptor.size;
         let around = [header::encoded_len(&entry.name), header::padding(size)];
+        // a stored frame has a length that follows from its content, so no content is needed here
         at += around
             .map(|length| stored_len(length as u64))
             .iter()

@@ -27,6 +27,7 @@ impl FrameBuilder {
     /// A builder for `size` bytes of content, which [`FrameBuilder::fill`] reads. It reuses the
     /// buffer `bytes`.
     pub(crate) fn new(form: ContentForm, size: usize, mut bytes: Vec<u8>) -> FrameBuilder {
+        // a stored frame is built in the buffer that is written; a compressed one in another buffer
         let length = match form {
             ContentForm::Stored => HEAD + size.div_ceil(BLOCK) * BLOCK_HEAD + size + CHECKSUM,
             ContentForm::Compressed => size,
@@ -113,6 +114,7 @@ impl FrameBuilder {
 /// with a content size; so it writes a header without a size, which is then replaced.
 pub(super) fn compressed(level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
     let mut compressor = Compressor::new(level)?;
+    // the window of the fixed frame header: readers need at most 1 MiB for it
     compressor.set_parameter(CParameter::WindowLog(20))?;
     compressor.set_parameter(CParameter::ContentSizeFlag(false))?;
     compressor.set_parameter(CParameter::ChecksumFlag(true))?;

@@ -19,13 +19,14 @@ impl ContentsIndex {
     /// Checks that the entries belong to a bundle and are contiguous in the file, up to this index,
     /// which begins at `index_at`.
     pub fn check(&self, index_at: u64) -> Result<(), Damage> {
-        let damage = |why: &str| Damage::new(CONTENTS, index_at, why);
-        let named = |name: &str| self.entries.iter().any(|entry| entry.name == name);
         let locks = self.locks.iter().map(|lock| lock.name.as_str());
-        if !locks.eq([LOCK]) || !LAYOUT.into_iter().chain([LOCK]).all(named) {
-            return Err(damage("it lacks entries that every bundle has"));
+        let mut required = LAYOUT.into_iter().chain([LOCK]);
+        let has_required = required.all(|name| self.entries.iter().any(|entry| entry.name == name));
+        if !locks.eq([LOCK]) || !has_required {
+            let why = "it lacks entries that every bundle has";
+            return Err(Damage::new(CONTENTS, index_at, why));
         }
-        check_bases(self).map_err(|why| damage(&why))?;
+        check_bases(self).map_err(|why| Damage::new(CONTENTS, index_at, why))?;
         let mut seen = HashSet::new();
         let mut end = 0;
         let mut frame = 0;
@@ -34,14 +35,17 @@ impl ContentsIndex {
             if !entry.is_blob() && !is_own_name(&entry.name) {
                 return Err(damage("it is not an entry of a bundle"));
             }
+            // tools disagree about which of two entries with one name they unpack
             if !seen.insert(&entry.name) {
                 return Err(damage("it is listed twice"));
             }
+            // no gap for bytes that nobody verifies, and no frame that belongs to two entries
             if (entry.offset, entry.frame) != (end, frame) {
                 return Err(damage(&format!(
                     "it must begin at byte {end}, with frame {frame}"
                 )));
             }
+            // offsets come from the file, so their sums may overflow
             let next = if entry.has_length() {
                 end.checked_add(entry.length)
             } else {
@@ -56,14 +60,12 @@ impl ContentsIndex {
             hashes,
         } = &self.frames;
         if (*offset, Some(*size)) != (end, frame.checked_mul(ROW as u64)) {
-            return Err(damage(
-                "the frame table does not have its place, or a row for each frame",
-            ));
+            let why = "the frame table is not after the last entry, or lacks a row for a frame";
+            return Err(Damage::new(CONTENTS, index_at, why));
         }
         if hashes.len() as u64 != FrameTable::frame_count(*size) {
-            return Err(damage(
-                "it lists too few or too many hashes of the frame table",
-            ));
+            let why = "it lists too few or too many hashes of the frame table";
+            return Err(Damage::new(CONTENTS, index_at, why));
         }
         // the index's own header is one stored frame of one tar block
         let next = self
@@ -71,7 +73,8 @@ impl ContentsIndex {
             .end()
             .and_then(|end| end.checked_add(stored_len(header::BLOCK as u64)));
         if next != Some(index_at) {
-            return Err(damage("it does not stand right after the frame table"));
+            let why = "it does not begin right after the frame table";
+            return Err(Damage::new(CONTENTS, index_at, why));
         }
         Ok(())
     }
@@ -80,14 +83,18 @@ impl ContentsIndex {
 /// Whether an entry that is not a blob may have this name: those of the OCI layout, and landfall's
 /// own. Later releases may add entries with names of their own, which this reader ignores.
 fn is_own_name(name: &str) -> bool {
-    let is_plain =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
     let own = name
         .strip_prefix("landfall-")
         .or_else(|| name.strip_prefix("landfall."));
     let is_known = [FRAMES, CONTENTS].contains(&name);
+    // names of up to 100 bytes fit into a plain tar header
     LAYOUT.contains(&name)
-        || !is_known && name.len() <= 100 && own.is_some_and(|rest| rest.bytes().all(is_plain))
+        || !is_known
+            && name.len() <= 100
+            && own.is_some_and(|rest| {
+                rest.bytes()
+                    .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'))
+            })
 }
 
 impl TarEntry {
@@ -122,7 +129,7 @@ fn check_bases(contents: &ContentsIndex) -> Result<(), String> {
     if requires.iter().any(|word| word == DELTA) == omitted.is_empty()
         || bases.is_empty() != omitted.is_empty()
     {
-        return Err("what it says of its bases does not fit together".into());
+        return Err("its bases, omitted blobs and required features contradict each other".into());
     }
     if !omitted.is_sorted_by(|a, b| a.digest < b.digest) {
         return Err("its list of omitted items is not sorted, or names an item twice".into());
@@ -133,17 +140,21 @@ fn check_bases(contents: &ContentsIndex) -> Result<(), String> {
         entries.iter().map(|entry| &entry.digest).collect()
     };
     if let Some(both) = omitted.iter().find(|blob| inside.contains(&blob.digest)) {
-        return Err(format!("it leaves out {} and has it", both.digest));
+        return Err(format!(
+            "it lists {} as omitted but contains it",
+            both.digest
+        ));
     }
     let named = bases.iter().filter_map(|base| match base {
         BaseName::Receipt { repositories, .. } => Some(repositories.values()),
         BaseName::Bundle { .. } | BaseName::Lock { .. } => None,
     });
+    // the names become parts of URLs when a push mounts the omitted blobs
     match named
         .flatten()
         .find(|repository| !is_repository(repository))
     {
-        Some(bad) => Err(format!("'{bad}' is no repository")),
+        Some(bad) => Err(format!("'{bad}' is not a valid repository name")),
         None => Ok(()),
     }
 }

@@ -40,6 +40,7 @@ impl ContentForm {
     /// The form of content with this media type and, for a file, this URL.
     pub fn of(media_type: &str, url: Option<&str>) -> ContentForm {
         let kind = media_type.split(';').next().unwrap_or(media_type).trim();
+        // the last word names the outermost encoding
         let word = kind.rsplit(['+', '.', '-', '/']).next().unwrap_or(kind);
         let path = url.map(|url| {
             url.split(['?', '#'])

@@ -108,10 +108,11 @@ impl TarEntry {
             ContentForm::Stored => length == stored_len(self.content_len(index) as u64),
             ContentForm::Compressed => length <= MAX_FRAME as u64,
         };
+        // only the first frame may begin where the entry begins, only the last end where it ends
         let ends = is_first == (from == self.offset) && is_last == (to == self.end());
         if !(is_inside && has_length && ends) {
             return Err(format!(
-                "the frame table gives frame {index} an impossible place"
+                "the frame table has an impossible offset or length for frame {index}"
             ));
         }
         Ok(EntryFrame {
@@ -125,7 +126,7 @@ impl TarEntry {
     /// Decodes `bytes` of `frame`, after comparing their hash.
     pub fn content(&self, frame: &EntryFrame, bytes: &[u8]) -> Result<Vec<u8>, String> {
         if FrameHash::of(bytes) != frame.hash {
-            return Err("its bytes do not have the hash that the frame table gives them".into());
+            return Err("its bytes do not have the hash in the frame table".into());
         }
         self.decoded(frame, bytes)
     }
@@ -143,7 +144,7 @@ impl TarEntry {
     /// what name and size require.
     pub fn check_content(&self, index: usize, content: Vec<u8>) -> Result<Vec<u8>, String> {
         if index == 0 && content != header::encode(&self.name, self.size) {
-            return Err("its tar header is not what the contents index says".into());
+            return Err("its tar header does not match the contents index".into());
         }
         if index > 0 && !self.is_content(index) && content.iter().any(|&byte| byte != 0) {
             return Err("its padding is not empty".into());

@@ -31,6 +31,7 @@ pub(crate) fn split(path: &Path) -> Option<(PathBuf, usize)> {
     let digits = path.extension()?.to_str()?;
     let number: usize = digits.parse().ok()?;
     let plain =
+        // `parse` accepts a leading plus sign, which no volume has
         digits.len() == 4 && (1..=MAX_VOLUMES).contains(&number) && !digits.starts_with('+');
     plain.then(|| (path.with_extension(""), number))
 }

@@ -43,6 +43,13 @@ pub(super) fn skippable(content: &[u8]) -> Vec<u8> {
     [&SKIPPABLE, &(content.len() as u32).to_le_bytes(), content].concat()
 }
 
+/// The value in the line of `text` that begins with `name`.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines()
+        .find_map(|line| line.strip_prefix(name))
+        .map(str::trim_start)
+}
+
 impl Footer {
     fn text(&self) -> String {
         let Footer {
@@ -55,9 +62,10 @@ impl Footer {
             signatures,
         } = self;
         let sha256 = sha256.hex();
+        // 20 digits hold any 64-bit number, so that the text has a fixed length
         format!(
-            "landfall bundle 1\noffset {offset:020}\nlength {length:020}\nframes {frames}\nsize   {size:020}\n\
-             sha256 {sha256}\nsigned {signed:020}\nsigs   {signatures}\n"
+            "landfall bundle 1\noffset {offset:020}\nlength {length:020}\nframes {frames}\n\
+             size   {size:020}\nsha256 {sha256}\nsigned {signed:020}\nsigs   {signatures}\n"
         )
     }
 
@@ -70,21 +78,16 @@ impl Footer {
     /// writes them.
     pub fn parse(bytes: &[u8]) -> Option<Footer> {
         let text = std::str::from_utf8(bytes.get(SKIPPABLE_HEAD..)?).ok()?;
-        let field = |name: &str| {
-            text.lines()
-                .find_map(|line| line.strip_prefix(name))
-                .map(str::trim_start)
-        };
-        let number = |name| field(name)?.parse().ok();
         let footer = Footer {
-            offset: number("offset ")?,
-            length: number("length ")?,
-            frames: field("frames ")?.parse().ok()?,
-            size: number("size ")?,
-            sha256: format!("sha256:{}", field("sha256 ")?).parse().ok()?,
-            signed: number("signed ")?,
-            signatures: field("sigs ")?.parse().ok()?,
+            offset: field(text, "offset ")?.parse().ok()?,
+            length: field(text, "length ")?.parse().ok()?,
+            frames: field(text, "frames ")?.parse().ok()?,
+            size: field(text, "size ")?.parse().ok()?,
+            sha256: format!("sha256:{}", field(text, "sha256 ")?).parse().ok()?,
+            signed: field(text, "signed ")?.parse().ok()?,
+            signatures: field(text, "sigs ")?.parse().ok()?,
         };
+        // not one bit is free: no other bytes may stand for the same footer
         (footer.to_bytes() == bytes).then_some(footer)
     }
 
@@ -93,6 +96,7 @@ impl Footer {
     pub fn tar_end(&self) -> Option<u64> {
         let after =
             stored_len(header::padding(self.size) as u64) + stored_len(header::END.len() as u64);
+        // a hostile footer may have any numbers
         self.offset.checked_add(self.length)?.checked_add(after)
     }
 

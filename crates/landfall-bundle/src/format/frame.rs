@@ -27,17 +27,19 @@ pub(crate) fn stored(content: &[u8]) -> Vec<u8> {
 /// Decodes a frame that must contain exactly `size` bytes.
 pub(crate) fn decode(form: ContentForm, frame: &[u8], size: usize) -> Result<Vec<u8>, String> {
     if size > CHUNK || !frame.starts_with(&head(size)) {
-        return Err(format!("no frame of {size} bytes stands here"));
+        return Err(format!("there is no frame of {size} bytes at this offset"));
     }
     match form {
         ContentForm::Stored => stored::decode(frame, size)
             .ok_or_else(|| "the frame is not made of raw blocks with the right checksum".into()),
         ContentForm::Compressed => {
+            // the decompressor accepts bytes after the frame, in which anything could be hidden
             let whole = find_frame_compressed_size(frame) == Ok(frame.len());
+            // `size` bounds the memory, whatever the frame declares
             let content = Decompressor::new().and_then(|mut zstd| zstd.decompress(frame, size));
             match content {
                 Ok(content) if whole && content.len() == size => Ok(content),
-                Ok(_) => Err("the frame holds something else than its header says".into()),
+                Ok(_) => Err("the content of the frame does not match its header".into()),
                 Err(error) => Err(format!("the frame cannot be decompressed: {error}")),
             }
         }

@@ -37,6 +37,7 @@ pub fn encoded_len(name: &str) -> usize {
 fn block(name: &[u8], size: u64, kind: EntryType) -> [u8; BLOCK] {
     let mut header = Header::new_ustar();
     header.as_old_mut().name[..name.len()].copy_from_slice(name);
+    // fixed, as the bytes of a bundle must not depend on the machine or the user
     header.set_mode(0o644);
     header.set_uid(0);
     header.set_gid(0);
@@ -49,9 +50,9 @@ fn block(name: &[u8], size: u64, kind: EntryType) -> [u8; BLOCK] {
 /// `LENGTH path=NAME\n`, where LENGTH counts itself (POSIX pax, "pax Extended Header").
 fn pax_path(name: &str) -> String {
     let rest = format!(" path={name}\n");
-    let digits = |length: usize| length.to_string().len();
-    let mut length = rest.len() + digits(rest.len());
-    length = rest.len() + digits(length);
+    // twice, since the digits themselves may make the number one digit longer
+    let mut length = rest.len() + rest.len().to_string().len();
+    length = rest.len() + length.to_string().len();
     format!("{length}{rest}")
 }
 

@@ -25,7 +25,8 @@ impl fmt::Display for Loss {
                     .try_for_each(|item| write!(f, "\n  {} {}", item.kind, item.name))?;
                 if self.has_rest {
                     f.write_str(
-                        "\nall others are whole: push and serve take them with --allow-partial",
+                        "\nall other items are complete: push and serve accept them with \
+                         --allow-partial",
                     )?;
                 }
             }

@@ -39,9 +39,10 @@ pub(crate) fn parse(frame: &[u8]) -> Option<Vec<String>> {
         texts.last_mut()?.push_str(line);
         is_open &= !line.starts_with(END);
     }
-    let whole =
-        |text: &String| text.starts_with(BEGIN) && text.contains(END) && text.ends_with('\n');
-    (!is_open && texts.iter().all(whole) && to_frame(&texts) == frame).then_some(texts)
+    let are_whole = texts
+        .iter()
+        .all(|text| text.starts_with(BEGIN) && text.contains(END) && text.ends_with('\n'));
+    (!is_open && are_whole && to_frame(&texts) == frame).then_some(texts)
 }
 
 #[cfg(test)]

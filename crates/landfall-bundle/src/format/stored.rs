@@ -45,12 +45,16 @@ pub(crate) fn checksum(of: &Xxh64) -> [u8; CHECKSUM] {
 
 /// The length in the file of `content` bytes in stored frames.
 pub(crate) fn stored_len(content: u64) -> u64 {
-    let one = |content: u64| {
-        let blocks = content.div_ceil(BLOCK as u64).max(1);
-        (HEAD + CHECKSUM) as u64 + BLOCK_HEAD as u64 * blocks + content
-    };
     let rest = content % CHUNK as u64;
-    content / CHUNK as u64 * one(CHUNK as u64) + if rest > 0 { one(rest) } else { 0 }
+    let last = if rest > 0 { frame_len(rest) } else { 0 };
+    content / CHUNK as u64 * frame_len(CHUNK as u64) + last
+}
+
+/// The length of one stored frame with `content` bytes.
+fn frame_len(content: u64) -> u64 {
+    // an empty frame has one empty block
+    let blocks = content.div_ceil(BLOCK as u64).max(1);
+    (HEAD + CHECKSUM) as u64 + BLOCK_HEAD as u64 * blocks + content
 }
 
 /// The offset of a content byte in consecutive stored frames, and the number of bytes in its raw

@@ -2,7 +2,9 @@
 //! computes the bytes around it, and the hash of each frame.
 
 use super::hash::{FrameHash, FrameRecord};
-use super::stored::{BLOCK, CHUNK, block_header, checksum, head, stored_len, stored_place};
+use super::stored::{
+    BLOCK, CHECKSUM, CHUNK, block_header, checksum, head, stored_len, stored_place,
+};
 use sha2::{Digest as _, Sha256};
 use xxhash_rust::xxh64::Xxh64;
 
@@ -50,6 +52,7 @@ impl FrameStream {
             if inside.is_multiple_of(BLOCK) {
                 self.hash.update(block_header(content, inside));
             }
+            // at most to the end of the block, as the header of the next one comes in between
             let run = bytes
                 .len()
                 .min(BLOCK - inside % BLOCK)
@@ -84,7 +87,7 @@ impl FrameStream {
         });
         let length = stored_len(content as u64);
         let around = blocks
-            .chain([(at + length - 4, checksum.to_vec())])
+            .chain([(at + length - CHECKSUM as u64, checksum.to_vec())])
             .collect();
         ClosedFrame {
             frame: FrameRecord(length as u32, FrameHash(self.hash.finalize_reset().into())),

@@ -2,7 +2,6 @@
 //! they accept.
 
 use landfall_item::OneManifest;
-use landfall_model::Descriptor;
 use serde::Serialize;
 
 /// The name of the file in the archive.
@@ -32,11 +31,14 @@ pub(super) struct DockerImage {
 impl DockerImage {
     /// The record of an image with these tags.
     pub(super) fn of(one: &OneManifest, tags: impl IntoIterator<Item = String>) -> DockerImage {
-        let path = |blob: &Descriptor| blob.digest.layout_path();
         DockerImage {
-            config: path(&one.config),
+            config: one.config.digest.layout_path(),
             repo_tags: tags.into_iter().collect(),
-            layers: one.layers.iter().map(path).collect(),
+            layers: one
+                .layers
+                .iter()
+                .map(|layer| layer.digest.layout_path())
+                .collect(),
         }
     }
 }

@@ -18,7 +18,10 @@ pub(super) fn index(images: &[ArchivedImage]) -> Vec<u8> {
     let manifests = names.iter().map(|(name, top)| {
         json!({
             "mediaType": top.media_type, "digest": top.digest, "size": top.size,
-            "annotations": {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name},
+            "annotations": {
+                "io.containerd.image.name": name,
+                "org.opencontainers.image.ref.name": name,
+            },
         })
     });
     let manifests: Vec<_> = manifests.collect();

@@ -1,9 +1,10 @@
 //! Writes the images of a lock as one archive that container runtimes can load.
 //!
-//! [`ImageArchive::plan`] decides what goes in, under which names, and finds all that is in the
-//! way. [`ImageArchive::write`] streams it. Both formats are an OCI image layout in a tar:
-//! [`ImageArchiveFormat::Oci`] has indexes of several platforms, [`ImageArchiveFormat::Docker`] has
-//! one manifest of each image and `manifest.json` too, as `docker save` writes it.
+//! [`ImageArchive::plan`] selects the images and their names, and finds all that cannot be
+//! archived. [`ImageArchive::write`] streams the archive. Both formats are an OCI image layout in a
+//! tar: [`ImageArchiveFormat::Oci`] has indexes of several platforms,
+//! [`ImageArchiveFormat::Docker`] has one manifest of each image, and also `manifest.json` as
+//! `docker save` writes it.
 
 mod docker_manifest;
 mod error;

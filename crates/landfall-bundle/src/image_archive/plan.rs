@@ -139,6 +139,7 @@ impl ImageArchive {
                 }),
             }
         }
+        // all unfit images in one error, before the first byte is written
         unfit.refuse()?;
         archive
             .computed
@@ -157,6 +158,7 @@ impl ImageArchive {
                 docker_manifest::manifest(&saved),
             ));
         }
+        // a trimmed index may be the same as that of another image, which the store has
         indexes.retain(|digest, _| !archive.blobs.contains_key(digest));
         let indexes = indexes
             .into_iter()
@@ -181,12 +183,15 @@ fn planned(
         ImageArchiveFormat::Docker => {
             let one = image.select_one(blobs, asked.platforms.first())?;
             if let Some(kind) = docker_manifest::strange_layer(&one) {
-                let why = "docker takes no layers of such a type; take --format oci, or lock without these";
+                let why = "docker does not accept layers of this type; use --format oci, or lock \
+                           without these images";
                 return Err(SkippedImage::Unfit(why, kind.into()));
             }
             let docker = Some(DockerImage::of(&one, tags.iter().cloned()));
             let mut parts = vec![one.manifest.clone(), one.config];
             for layer in one.layers {
+                // an image may have the same layer twice, and a tar must not have two members of
+                // one name
                 if !parts.iter().any(|part| part.digest == layer.digest) {
                     parts.push(layer);
                 }
@@ -205,15 +210,9 @@ fn planned(
         match blobs.stat(digest) {
             Ok(Some(found)) if found == *size => {}
             Ok(Some(_)) => {
-                return Err(lost(ContentError::Damaged {
-                    digest: digest.clone(),
-                }));
+                return Err(lost(ContentError::damaged(digest)));
             }
-            Ok(None) => {
-                return Err(lost(ContentError::Missing {
-                    digest: digest.clone(),
-                }));
-            }
+            Ok(None) => return Err(lost(ContentError::missing(digest))),
             Err(error) => return Err(lost(error)),
         }
     }
@@ -238,15 +237,17 @@ impl From<SelectionError> for SkippedImage {
                 SkippedImage::Lost(ItemStatus::Failed, error.to_string())
             }
             SelectionError::Lacks(lacks) => SkippedImage::Unfit(
-                "these images are not for all that --platform asks for",
+                "these images lack platforms that --platform names",
                 lacks.to_string(),
             ),
             SelectionError::Several(platforms) => SkippedImage::Unfit(
-                "a docker archive holds one platform of each image; choose it with --platform, or take --format oci",
+                "a docker archive contains one platform of each image; choose it with --platform, \
+                 or use --format oci",
                 platforms.join(", "),
             ),
             SelectionError::NoImage(_) => SkippedImage::Unfit(
-                "docker takes container images alone; take --format oci, or lock without these",
+                "docker accepts only container images; use --format oci, or lock without these \
+                 items",
                 error.to_string(),
             ),
         }

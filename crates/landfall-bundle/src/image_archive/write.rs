@@ -1,4 +1,4 @@
-//! The bytes of an archive: a tar without anything of this machine or moment in it.
+//! Writes an archive: a tar whose bytes do not depend on the machine or the time.
 
 use super::{ImageArchive, ImageArchiveError};
 use crate::tar_header::{END, encode, encoded_len, padding};
@@ -36,12 +36,11 @@ impl ImageArchive {
         out: &mut dyn Write,
         progress: &dyn Progress,
     ) -> Result<(), ImageArchiveError> {
-        let zeros = |size| &END[..padding(size)];
         for (name, bytes) in &self.computed {
             let parts = [
                 &encode(name, bytes.len() as u64),
                 &bytes[..],
-                zeros(bytes.len() as u64),
+                zero_padding(bytes.len() as u64),
             ];
             parts
                 .into_iter()
@@ -59,7 +58,7 @@ impl ImageArchive {
                 CopyError::Content(error) => ImageArchiveError::Content(error),
                 CopyError::Write(error) => ImageArchiveError::Write(error),
             })?;
-            out.write_all(zeros(*size))
+            out.write_all(zero_padding(*size))
                 .map_err(ImageArchiveError::Write)?;
         }
         out.write_all(&END)
@@ -68,7 +67,11 @@ impl ImageArchive {
     }
 }
 
-/// What one member of the tar takes.
+fn zero_padding(size: u64) -> &'static [u8] {
+    &END[..padding(size)]
+}
+
+/// The size of a member in the tar, with header and padding.
 fn member(name: &str, size: u64) -> u64 {
     encoded_len(name) as u64 + size + padding(size) as u64
 }

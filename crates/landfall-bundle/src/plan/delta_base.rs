@@ -71,6 +71,7 @@ impl DeltaBase {
     fn has(&self, blob: &Descriptor) -> bool {
         self.had
             .get(&blob.digest)
+            // a receipt records no sizes; its blobs were verified when they were pushed
             .is_some_and(|size| size.is_none_or(|size| size == blob.size))
     }
 
@@ -112,6 +113,7 @@ pub(crate) fn kept(
             size,
             media_type: kind,
         } = &part.descriptor;
+        // a push needs all manifests of an item, even if the receiver has its layers
         if part.is_manifest() || !part.is_stored() {
             kept.insert(digest.clone());
         }

@@ -37,6 +37,14 @@ pub struct PackPlan {
     pub entries: Vec<PlannedEntry>,
 }
 
+/// The number of reasons after the first, for messages.
+fn and_more(reasons: &[String]) -> String {
+    match reasons.len() {
+        0 | 1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    }
+}
+
 impl PackPlan {
     /// Plans the bundle of `lock` from the content of `blobs`. An item whose absence the manifest
     /// accepts counts as missing only after the accepted date.
@@ -69,10 +77,7 @@ impl PackPlan {
         for item in lock.items() {
             let entry = item.entry();
             let mut absent = Vec::new();
-            let failed = |source| BundleError::Content {
-                item: entry.name.clone(),
-                source,
-            };
+            let failed = BundleError::content(&entry.name);
             let kept = if bases.is_empty() {
                 HashSet::new()
             } else {
@@ -83,6 +88,7 @@ impl PackPlan {
                 if !kept.contains(digest) && delta_base::all_have(bases, &part.descriptor) {
                     continue;
                 }
+                // items share layers, and a look-up may be a request to an object store
                 if !asked.contains_key(digest) {
                     let found = blobs.stat(digest);
                     asked.insert(digest.clone(), found.map_err(failed)?);
@@ -93,10 +99,7 @@ impl PackPlan {
                     None => absent.push(digest.to_string()),
                 }
             }
-            let more = |all: &[String]| match all.len() {
-                1 => String::new(),
-                count => format!(" and {} more", count - 1),
-            };
+
             // each package has a signature of its own, and the store contains packages that `pull`
             // refused, too
             let is_signed_apart = absent.is_empty() && entry.kind == EntryKind::Package;
@@ -106,8 +109,8 @@ impl PackPlan {
                 Vec::new()
             };
             let reason = match (absent.first(), refused.first()) {
-                (Some(first), _) => format!("the store lacks {first}{}", more(&absent)),
-                (None, Some(first)) => format!("{first}{}", more(&refused)),
+                (Some(first), _) => format!("the store lacks {first}{}", and_more(&absent)),
+                (None, Some(first)) => format!("{first}{}", and_more(&refused)),
                 (None, None) => {
                     all_kept.extend(kept);
                     continue;
@@ -124,6 +127,7 @@ impl PackPlan {
             });
         }
         let mut plan = PackPlan::with_missing(lock, missing, today);
+        // a blob that one item omits as a layer may be the config of another, which keeps it
         plan.omit(|blob| !all_kept.contains(&blob.digest) && delta_base::all_have(bases, blob));
         if !plan.omitted.is_empty() {
             plan.bases = delta_base::names(bases, &plan.omitted);
@@ -142,26 +146,26 @@ impl PackPlan {
         mut missing: Vec<OmittedItem>,
         today: jiff::civil::Date,
     ) -> PackPlan {
-        let name = |kind: EntryKind, name: &String| ItemName {
-            kind,
-            name: name.clone(),
-        };
         missing.extend(lock.unresolved.iter().map(|item| OmittedItem {
-            item: name(item.kind, &item.name),
+            item: ItemName {
+                kind: item.kind,
+                name: item.name.clone(),
+            },
             digest: None,
             reason: format!("it could not be locked: {}", item.cause),
         }));
-        let past = |until: &str| {
-            until
-                .parse::<jiff::civil::Date>()
-                .is_ok_and(|until| today <= until)
-        };
         missing.extend(
             lock.missing
                 .iter()
-                .filter(|item| !past(&item.until))
+                .filter(|item| {
+                    let until = item.until.parse::<jiff::civil::Date>();
+                    !until.is_ok_and(|until| today <= until)
+                })
                 .map(|item| OmittedItem {
-                    item: name(item.kind, &item.name),
+                    item: ItemName {
+                        kind: item.kind,
+                        name: item.name.clone(),
+                    },
                     digest: None,
                     reason: format!(
                         "its absence was accepted until {} ({})",
@@ -209,10 +213,10 @@ impl PackPlan {
             })
         });
         items.sort_by(|(_, a), (_, b)| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-        let parts = || items.iter().map(|(at, _)| lock.entry(*at));
         let mut layout = LayoutIndex::default();
-        layout.add(parts());
+        layout.add(items.iter().map(|(at, _)| lock.entry(*at)));
         let mut text = lock.to_text();
+        // the text is kept for as long as the plan
         text.shrink_to_fit();
         let fingerprint = Digest::sha256(text.as_bytes());
         let front = [
@@ -231,7 +235,8 @@ impl PackPlan {
         let mut entries: Vec<PlannedEntry> = front
             .map(|(name, kind, bytes)| front_entry(name, kind, bytes))
             .into();
-        let mut blobs = blob_entries(parts());
+        let mut blobs = blob_entries(items.iter().map(|(at, _)| lock.entry(*at)));
+        // stored blobs first, so that their offsets follow from the lock; the sort is stable
         blobs.sort_by_key(|entry| entry.form != ContentForm::Stored);
         entries.extend(blobs);
         let items = items.into_iter().map(|(_, item)| item).collect();
@@ -259,8 +264,11 @@ impl PackPlan {
 
     /// The entries of the lock that the bundle will contain.
     pub fn included_entries(&self, lock: &Lock) -> impl Iterator<Item = LockEntry> {
-        let named = |missing: &OmittedItem| (missing.item.kind, missing.item.name.clone());
-        let missing: HashSet<_> = self.missing.iter().map(named).collect();
+        let missing: HashSet<_> = self
+            .missing
+            .iter()
+            .map(|missing| (missing.item.kind, missing.item.name.clone()))
+            .collect();
         lock.each_entry()
             .filter(move |entry| !missing.contains(&(entry.kind, entry.name.clone())))
     }
@@ -298,14 +306,17 @@ impl PackPlan {
 
     /// The maximum size of the file in bytes, if nothing can be compressed.
     pub fn needed_bytes(&self) -> u64 {
-        let most = |entry: &PlannedEntry| {
-            let size = entry.descriptor.size;
-            let frames = 3 + size / CHUNK as u64;
-            let stored = stored_len(size) + size / 256 + 2 * header::BLOCK as u64 + 64;
-            stored + frames * 96 + 512 + 4 * entry.name.len() as u64
-        };
         // a line for each omitted blob, and one for its repository in each receipt
         let omitted = self.omitted.len() as u64 * (384 + self.bases.len() as u64 * 384);
-        self.entries.iter().map(most).sum::<u64>() + omitted + 8192
+        self.entries.iter().map(max_entry_bytes).sum::<u64>() + omitted + 8192
     }
+}
+
+/// The maximum size of an entry in the file, with its part of frame table and contents index.
+fn max_entry_bytes(entry: &PlannedEntry) -> u64 {
+    let size = entry.descriptor.size;
+    // header and padding are frames as well, and the last content frame may be short
+    let frames = 3 + size / CHUNK as u64;
+    let stored = stored_len(size) + size / 256 + 2 * header::BLOCK as u64 + 64;
+    stored + frames * 96 + 512 + 4 * entry.name.len() as u64
 }

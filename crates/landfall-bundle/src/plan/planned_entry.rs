@@ -64,6 +64,7 @@ pub(super) fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntr
     PlannedEntry {
         name,
         descriptor,
+        // stored, so that the offsets of the blobs after it do not depend on compression
         form: ContentForm::Stored,
         content: ContentSource::Bytes(bytes),
         item,
@@ -76,9 +77,10 @@ pub(super) fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntr
 pub(super) fn blob_entries(items: impl Iterator<Item = LockEntry>) -> Vec<PlannedEntry> {
     let mut entries: Vec<PlannedEntry> = Vec::new();
     let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
-    let named =
-        |LockEntry { name, parts, .. }| parts.into_iter().map(move |part| (name.clone(), part));
-    for (item, part) in items.flat_map(named) {
+    let parts = items.flat_map(|LockEntry { name, parts, .. }| {
+        parts.into_iter().map(move |part| (name.clone(), part))
+    });
+    for (item, part) in parts {
         let form = ContentForm::of(&part.descriptor.media_type, part.origin.url());
         if let Some(&place) = places.get(&part.descriptor.digest) {
             let entry = &mut entries[place];

@@ -29,12 +29,11 @@ pub fn name_bad_volumes(
     places: &[PathBuf],
     progress: &dyn Progress,
 ) -> UnopenedBundle {
-    let as_it_is = |error| UnopenedBundle { error, rest: None };
     let (BundleError::Damaged { .. } | BundleError::Missing { .. }) = error else {
-        return as_it_is(error);
+        return UnopenedBundle { error, rest: None };
     };
     let Ok(Some(set)) = VolumeSet::of(places) else {
-        return as_it_is(error);
+        return UnopenedBundle { error, rest: None };
     };
     let damaged = damaged(&set, progress);
     let missing = set.missing();
@@ -44,8 +43,9 @@ pub fn name_bad_volumes(
         .chain(missing.iter().copied())
         .collect();
     let Some(first) = numbers.first() else {
-        return as_it_is(error);
+        return UnopenedBundle { error, rest: None };
     };
+    // with a single gap, the length of the missing volume follows from the footer
     let rest = if numbers.len() == 1 {
         open_rest(places, *first)
     } else {
@@ -54,14 +54,11 @@ pub fn name_bad_volumes(
     let (has_index, has_lock) = match &rest {
         Some(_) => (true, true),
         None => {
-            let cannot = |why: &str| BundleError::Volume {
+            let opened = open_without(places, *first, &|why| BundleError::Volume {
                 volume: set.name(*first),
                 why: why.into(),
-            };
-            (
-                numbers.len() == 1 && open_without(places, *first, &cannot).is_ok(),
-                false,
-            )
+            });
+            (numbers.len() == 1 && opened.is_ok(), false)
         }
     };
     let repair = BadVolumes {
@@ -111,7 +108,7 @@ fn damaged(set: &VolumeSet, progress: &dyn Progress) -> BTreeMap<usize, String> 
         };
         let why = match hash_file(path) {
             Ok(found) if found == *sum => None,
-            Ok(_) => Some(format!("it does not have the SHA-256 that {sums} gives it")),
+            Ok(_) => Some(format!("its SHA-256 is not the one in {sums}")),
             Err(source) => Some(format!("cannot be read: {source}")),
         };
         damaged.extend(why.map(|why| (*number, why)));

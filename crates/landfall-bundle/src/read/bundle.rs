@@ -1,39 +1,38 @@
 //! Reading a bundle by offset. Nothing is ever extracted to a path that the bundle names.
 //!
-//! A bundle comes from the other side of a gap, so whoever made or carried it may be hostile. The
-//! attacks, and the defence against each:
+//! A bundle comes from the other side of an air gap, so its author and its carrier may be hostile.
+//! The attacks, and the defence against each:
 //!
-//! - **Changed, swapped or truncated bytes.** Every frame's hash is checked before the frame is
-//!   decoded, and so before a byte of it is handed out. The hash is of the frame as it lies in the
-//!   file: not one bit of it is free. The hashes stand in the frame table, those of the table's
-//!   frames in the index, and the index's own in the footer: it is the bundle digest.
-//! - **An index that lies.** Then every frame may fit it. A blob that is read from its beginning is
-//!   hashed on the way, and its last piece is not handed out if its digest is wrong. The index does
-//!   not show who packed the bundle; that needs the digest, the lock's fingerprint or a signature.
-//! - **Volumes** that are missing, or of another bundle. Whatever the files, they are read as one
-//!   run of bytes under the same checks. The checksums beside them are not trusted: they only help
-//!   to name the bad one.
-//! - **Names**: absolute, `..`, links, devices, duplicates, names that other tools trip over. Only
-//!   the names of the layout, `blobs/ALGORITHM/HEX`, and plain names that begin with `landfall` may
-//!   stand in the index, once each. The tar headers are never used here; `verify` compares each
-//!   with the one that must be there.
-//! - **Offsets and lengths** that overlap, leave gaps for smuggled bytes, overflow, or reach behind
-//!   the end. Entries must lie one after the other from byte 0 to the index, stored frames have the
-//!   one length that follows from the size, and the file must end where the index says.
-//! - **Bombs.** A frame declares at most 1 MiB of content, and the decoder stops there. Nothing is
-//!   allocated by a declared length before the file has shown as many bytes; the index has a bound
-//!   ([`Limits`]).
-//! - **The frames' own sizes.** Readers trust the index and the frame table; `verify` compares
-//!   them.
-//! - **A lock that is not the one the blobs were packed for.** Its fingerprint is in the index;
-//!   `verify` plans the bundle again from the lock and compares, and compares the lock with what
-//!   the manifests say.
-//! - **Signatures** that are missing, swapped, of another key, or for another purpose. Each is over
-//!   the whole index, and says nothing until [`Bundle::signed_by`] has compared it with the keys
-//!   that are allowed.
-//! - **An older bundle** that was good once. Its serial is in the index, under the signatures.
-//! - **Newer formats** that would be misread. Their version or `requires` names what this release
-//!   lacks.
+//! - **Changed, swapped or truncated bytes.** The hash of a frame is compared before the frame is
+//!   decoded, and so before any byte of it is returned. It covers all bytes of the frame in the
+//!   file. The hashes of the frames are in the frame table, those of the table's frames in the
+//!   index, and that of the index, the bundle digest, in the footer.
+//! - **A forged index**, which may match all frames. A blob that is read from its beginning is
+//!   hashed on the way, and its last piece is not returned if its digest is wrong. The index does
+//!   not prove who packed the bundle; that needs the digest, the lock's fingerprint or a signature.
+//! - **Volumes** that are missing or belong to another bundle. All files are read as one sequence
+//!   of bytes with the same checks. The checksums next to them are not trusted: they only help to
+//!   identify the bad volume.
+//! - **Names**: absolute, `..`, links, devices, duplicates, names that break other tools. The index
+//!   may contain only the names of the layout, `blobs/ALGORITHM/HEX`, and plain names that begin
+//!   with `landfall`, once each. The tar headers are never used here; `verify` compares each of
+//!   them with the expected one.
+//! - **Offsets and lengths** that overlap, leave gaps for smuggled bytes, overflow, or exceed the
+//!   file. Entries must be contiguous from byte 0 to the index, stored frames have the one length
+//!   that follows from their size, and the file must have the length that the index implies.
+//! - **Decompression bombs.** A frame declares at most 1 MiB of content, and the decoder stops
+//!   there. Nothing is allocated by a declared length that exceeds the file, and the size of the
+//!   index is limited ([`Limits`]).
+//! - **Wrong sizes in frames.** Readers trust the index and the frame table; `verify` compares
+//!   them with the frames.
+//! - **A lock other than the one that the blobs were packed for.** Its fingerprint is in the index;
+//!   `verify` compares the entries with the lock, and the lock with the manifests.
+//! - **Signatures** that are missing, swapped, of another key, or for another purpose. Each covers
+//!   the whole index, and is not trusted until [`Bundle::signed_by`] has compared it with the
+//!   allowed keys.
+//! - **An older bundle** that was valid once. Its serial is in the index, under the signatures.
+//! - **Newer formats** that this release would misread. Their version or `requires` names the
+//!   unsupported feature.
 
 use super::entry_reader::BundleEntryReader;
 use super::index::{BundleIndex, read_footer};
@@ -100,7 +99,8 @@ impl Bundle {
             // it
             let hint = match volumes.volume(0) {
                 Some(_) => {
-                    "; if a volume was cut short or is another bundle's, `landfall verify` tells which"
+                    "; if a volume is truncated or belongs to another bundle, `landfall verify` \
+                     names it"
                 }
                 None => "",
             };
@@ -198,16 +198,18 @@ impl Bundle {
     /// As [`Bundle::lock`].
     pub fn available_lock(&self) -> Result<Lock, BundleError> {
         let mut lock = self.lock()?;
-        let lacks = |kind, name: &str| {
-            self.partial()
+        lock.retain(|item| {
+            let (kind, name) = (item.kind(), item.name());
+            !self
+                .partial()
                 .iter()
-                .any(|item| item.kind == kind && item.name == name)
-        };
-        lock.retain(|item| !lacks(item.kind(), &item.name()));
+                .any(|lost| lost.kind == kind && lost.name == name)
+        });
         for ItemName { kind, name } in self.partial() {
-            let told = lock.unresolved.iter().map(|lost| (lost.kind, &lost.name));
-            let mut told = told.chain(lock.missing.iter().map(|lost| (lost.kind, &lost.name)));
-            if !told.any(|lost| lost == (*kind, name)) {
+            let unresolved = lock.unresolved.iter().map(|lost| (lost.kind, &lost.name));
+            let accepted = lock.missing.iter().map(|lost| (lost.kind, &lost.name));
+            // an item that the lock lists as missing keeps the cause that is given there
+            if !unresolved.chain(accepted).any(|lost| lost == (*kind, name)) {
                 let cause = "the bundle lacks it".into();
                 lock.unresolved.push(UnresolvedItem {
                     kind: *kind,
@@ -219,7 +221,7 @@ impl Bundle {
         Ok(lock)
     }
 
-    /// The lock inside.
+    /// The lock of the bundle.
     ///
     /// # Errors
     /// When the lock cannot be read, or does not have the fingerprint in the index.
@@ -232,30 +234,29 @@ impl Bundle {
             volumes,
             ..
         } = &*self.0;
-        let none = || Damage::new(CONTENTS, footer.offset, "it has no lock");
-        let error = |damage| BundleError::Damaged {
+        let damaged = |damage| BundleError::Damaged {
             path: path.clone(),
             damage: vec![volumes.place(damage)],
             loss: None,
         };
-        let place = contents.lock_place().ok_or_else(|| error(none()))?;
+        let place = contents
+            .lock_place()
+            .ok_or_else(|| damaged(Damage::new(CONTENTS, footer.offset, "it has no lock")))?;
         let entry = &contents.entries[place];
-        let damaged = |why: String| error(Damage::new(&entry.name, entry.offset, why));
         let limit = Limits::default().contents_bytes as u64;
         let mut text = String::new();
         BundleEntryReader::new(Arc::clone(&self.0), place, 0)
             .take(limit)
             .read_to_string(&mut text)
-            .map_err(|error| damaged(error.to_string()))?;
+            .map_err(|error| damaged(Damage::new(&entry.name, entry.offset, error.to_string())))?;
         // compared before parsing, and on the bytes as carried: a later release may serialize the
         // same lock differently
         if Digest::sha256(text.as_bytes()) != *self.fingerprint() {
-            return Err(damaged(
-                "it is not the lock that the contents index names".into(),
-            ));
+            let why = "it is not the lock that the contents index names";
+            return Err(damaged(Damage::new(&entry.name, entry.offset, why)));
         }
         Lock::parse(&format!("{}:{}", path.display(), entry.name), &text)
-            .map_err(|error| damaged(error.to_string()))
+            .map_err(|error| damaged(Damage::new(&entry.name, entry.offset, error.to_string())))
     }
 
     /// The items that the bundle contains, each with its parts, sorted by kind and name.
@@ -294,10 +295,10 @@ impl BlobRead for Bundle {
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let missing = || ContentError::Missing {
-            digest: digest.clone(),
-        };
-        let place = self.0.place(digest).ok_or_else(missing)?;
+        let place = self
+            .0
+            .place(digest)
+            .ok_or_else(|| ContentError::missing(digest))?;
         Ok(Box::new(BundleEntryReader::new(
             Arc::clone(&self.0),
             place,
@@ -307,6 +308,7 @@ impl BlobRead for Bundle {
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
         match self.0.place(digest) {
+            // a compressed blob is decoded frame by frame anyway, so its frames are verified there
             Some(place) if self.contents().entries[place].form == ContentForm::Stored => {
                 Ok(Box::new(WholeBlobReader::new(Arc::clone(&self.0), place)))
             }
@@ -317,15 +319,15 @@ impl BlobRead for Bundle {
 
 impl VerifiedRead for Bundle {
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
-        let missing = || ContentError::Missing {
-            digest: digest.clone(),
-        };
-        let entry = self.0.entry(self.0.place(digest).ok_or_else(missing)?);
-        let file_stamps = self.0.volumes.file_stamps(entry.offset, entry.length);
-        file_stamps.map_err(|source| ContentError::Read {
-            digest: digest.clone(),
-            source,
-        })
+        let place = self
+            .0
+            .place(digest)
+            .ok_or_else(|| ContentError::missing(digest))?;
+        let entry = self.0.entry(place);
+        self.0
+            .volumes
+            .file_stamps(entry.offset, entry.length)
+            .map_err(|source| ContentError::read(digest, source))
     }
 
     fn verify(&self, digest: &Digest) -> io::Result<bool> {
@@ -341,10 +343,10 @@ impl VerifiedRead for Bundle {
         digest: &Digest,
         offset: u64,
     ) -> Result<Box<dyn Read + Send>, ContentError> {
-        let missing = || ContentError::Missing {
-            digest: digest.clone(),
-        };
-        let place = self.0.place(digest).ok_or_else(missing)?;
+        let place = self
+            .0
+            .place(digest)
+            .ok_or_else(|| ContentError::missing(digest))?;
         Ok(match self.0.entry(place).form {
             ContentForm::Stored if !self.0.volumes.is_remote() => {
                 Box::new(VerifiedBlobReader::new(Arc::clone(&self.0), place, offset))

@@ -21,11 +21,10 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     if read.is_ok() {
         let own = base.file_name().unwrap_or_default();
-        for of in text.split(|byte| *byte == b'\n') {
-            let is_sum = |hex: &&[u8]| hex.len() == 64 && hex.iter().all(u8::is_ascii_hexdigit);
-            let Some((hex, path)) = of
+        for line in text.split(|byte| *byte == b'\n') {
+            let Some((hex, path)) = line
                 .split_first_chunk::<64>()
-                .filter(|(hex, _)| is_sum(&&hex[..]))
+                .filter(|(hex, _)| hex.iter().all(u8::is_ascii_hexdigit))
             else {
                 continue;
             };
@@ -37,6 +36,7 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
                 continue;
             };
             let path = parent_folder(base).join(OsStr::from_bytes(path));
+            // the file comes with the bundle, so its paths must not lead to other folders
             let is_own = path.parent() == Some(parent_folder(base))
                 && (path.file_name() == Some(own) || number_of(base, &path).is_some());
             if is_own {

@@ -9,7 +9,7 @@ use crate::format::damage::Damage;
 use crate::format::names::{CONTENTS, ItemName, LAYOUT, LOCK};
 use crate::plan::delta_base::kept;
 use landfall_content::LockEntry;
-use landfall_item::LockedItem;
+
 use landfall_item::lockfile::Lock;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Digest, Limits, MediaType};
@@ -31,15 +31,9 @@ struct ExpectedBlob {
 pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, BundleError> {
     let lock = bundle.lock()?;
     let without: BTreeSet<ItemName> = bundle.partial().iter().cloned().collect();
-    let held = |entry: &LockEntry| {
-        !without.contains(&ItemName {
-            kind: entry.kind,
-            name: entry.name.clone(),
-        })
-    };
-    let asked = asked(lock.each_entry().filter(held));
-    let at_index = |why: String| Damage::new(CONTENTS, bundle.0.index.footer.offset, why);
-    let mut damage = bad_omissions(bundle, lock.each_entry().filter(held), &asked);
+    let index_at = bundle.0.index.footer.offset;
+    let required = required_blobs(included(&lock, &without));
+    let mut damage = bad_omissions(bundle, included(&lock, &without), &required);
     let mut found: HashSet<&Digest> = bundle.omitted().iter().map(|blob| &blob.digest).collect();
     for entry in bundle
         .contents()
@@ -48,77 +42,106 @@ pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, BundleError> 
         .filter(|entry| entry.is_blob())
     {
         found.insert(&entry.digest);
-        let why = match asked.get(&entry.digest) {
-            None => "the lock does not ask for it",
-            Some(asked) if asked.size != entry.size => "it is not what the lock asks for",
-            Some(asked) if !asked.media_types.contains(&entry.media_type) => {
-                "its media type is not one that the lock gives it"
+        let why = match required.get(&entry.digest) {
+            None => "the lock does not list it",
+            Some(blob) if blob.size != entry.size => "it is not the one that the lock lists",
+            Some(blob) if !blob.media_types.contains(&entry.media_type) => {
+                "its media type is not the one in the lock"
             }
             Some(_) => continue,
         };
         damage.push(Damage::new(&entry.name, entry.offset, why));
     }
-    let mut absent: Vec<_> = asked
+    let mut absent: Vec<_> = required
         .iter()
         .filter(|(digest, _)| !found.contains(digest))
         .collect();
+    // the map has no order, and the report must be the same in every run
     absent.sort_by(|a, b| a.0.cmp(b.0));
-    damage.extend(absent.into_iter().map(|(digest, asked)| {
-        at_index(format!(
-            "{} is not there, which {} needs",
+    damage.extend(absent.into_iter().map(|(digest, blob)| {
+        let why = format!(
+            "{} is missing, and {} needs it",
             digest.layout_path(),
-            asked.item
-        ))
+            blob.item
+        );
+        Damage::new(CONTENTS, index_at, why)
     }));
-    damage.extend(bad_layout(bundle, lock.each_entry().filter(held)));
+    damage.extend(bad_layout(bundle, included(&lock, &without)));
+    // only if the blobs are right, as their content is read now
     if damage.is_empty() {
         damage = lock_against_manifests(bundle, &lock, &without);
     }
-    let named = |kind, name: String| ItemName { kind, name };
-    let unresolved: BTreeSet<ItemName> = lock
-        .unresolved
-        .iter()
-        .map(|item| named(item.kind, item.name.clone()))
-        .collect();
-    let known: BTreeSet<ItemName> = lock
-        .each_entry()
-        .map(|entry| named(entry.kind, entry.name))
-        .chain(
-            lock.missing
-                .iter()
-                .map(|item| named(item.kind, item.name.clone())),
-        )
-        .chain(unresolved.iter().cloned())
-        .collect();
-    let mut partial = |items: &mut dyn Iterator<Item = &ItemName>, why: &str| {
-        damage.extend(items.map(|item| at_index(format!("{} {} {why}", item.kind, item.name))));
-    };
-    partial(
-        &mut without.difference(&known),
-        "is named as left out, and is not in the lock",
-    );
-    partial(
-        &mut unresolved.difference(&without),
-        "is not resolved in the lock, and not named as left out",
-    );
+    damage.extend(bad_partial_list(&lock, &without, index_at));
     Ok(damage)
 }
 
+/// The entries of the lock without the items in `without`.
+fn included(lock: &Lock, without: &BTreeSet<ItemName>) -> impl Iterator<Item = LockEntry> {
+    lock.each_entry().filter(|entry| {
+        !without.contains(&ItemName {
+            kind: entry.kind,
+            name: entry.name.clone(),
+        })
+    })
+}
+
+/// Compares the items that the index lists as missing with the lock.
+fn bad_partial_list(lock: &Lock, without: &BTreeSet<ItemName>, index_at: u64) -> Vec<Damage> {
+    let unresolved: BTreeSet<ItemName> = lock
+        .unresolved
+        .iter()
+        .map(|item| ItemName {
+            kind: item.kind,
+            name: item.name.clone(),
+        })
+        .collect();
+    let entries = lock.each_entry().map(|entry| ItemName {
+        kind: entry.kind,
+        name: entry.name,
+    });
+    let accepted = lock.missing.iter().map(|item| ItemName {
+        kind: item.kind,
+        name: item.name.clone(),
+    });
+    let known: BTreeSet<ItemName> = entries
+        .chain(accepted)
+        .chain(unresolved.iter().cloned())
+        .collect();
+    let unknown = without
+        .difference(&known)
+        .map(|item| (item, "is listed as missing, but is not in the lock"));
+    let hidden = unresolved.difference(without).map(|item| {
+        let why = "is unresolved in the lock, but not listed as missing";
+        (item, why)
+    });
+    unknown
+        .chain(hidden)
+        .map(|(item, why)| {
+            Damage::new(
+                CONTENTS,
+                index_at,
+                format!("{} {} {why}", item.kind, item.name),
+            )
+        })
+        .collect()
+}
+
 /// All blobs of these entries.
-fn asked(entries: impl Iterator<Item = LockEntry>) -> HashMap<Digest, ExpectedBlob> {
-    let mut asked: HashMap<Digest, ExpectedBlob> = HashMap::new();
+fn required_blobs(entries: impl Iterator<Item = LockEntry>) -> HashMap<Digest, ExpectedBlob> {
+    let mut required: HashMap<Digest, ExpectedBlob> = HashMap::new();
     for LockEntry { name, parts, .. } in entries {
         for part in parts {
-            let new = || ExpectedBlob {
-                size: part.descriptor.size,
-                media_types: BTreeSet::new(),
-                item: name.clone(),
-            };
-            let blob = asked.entry(part.descriptor.digest).or_insert_with(new);
+            let blob = required
+                .entry(part.descriptor.digest)
+                .or_insert_with(|| ExpectedBlob {
+                    size: part.descriptor.size,
+                    media_types: BTreeSet::new(),
+                    item: name.clone(),
+                });
             blob.media_types.insert(part.descriptor.media_type);
         }
     }
-    asked
+    required
 }
 
 /// Checks the two files that make the tar an OCI image layout: `index.json` must name each item
@@ -128,15 +151,14 @@ fn bad_layout(bundle: &Bundle, entries: impl Iterator<Item = LockEntry>) -> Vec<
     let mut expected: Vec<_> = entries
         .map(|entry| Some((entry.layout_name, entry.top.digest.to_string())))
         .collect();
-    let named = |child: &Value| {
-        let name = child["annotations"]["org.opencontainers.image.ref.name"].as_str()?;
-        Some((name.to_owned(), child["digest"].as_str()?.to_owned()))
-    };
     let mut found: Vec<_> = index["manifests"]
         .as_array()
         .into_iter()
         .flatten()
-        .map(named)
+        .map(|child| {
+            let name = child["annotations"]["org.opencontainers.image.ref.name"].as_str()?;
+            Some((name.to_owned(), child["digest"].as_str()?.to_owned()))
+        })
         .collect();
     found.sort();
     expected.sort();
@@ -151,28 +173,29 @@ fn bad_layout(bundle: &Bundle, entries: impl Iterator<Item = LockEntry>) -> Vec<
             .iter()
             .find(|entry| entry.name == name)
             .map_or(0, |entry| entry.offset);
-        Damage::new(name, at, "it is not what the lock asks for")
+        Damage::new(name, at, "it does not match the lock")
     });
     damage.collect()
 }
 
 /// The JSON document in an entry; null if it cannot be read.
 fn document(bundle: &Bundle, name: &str) -> Value {
+    read_document(bundle, name).unwrap_or_default()
+}
+
+fn read_document(bundle: &Bundle, name: &str) -> Option<Value> {
     let place = bundle
         .contents()
         .entries
         .iter()
-        .position(|entry| entry.name == name);
-    let read = |place| {
-        let limit = Limits::default().contents_bytes as u64;
-        let mut bytes = Vec::new();
-        BundleEntryReader::new(Arc::clone(&bundle.0), place, 0)
-            .take(limit)
-            .read_to_end(&mut bytes)
-            .ok()?;
-        serde_json::from_slice(&bytes).ok()
-    };
-    place.and_then(read).unwrap_or_default()
+        .position(|entry| entry.name == name)?;
+    let limit = Limits::default().contents_bytes as u64;
+    let mut bytes = Vec::new();
+    BundleEntryReader::new(Arc::clone(&bundle.0), place, 0)
+        .take(limit)
+        .read_to_end(&mut bytes)
+        .ok()?;
+    serde_json::from_slice(&bytes).ok()
 }
 
 /// The contradictions between the lock and the content of its items.
@@ -185,12 +208,13 @@ fn lock_against_manifests(
     let at = contents
         .lock_place()
         .map_or(0, |place| contents.entries[place].offset);
-    let name = |item: &dyn LockedItem| ItemName {
-        kind: item.kind(),
-        name: item.name().into_owned(),
-    };
-    let held = lock.items().filter(|item| !without.contains(&name(*item)));
-    let damage = held.flat_map(|item| {
+    let included = lock.items().filter(|item| {
+        !without.contains(&ItemName {
+            kind: item.kind(),
+            name: item.name().into_owned(),
+        })
+    });
+    let damage = included.flat_map(|item| {
         let contradictions = item.contradictions(bundle, SignatureTime::Made).into_iter();
         contradictions.map(move |why| Damage::new(LOCK, at, format!("{}: {why}", item.name())))
     });
@@ -202,7 +226,7 @@ fn lock_against_manifests(
 fn bad_omissions(
     bundle: &Bundle,
     entries: impl Iterator<Item = LockEntry>,
-    asked: &HashMap<Digest, ExpectedBlob>,
+    required: &HashMap<Digest, ExpectedBlob>,
 ) -> Vec<Damage> {
     if bundle.omitted().is_empty() {
         return Vec::new();
@@ -215,17 +239,17 @@ fn bad_omissions(
         }
     }
     for blob in bundle.omitted() {
-        let is_asked = asked.get(&blob.digest).is_some_and(|asked| {
-            asked.size == blob.size && asked.media_types.contains(&blob.media_type)
+        let is_required = required.get(&blob.digest).is_some_and(|required| {
+            required.size == blob.size && required.media_types.contains(&blob.media_type)
         });
-        if !is_asked {
+        if !is_required {
             wrong.push(format!(
-                "it leaves out {}, and the lock does not ask for this",
+                "it omits {}, which the lock does not list",
                 blob.digest
             ));
         } else if all_kept.contains(&blob.digest) {
             wrong.push(format!(
-                "it leaves out {}, and only layers and files may be left out",
+                "it omits {}, but only layers and files may be omitted",
                 blob.digest
             ));
         }

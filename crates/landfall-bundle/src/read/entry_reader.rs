@@ -37,6 +37,8 @@ impl BundleEntryReader {
             next,
             skip: (offset % CHUNK as u64) as usize,
             piece: io::Cursor::default(),
+            // the digest is over the whole blob, so a read from the middle has only the frames'
+            // hashes
             hasher: (offset == 0).then(|| Hasher::new(entry.digest.algorithm())),
             content: TarEntry::content,
             stretch: SequentialReader::new(Arc::clone(&bundle), entry.end()),
@@ -90,6 +92,7 @@ impl BundleEntryReader {
                 .take()
                 .is_some_and(|hasher| hasher.finish() != entry.digest)
         {
+            // the last piece is dropped, so that no receiver gets a complete blob with wrong bytes
             self.piece = io::Cursor::default();
             let why = format!("its content does not have the digest {}", entry.digest);
             return Err(damaged(Damage::new(&entry.name, entry.offset, why)));

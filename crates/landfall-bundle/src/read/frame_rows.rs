@@ -57,6 +57,7 @@ impl FrameRows {
     }
 
     fn piece(&self, volumes: &VolumeReader, number: usize) -> Result<Arc<Vec<u8>>, Damage> {
+        // held while a piece is read: threads that read in order need the same one next
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, piece)) = kept.iter().find(|(of, _)| *of == number) {
             return Ok(piece.clone());
@@ -72,16 +73,17 @@ impl FrameRows {
     /// The content of one frame of the table's entry: the tar header, a piece of the table, or the
     /// padding.
     pub fn frame(&self, volumes: &VolumeReader, index: usize) -> Result<Vec<u8>, Damage> {
-        let none = || Damage::new(FRAMES, self.table.offset, "it has too few frames");
-        let frame = self.table.frame(index).ok_or_else(none)?;
-        let damage = |why: String| Damage::new(FRAMES, frame.offset, why);
+        let frame = self
+            .table
+            .frame(index)
+            .ok_or_else(|| Damage::new(FRAMES, self.table.offset, "it has too few frames"))?;
         let bytes = volumes.bytes_at(frame.offset, stored_len(frame.content as u64) as usize);
         let bytes = bytes.map_err(|error| Damage::unread(FRAMES, frame.offset, &error))?;
         if FrameHash::of(&bytes) != frame.hash {
-            return Err(damage(
-                "its bytes do not have the hash that the contents index gives them".into(),
-            ));
+            let why = "its bytes do not have the hash in the contents index";
+            return Err(Damage::new(FRAMES, frame.offset, why));
         }
-        frame::decode(ContentForm::Stored, &bytes, frame.content).map_err(damage)
+        frame::decode(ContentForm::Stored, &bytes, frame.content)
+            .map_err(|why| Damage::new(FRAMES, frame.offset, why))
     }
 }

@@ -28,26 +28,24 @@ pub struct BundleIndex {
 /// the footer implies.
 pub(crate) fn read_footer(volumes: &VolumeReader) -> Result<Footer, Damage> {
     let length = volumes.length();
-    let damage =
-        |why: String| Damage::new("footer", length.saturating_sub(footer::LEN as u64), why);
-    let surplus = || volumes.ends().find(|(end, _)| whole_before(volumes, *end));
-    match footer_before(volumes, length)? {
-        Some(footer) if footer.bundle_len() == Some(length) => Ok(footer),
-        found => Err(match (surplus(), found) {
-            (Some((end, next)), _) => {
-                let why =
-                    format!("the bundle ends here; {next} and what follows do not belong to it");
-                Damage::new("footer", end, why)
-            }
-            (None, Some(_)) => damage(format!(
-                "it is of a bundle with another length than {length} bytes"
-            )),
-            (None, None) => {
-                let why = "the file does not end like a bundle: it is incomplete, or not a landfall bundle";
-                damage(why.into())
-            }
-        }),
+    let found = footer_before(volumes, length)?;
+    if let Some(footer) = &found
+        && footer.bundle_len() == Some(length)
+    {
+        return Ok(footer.clone());
     }
+    // volumes of another bundle may follow, for example on a disc that was used twice
+    if let Some((end, next)) = volumes.ends().find(|(end, _)| whole_before(volumes, *end)) {
+        let why = format!("the bundle ends here; {next} and later volumes do not belong to it");
+        return Err(Damage::new("footer", end, why));
+    }
+    let why = match found {
+        Some(_) => format!("it belongs to a bundle with another length than {length} bytes"),
+        None => "the file does not end like a bundle: it is incomplete, or not a landfall bundle"
+            .to_owned(),
+    };
+    let at = length.saturating_sub(footer::LEN as u64);
+    Err(Damage::new("footer", at, why))
 }
 
 /// The footer that ends at `end`, if there is one.
@@ -76,6 +74,7 @@ impl BundleIndex {
         let contents = parse(path, &bytes, |why| {
             damaged(Damage::new(CONTENTS, footer.offset, why))
         })?;
+        // freed before the signatures are read: an index of many items is large
         drop(bytes);
         contents.check(footer.offset).map_err(&damaged)?;
         let signatures = read_signatures(volumes, &footer).map_err(&damaged)?;
@@ -89,27 +88,24 @@ impl BundleIndex {
 
 /// Reads and verifies the bytes of the contents index.
 pub(crate) fn read_index(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<u8>, Damage> {
-    let damage = |why: String| Damage::new(CONTENTS, footer.offset, why);
     // bounds the allocation for a hostile footer: an honest index is shorter than the entries that
     // it lists, since each of them has a tar header of 512 bytes
     let limit = (Limits::default().contents_bytes as u64).min((4 << 20) + volumes.length());
     if footer.size > limit || footer.length > limit {
-        return Err(damage(format!(
-            "it is longer than the {limit} bytes that landfall reads"
-        )));
+        let why = format!("it is longer than the {limit} bytes that landfall reads");
+        return Err(Damage::new(CONTENTS, footer.offset, why));
     }
     let frames = volumes.bytes_at(footer.offset, footer.length as usize);
     let frames = frames.map_err(|error| Damage::unread(CONTENTS, footer.offset, &error))?;
     if FrameHash::of(&frames) != footer.frames {
-        return Err(damage(
-            "its bytes do not have the hash that the footer gives them".into(),
-        ));
+        let why = "its bytes do not have the hash in the footer";
+        return Err(Damage::new(CONTENTS, footer.offset, why));
     }
-    let index = decode(&frames, footer.size).map_err(damage)?;
+    let index =
+        decode(&frames, footer.size).map_err(|why| Damage::new(CONTENTS, footer.offset, why))?;
     if !footer.sha256.matches(&index) {
-        return Err(damage(
-            "it does not have the hash that the footer gives it".into(),
-        ));
+        let why = "it does not have the hash in the footer";
+        return Err(Damage::new(CONTENTS, footer.offset, why));
     }
     Ok(index)
 }
@@ -126,28 +122,27 @@ fn decode(frames: &[u8], size: u64) -> Result<Vec<u8>, String> {
     if rest.is_empty() {
         Ok(index)
     } else {
-        Err("it ends late".into())
+        Err("it is longer than its footer says".into())
     }
 }
 
 /// Reads the signatures, without verifying them.
 fn read_signatures(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<String>, Damage> {
+    // cannot underflow: the footer's sum of all lengths was compared with the file
     let at = volumes.length() - footer::LEN as u64 - footer.signed;
-    let damage = |why: String| Damage::new("signatures", at, why);
     let limit = Limits::default().signatures_bytes;
     if footer.signed > limit {
-        return Err(damage(format!(
-            "they are longer than the {limit} bytes that landfall reads"
-        )));
+        let why = format!("they are longer than the {limit} bytes that landfall reads");
+        return Err(Damage::new("signatures", at, why));
     }
     let frame = volumes.bytes_at(at, footer.signed as usize);
     let frame = frame.map_err(|error| Damage::unread("signatures", at, &error))?;
     if FrameHash::of(&frame) != footer.signatures {
-        return Err(damage(
-            "their bytes do not have the hash that the footer gives them".into(),
-        ));
+        let why = "their bytes do not have the hash in the footer";
+        return Err(Damage::new("signatures", at, why));
     }
-    signatures::parse(&frame).ok_or_else(|| damage("they are no list of signatures".into()))
+    signatures::parse(&frame)
+        .ok_or_else(|| Damage::new("signatures", at, "they are not a list of signatures"))
 }
 
 /// Parses a contents index, after checking that this release supports its version.
@@ -168,6 +163,7 @@ fn parse(
             what,
         })
     };
+    // the version first: a newer index may not have the fields of this release
     let head: FormatHead =
         serde_json::from_slice(index).map_err(|error| damaged(error.to_string()))?;
     if head.version != 1 {

@@ -19,12 +19,11 @@ pub(super) fn lost_items(
         .iter()
         .filter(|entry| entry.is_blob() && is_lost(entry));
     let lost: HashSet<&Digest> = lost.map(|entry| &entry.digest).collect();
-    let needs = |digest: &Digest| lost.contains(digest);
     let affected = entries.into_iter().filter(|entry| {
         entry
             .parts
             .iter()
-            .any(|part| needs(&part.descriptor.digest))
+            .any(|part| lost.contains(&part.descriptor.digest))
     });
     Some(
         affected

@@ -6,7 +6,7 @@ use landfall_content::{FileStamp, RangeRead, RangeReader};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The bytes at the end that are read on opening: in most bundles the index, and the frame table
 /// before it.
@@ -54,14 +54,18 @@ impl ObjectPart {
         self.object.size() - self.end.len() as u64
     }
 
+    fn windows(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<Vec<u8>>)>> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn window(&self, number: u64) -> io::Result<Arc<Vec<u8>>> {
-        let windows = || self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, window)) = windows().iter().find(|(of, _)| *of == number) {
+        if let Some((_, window)) = self.windows().iter().find(|(of, _)| *of == number) {
             return Ok(window.clone());
         }
         let from = number * WINDOW;
+        // unlocked during the request, so that other threads can use the cached windows
         let window = Arc::new(read(&self.object, from..self.end().min(from + WINDOW))?);
-        let mut windows = windows();
+        let mut windows = self.windows();
         windows.truncate(KEPT - 1);
         windows.push_front((number, window.clone()));
         Ok(window)

@@ -36,6 +36,7 @@ impl OpenBundle {
     /// An open bundle with this index.
     pub fn new(places: &[PathBuf], volumes: VolumeReader, index: BundleIndex) -> OpenBundle {
         let entries = &index.contents.entries;
+        // indexes in place of a map of digests: a bundle may have a million blobs
         let mut blobs: Vec<usize> = (0..entries.len())
             .filter(|place| entries[*place].is_blob())
             .collect();

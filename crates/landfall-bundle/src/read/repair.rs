@@ -33,6 +33,8 @@ impl BadVolumes<'_> {
         let names = names.join(" and ");
         let only_number = self.numbers.first().filter(|_| self.numbers.len() == 1);
         match only_number {
+            // rebuilding needs the options in the index, and only one volume can be computed from
+            // the others
             Some(number) if self.has_index => format!(
                 "copy {names} again; or rebuild it where the bundle was packed, from its store and \
                  the other volumes:\n  {}",

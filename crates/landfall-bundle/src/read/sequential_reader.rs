@@ -49,8 +49,10 @@ impl ReadAt for SequentialReader {
         let volumes = &self.bundle.volumes;
         let to = at + buffer.len() as u64;
         let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |open: &OpenRange| open.at <= at && at - open.at <= SKIPPED && to <= open.end;
-        let mut open = match answer.take().filter(fits) {
+        let usable = answer
+            .take()
+            .filter(|open| open.at <= at && at - open.at <= SKIPPED && to <= open.end);
+        let mut open = match usable {
             Some(open) => open,
             None => match volumes.reader(at..self.end.max(to)) {
                 Some((end, reader)) if to <= end => OpenRange { at, end, reader },
@@ -58,6 +60,7 @@ impl ReadAt for SequentialReader {
                 _ => return volumes.read_exact_at(buffer, at),
             },
         };
+        // a few bytes between frames are cheaper to read than a new request
         io::copy(&mut (&mut open.reader).take(at - open.at), &mut io::sink())?;
         open.reader.read_exact(buffer)?;
         *answer = Some(OpenRange { at: to, ..open });

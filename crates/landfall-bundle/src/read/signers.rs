@@ -27,11 +27,13 @@ impl fmt::Display for BundleSigner {
 impl Bundle {
     /// The keys of the signatures, unverified.
     pub fn signature_keys(&self) -> Vec<String> {
-        let key = |text: &String| match Signature::parse(text.as_bytes()) {
-            Ok(signature) => signature.key().to_string(),
-            Err(error) => format!("cannot be read: {error}"),
-        };
-        self.signatures().iter().map(key).collect()
+        self.signatures()
+            .iter()
+            .map(|text| match Signature::parse(text.as_bytes()) {
+                Ok(signature) => signature.key().to_string(),
+                Err(error) => format!("cannot be read: {error}"),
+            })
+            .collect()
     }
 
     /// The allowed signers who signed the bundle, each key once, as of `now`. Other signatures are
@@ -46,13 +48,16 @@ impl Bundle {
         at_least: usize,
         now: Timestamp,
     ) -> Result<Vec<BundleSigner>, BundleError> {
-        let path = || self.0.path.clone();
         if self.signatures().is_empty() {
-            return Err(BundleError::NotSigned { path: path() });
+            return Err(BundleError::NotSigned {
+                path: self.0.path.clone(),
+            });
         }
+        // read again, since the signatures are over the bytes in the file, not over the parsed
+        // index
         let index = read_index(&self.0.volumes, &self.0.index.footer).map_err(|damage| {
             BundleError::Damaged {
-                path: path(),
+                path: self.0.path.clone(),
                 damage: vec![self.0.volumes.place(damage)],
                 loss: None,
             }
@@ -66,6 +71,7 @@ impl Bundle {
                 Err(why) => refused.push(why),
             }
         }
+        // principals, not keys: a person with two keys counts once
         let names: BTreeSet<&String> = signers.iter().map(|by| &by.principals).collect();
         let count = names.len();
         if count >= at_least {
@@ -73,7 +79,7 @@ impl Bundle {
         }
         match refused.pop() {
             Some(source) if at_least == 1 && refused.is_empty() => Err(BundleError::Signature {
-                path: path(),
+                path: self.0.path.clone(),
                 source: source.into(),
             }),
             last => {
@@ -83,7 +89,7 @@ impl Bundle {
                     .map(ToString::to_string)
                     .collect();
                 Err(BundleError::Signers {
-                    path: path(),
+                    path: self.0.path.clone(),
                     at_least,
                     count,
                     refused,

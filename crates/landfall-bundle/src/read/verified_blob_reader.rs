@@ -105,6 +105,7 @@ impl VerifiedBlobReader {
                 damage.to_string(),
             ));
         }
+        // only after the comparison, so that a failed one is repeated
         bundle.checks.add(self.place, number as usize);
         Ok(())
     }

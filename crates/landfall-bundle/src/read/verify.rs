@@ -64,6 +64,7 @@ pub fn verify_shard(
     let mut damage = entries(bundle, &own, progress);
     progress.end();
     if shard.is_first() {
+        // a damaged frame table was found with the first entry that needed its rows
         for found in rest(bundle) {
             if !damage.contains(&found) {
                 damage.push(found);
@@ -294,7 +295,7 @@ fn rest(bundle: &Bundle) -> Vec<Damage> {
         match bundle.0.rows.frame(&bundle.0.volumes, index) {
             Ok(content) if expected.is_none_or(|expected| expected == content) => {}
             Ok(_) => {
-                let why = "its tar header or padding is not what the contents index says";
+                let why = "its tar header or padding does not match the contents index";
                 damage.push(Damage::new(FRAMES, table.offset, why));
             }
             Err(found) => damage.push(found),
@@ -311,24 +312,22 @@ fn rest(bundle: &Bundle) -> Vec<Damage> {
         (CONTENTS, footer.offset - header.len() as u64, header),
         ("end of the tar", footer.offset + footer.length, end),
     ];
-    let differs = |(name, at, expected): (&str, u64, Vec<u8>)| match bundle
-        .0
-        .volumes
-        .bytes_at(at, expected.len())
-    {
-        Err(error) => Some(Damage::unread(name, at, &error)),
-        Ok(found) => {
-            let differs = found
-                .iter()
-                .zip(&expected)
-                .position(|(found, expected)| found != expected)?;
-            Some(Damage::new(
-                name,
-                at + differs as u64,
-                "it is not what the contents index says",
-            ))
-        }
-    };
-    damage.extend(expected.into_iter().filter_map(differs));
+    for (name, at, expected) in expected {
+        damage.extend(first_difference(bundle, name, at, &expected));
+    }
     damage
+}
+
+/// The damage at the first byte from `at` on that is not the `expected` one.
+fn first_difference(bundle: &Bundle, name: &str, at: u64, expected: &[u8]) -> Option<Damage> {
+    let found = match bundle.0.volumes.bytes_at(at, expected.len()) {
+        Ok(found) => found,
+        Err(error) => return Some(Damage::unread(name, at, &error)),
+    };
+    let differs = found
+        .iter()
+        .zip(expected)
+        .position(|(found, expected)| found != expected)?;
+    let why = "it does not match the contents index";
+    Some(Damage::new(name, at + differs as u64, why))
 }

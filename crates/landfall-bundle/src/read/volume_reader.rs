@@ -52,19 +52,19 @@ impl VolumeReader {
     /// Opens the bundle at `places`: a file, or volumes as [`VolumeSet::of`] finds them. The error
     /// names all missing volumes.
     pub fn open(places: &[PathBuf]) -> Result<VolumeReader, BundleError> {
-        let path = || places.first().cloned().unwrap_or_default();
+        let path = places.first().cloned().unwrap_or_default();
         let set = VolumeSet::of(places).map_err(|source| BundleError::Open {
-            path: path(),
+            path: path.clone(),
             source,
         })?;
         let Some(set) = set else {
-            return VolumeReader::over(vec![path()], false);
+            return VolumeReader::over(vec![path], false);
         };
         let missing = set.missing();
         if !missing.is_empty() {
             let volumes = missing.into_iter().map(|number| set.name(number)).collect();
             return Err(BundleError::Missing {
-                path: path(),
+                path,
                 volumes,
                 loss: None,
             });
@@ -83,7 +83,7 @@ impl VolumeReader {
                 if data.is_file() {
                     Ok((file, data.len()))
                 } else {
-                    Err(io::Error::other("it is no plain file"))
+                    Err(io::Error::other("it is not a regular file"))
                 }
             });
             let (file, length) = file.map_err(|source| BundleError::Open {
@@ -160,6 +160,8 @@ impl VolumeReader {
         self.open
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner)
+            // the open files are listed by the index of their part, which changes for those after
+            // the gap
             .clear();
         self.parts[index..]
             .iter_mut()
@@ -214,14 +216,15 @@ impl VolumeReader {
         })
     }
 
-    /// How the files look that have these Reads `length` bytes at offset `at`.
+    /// The stamps of the files that contain the `length` bytes at offset `at`.
     pub fn file_stamps(&self, at: u64, length: u64) -> io::Result<Vec<FileStamp>> {
         let last = self.part_at(at + length.saturating_sub(1));
-        let look = |index: usize| match &self.parts[index].medium {
-            Medium::Object(object) => Ok(object.file_stamp()),
-            Medium::File | Medium::Lost => Ok(FileStamp::of(&self.file(index)?.metadata()?)),
-        };
-        (self.part_at(at)..=last).map(look).collect()
+        (self.part_at(at)..=last)
+            .map(|index| match &self.parts[index].medium {
+                Medium::Object(object) => Ok(object.file_stamp()),
+                Medium::File | Medium::Lost => Ok(FileStamp::of(&self.file(index)?.metadata()?)),
+            })
+            .collect()
     }
 
     /// The name of the volume with the byte at offset `at`; `None` if the bundle is one file.
@@ -275,6 +278,7 @@ impl VolumeReader {
 
     fn file(&self, index: usize) -> io::Result<Arc<File>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        // a file that is used moves to the end, so the one at the front is the oldest
         if let Some(place) = open.iter().position(|(part, _)| *part == index) {
             let found = open[place].1.clone();
             if place + 1 < open.len()

@@ -58,6 +58,7 @@ impl VolumeSet {
             for number in numbers(base)? {
                 found
                     .entry(number)
+                    // the first folder with a volume wins
                     .or_insert_with(|| volume_path(base, number));
             }
         }
@@ -121,18 +122,19 @@ pub fn volume_locations(first: PathBuf, others: &mut Vec<PathBuf>) -> Vec<PathBu
             return true;
         };
         let base = in_folder(&set.base, other);
-        let is_of_it = other.is_dir() || split(other).is_some_and(|(named, _)| named == base);
+        let is_of_bundle = other.is_dir() || split(other).is_some_and(|(named, _)| named == base);
         let new = numbers(&base).unwrap_or_default();
-        let adds = |number: &usize| {
+        // a volume that was found elsewhere belongs to another copy, which is a bundle of its own
+        let are_new = new.iter().all(|number| {
             set.found
                 .get(number)
                 .is_none_or(|path| *path == volume_path(&base, *number))
-        };
-        let is_more = is_of_it && !new.is_empty() && new.iter().all(adds);
-        if is_more {
+        });
+        let has_more = is_of_bundle && !new.is_empty() && are_new;
+        if has_more {
             places.push(other.clone());
         }
-        !is_more
+        !has_more
     });
     places
 }
@@ -153,6 +155,7 @@ fn only_bundle(folder: &Path) -> io::Result<Option<PathBuf>> {
     for entry in fs::read_dir(folder)? {
         bases.extend(split(&entry?.path()).map(|(base, _)| base));
     }
+    // with several bundles in a folder, the user must name one
     Ok(if bases.len() == 1 {
         bases.pop_first()
     } else {
@@ -181,9 +184,9 @@ pub(crate) fn begins_volume(path: &Path) -> bool {
 fn begins_bundle(path: &Path) -> bool {
     let first = frame::stored(&header::encode(LAYOUT[0], OCI_LAYOUT.len() as u64));
     let mut found = Vec::new();
-    let read =
-        open_input(path).and_then(|file| file.take(first.len() as u64).read_to_end(&mut found));
-    read.is_ok() && found == first
+    open_input(path)
+        .and_then(|file| file.take(first.len() as u64).read_to_end(&mut found))
+        .is_ok_and(|_| found == first)
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ impl WholeBlobReader {
         }
         let bundle = &self.content.source.bundle;
         let entry = bundle.entry(self.place);
+        // compared once: a reader may be called again at the end
         let digest = self.hasher.take().map(Hasher::finish);
         if digest.is_some_and(|digest| digest != entry.digest) {
             let why = format!("its content does not have the digest {}", entry.digest);

@@ -8,7 +8,6 @@ use super::volume_reader::VolumeReader;
 use super::volume_set::VolumeSet;
 use crate::error::BundleError;
 use crate::format::damage::Damage;
-use crate::format::entry::TarEntry;
 use crate::format::footer::Footer;
 use crate::format::names::ItemName;
 use std::ops::Range;
@@ -35,13 +34,12 @@ pub(crate) fn open_without(
     let set = set.ok_or_else(|| cannot("there is no other volume"))?;
     let is_beyond = number > set.last;
     let is_listed = !set.sums.is_empty();
-    let no_volume = |count| BundleError::NoVolume {
-        path: path.clone(),
-        number,
-        count,
-    };
     if is_beyond && is_listed {
-        return Err(no_volume(set.last));
+        return Err(BundleError::NoVolume {
+            path,
+            number,
+            count: set.last,
+        });
     }
     let set = set.without(number);
     let missing: Vec<String> = set
@@ -58,13 +56,18 @@ pub(crate) fn open_without(
         .and_then(Footer::bundle_len)
         .unwrap_or_default();
     if is_beyond && length == others.length() {
-        return Err(no_volume(set.found().len()));
+        return Err(BundleError::NoVolume {
+            path,
+            number,
+            count: set.found().len(),
+        });
     }
     if !missing.is_empty() {
         let why = "all other volumes are needed, but these are missing, too: ";
         return Err(cannot(&format!("{why}{}", missing.join(", "))));
     }
     let footer = footer.ok_or_else(|| cannot(NO_INDEX))?;
+    // the footer states the length of the whole bundle, so the rest is that of the lost volume
     let gap = length.checked_sub(others.length()).filter(|gap| *gap > 0);
     let gap = gap.ok_or_else(|| {
         cannot("the other volumes are a complete bundle, or belong to different bundles")
@@ -81,14 +84,15 @@ pub(crate) fn open_without(
 /// Opens the rest of the split bundle at `places` without volume `number`. The items that need the
 /// volume are reported as missing and returned. `None` if they cannot be determined.
 pub(super) fn open_rest(places: &[PathBuf], number: usize) -> Option<(Bundle, Vec<ItemName>)> {
-    let cannot = |why: &str| BundleError::Volume {
+    let opened = open_without(places, number, &|why| BundleError::Volume {
         volume: number.to_string(),
         why: why.into(),
-    };
-    let (bundle, lost) = open_without(places, number, &cannot).ok()?;
+    });
+    let (bundle, lost) = opened.ok()?;
     // reading an item needs no tar headers, so losing only those does not affect it
-    let is_lost = |entry: &TarEntry| entry.content_offset() < lost.end && entry.end() > lost.start;
-    let items = lost_items(&bundle, is_lost)?;
+    let items = lost_items(&bundle, |entry| {
+        entry.content_offset() < lost.end && entry.end() > lost.start
+    })?;
     let mut opened = Arc::into_inner(bundle.0)?;
     opened.partial.extend(items.iter().cloned());
     opened.partial.sort();

@@ -134,17 +134,16 @@ fn purl_of_image(image: &ImageRef, digest: &Digest) -> String {
         .rsplit('/')
         .next()
         .unwrap_or(&image.repository);
-    let encoded = |text: &str| utf8_percent_encode(text, ENCODED).to_string();
     let tag = image
         .tag
         .as_deref()
-        .map(|tag| format!("&tag={}", encoded(tag)))
+        .map(|tag| format!("&tag={}", utf8_percent_encode(tag, ENCODED)))
         .unwrap_or_default();
     format!(
         "pkg:oci/{}@{}?repository_url={}{tag}",
         utf8_percent_encode(&name.to_ascii_lowercase(), IN_VERSION),
         utf8_percent_encode(&digest.to_string(), IN_VERSION),
-        encoded(&image.name()),
+        utf8_percent_encode(&image.name(), ENCODED),
     )
 }
 

@@ -4,8 +4,8 @@ use super::component::{ItemFacts, component, hash};
 use super::linked_documents::{LinkedDocument, linked_documents};
 use super::package::{package_component, package_ref};
 use landfall_content::{BlobRead, LockEntry};
+use landfall_item::DescribeError;
 use landfall_item::lockfile::Lock;
-use landfall_item::{DescribeError, LockedItem};
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, Limits};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ pub fn cyclonedx(
     }
     for item in lock.items() {
         let entry = item.entry();
-        let own = of_item(item, &entry, blobs);
+        let own = linked_documents(&entry, &item.source(), blobs);
         let known = ItemFacts {
             image: item.reference(),
             platforms: item.platforms().unwrap_or_default(),
@@ -103,7 +103,8 @@ pub fn cyclonedx(
         },
         "dependencies": dependencies,
         "compositions": [{
-            "aggregate": if subject.is_partial { "incomplete" } else { "complete" }, "assemblies": [root],
+            "aggregate": if subject.is_partial { "incomplete" } else { "complete" },
+            "assemblies": [root],
         }],
     });
     if let Some(time) = &subject.time {
@@ -112,10 +113,6 @@ pub fn cyclonedx(
     document["components"] = components.into();
     document["metadata"]["component"]["hashes"] = json!([hash(subject.digest)]);
     Ok((document, all))
-}
-
-fn of_item(item: &dyn LockedItem, entry: &LockEntry, blobs: &dyn BlobRead) -> Vec<LinkedDocument> {
-    linked_documents(entry, &item.source(), blobs)
 }
 
 /// A UUID (RFC 9562, version 8) of the digest's first bits: the same bundle has the same one.

@@ -38,25 +38,35 @@ impl ReferrerKind {
 /// Determines the kind of a referrer by its tag, which cosign's convention defines, or by its
 /// artifact type, which is read from `blobs`.
 pub fn referrer_kind(referrer: &AttachedReferrer, blobs: Option<&dyn BlobRead>) -> ReferrerKind {
-    let of_type = || {
-        let bytes = blobs?.read(&referrer.descriptor).ok()?;
-        Some(
-            read_referrer(&bytes, &referrer.descriptor)?.entry["artifactType"]
-                .as_str()?
-                .to_owned(),
-        )
-    };
-    let words = referrer.tag.clone().or_else(of_type).unwrap_or_default();
-    let has = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
-    if referrer.is_child || has(&[".att", "in-toto", "attestation"]) {
-        ReferrerKind::Attestation
-    } else if has(&[".sbom", "spdx", "cyclonedx", "syft"]) {
-        ReferrerKind::Sbom
-    } else if has(&[".sig", "signature", "sigstore"]) {
-        ReferrerKind::Signature
-    } else {
-        ReferrerKind::Other
+    let words = referrer
+        .tag
+        .clone()
+        .or_else(|| artifact_type(referrer, blobs?))
+        .unwrap_or_default();
+    // BuildKit lists its attestations in the index of the image
+    if referrer.is_child {
+        return ReferrerKind::Attestation;
     }
+    KIND_WORDS
+        .iter()
+        .find(|(_, parts)| parts.iter().any(|part| words.contains(part)))
+        .map_or(ReferrerKind::Other, |(kind, _)| *kind)
+}
+
+/// Parts of tags and artifact types, with the kind that they stand for. The first match wins.
+const KIND_WORDS: [(ReferrerKind, &[&str]); 3] = [
+    (
+        ReferrerKind::Attestation,
+        &[".att", "in-toto", "attestation"],
+    ),
+    (ReferrerKind::Sbom, &[".sbom", "spdx", "cyclonedx", "syft"]),
+    (ReferrerKind::Signature, &[".sig", "signature", "sigstore"]),
+];
+
+fn artifact_type(referrer: &AttachedReferrer, blobs: &dyn BlobRead) -> Option<String> {
+    let bytes = blobs.read(&referrer.descriptor).ok()?;
+    let entry = read_referrer(&bytes, &referrer.descriptor)?.entry;
+    Some(entry["artifactType"].as_str()?.to_owned())
 }
 
 /// A document that refers to an item.
@@ -100,15 +110,16 @@ pub fn linked_documents(
             } else {
                 None
             };
-            let named = document.as_ref().and_then(named);
-            let is_sbom = named.as_ref().is_some_and(|named| named.is_sbom);
+            let identity = document.as_ref().and_then(identify);
+            let is_sbom = identity.as_ref().is_some_and(|identity| identity.is_sbom);
             all.push(LinkedDocument {
+                // the content decides: an SBOM may be attached as an attestation
                 kind: if is_sbom { ReferrerKind::Sbom } else { kind },
-                url: named
+                url: identity
                     .as_ref()
-                    .and_then(|named| named.url.clone())
+                    .and_then(|identity| identity.url.clone())
                     .unwrap_or_else(|| format!("oci://{place}@{}", referrer.descriptor.digest)),
-                said: named.and_then(|named| named.said),
+                said: identity.and_then(|identity| identity.format),
                 manifest: referrer.descriptor.digest.clone(),
                 blob,
             });
@@ -125,15 +136,17 @@ pub fn linked_documents(
 struct DocumentIdentity {
     is_sbom: bool,
     url: Option<String>,
-    said: Option<String>,
+    format: Option<String>,
 }
 
 /// The identity of a document: an SBOM, or an in-toto statement, with or without an envelope.
-fn named(document: &Value) -> Option<DocumentIdentity> {
+fn identify(document: &Value) -> Option<DocumentIdentity> {
     if let Some(payload) = document["payload"].as_str() {
         let statement = serde_json::from_slice::<Value>(&STANDARD.decode(payload).ok()?).ok()?;
         // nested envelopes are refused, so that the recursion is bounded
-        return statement["payload"].is_null().then(|| named(&statement))?;
+        return statement["payload"]
+            .is_null()
+            .then(|| identify(&statement))?;
     }
     if let Some(kind) = document["predicateType"].as_str() {
         let inner = sbom(&document["predicate"]);
@@ -142,35 +155,42 @@ fn named(document: &Value) -> Option<DocumentIdentity> {
         return Some(DocumentIdentity {
             is_sbom,
             url,
-            said: Some(kind.to_owned()),
+            format: Some(kind.to_owned()),
         });
     }
     sbom(document)
 }
 
 fn sbom(document: &Value) -> Option<DocumentIdentity> {
-    let text = |key: &str| document[key].as_str();
-    if text("bomFormat") == Some("CycloneDX") {
-        let uuid = text("serialNumber").and_then(|serial| serial.strip_prefix("urn:uuid:"));
+    if document["bomFormat"] == "CycloneDX" {
+        let uuid = document["serialNumber"]
+            .as_str()
+            .and_then(|serial| serial.strip_prefix("urn:uuid:"));
+        // it becomes part of a URL, so nothing but a UUID is accepted
         let uuid = uuid.filter(|uuid| {
             uuid.bytes()
                 .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
         });
         let version = document["version"].as_u64().unwrap_or(1);
-        let said = format!("CycloneDX {}", text("specVersion").unwrap_or_default());
+        let format = format!(
+            "CycloneDX {}",
+            document["specVersion"].as_str().unwrap_or_default()
+        );
         let url = uuid.map(|uuid| format!("urn:cdx:{uuid}/{version}"));
         return Some(DocumentIdentity {
             is_sbom: true,
             url,
-            said: Some(said.trim_end().to_owned()),
+            format: Some(format.trim_end().to_owned()),
         });
     }
-    let version = text("spdxVersion")?;
-    let url = text("documentNamespace").filter(|url| url::Url::parse(url).is_ok());
+    let version = document["spdxVersion"].as_str()?;
+    let url = document["documentNamespace"]
+        .as_str()
+        .filter(|url| url::Url::parse(url).is_ok());
     Some(DocumentIdentity {
         is_sbom: true,
         url: url.map(str::to_owned),
-        said: Some(version.to_owned()),
+        format: Some(version.to_owned()),
     })
 }
 
@@ -187,7 +207,7 @@ mod tests {
         let statement = json!({"predicateType": "https://spdx.dev/Document", "predicate": spdx});
         let envelope = json!({"payloadType": "application/vnd.in-toto+json", "payload": STANDARD.encode(statement.to_string())});
         let url = |document: &Value| {
-            named(document).map(|named| (named.is_sbom, named.url.unwrap_or_default()))
+            identify(document).map(|identity| (identity.is_sbom, identity.url.unwrap_or_default()))
         };
         assert_eq!(
             url(&cyclonedx).unwrap(),

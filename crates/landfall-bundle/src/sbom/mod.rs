@@ -1,7 +1,6 @@
 //! Describes a bundle as a CycloneDX document that links the SBOMs in the bundle.
 //!
-//! - `linked_documents.rs`: what the carried SBOMs and attestations are, and how they are named
-//!   from outside.
+//! - `linked_documents.rs`: the kinds and identifiers of the SBOMs and attestations in the bundle.
 //! - `component.rs`: one item of the lock as a component.
 //! - `package.rs`: a package of a set as a component.
 //! - `document.rs`: the whole document, the same for the same bundle.

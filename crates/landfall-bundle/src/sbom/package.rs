@@ -42,10 +42,13 @@ pub(super) fn package_component(described: &PackageDescription<'_>) -> Value {
     component
 }
 
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
+
 /// `pkg:deb/…` or `pkg:rpm/…` (purl-spec, types `deb` and `rpm`). It contains the repository, since
 /// neither type has a default one.
 fn purl(described: &PackageDescription<'_>) -> String {
-    let encoded = |text: &str| utf8_percent_encode(text, ENCODED).to_string();
     let package = described.package;
     // in package URLs, the epoch is a qualifier for rpm, but part of the version for deb
     let epoch = package

@@ -1,12 +1,18 @@
-//! The test kit: small bundles, bundles of somebody who lies, and what the fuzz targets call.
+//! The test kit: small bundles, forged bundles, and the functions that fuzz targets call.
 #![allow(
     clippy::missing_panics_doc,
-    reason = "a target panics on what it finds"
+    reason = "a fuzz target panics when it finds a bug"
 )]
 
+#[cfg(test)]
+mod delta_tests;
+#[cfg(test)]
+mod forged_index_tests;
 pub mod fuzz;
 #[cfg(test)]
 mod hostile;
+#[cfg(test)]
+mod pack_tests;
 pub mod sample;
 #[cfg(test)]
 mod tests;

@@ -25,20 +25,18 @@ use std::path::Path;
 /// Adds a signature with this key to the bundle at `path`, unless the key has already signed it.
 /// Returns the bundle with the signature.
 ///
-/// The new end is first written to `FILE.signing` beside the file. Another run finishes from there
-/// what a kill in between left.
+/// The new end is first written to `FILE.signing` next to the file. If the process is killed while
+/// it changes the file, another run completes the change from there.
 ///
 /// # Errors
 /// When the file is not a bundle, cannot be signed or written, or is being written by another
 /// process.
 pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError> {
-    let failed = |source| BundleError::Write {
-        path: path.into(),
-        source,
-    };
+    let failed = BundleError::write(path);
     let volumes = VolumeReader::open(&[path.into()])?;
     let (last, start) = volumes.last();
     let file = File::options().write(true).open(&last).map_err(failed)?;
+    // the writers of a bundle lock it too, so that two of them cannot change its end at once
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(BundleError::Busy { path: path.into() }),
@@ -55,19 +53,19 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
         (opened, _) => opened?,
     };
     remove_file(&redo).map_err(failed)?;
-    let damaged = |damage| BundleError::Damaged {
+    let footer = &bundle.0.index.footer;
+    let texts = bundle.signatures();
+    let index = read_index(&bundle.0.volumes, footer).map_err(|damage| BundleError::Damaged {
         path: path.into(),
         damage: vec![damage],
         loss: None,
-    };
-    let footer = &bundle.0.index.footer;
-    let texts = bundle.signatures();
-    let index = read_index(&bundle.0.volumes, footer).map_err(damaged)?;
-    let is_own = |text: &String| {
+    })?;
+    // an invalid signature with this key does not count, and a valid one is added
+    let has_signed = texts.iter().any(|text| {
         Signature::parse(text.as_bytes())
             .is_ok_and(|text| text.key() == signer.key() && text.check(NAMESPACE, &index).is_ok())
-    };
-    if !texts.iter().any(is_own) {
+    });
+    if !has_signed {
         let texts = [texts, &[sign_index(signer, &index, path)?]].concat();
         let frame = signatures::to_frame(&texts);
         let (bytes, most) = (frame.len() as u64, Limits::default().signatures_bytes);
@@ -79,6 +77,7 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
                 most,
             });
         }
+        // the index stays as it is, and so does the bundle digest
         let signed = Footer {
             signed: bytes,
             signatures: FrameHash::of(&frame),
@@ -87,11 +86,11 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
         let at = footer.tar_end().and_then(|end| end.checked_sub(start));
         let at = at.ok_or_else(|| {
             failed(io::Error::other(
-                "its end lies in two volumes; join them first",
+                "its end is split between two volumes; join them first",
             ))
         })?;
         let end = [&at.to_le_bytes(), &frame[..], &signed.to_bytes()].concat();
-        keep(&redo, &end)
+        write_atomically(&redo, &end)
             .and_then(|()| put_end(&file, &end))
             .and_then(|()| fs::remove_file(&redo))
             .map_err(failed)?;
@@ -101,7 +100,7 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
 }
 
 /// Writes a small file completely or not at all.
-fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = partial_path(path);
     fs::write(&partial, bytes)?;
     File::open(&partial)?.sync_all()?;
@@ -122,16 +121,14 @@ fn put_end(file: &File, end: &[u8]) -> io::Result<()> {
 /// checksums again.
 fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), BundleError> {
     let path = checksums_path(base);
-    let failed = |source| BundleError::Write {
-        path: path.clone(),
-        source,
-    };
+    let failed = BundleError::write(&path);
     let text = match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         read => read.map_err(failed)?,
     };
     let sum = hash_file(file).map_err(failed)?;
     let new = checksums::replaced(&text, file, &sum);
+    // the file is listed with this sum already, or not at all
     if new == text {
         return Ok(());
     }

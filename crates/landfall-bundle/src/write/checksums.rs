@@ -40,14 +40,21 @@ pub(super) fn replaced(text: &[u8], file: &Path, hex: &str) -> Vec<u8> {
     // only the hex digits may differ; the line of an escaped name begins with a backslash before
     // them
     let from = usize::from(own.first() == Some(&b'\\'));
-    let same = |old: &[u8]| {
-        let others = |line: &[u8]| Some([line.get(..from)?, line.get(from + 64..)?].concat());
-        others(old) == others(&own)
-    };
-    let lines = text.split_inclusive(|byte| *byte == b'\n');
-    lines
-        .flat_map(|old| if same(old) { own.clone() } else { old.to_vec() })
+    let own_name = without_digits(&own, from);
+    text.split_inclusive(|byte| *byte == b'\n')
+        .flat_map(|old| {
+            if without_digits(old, from) == own_name {
+                own.clone()
+            } else {
+                old.to_vec()
+            }
+        })
         .collect()
+}
+
+/// A line without the 64 hex digits at `from`; `None` if it is shorter.
+fn without_digits(line: &[u8], from: usize) -> Option<Vec<u8>> {
+    Some([line.get(..from)?, line.get(from + 64..)?].concat())
 }
 
 /// Writes the checksums, or the signature over them, completely or not at all.

@@ -74,6 +74,7 @@ impl EntryWriter<'_> {
                 let content = builder.size();
                 let frame = builder
                     .frame(self.level, &buffers)
+                    // hashed on this thread too, as hashing takes about as long as encoding
                     .map(|frame| (FrameHash::of(&frame), frame));
                 (place, is_last, content, frame)
             },
@@ -86,6 +87,7 @@ impl EntryWriter<'_> {
                 let written = frame.and_then(|(hash, frame)| {
                     out.append(&frame)?;
                     let entry = &self.plan.entries[place];
+                    // progress counts the bytes of blobs only, without headers and padding
                     if place >= FRONT_LEN && (1..=entry.chunks()).contains(&frames.len()) {
                         self.progress.bytes(content as u64);
                     }
@@ -97,10 +99,7 @@ impl EntryWriter<'_> {
                     }
                     Ok(())
                 });
-                written.map_err(|source| BundleError::Write {
-                    path: self.path.into(),
-                    source,
-                })
+                written.map_err(BundleError::write(self.path))
             },
         )
     }
@@ -115,16 +114,12 @@ impl EntryWriter<'_> {
     ) -> Result<bool, BundleError> {
         let entry = &self.plan.entries[place];
         let size = entry.descriptor.size;
-        let failed = |source| BundleError::Content {
-            item: entry.item.clone(),
-            source,
-        };
-        let stored = |content: &[u8]| FrameBuilder::of(ContentForm::Stored, content);
+        let failed = BundleError::content(&entry.item);
         let mut source = open(entry, self.blobs)?;
         let mut hasher = Hasher::new(entry.descriptor.digest.algorithm());
         // each frame is passed on when the next one is read, so the last one only after the digest
         // is verified
-        let mut next = stored(&header::encode(&entry.name, size));
+        let mut next = FrameBuilder::of(ContentForm::Stored, &header::encode(&entry.name, size));
         let mut hand = |builder, is_last| {
             hand(Unencoded {
                 place,
@@ -144,19 +139,19 @@ impl EntryWriter<'_> {
             let read = next.fill(&mut source, |content| hasher.update(content));
             read.map_err(|source| failed(read_error(entry, source)))?;
         }
+        // one byte more than expected, to notice content that is longer than its size
         let over = source
             .read(&mut [0])
             .map_err(|source| failed(read_error(entry, source)))?;
         if over > 0 || hasher.finish() != entry.descriptor.digest {
-            return Err(failed(ContentError::Damaged {
-                digest: entry.descriptor.digest.clone(),
-            }));
+            return Err(failed(ContentError::damaged(&entry.descriptor.digest)));
         }
         let padding = header::padding(size);
         if padding == 0 {
             return Ok(hand(next, true));
         }
-        Ok(hand(next, false) && hand(stored(&vec![0; padding]), true))
+        let zeros = FrameBuilder::of(ContentForm::Stored, &vec![0; padding]);
+        Ok(hand(next, false) && hand(zeros, true))
     }
 }
 
@@ -171,10 +166,7 @@ fn read_error(entry: &PlannedEntry, source: io::Error) -> ContentError {
 }
 
 fn open(entry: &PlannedEntry, blobs: &dyn BlobRead) -> Result<Box<dyn Read + Send>, BundleError> {
-    let failed = |source| BundleError::Content {
-        item: entry.item.clone(),
-        source,
-    };
+    let failed = BundleError::content(&entry.item);
     match &entry.content {
         ContentSource::Bytes(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),
         ContentSource::Store => blobs.open(&entry.descriptor.digest, 0).map_err(failed),

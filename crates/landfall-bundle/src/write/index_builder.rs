@@ -15,7 +15,7 @@ use crate::format::names::{CONTENTS, DELTA, LOCK};
 use crate::format::signatures;
 use crate::format::stored::CHUNK;
 use crate::plan::pack_plan::PackPlan;
-use crate::plan::planned_entry::PlannedEntry;
+
 use landfall_model::{Digest, Limits};
 use sha2::{Digest as _, Sha256};
 use std::io;
@@ -32,20 +32,21 @@ impl IndexBuilder {
     /// The index of a bundle before any entry is written.
     pub(crate) fn new(plan: &PackPlan, options: PackOptions) -> IndexBuilder {
         let mut frame = 0;
-        let entry = |entry: &PlannedEntry| {
-            let first = frame;
-            frame += TarEntry::frame_count(entry.descriptor.size);
-            TarEntry {
+        let mut entries = Vec::with_capacity(plan.entries.len());
+        for entry in &plan.entries {
+            entries.push(TarEntry {
                 name: entry.name.clone(),
                 digest: entry.descriptor.digest.clone(),
                 size: entry.descriptor.size,
                 media_type: entry.descriptor.media_type.clone(),
                 form: entry.form,
+                // known when the entry is written
                 offset: 0,
                 length: 0,
-                frame: first,
-            }
-        };
+                frame,
+            });
+            frame += TarEntry::frame_count(entry.descriptor.size);
+        }
         let contents = ContentsIndex {
             version: 1,
             landfall: env!("CARGO_PKG_VERSION").into(),
@@ -68,7 +69,7 @@ impl IndexBuilder {
                 .collect(),
             bases: plan.bases.clone(),
             omitted: plan.omitted.clone(),
-            entries: plan.entries.iter().map(entry).collect(),
+            entries,
             frames: FrameTable::default(),
         };
         IndexBuilder {
@@ -98,6 +99,7 @@ impl IndexBuilder {
             .map(|entry| TarEntry::frame_count(entry.size))
             .sum();
         let size = frames.saturating_mul(ROW as u64);
+        // all numbers at their longest, so that the real index cannot become longer
         most.frames = FrameTable {
             offset: u64::MAX,
             size,
@@ -106,13 +108,10 @@ impl IndexBuilder {
         most.entries
             .iter_mut()
             .for_each(|entry| (entry.offset, entry.length) = (u64::MAX, u64::MAX));
-        let write = |source| BundleError::Write {
-            path: path.into(),
-            source,
-        };
         // each hash of the table has 64 digits, quotes and a comma
         let hashes = FrameTable::frame_count(size).saturating_mul(67);
-        let index = (most.to_bytes().map_err(write)?.len() as u64).saturating_add(hashes);
+        let bytes = most.to_bytes().map_err(BundleError::write(path))?;
+        let index = (bytes.len() as u64).saturating_add(hashes);
         let lock = most
             .lock_place()
             .map_or(0, |place| most.entries[place].size);
@@ -138,18 +137,14 @@ impl IndexBuilder {
         path: &Path,
         sign: impl FnOnce(&[u8]) -> Result<Vec<String>, BundleError>,
     ) -> Result<Digest, BundleError> {
-        let failed = |source| BundleError::Write {
-            path: path.into(),
-            source,
-        };
-        let mut footer = self.seal(out).map_err(failed)?;
-        let signatures = signatures::to_frame(&sign(&footer.1)?);
-        footer.0.signed = signatures.len() as u64;
-        footer.0.signatures = FrameHash::of(&signatures);
-        let tail = [signatures, footer.0.to_bytes()].concat();
+        let (mut footer, index) = self.seal(out).map_err(BundleError::write(path))?;
+        let signatures = signatures::to_frame(&sign(&index)?);
+        footer.signed = signatures.len() as u64;
+        footer.signatures = FrameHash::of(&signatures);
+        let tail = [signatures, footer.to_bytes()].concat();
         out.append_tail(&stored(&header::END), &tail)
-            .map_err(failed)?;
-        Ok(footer.0.sha256)
+            .map_err(BundleError::write(path))?;
+        Ok(footer.sha256)
     }
 
     /// Writes the frame table and the contents index. Returns a footer without signatures, and the

@@ -37,6 +37,7 @@ pub(super) fn remove_other_form(out: &Path, is_split: bool) -> io::Result<bool> 
     } else {
         volume_path(out, 1)
     };
+    // a file of the user with this name is not removed
     if !other.is_file() || Bundle::open(&other).is_err() {
         return Ok(false);
     }

@@ -71,10 +71,7 @@ pub fn write_packaged(
     let (partial, file) = claim(out)?;
     // the lock on this file is held until the end
     let file = Arc::new(file);
-    let failed = |source| BundleError::Write {
-        path: out.into(),
-        source,
-    };
+    let failed = BundleError::write(out);
     // the work folder of an unfinished `pull --bundle` describes the old content of the file
     file.set_len(0)
         .and_then(|()| clear_work(&partial))
@@ -108,6 +105,7 @@ pub fn write_packaged(
         }
     };
     let result = remove_volumes(&partial).map_err(failed).and_then(|()| {
+        // after the removal of old volumes, whose space counts as free
         room(plan.needed_bytes(), out)?;
         let tools = packaging.tools(out)?;
         progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
@@ -115,18 +113,15 @@ pub fn write_packaged(
         progress.end();
         written.and_then(|((digest, written), flushed)| {
             let bytes = written.end;
-            let publish = || {
-                flushed?;
-                written.sync()?;
-                publish(
-                    &partial,
-                    out,
-                    &written.sums(),
-                    &tools,
-                    packaging.signer.as_deref(),
-                )
-            };
-            let (files, beside, removed) = publish().map_err(failed)?;
+            flushed.and_then(|()| written.sync()).map_err(failed)?;
+            let (files, beside, removed) = publish(
+                &partial,
+                out,
+                &written.sums(),
+                &tools,
+                packaging.signer.as_deref(),
+            )
+            .map_err(failed)?;
             Ok(PackedBundle {
                 digest,
                 bytes,
@@ -252,6 +247,8 @@ fn flushing<T>(
     work: impl FnOnce(SyncSender<Arc<File>>) -> Result<T, BundleError>,
 ) -> Result<(T, io::Result<()>), BundleError> {
     thread::scope(|scope| {
+        // one file may wait: a slow disk then slows the writer down instead of filling the page
+        // cache
         let (flush, wanted) = sync_channel::<Arc<File>>(1);
         let flusher = scope.spawn(move || wanted.into_iter().try_for_each(|file| file.sync_data()));
         let result = work(flush);

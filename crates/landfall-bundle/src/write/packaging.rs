@@ -44,50 +44,47 @@ impl Packaging {
     /// Writes programs and documents next to `out`, under temporary names.
     ///
     /// # Errors
-    /// If a program cannot be read, its name is that of a part of the bundle, or it cannot be written.
+    /// If a program cannot be read, its name is that of a part of the bundle, or it cannot be
+    /// written.
     pub fn tools(&self, out: &Path) -> Result<Vec<CompanionFile>, BundleError> {
         let mut tools: Vec<CompanionFile> = Vec::new();
         for from in &self.tools {
-            let failed = |why: String| BundleError::Tool {
-                path: from.clone(),
-                why,
-            };
-            let called = from
+            let name = from
                 .file_name()
-                .ok_or_else(|| failed("it is no file".into()))?;
-            let path = out.with_file_name(called);
+                .ok_or_else(|| tool_error(from, "the path does not name a file"))?;
+            let path = out.with_file_name(name);
             let is_bundles = path.file_name() == out.file_name()
                 || number_of(out, &path).is_some()
                 || [checksums_path(out), signature_path(out), partial_path(out)].contains(&path);
             if is_bundles || tools.iter().any(|tool| tool.path == path) {
-                let called = file_name(&path);
-                return Err(failed(format!(
-                    "the name {called} is taken; give it another one"
-                )));
+                let why = format!(
+                    "the name {} is taken; give it another one",
+                    file_name(&path)
+                );
+                return Err(tool_error(from, why));
             }
             refuse_special(&path)
-                .map_err(|error| failed(format!("{}: {error}", path.display())))?;
+                .map_err(|error| tool_error(from, format!("{}: {error}", path.display())))?;
             let partial = partial_path(&path);
             let mut tool = CompanionFile {
                 partial,
                 path,
                 sum: String::new(),
             };
-            tool.sum = copy(from, &tool.partial).map_err(|error| failed(error.to_string()))?;
+            tool.sum =
+                copy(from, &tool.partial).map_err(|error| tool_error(from, error.to_string()))?;
             tools.push(tool);
         }
         for (ending, content) in &self.documents {
             let path = out.with_file_name(file_name(out) + ending);
-            let failed = |why: String| BundleError::Tool {
-                path: path.clone(),
-                why,
-            };
-            refuse_special(&path).map_err(|error| failed(error.to_string()))?;
-            let is_same = || fs::read(&path).is_ok_and(|old| old == *content);
-            if path.exists() && !is_same() && !has(out, &path) {
-                return Err(failed(
-                    "a file of this name is there that no pack wrote; move it away".into(),
-                ));
+            refuse_special(&path).map_err(|error| tool_error(&path, error.to_string()))?;
+            // a document that an earlier pack wrote is listed in the checksums
+            if path.exists()
+                && !fs::read(&path).is_ok_and(|old| old == *content)
+                && !has(out, &path)
+            {
+                let why = "another file has this name, which no pack has written; move it away";
+                return Err(tool_error(&path, why));
             }
             let partial = partial_path(&path);
             let mut tool = CompanionFile {
@@ -96,10 +93,17 @@ impl Packaging {
                 sum: String::new(),
             };
             let written = fs::write(&tool.partial, content).and_then(|()| hash_file(&tool.partial));
-            tool.sum = written.map_err(|error| failed(error.to_string()))?;
+            tool.sum = written.map_err(|error| tool_error(&path, error.to_string()))?;
             tools.push(tool);
         }
         Ok(tools)
+    }
+}
+
+fn tool_error(path: &Path, why: impl Into<String>) -> BundleError {
+    BundleError::Tool {
+        path: path.into(),
+        why: why.into(),
     }
 }
 
@@ -107,7 +111,7 @@ impl Packaging {
 fn copy(from: &Path, to: &Path) -> io::Result<String> {
     let mut source = File::open(from)?;
     if !source.metadata()?.is_file() {
-        return Err(io::Error::other("it is no plain file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut file = File::create(to)?;
     io::copy(&mut source, &mut file)?;

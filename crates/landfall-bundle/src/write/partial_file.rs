@@ -13,10 +13,7 @@ use std::path::{Path, PathBuf};
 /// belongs to something else than a regular file.
 pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
     let path = partial_path(out);
-    let failed = |source| BundleError::Write {
-        path: path.clone(),
-        source,
-    };
+    let failed = BundleError::write(&path);
     let beside = [
         out.to_path_buf(),
         path.clone(),
@@ -38,10 +35,7 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
 /// Fails if the disk has less than `needed` bytes free.
 pub(crate) fn room(needed: u64, out: &Path) -> Result<(), BundleError> {
     let folder = parent_folder(out);
-    let room = DiskSpace::measure(folder, needed).map_err(|source| BundleError::Write {
-        path: folder.into(),
-        source,
-    })?;
+    let room = DiskSpace::measure(folder, needed).map_err(BundleError::write(folder))?;
     if room.is_enough() {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! Publishing a bundle: all its files get their names, in an order that shows no bundle before it
-//! is complete.
+//! Publishes a bundle: gives all its files their final names, in an order in which no incomplete
+//! bundle can be opened.
 
 use super::checksums;
 use super::old_files::{older_volumes, remove_file, remove_other_form};
@@ -13,13 +13,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Gives everything its name: what was written as `partial`, in volumes with these checksums or in
-/// one file, and the programs. Returns the files of the bundle, those beside it, and volumes of an
-/// older one that none replaces.
+/// Renames the unfinished bundle `partial`, which is one file, or volumes with these checksums, and
+/// the programs next to it. Returns the files of the bundle, those next to it, and the volumes of
+/// an older bundle that were not replaced.
 ///
-/// Volumes of an older bundle go first, and an older bundle in the other form; then the new ones
-/// come, and the first volume last. So whenever a first volume stands there, all the others are
-/// those of the same bundle.
+/// First the volumes of an older bundle are removed, and an older bundle in the other form. Then
+/// the new volumes are renamed, the first one last. So whenever there is a first volume, all other
+/// volumes belong to the same bundle.
 pub(crate) fn publish(
     partial: &Path,
     out: &Path,
@@ -27,7 +27,7 @@ pub(crate) fn publish(
     tools: &[CompanionFile],
     signer: Option<&Signer>,
 ) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>, Vec<PathBuf>)> {
-    let sync = || sync_folder(parent_folder(out));
+    let folder = parent_folder(out);
     let is_split = !volume_sums.is_empty();
     let files: Vec<(PathBuf, String)> = if is_split {
         (1..)
@@ -49,21 +49,21 @@ pub(crate) fn publish(
         .as_ref()
         .zip(signer)
         .map(|(text, signer)| signer.sign(SUMS_NAMESPACE, text));
-    // while nothing has its name yet
+    // signed before the first rename: if the key cannot be used, nothing has changed
     let signature = signing.transpose().map_err(io::Error::other)?;
     let older = if is_split {
         older_volumes(out, files.len())?
     } else {
         Vec::new()
     };
-    // documents of an older bundle tell of that one
+    // documents of an older bundle describe that one
     for path in DOCUMENTS.map(|ending| suffixed(out, ending)) {
         let is_new = tools.iter().any(|tool| tool.path == path);
         if !is_new && path.is_file() && has(out, &path) {
             remove_file(&path)?;
         }
     }
-    // those of an older bundle would call this one damaged
+    // with the checksums of an older bundle, this one would look damaged
     if remove_other_form(out, is_split)?
         || has_sums
         || listed(out)
@@ -73,9 +73,9 @@ pub(crate) fn publish(
         checksums::remove(out)?;
     }
     if is_split {
-        // the first one first: without it the others are no bundle
+        // the first one first: without it, the others cannot be opened as a bundle
         older.iter().try_for_each(|path| remove_file(path))?;
-        sync()?;
+        sync_folder(folder)?;
         for number in (2..=files.len()).rev() {
             fs::rename(volume_path(partial, number), volume_path(out, number))?;
         }
@@ -95,18 +95,17 @@ pub(crate) fn publish(
         }
     }
     if is_split {
-        sync()?;
+        // the other volumes must be on disk before the one that makes them a bundle
+        sync_folder(folder)?;
         fs::rename(volume_path(partial, 1), volume_path(out, 1))?;
         fs::remove_file(partial)?;
     }
-    sync()?;
-    let paths = |files: Vec<(PathBuf, String)>| -> Vec<PathBuf> {
-        files.into_iter().map(|(path, _)| path).collect()
-    };
-    let files = paths(files);
+    sync_folder(folder)?;
+    let files: Vec<PathBuf> = files.into_iter().map(|(path, _)| path).collect();
+    let beside = beside.into_iter().map(|(path, _)| path).collect();
     let removed = older
         .into_iter()
         .filter(|path| !files.contains(path))
         .collect();
-    Ok((files, paths(beside), removed))
+    Ok((files, beside, removed))
 }

@@ -69,30 +69,32 @@ pub fn write_volume(
     let plan = PackPlan::repack(&lock, packed);
     let path = volume_path(out.unwrap_or(&base), number);
     let partial = partial_path(&path);
-    let failed = |source| BundleError::Write {
-        path: path.clone(),
-        source,
-    };
+    let failed = BundleError::write(&path);
     let size = part.end - part.start;
     refuse_special(&path).map_err(failed)?;
     room(size, &path)?;
     progress.begin("pack", plan.items.len() as u64, plan.content_bytes());
     let written = File::create(&partial).map_err(failed).and_then(|file| {
-        let blobs = StoreFirst { store: blobs, bundle: &bundle, lost: part.clone() };
+        let blobs = StoreFirst {
+            store: blobs,
+            bundle: &bundle,
+            lost: part.clone(),
+        };
         let mut writer = VolumeWriter::only(file, part);
         let mut index = IndexBuilder::new(&plan, packed.options);
+        // the release is part of the index, whose bytes must be the same
         index.contents.landfall.clone_from(&packed.landfall);
         // no signer: the signatures are in the last volume, which exists
         let digest = write_all(&plan, &blobs, index, &partial, &mut writer, None, progress)?;
         if digest != *bundle.digest() {
             return Err(cannot(&format!(
-                "landfall {}, which packed the bundle, compressed it otherwise than this landfall {}",
-                packed.landfall,
-                env!("CARGO_PKG_VERSION")
+                "this landfall {} compresses differently than landfall {}, which packed the bundle",
+                env!("CARGO_PKG_VERSION"),
+                packed.landfall
             )));
         }
         if writer.cuts_frame() {
-            let why = "it does not begin or end where a frame does, so a volume beside it is not whole";
+            let why = "it does not begin or end at a frame, so a volume next to it is truncated";
             return Err(cannot(why));
         }
         writer.sync().map_err(failed)?;
@@ -100,9 +102,12 @@ pub fn write_volume(
             && hash_file(&partial).map_err(failed)? != *expected
         {
             let sums = file_name(&checksums_path(&base));
-            return Err(cannot(&format!("what came out does not have the SHA-256 that {sums} gives it")));
+            let why = format!("the SHA-256 of the result is not the one in {sums}");
+            return Err(cannot(&why));
         }
-        fs::rename(&partial, &path).and_then(|()| sync_folder(parent_folder(&path))).map_err(failed)
+        fs::rename(&partial, &path)
+            .and_then(|()| sync_folder(parent_folder(&path)))
+            .map_err(failed)
     });
     progress.end();
     if written.is_err() {
@@ -133,6 +138,7 @@ impl BlobRead for StoreFirst<'_> {
             .0
             .place(digest)
             .map(|place| self.bundle.0.entry(place));
+        // an entry that reaches into the lost volume cannot be read from the others
         let there =
             entry.filter(|entry| entry.end() <= self.lost.start || entry.offset >= self.lost.end);
         Ok(there.map(|entry| entry.size))

@@ -176,6 +176,8 @@ impl<'a> VolumeWriter<'a> {
             volumes.hasher.update(bytes);
         }
         self.end += bytes.len() as u64;
+        // the file is sent to the flusher; in the background, so that encoding does not wait for
+        // the disk
         if self.end - self.flushed >= FLUSH {
             self.flush();
         }
@@ -205,6 +207,7 @@ impl<'a> VolumeWriter<'a> {
         };
         volumes.units.push(room);
         let is_full = self.end - self.start + room > volumes.size;
+        // writing goes on as counting, so that the error can name a size that fits
         volumes.counting |= room > volumes.size || is_full && volumes.starts.len() == MAX_VOLUMES;
         let takes = !volumes.counting;
         if is_full && takes {
@@ -267,24 +270,26 @@ impl<'a> VolumeWriter<'a> {
     }
 }
 
+/// The number of volumes of `size` bytes that `units` need in this order.
+fn volume_count(units: &[u64], size: u64) -> usize {
+    let mut volumes = 1;
+    let mut filled = 0;
+    for unit in units {
+        if filled + unit > size {
+            volumes += 1;
+            filled = 0;
+        }
+        filled += unit;
+    }
+    volumes
+}
+
 /// The smallest size with which `units` fit into at most `most` volumes in this order.
 fn smallest(units: &[u64], most: usize) -> u64 {
-    let fits = |size: u64| {
-        let mut volumes = 1;
-        let mut filled = 0;
-        for unit in units {
-            if filled + unit > size {
-                volumes += 1;
-                filled = 0;
-            }
-            filled += unit;
-        }
-        volumes <= most
-    };
     let (mut low, mut high) = (units.iter().copied().max().unwrap_or(0), units.iter().sum());
     while low < high {
         let middle = low + (high - low) / 2;
-        if fits(middle) {
+        if volume_count(units, middle) <= most {
             high = middle
         } else {
             low = middle + 1

@@ -41,6 +41,7 @@ pub(crate) async fn delete_manifest(
         ManifestReference::Invalid(_) => Ok(false),
     });
     if deleted.await?.map_err(RequestError::disk)? {
+        // the blobs stay for now: other manifests may name them, and finding out takes time
         state.needs_sweep.store(true, Ordering::Release);
         return Ok(empty_response(StatusCode::ACCEPTED));
     }
@@ -76,9 +77,11 @@ pub(crate) async fn delete_blob(
 /// server runs.
 pub(crate) async fn clean_up(context: Arc<ServerContext>) {
     let Some(store) = context.writable.clone() else {
+        // nothing to clean up; the caller selects between this and the end of the server
         return std::future::pending().await;
     };
     let age = context.limits.upload_expiry;
+    // often enough that an upload does not stay much longer than its expiry
     let interval = (age / 4).clamp(Duration::from_millis(100), Duration::from_mins(1));
     loop {
         tokio::time::sleep(interval).await;
@@ -94,12 +97,14 @@ pub(crate) async fn clean_up(context: Arc<ServerContext>) {
 /// Removes the blobs that no manifest names. Those that a push in progress may rely on are kept for
 /// the next sweep.
 pub(super) fn sweep(context: &ServerContext, store: &WritableStore) {
+    // a push that is older than this counts as abandoned, so nothing relies on its blobs
     match store.sweep(context.limits.upload_expiry) {
         Ok(result) => {
             for digest in &result.removed {
                 context.verified_blobs.forget(digest);
             }
             if result.has_kept_recent {
+                // the kept blobs may be unreferenced for good, so they are checked again
                 context.needs_sweep.store(true, Ordering::Release);
             }
         }

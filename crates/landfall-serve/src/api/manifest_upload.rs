@@ -89,12 +89,12 @@ fn refuse_bundle_tags(
     tags: &[String],
 ) -> Result<(), RequestError> {
     let repositories = state.bundles.repositories(name, None);
-    let is_in_bundle = |tag: &&String| {
+    let in_bundle = tags.iter().find(|tag| {
         repositories
             .iter()
             .any(|repository| !matches!(repository.tag(tag), Ok(None)))
-    };
-    match tags.iter().find(is_in_bundle) {
+    });
+    match in_bundle {
         Some(tag) => Err(RequestError::denied(format!(
             "{name}:{tag} is part of a bundle and cannot be overwritten; push to another name"
         ))),
@@ -137,6 +137,7 @@ async fn receive_manifest(
     };
     let incoming = store.blobs.begin(algorithm).map_err(RequestError::disk)?;
     let mut slot = Some(incoming);
+    // limited while it arrives, as Content-Length may be missing or wrong
     let body = Body::new(Limited::new(body, max));
     let received = receive(state, store, &mut slot, &upload.repository, headers, body).await;
     match received {
@@ -184,6 +185,7 @@ fn add_manifest(
         media_type: media_type.into(),
     };
     let referrer = read_referrer(&bytes, &descriptor);
+
     if let Some(referrer) = &referrer
         && referrer.is_abridged
     {
@@ -194,6 +196,7 @@ fn add_manifest(
         return Err(RequestError::bad_request("MANIFEST_INVALID", message));
     }
     let foreign = foreign_layers(&bytes);
+    // freed before the blobs are checked, which may copy large ones from a bundle
     drop(bytes);
     // no sweep may remove the blobs between this check and the moment when the manifest names them
     let _blobs = store.hold_blobs();
@@ -216,16 +219,15 @@ fn parse_manifest(
     bytes: &[u8],
     content_type: Option<&str>,
 ) -> Result<(Manifest, String), RequestError> {
-    let invalid = |message: String| RequestError::bad_request("MANIFEST_INVALID", message);
-    let (manifest, media_type) =
-        Manifest::parse(bytes, content_type).map_err(|error| invalid(error.to_string()))?;
+    let (manifest, media_type) = Manifest::parse(bytes, content_type)
+        .map_err(|error| RequestError::bad_request("MANIFEST_INVALID", error.to_string()))?;
     if let Some(content_type) = content_type {
         let (bare, _) = content_type.split_once(';').unwrap_or((content_type, ""));
         let bare = bare.trim();
         if media_type::is_manifest(bare) && bare != media_type {
-            return Err(invalid(format!(
-                "Content-Type is {bare}, but the manifest has the media type {media_type}"
-            )));
+            let message =
+                format!("Content-Type is {bare}, but the manifest has the media type {media_type}");
+            return Err(RequestError::bad_request("MANIFEST_INVALID", message));
         }
     }
     Ok((manifest, media_type))
@@ -246,6 +248,7 @@ fn require_blobs(
         let digest = &blob.digest;
         match ensure_pushed(state, store, digest)? {
             Some(size) if size == blob.size => {}
+            // the digest is right, so it is the manifest that is wrong
             Some(size) => {
                 let message = format!(
                     "the manifest gives {digest} {} bytes, but it has {size}",

@@ -53,6 +53,7 @@ pub(crate) fn read(
         }
         Route::Manifest(name, reference) => {
             let descriptor = find_manifest(state, name, reference, ns)?;
+            // the lock of a partial bundle names manifests that the bundle lacks
             if state.blobs.stat(&descriptor.digest)?.is_none() {
                 return Err(RequestError::not_found(
                     "MANIFEST_UNKNOWN",
@@ -122,6 +123,7 @@ fn find_manifest(
             }
         }
     }
+    // the API has different errors for an unknown repository and an unknown manifest
     let mut is_known = !repositories.is_empty();
     if let Some(store) = &state.writable {
         for name in pushed_names(name, ns) {
@@ -214,6 +216,7 @@ fn paginate(
     };
     let mut rest = names.into_iter().filter(|name| *name > last);
     let page: Vec<String> = rest.by_ref().take(count).collect();
+    // one name more than requested, so that the last page has no link to an empty one
     let has_more = rest.next().is_some();
     let Some(last) = page.last().filter(|_| has_more) else {
         return Ok((page, None));

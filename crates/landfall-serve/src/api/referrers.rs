@@ -8,7 +8,7 @@ use crate::state::ServerState;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderName, LINK};
 use landfall_content::BlobRead;
-use landfall_model::{Descriptor, Digest, media_type};
+use landfall_model::{Digest, media_type};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -68,6 +68,7 @@ pub(super) fn referrers_page(
         let Some((hex, source)) = rest.next() else {
             break;
         };
+        // the last one examined, not listed: a filter may let none of a page through
         last = Some(hex);
         let Some(entry) = read_entry(state, subject, hex, source)? else {
             continue;
@@ -171,13 +172,16 @@ fn referrer_sources<'a>(
         }
     }
     for repository in state.bundles.repositories(name, ns) {
-        let read = |descriptor: &Descriptor| match state.blobs.stat(&descriptor.digest)? {
-            Some(size) if size <= state.limits.manifest_bytes as u64 => {
-                Ok(Some(state.blobs.read(descriptor)?))
+        let referrers = repository.referrers(subject, |descriptor| {
+            match state.blobs.stat(&descriptor.digest)? {
+                Some(size) if size <= state.limits.manifest_bytes as u64 => {
+                    Ok(Some(state.blobs.read(descriptor)?))
+                }
+                // missing from a partial bundle, or too large to be read into memory
+                _ => Ok(None),
             }
-            _ => Ok(None),
-        };
-        for referrer in repository.referrers(subject, read)? {
+        })?;
+        for referrer in referrers {
             let source = ReferrerSource::Bundle(&referrer.entry);
             sources.insert(referrer.digest.hex(), source);
         }

@@ -64,11 +64,15 @@ impl BlobBody {
                     let read_ahead = if body.remaining == 0 {
                         ReadAhead::End
                     } else {
+                        // prepared while the client receives this piece, so that disk and network
+                        // work at the same time
                         ReadAhead::InProgress(body.prepare())
                     };
                     Some((Ok(piece.into_bytes()), read_ahead))
                 }
                 Ok((Err(error), body)) => {
+                    // status and length were sent already, so the client can only be told by a
+                    // broken connection
                     let note = format!("{}: {error}; the response was aborted", body.digest);
                     body.progress.note(&note);
                     Some((Err(error), ReadAhead::End))
@@ -82,6 +86,7 @@ impl BlobBody {
     fn prepare(mut self) -> JoinHandle<PreparedPiece> {
         spawn_blocking(move || {
             let piece = self.next_piece();
+            // only a body that was read to its end proves anything about the blob
             if piece.is_ok()
                 && self.remaining == 0
                 && let Some(on_end) = self.on_end.take()

@@ -40,6 +40,7 @@ fn parse(range: &str, size: u64) -> Option<RequestedRange> {
         // `-N`: the last N bytes
         let length = number(last)?;
         if length == 0 || size == 0 {
+            // the last 0 bytes, or bytes of nothing: no response can have such a Content-Range
             return Some(RequestedRange::Unsatisfiable);
         }
         return Some(RequestedRange::Part(size.saturating_sub(length), size));

@@ -40,6 +40,7 @@ pub(crate) async fn blob_response(
     let mut response = empty_response(StatusCode::OK);
     set_header(&mut response, CONTENT_DIGEST, &digest.to_string());
     set_header(&mut response, ETAG, &etag);
+    // before anything is read: a digest is enough to know that the client has the content
     if matches_etag(headers, &etag) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response.headers_mut().remove(CONTENT_LENGTH);
@@ -65,6 +66,7 @@ pub(crate) async fn blob_response(
     // network once
     let is_hashed_while_sent = first.blobs.is_remote()
         && !state.verified_blobs.is_verified(first, digest)
+        // a range cannot be verified while it is sent, so its blob is hashed before
         && requested_range(headers, first.size, &etag) == RequestedRange::Whole;
     let holder = if is_hashed_while_sent {
         first.clone()
@@ -125,6 +127,7 @@ fn open_range(
     let length = range.end - range.start;
     let mut source = None;
     if let Some(files) = files
+        // shorter content is read in one piece anyway
         && length > BODY_PIECE as u64
         && let Some(blobs) = holder.blobs.as_file_runs()
         && let Some(runs) = blobs.file_runs(digest, range.start)?
@@ -177,6 +180,7 @@ async fn redirect_link(
     digest: &Digest,
     media_type: &str,
 ) -> Result<Option<String>, RequestError> {
+    // manifests come with headers that an object store does not send
     if !state.redirect || holder.size < MIN_REDIRECTED || is_manifest(media_type) {
         return Ok(None);
     }

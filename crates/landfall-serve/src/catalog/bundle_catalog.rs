@@ -105,6 +105,7 @@ impl BundleCatalog {
             .into_iter()
             .map(|destination| destination.repository)
             .collect();
+        // also under its source host, for clients that name it
         repositories.push(item.own_repository());
         let mut incomplete = false;
         if registry.is_none() {
@@ -163,6 +164,7 @@ impl BundleCatalog {
         for (index, name) in repositories.iter().enumerate() {
             let repository = self.repositories.entry(name.clone()).or_default();
             for part in entry.parts.iter().filter(|part| part.is_manifest()) {
+                // referrers are added below, and only those that the bundle has
                 if !entry.only_refers(&part.descriptor.digest) {
                     repository.add_manifest(part.descriptor.clone());
                 }
@@ -170,6 +172,7 @@ impl BundleCatalog {
             let previous = repository.add_tag(&tag, &entry.name, entry.top.clone());
             if let Some(previous) = previous
                 && previous.digest != entry.digest
+                // one warning for each item, not for each of its repositories
                 && index == 0
                 && warns_here
             {
@@ -194,16 +197,18 @@ impl BundleCatalog {
 
     /// The number of items of each kind.
     pub(crate) fn counts(&self) -> Vec<EntryCount> {
-        let items = || self.listings.iter().flat_map(|bundle| &bundle.items);
         item_kinds()
-            .map(|kind| EntryCount::new(kind, items().map(ItemListing::kind_and_packages)))
+            .map(|kind| {
+                let items = self.listings.iter().flat_map(|bundle| &bundle.items);
+                EntryCount::new(kind, items.map(ItemListing::kind_and_packages))
+            })
             .collect()
     }
 
     /// The repositories that `name` may mean, the best match first.
     ///
-    /// `ns` is the source host, as containerd passes it to a mirror. If it names this server, the
-    /// client asks for the plain name.
+    /// `ns` is the source host, as containerd passes it to a mirror. If it is the name of this
+    /// server, the client requests the plain name.
     pub(crate) fn repositories(&self, name: &str, ns: Option<&str>) -> Vec<&ServedRepository> {
         let Some(host) = ns
             .map(str::to_ascii_lowercase)

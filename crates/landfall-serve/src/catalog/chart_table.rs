@@ -26,12 +26,14 @@ impl ChartTable {
     /// Adds a chart. If another chart has the same name and version, neither is served under it,
     /// and a warning is added.
     pub(crate) fn add(&mut self, chart: ChartArchive, warnings: &mut Vec<String>) {
+        // several bundles may contain the same chart
         if self.charts.contains(&chart) {
             return;
         }
         let ambiguous = clash(&self.charts, &chart).map(|other| {
             format!(
-                "{} is ambiguous: both {} and {} have this name; pull one of them from the registry",
+                "{} is ambiguous: both {} and {} have this name; pull one of them from the \
+                 registry",
                 chart.file(),
                 other.item,
                 chart.item
@@ -78,6 +80,7 @@ impl ChartTable {
             for chart in &self.charts {
                 let file = chart.file();
                 let is_served = matches!(self.files.get(&file), Some(Ok(_)));
+                // an ambiguous chart is not served, so the index must not list it
                 if !is_served || !names.insert(file) {
                     continue;
                 }
@@ -85,7 +88,7 @@ impl ChartTable {
                     Ok(entry) => entries.push((chart, entry)),
                     Err(why) => {
                         let item = &chart.item;
-                        progress.note(&format!("/charts/{CHART_INDEX} leaves out {item}: {why}"));
+                        progress.note(&format!("/charts/{CHART_INDEX} omits {item}: {why}"));
                     }
                 }
             }

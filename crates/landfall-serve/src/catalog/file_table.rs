@@ -122,6 +122,7 @@ impl FileTable {
             .copied()
             .filter(|(_, file)| file.query.as_deref() == query)
             .collect();
+        // without a query, the request means every URL with this path
         if matching.is_empty() && query.is_none() {
             matching = all;
         }

@@ -59,7 +59,8 @@ impl ServedRepository {
             return Err(RequestError::not_found(
                 "MANIFEST_UNKNOWN",
                 format!(
-                    "the name is ambiguous: it means {}; request one of them with its host in front",
+                    "the name is ambiguous: it means {}; request one of them with its host in \
+                     front",
                     full_names.join(" or ")
                 ),
             ));
@@ -127,6 +128,7 @@ pub(crate) fn repository_of_host(host: &str, repository: &str) -> String {
 /// The names under which `name` of the host `ns` may have been pushed: with the host in front, and
 /// without it, as clients push to any registry that stands in for others.
 pub(crate) fn pushed_names(name: &str, ns: Option<&str>) -> Vec<String> {
+    // the name with the host first, as it cannot mean another image
     let with_host = ns
         .map(|host| repository_of_host(&host.to_ascii_lowercase(), name))
         .filter(|full| is_repository(full));

@@ -100,6 +100,8 @@ impl ConnectionTable {
                 return connection;
             }
             self.make_room();
+            // limited: a connection that was told to close may take longer, and another one may be
+            // idle by then
             let _ = tokio::time::timeout(Duration::from_millis(100), freed).await;
         }
     }
@@ -134,11 +136,10 @@ impl ConnectionTable {
     /// stalled for longest.
     fn make_room(&self) {
         let open = self.open();
-        let staying = || open.values().filter(|connection| !connection.must_close());
-        let longest_idle = staying()
+        let longest_idle = staying(&open)
             .filter(|connection| connection.is_idle())
             .min_by_key(|connection| (connection.last_progress(), connection.id));
-        if let Some(connection) = longest_idle.or_else(|| longest_stalled(staying())) {
+        if let Some(connection) = longest_idle.or_else(|| longest_stalled(staying(&open))) {
             self.close(connection, CloseReason::Room);
         }
     }
@@ -147,8 +148,7 @@ impl ConnectionTable {
     /// permit.
     pub(crate) fn close_longest_stalled(&self) {
         let open = self.open();
-        let staying = open.values().filter(|connection| !connection.must_close());
-        if let Some(connection) = longest_stalled(staying) {
+        if let Some(connection) = longest_stalled(staying(&open)) {
             self.close(connection, CloseReason::Room);
         }
     }
@@ -164,6 +164,8 @@ impl ConnectionTable {
                     continue;
                 }
                 let without_progress = connection.without_progress();
+                // a request that waits for its body is not closed here: its handler has a timeout
+                // of its own
                 if connection.is_unread() && without_progress >= self.stall {
                     self.close(connection, CloseReason::Stalled);
                 } else if connection.is_idle() && without_progress >= self.keep_alive {
@@ -175,6 +177,7 @@ impl ConnectionTable {
 
     fn close(&self, connection: &TrackedConnection, reason: CloseReason) {
         self.closed[reason as usize].fetch_add(1, Ordering::Relaxed);
+        // before the notification: the connection reads the flag when it wakes up
         connection.must_close.store(true, Ordering::Release);
         connection.close.notify_one();
     }
@@ -182,6 +185,13 @@ impl ConnectionTable {
     fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<TrackedConnection>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The connections that were not told to close yet.
+fn staying(
+    open: &HashMap<u64, Arc<TrackedConnection>>,
+) -> impl Iterator<Item = &Arc<TrackedConnection>> {
+    open.values().filter(|connection| !connection.must_close())
 }
 
 fn longest_stalled<'a>(
@@ -201,6 +211,7 @@ fn millis_since(start: Instant) -> u64 {
 impl TrackedConnection {
     /// Records that bytes were received.
     pub(crate) fn received(&self) {
+        // bytes outside of a request, such as a slow handshake, keep no connection open
         if self.requests.load(Ordering::Acquire) > 0 {
             self.record_progress();
         }

@@ -10,6 +10,7 @@ const OTHER_FILES: u64 = 64;
 pub(crate) fn raise_open_files(connections: usize, requests: usize) -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
+
     let _ = setrlimit(Resource::Nofile, limit);
     let Some(files) = getrlimit(Resource::Nofile).current else {
         return connections;

@@ -45,6 +45,7 @@ impl RequestLimiter {
         tokio::pin!(permit);
         loop {
             tokio::select! {
+                // a permit that is free is taken even if the deadline has passed
                 biased;
                 permit = &mut permit => {
                     return permit.ok().map(|permit| RequestPermit { _permit: permit });

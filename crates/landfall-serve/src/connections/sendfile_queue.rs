@@ -29,6 +29,7 @@ impl SendfileQueue {
     /// the placeholder bytes for them.
     pub(crate) fn placeholder(&self, runs: Vec<FileRun>) -> Bytes {
         let length = runs.iter().map(|run| run.length).sum::<u64>() as usize;
+        // queued before the placeholder reaches the stream, which takes the runs from here
         self.runs().extend(runs);
         Bytes::from_static(&PLACEHOLDER[..length])
     }
@@ -51,12 +52,14 @@ impl SendfileQueue {
                 .ok_or_else(|| io::Error::other("no file is queued for these bytes"))?;
             let count = run.length.min((max - sent) as u64) as usize;
             match rustix::fs::sendfile(stream, &run.file, Some(&mut run.at), count) {
+                // the file became shorter since its checksum was compared
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(now) => {
                     sent += now;
                     run.length -= now as u64;
                 }
                 Err(Errno::INTR) => {}
+                // what was sent counts; the rest is sent when the stream is writable again
                 Err(Errno::AGAIN) if sent > 0 => break,
                 Err(error) => return Err(error.into()),
             }

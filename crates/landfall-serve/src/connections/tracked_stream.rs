@@ -41,6 +41,7 @@ impl AsyncRead for TrackedStream {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        // the end of the stream is not progress of the client
         if buffer.filled().len() > before {
             self.connection.received();
         }
@@ -74,6 +75,7 @@ impl AsyncWrite for TrackedStream {
             None => Pin::new(&mut self.stream).poll_write_vectored(context, slices),
         };
         match result {
+            // the buffers of the system are full, so the client has stopped reading
             Poll::Pending => self.connection.not_read(),
             Poll::Ready(_) => self.connection.sent(),
         }

@@ -17,8 +17,8 @@ pub enum ExportError {
     },
     /// Two URLs with different content have the same path.
     #[error(
-        "cannot export {first} and {second}: they have different content but the same path, {path}; \
-         omit one of them"
+        "cannot export {first} and {second}: they have different content but the same path, \
+         {path}; omit one of them"
     )]
     Collision {
         /// The path below the folder.

@@ -46,6 +46,7 @@ pub fn export_charts(
     if dry_run || charts.is_empty() {
         return Ok(report);
     }
+    // after the archives: an index must not name files that are not there yet
     let mut entries = Vec::new();
     for chart in &charts {
         match index_entry(chart, blobs) {

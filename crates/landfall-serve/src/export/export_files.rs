@@ -53,6 +53,7 @@ pub fn export_packages(
             .map(|file| (file.digest.clone(), file.bytes.clone().into()))
             .collect(),
     );
+    // generated metadata is in memory, not in the bundle
     let (made, carried): (Vec<_>, Vec<_>) = files
         .into_iter()
         .partition(|file| made_content.0.contains_key(file.file.digest));

@@ -53,6 +53,7 @@ pub(super) fn export_paths<'f>(
 /// The locked mode without set-user-ID, set-group-ID and sticky bits.
 fn permission_bits(locked: Option<&str>) -> u32 {
     match locked.and_then(|mode| u32::from_str_radix(mode, 8).ok()) {
+        // an exported program must not run with other rights than those of the user who runs it
         Some(mode) => mode & 0o777,
         None => DEFAULT_MODE,
     }
@@ -61,25 +62,26 @@ fn permission_bits(locked: Option<&str>) -> u32 {
 /// `<host>/<path>` of a URL, without its query, which a static web server ignores. A path that ends
 /// with a slash gets `index.html`.
 fn path_of_url(url: &str) -> Result<PathBuf, ExportError> {
-    let invalid = |why| ExportError::Path {
+    safe_path(url).map_err(|why| ExportError::Path {
         url: url.into(),
         why,
-    };
-    let UrlPath { host, path, .. } =
-        UrlPath::parse(url).ok_or_else(|| invalid("it is not a URL with a host"))?;
+    })
+}
+
+fn safe_path(url: &str) -> Result<PathBuf, &'static str> {
+    let UrlPath { host, path, .. } = UrlPath::parse(url).ok_or("it is not a URL with a host")?;
     if matches!(host.as_str(), "" | "." | "..") || host.contains('/') {
-        return Err(invalid("its host cannot be the name of a folder"));
+        return Err("its host cannot be the name of a folder");
     }
     let mut out = PathBuf::from(host);
     for component in path.split('/').filter(|component| !component.is_empty()) {
         // the path is percent-decoded, so `%2e%2e` and `%2f` are visible here
         if matches!(component, "." | "..") {
-            return Err(invalid("its path contains . or .."));
+            return Err("its path contains . or ..");
         }
+        // U+FFFD replaces bytes that are not UTF-8, so different paths could become equal
         if component.chars().any(|c| c.is_control() || c == '\u{fffd}') {
-            return Err(invalid(
-                "its path contains characters that are unsafe in file names",
-            ));
+            return Err("its path contains characters that are unsafe in file names");
         }
         out.push(component);
     }

@@ -24,11 +24,7 @@ pub(super) fn unpack_members(item: &ExportFile<'_>, dir: &Path) -> Result<u64, E
     if item.file.members.is_empty() {
         return Ok(0);
     }
-    let failed = |why: String| ExportError::Archive {
-        url: item.file.name.into(),
-        why,
-    };
-    let unreadable = |error: io::Error| failed(error.to_string());
+    let unreadable = |error: io::Error| archive_error(item, error.to_string());
     let mut folder = below.clone().into_os_string();
     folder.push(".d");
     let folder = PathBuf::from(folder);
@@ -43,21 +39,30 @@ pub(super) fn unpack_members(item: &ExportFile<'_>, dir: &Path) -> Result<u64, E
             continue;
         };
         if !member.header().entry_type().is_file() {
-            return Err(failed(format!("{name} is not a regular file")));
+            return Err(archive_error(item, format!("{name} is not a regular file")));
         }
         let mode = member.header().mode().map_err(unreadable)? & 0o777;
         let target = folder.join(name);
         refuse_links(dir, &target)?;
         written += write_member(&mut member, &dir.join(target), mode)?;
+        // the rest of a compressed archive need not be unpacked
         if missing.is_empty() {
             break;
         }
     }
     match missing.first() {
         None => Ok(written),
-        Some(name) => Err(failed(format!(
-            "it contains no {name}; `tar -t` lists its members"
-        ))),
+        Some(name) => Err(archive_error(
+            item,
+            format!("it contains no {name}; `tar -t` lists its members"),
+        )),
+    }
+}
+
+fn archive_error(item: &ExportFile<'_>, why: String) -> ExportError {
+    ExportError::Archive {
+        url: item.file.name.into(),
+        why,
     }
 }
 
@@ -74,25 +79,26 @@ fn open_archive(path: &Path) -> io::Result<Box<dyn Read>> {
 
 /// Writes a member to `path`, unless it is already there. Returns the number of bytes written.
 fn write_member(member: &mut impl Read, path: &Path, mode: u32) -> Result<u64, ExportError> {
-    let failed = |source| ExportError::Write {
+    try_write_member(member, path, mode).map_err(|source| ExportError::Write {
         path: path.into(),
         source,
-    };
+    })
+}
+
+fn try_write_member(member: &mut impl Read, path: &Path, mode: u32) -> io::Result<u64> {
     let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder).map_err(failed)?;
-    let mut temporary = NamedTempFile::new_in(folder).map_err(failed)?;
-    let size = io::copy(member, &mut temporary).map_err(failed)?;
+    fs::create_dir_all(folder)?;
+    let mut temporary = NamedTempFile::new_in(folder)?;
+    let size = io::copy(member, &mut temporary)?;
     temporary
         .as_file()
-        .set_permissions(fs::Permissions::from_mode(mode))
-        .map_err(failed)?;
-    if is_up_to_date(temporary.as_file_mut(), path, size, mode).map_err(failed)? {
+        .set_permissions(fs::Permissions::from_mode(mode))?;
+    // the archive has no digests of its members, so the content itself is compared
+    if is_up_to_date(temporary.as_file_mut(), path, size, mode)? {
         return Ok(0);
     }
-    temporary.as_file().sync_all().map_err(failed)?;
-    temporary
-        .persist(path)
-        .map_err(|error| failed(error.error))?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(path).map_err(|error| error.error)?;
     Ok(size)
 }
 

@@ -26,17 +26,17 @@ pub(super) fn write_file(
     for below in &item.paths {
         refuse_links(dir, below)?;
         let path = dir.join(below);
-        let failed = |source| write_error(&path, source);
-        if is_up_to_date(&path, item).map_err(failed)? {
+        if is_up_to_date(&path, item).map_err(|source| write_error(&path, source))? {
             first.get_or_insert(path);
             continue;
         }
         // a symbolic link is replaced, and nothing is written through it
         if !path.is_symlink() {
-            refuse_special(&path).map_err(failed)?;
+            refuse_special(&path).map_err(|source| write_error(&path, source))?;
         }
         status = ItemStatus::Done;
-        fs::create_dir_all(path.parent().unwrap_or(dir)).map_err(failed)?;
+        fs::create_dir_all(path.parent().unwrap_or(dir))
+            .map_err(|source| write_error(&path, source))?;
         let is_linked = match &first {
             Some(first) => link(first, &path).is_ok(),
             None => false,
@@ -65,8 +65,7 @@ pub(super) fn check_file(
         }
         let digest = item.file.digest;
         if blobs.stat(digest)?.is_none() {
-            let digest = digest.clone();
-            return Err(ContentError::Missing { digest }.into());
+            return Err(ContentError::missing(digest).into());
         }
         return Ok(ItemStatus::Skipped);
     }
@@ -103,9 +102,10 @@ fn write_content(item: &ExportFile, blobs: &dyn BlobRead, path: &Path) -> Result
     Ok(())
 }
 
-/// Makes `path` a hard link to `first`, replacing what is there.
+/// Makes `path` a hard link to `first`, replacing an existing file.
 fn link(first: &Path, path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
+    // linked under a temporary name first, as `hard_link` does not replace a file
     let temporary = tempfile::Builder::new().make_in(folder, |name| fs::hard_link(first, name))?;
     temporary.persist(path).map_err(|error| error.error)?;
     Ok(())

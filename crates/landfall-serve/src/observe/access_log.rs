@@ -63,6 +63,7 @@ impl AccessLog {
     }
 
     pub(super) fn write(&self, line: String) {
+        // never waits: a full disk must not stop the server
         if self.commands.try_send(LogCommand::Write(line)).is_err() {
             self.lost_lines.fetch_add(1, Ordering::Relaxed);
         }

@@ -51,21 +51,31 @@ fn artifact_type(descriptor: &Descriptor, blobs: &dyn BlobRead) -> Option<String
 }
 
 fn word_for_type(artifact_type: &str) -> String {
-    let contains = |words: &[&str]| words.iter().any(|word| artifact_type.contains(word));
-    if contains(&["spdx", "cyclonedx", "sbom"]) {
-        "SBOM".into()
-    } else if contains(&["notary.signature", "cosign.simplesigning", "signature"]) {
-        "signature".into()
-    } else if contains(&["sigstore.bundle"]) {
-        "signature or attestation".into()
-    } else if contains(&["in-toto", "dsse", "attestation", "provenance"]) {
-        "attestation".into()
-    } else if artifact_type.is_empty() {
-        "referrer".into()
-    } else {
-        artifact_type.into()
+    let known = TYPE_WORDS
+        .iter()
+        .find(|(_, parts)| parts.iter().any(|part| artifact_type.contains(part)));
+    match known {
+        Some((word, _)) => (*word).into(),
+        None if artifact_type.is_empty() => "referrer".into(),
+        None => artifact_type.into(),
     }
 }
+
+/// The words of the page, and the parts of artifact types that they stand for. The first match
+/// wins.
+const TYPE_WORDS: [(&str, &[&str]); 4] = [
+    ("SBOM", &["spdx", "cyclonedx", "sbom"]),
+    (
+        "signature",
+        &["notary.signature", "cosign.simplesigning", "signature"],
+    ),
+    // a Sigstore bundle may contain either, and the type does not tell which
+    ("signature or attestation", &["sigstore.bundle"]),
+    (
+        "attestation",
+        &["in-toto", "dsse", "attestation", "provenance"],
+    ),
+];
 
 #[cfg(test)]
 mod tests {

@@ -63,6 +63,7 @@ pub(super) fn render_changes(
             rows,
             more,
         });
+        // older bundles are not shown either: the room is used up
         if more > 0 {
             break;
         }

@@ -31,7 +31,8 @@ struct ItemRow<'a> {
 #[derive(Template)]
 #[template(
     ext = "html",
-    source = "<li><p><code>{{ name }}</code>… is too long to be shown; <code>{{ digest }}</code></p></li>"
+    source = "<li><p><code>{{ name }}</code>… is too long to be shown; \
+              <code>{{ digest }}</code></p></li>"
 )]
 struct LongItemRow {
     name: String,

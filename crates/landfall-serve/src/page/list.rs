@@ -89,6 +89,7 @@ pub(super) fn render_list(
         let row = render_row(item, source, frame.address, blobs)?;
         length += row.len();
         rows.push(row);
+        // the next page begins with the first item that was not rendered
         if length > MAX_CONTENT {
             break;
         }
@@ -173,17 +174,21 @@ fn newest_items<'a>(
     listings: &'a [BundleListing],
     pushed: &'a [ItemListing],
 ) -> Vec<(&'a ItemListing, &'a str)> {
-    let order = |kind: EntryKind| item_kinds().position(|known| known == kind);
     let mut newest = BTreeMap::new();
     for bundle in listings {
         for item in &bundle.items {
-            newest.insert((order(item.kind), &*item.name), (item, &*bundle.name));
+            newest.insert((kind_order(item.kind), &*item.name), (item, &*bundle.name));
         }
     }
     for item in pushed {
-        newest.insert((order(item.kind), &*item.name), (item, PUSHED));
+        newest.insert((kind_order(item.kind), &*item.name), (item, PUSHED));
     }
     newest.into_values().collect()
+}
+
+/// The position of a kind in the list.
+fn kind_order(kind: EntryKind) -> Option<usize> {
+    item_kinds().position(|known| known == kind)
 }
 
 /// Whether the item contains all `words`, which are in lower case.

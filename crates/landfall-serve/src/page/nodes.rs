@@ -1,5 +1,5 @@
-//! The page at `/nodes`: the configuration that makes nodes use this server, for images by the names
-//! of their registries and for files by their URLs.
+//! The page at `/nodes`: the configuration that makes nodes use this server, for images by the
+//! names of their registries and for files by their URLs.
 
 use super::page_frame::{MAX_CONTENT, PageFrame};
 use crate::NodeGuide;

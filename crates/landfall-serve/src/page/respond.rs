@@ -22,6 +22,7 @@ pub(crate) fn page(state: &ServerState, parts: &Parts) -> Option<Result<Vec<u8>,
         .headers
         .get(HOST)
         .and_then(|host| host.to_str().ok())
+        // the host becomes part of commands that readers paste into a shell
         .filter(|host| is_host(host));
     let address = ReaderAddress {
         host: host.unwrap_or(&state.address),

@@ -57,6 +57,7 @@ pub async fn find_delivered(
     let max_lock = limits.contents_bytes as u64;
     let mut locks = Vec::new();
     for delivery in deliveries.locks() {
+        // the list comes from the registry, so each lock is limited and compared with its digest
         let text = read_small_blob(&session, &repository, &delivery.descriptor, max_lock)
             .await
             .map_err(unreadable)?
@@ -122,6 +123,7 @@ async fn find_blobs(
     // several locks may contain an item: it is looked up once
     let mut wanted: BTreeMap<(String, Digest), LockEntry> = BTreeMap::new();
     for item in locks.iter().flat_map(|(_, lock)| lock.items()) {
+        // images are pulled from the registry itself
         if !item.is_served_from_registry() {
             continue;
         }

@@ -64,9 +64,7 @@ impl RegistryBlobs {
     /// Reads the blob from this frame on.
     fn frames(&self, digest: &Digest, frame: u64) -> Result<FrameReader, ContentError> {
         let Some(blob) = self.blobs.get(digest) else {
-            return Err(ContentError::Missing {
-                digest: digest.clone(),
-            });
+            return Err(ContentError::missing(digest));
         };
         Ok(FrameReader {
             session: self.session.clone(),
@@ -85,6 +83,7 @@ impl BlobRead for RegistryBlobs {
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let mut reader = CheckedFrameReader {
+            // from the beginning of a frame, as hashes are compared frame by frame
             frames: self.frames(digest, offset / FRAME)?,
             hashes: self.frame_hashes().get(digest).cloned(),
             frame: Vec::new(),
@@ -100,7 +99,7 @@ impl BlobRead for RegistryBlobs {
 }
 
 impl VerifiedRead for RegistryBlobs {
-    /// There is no file to look at. After a reload the blobs have another number, so they are hashed
+    /// No file holds the content. After a reload the blobs have another number, so they are hashed
     /// again.
     fn file_stamps(&self, _digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
         Ok(vec![FileStamp {
@@ -147,6 +146,7 @@ impl FrameReader {
         let mut attempts = ATTEMPTS;
         while frame.len() < length {
             let runtime = self.runtime.clone();
+            // a blocking thread of the server: the readers of blobs are synchronous
             if let Err(error) = runtime.block_on(self.read_more(frame, length)) {
                 // the next attempt continues after the bytes that arrived
                 self.open = None;
@@ -211,13 +211,13 @@ impl FrameReader {
     }
 }
 
-/// Hands out frames that have their hash.
+/// Returns the bytes of frames whose hashes were compared.
 struct CheckedFrameReader {
     frames: FrameReader,
     /// `None` if the blob was never read completely: then nothing is compared.
     hashes: Option<Arc<[Digest]>>,
     frame: Vec<u8>,
-    /// The number of bytes of the frame that were handed out.
+    /// The number of bytes of the frame that were returned.
     taken: usize,
 }
 

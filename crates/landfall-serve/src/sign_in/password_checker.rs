@@ -85,8 +85,12 @@ impl PasswordChecker {
                     tokio::spawn(async move {
                         let turn = sign_in.turn().await;
                         checker.compared.fetch_add(1, Ordering::Relaxed);
-                        let compare = move || bcrypt::verify(password, &hash).unwrap_or(false);
-                        let is_right = tokio::task::spawn_blocking(compare).await.unwrap_or(false);
+                        let comparing = tokio::task::spawn_blocking(move || {
+                            bcrypt::verify(password, &hash).unwrap_or(false)
+                        });
+                        let is_right = comparing.await.unwrap_or(false);
+                        // released before the waiting requests continue, which may sign in again at
+                        // once
                         drop((turn, sign_in));
                         checker.remember(user, key, is_right);
                         let _ = sender.send(Some(is_right));

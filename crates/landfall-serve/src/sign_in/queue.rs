@@ -60,6 +60,7 @@ impl SignInQueue {
         let mut waiting = self.waiting();
         let all: usize = waiting.values().map(|queue| queue.count).sum();
         let count = waiting.get(&address).map_or(0, |queue| queue.count);
+        // refused at once: waiting longer than clients do would only occupy connections
         if all >= self.max_waiting || count >= self.max_per_address {
             return None;
         }

@@ -51,19 +51,14 @@ impl HtpasswdUsers {
     ) -> Result<HtpasswdUsers, ServeError> {
         let mut accounts: BTreeMap<String, (AccessRight, String)> = BTreeMap::new();
         for &(path, right) in files {
-            let invalid = |why: String| ServeError::PasswordFile {
-                path: path.into(),
-                why,
-            };
-            let text = read_text_input(path).map_err(|error| invalid(error.to_string()))?;
-            for (user, hash) in parse_accounts(&text).map_err(invalid)? {
+            let text =
+                read_text_input(path).map_err(|error| invalid_file(path, error.to_string()))?;
+            for (user, hash) in parse_accounts(&text).map_err(|why| invalid_file(path, why))? {
                 let other = accounts.insert(user.clone(), (right, hash));
+                // which of two rights is meant cannot be known
                 if other.is_some_and(|(other, _)| other != right) {
                     let why = format!("the user {user} is in another password file too");
-                    return Err(ServeError::PasswordFile {
-                        path: path.into(),
-                        why,
-                    });
+                    return Err(invalid_file(path, why));
                 }
             }
         }
@@ -124,6 +119,13 @@ impl HtpasswdUsers {
     }
 }
 
+fn invalid_file(path: &Path, why: String) -> ServeError {
+    ServeError::PasswordFile {
+        path: path.into(),
+        why,
+    }
+}
+
 /// User name and bcrypt hash of each line.
 fn parse_accounts(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut accounts = Vec::new();
@@ -134,7 +136,8 @@ fn parse_accounts(text: &str) -> Result<Vec<(String, String)>, String> {
         }
         let Some((user, hash)) = line.split_once(':').filter(|(_, hash)| is_bcrypt(hash)) else {
             return Err(format!(
-                "line {} has no bcrypt hash; create it with `htpasswd -B` (no other hash is accepted)",
+                "line {} has no bcrypt hash; create it with `htpasswd -B` (no other hash is \
+                 accepted)",
                 index + 1
             ));
         };
@@ -168,6 +171,7 @@ fn parse_basic(header: &HeaderValue) -> Option<(String, Vec<u8>)> {
         return None;
     }
     let text = STANDARD.decode(value.trim()).ok()?;
+    // the first colon: a user name has none, a password may (RFC 7617, section 2)
     let colon = text.iter().position(|&byte| byte == b':')?;
     let user = String::from_utf8(text[..colon].to_vec()).ok()?;
     Some((user, text[colon + 1..].to_vec()))

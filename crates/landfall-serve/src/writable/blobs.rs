@@ -73,6 +73,7 @@ impl WritableBlobs {
             self.quota.release(metadata.len());
             self.checks.forget(&FileStamp::of(&metadata));
         }
+        // after the blob: checksums without a blob do no harm
         optional(fs::remove_file(self.checksums_path(digest)))?;
         Ok(existed)
     }
@@ -143,6 +144,8 @@ impl WritableBlobs {
             share,
             size,
         } = incoming;
+        // the client names the digest at the end, possibly with another algorithm than at the
+        // beginning
         let found = if algorithm == digest.algorithm() {
             hasher.finish()
         } else {
@@ -170,7 +173,9 @@ impl WritableBlobs {
                 &checksums,
             )?;
         }
+        // a damaged blob that is replaced frees its bytes
         let replaced = optional(fs::metadata(&path))?.map_or(0, |metadata| metadata.len());
+        // after its checksums: a blob without them could not be read
         persist(file, &path)?;
         share.keep(replaced);
         self.protect(digest);
@@ -204,6 +209,21 @@ impl WritableBlobs {
         let checksums = fs::read(self.checksums_path(digest))?;
         let file = File::open(self.path(digest))?;
         CheckedReader::new(file, &checksums, &self.checks, offset)
+    }
+
+    fn try_open(&self, digest: &Digest, offset: u64) -> io::Result<Box<dyn Read + Send>> {
+        let path = self.path(digest);
+        if fs::metadata(&path)?.len() > FRAME as u64 {
+            return Ok(Box::new(self.checked_reader(digest, offset)?));
+        }
+        // a small blob has no checksums: its digest is compared each time
+        let bytes = fs::read(&path)?;
+        if !digest.matches(&bytes) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut reader = io::Cursor::new(bytes);
+        reader.set_position(offset);
+        Ok(Box::new(reader))
     }
 
     fn path(&self, digest: &Digest) -> PathBuf {
@@ -283,30 +303,13 @@ impl BlobRead for WritableBlobs {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         match optional(fs::metadata(self.path(digest))) {
             Ok(metadata) => Ok(metadata.map(|metadata| metadata.len())),
-            Err(source) => Err(ContentError::Read {
-                digest: digest.clone(),
-                source,
-            }),
+            Err(source) => Err(ContentError::read(digest, source)),
         }
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let failed = |source| content_error(digest, source);
-        let path = self.path(digest);
-        if fs::metadata(&path).map_err(failed)?.len() > FRAME as u64 {
-            let reader = self.checked_reader(digest, offset).map_err(failed)?;
-            return Ok(Box::new(reader));
-        }
-        // a small blob has no checksums: its digest is compared each time
-        let bytes = fs::read(&path).map_err(failed)?;
-        if !digest.matches(&bytes) {
-            return Err(ContentError::Damaged {
-                digest: digest.clone(),
-            });
-        }
-        let mut reader = io::Cursor::new(bytes);
-        reader.set_position(offset);
-        Ok(Box::new(reader))
+        self.try_open(digest, offset)
+            .map_err(|source| content_error(digest, source))
     }
 }
 
@@ -314,10 +317,7 @@ impl VerifiedRead for WritableBlobs {
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
         match fs::metadata(self.path(digest)) {
             Ok(metadata) => Ok(vec![FileStamp::of(&metadata)]),
-            Err(source) => Err(ContentError::Read {
-                digest: digest.clone(),
-                source,
-            }),
+            Err(source) => Err(ContentError::read(digest, source)),
         }
     }
 

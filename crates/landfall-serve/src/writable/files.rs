@@ -47,7 +47,7 @@ pub(super) fn list_folder(folder: &Path) -> io::Result<Vec<String>> {
 pub(super) fn optional<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        // ENOTDIR: a parent is a file, as for `a/b` when only the blob `a` exists
+        // ENOTDIR: a parent is a file, as for `a/b` when only the file `a` exists
         Err(error)
             if matches!(
                 error.kind(),

@@ -64,7 +64,7 @@ impl FrameChecksums {
     }
 }
 
-/// Reads a file, or returns its runs, and compares the checksum of each frame before it hands out
+/// Reads a file, or returns its runs, and compares the checksum of each frame before it returns
 /// any byte of it, unless that was done a moment ago. It does not hold a frame in memory: each is
 /// read for its checksum, and then again.
 pub(super) struct CheckedReader {

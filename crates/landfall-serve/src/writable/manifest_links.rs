@@ -64,6 +64,8 @@ impl WritableStore {
         for digest in self.manifests(name)? {
             let of_manifest = match known.remove(&digest) {
                 Some(of_manifest) => of_manifest,
+                // a manifest never changes, so what was read without the lock is still right under
+                // it
                 None => self.read_links(name, &digest)?,
             };
             links.insert(digest, of_manifest);

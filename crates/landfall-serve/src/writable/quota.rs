@@ -100,6 +100,7 @@ impl QuotaShare {
 
 impl Drop for QuotaShare {
     fn drop(&mut self) {
+        // also when a client disconnects: its upload is dropped
         self.quota.release(self.bytes);
     }
 }

@@ -86,6 +86,7 @@ impl WritableStore {
     /// Removes a blob, unless a manifest needs it. Returns whether it existed.
     pub(crate) fn delete_blob(&self, digest: &Digest) -> Result<bool, WritableStoreError> {
         let _removal = self.begin_removal();
+        // without the lock, as reading all manifests may take long
         let known = self.all_links(BTreeMap::new())?;
         let _exclusive = self.lock_blobs();
         for (repository, links) in self.all_links(known)? {

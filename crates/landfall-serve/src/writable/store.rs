@@ -21,7 +21,7 @@ pub(crate) struct WritableStore {
     /// Read-locked while a manifest and its tags are written; write-locked while unreferenced blobs
     /// are removed.
     blobs_lock: RwLock<()>,
-    /// Locked by a removal, also while it finds out what is unreferenced, before it locks the blobs.
+    /// Locked by a removal, which determines the unreferenced blobs before it locks them.
     removal_lock: Mutex<()>,
     /// Locked as long as this process serves the folder.
     _process_lock: File,
@@ -34,28 +34,36 @@ impl WritableStore {
     /// Opens the folder for at most `max_bytes`, and locks it for this process. Creates it if it
     /// does not exist.
     pub(crate) fn open(dir: &Path, max_bytes: Option<u64>) -> Result<WritableStore, ServeError> {
-        let failed = |source| ServeError::Writable {
-            dir: dir.into(),
-            source,
-        };
-        let process_lock = prepare_folder(dir).map_err(failed)?;
+        match WritableStore::try_open(dir, max_bytes) {
+            Ok(Some(store)) => Ok(store),
+            Ok(None) => Err(ServeError::Busy { dir: dir.into() }),
+            Err(source) => Err(ServeError::Writable {
+                dir: dir.into(),
+                source,
+            }),
+        }
+    }
+
+    /// Returns `None` if another process serves the folder.
+    fn try_open(dir: &Path, max_bytes: Option<u64>) -> io::Result<Option<WritableStore>> {
+        let process_lock = prepare_folder(dir)?;
         match process_lock.try_lock() {
             Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(ServeError::Busy { dir: dir.into() }),
-            Err(fs::TryLockError::Error(source)) => return Err(failed(source)),
+            Err(fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(fs::TryLockError::Error(source)) => return Err(source),
         }
         // uploads of an earlier process cannot be resumed: their hash state is lost
         let incoming = dir.join("incoming");
-        optional(fs::remove_dir_all(&incoming)).map_err(failed)?;
-        fs::create_dir(&incoming).map_err(failed)?;
-        let blobs = WritableBlobs::open(dir, max_bytes).map_err(failed)?;
-        Ok(WritableStore {
+        optional(fs::remove_dir_all(&incoming))?;
+        fs::create_dir(&incoming)?;
+        let blobs = WritableBlobs::open(dir, max_bytes)?;
+        Ok(Some(WritableStore {
             dir: dir.into(),
             blobs: Arc::new(blobs),
             blobs_lock: RwLock::default(),
             removal_lock: Mutex::default(),
             _process_lock: process_lock,
-        })
+        }))
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -125,6 +133,7 @@ impl WritableStore {
     /// The manifest with this digest, if it was pushed to this repository.
     pub(crate) fn manifest(&self, name: &str, digest: &Digest) -> io::Result<Option<Descriptor>> {
         let path = self.manifest_path(name, digest);
+        // the blob alone is not enough: it may have been pushed to another repository
         let Some(media_type) = optional(fs::read_to_string(path))? else {
             return Ok(None);
         };
@@ -237,6 +246,7 @@ impl WritableStore {
 /// create. Returns the file for the process lock.
 fn prepare_folder(dir: &Path) -> io::Result<File> {
     let marker = dir.join(MARKER);
+    // the server deletes files in this folder, so it must not be one with other content
     if !list_folder(dir)?.is_empty() && !marker.is_file() {
         return Err(io::Error::other(
             "it is not empty and was not created by landfall; name a new or an empty folder",

@@ -1,0 +1,149 @@
+//! Deltas, valid and forged.
+
+use super::sample::{Packed, sample, today, write};
+use crate::format::contents::ContentsIndex;
+use crate::*;
+use landfall_content::BlobRead;
+use landfall_model::report::SilentProgress;
+use landfall_model::{Descriptor, Digest, media_type};
+
+/// Packs a delta of the sample that omits its layer and its file, which two bases have.
+fn packed_delta() -> Packed {
+    let (mut memory, lock) = sample();
+    let repositories: std::collections::BTreeMap<Digest, String> = memory
+        .blobs
+        .keys()
+        .map(|digest| (digest.clone(), "some/app".into()))
+        .collect();
+    let receipt = DeltaBase::receipt(lock.fingerprint(), "r.test:5000".into(), repositories);
+    let (layer, file) = (
+        lock.images[0].blobs[1].digest.clone(),
+        lock.files[0].digest.clone(),
+    );
+    // omitted blobs need not be in the store
+    memory
+        .blobs
+        .retain(|digest, _| *digest != layer && *digest != file);
+    let plan =
+        PackPlan::delta(&lock, &memory, &[receipt, DeltaBase::lock(&lock)], today()).unwrap();
+    let mut expected = [layer, file];
+    expected.sort();
+    assert_eq!(
+        plan.omitted
+            .iter()
+            .map(|blob| blob.digest.clone())
+            .collect::<Vec<_>>(),
+        expected
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("B");
+    write(
+        &plan,
+        &memory,
+        &path,
+        PackOptions { level: 3 },
+        &SilentProgress,
+    )
+    .unwrap();
+    Packed { _dir: dir, path }
+}
+
+#[test]
+fn a_delta_is_valid_and_names_its_bases() {
+    let (_, lock) = sample();
+    let packed = packed_delta();
+    assert_eq!(packed.problems(), "");
+    let bundle = Bundle::open(&packed.path).unwrap();
+    assert_eq!(
+        bundle.bases()[0],
+        BaseName::Lock {
+            lock: lock.fingerprint()
+        }
+    );
+    let BaseName::Receipt { repositories, .. } = &bundle.bases()[1] else {
+        panic!("{:?}", bundle.bases())
+    };
+    assert!(
+        repositories
+            .keys()
+            .eq(bundle.omitted().iter().map(|blob| &blob.digest)),
+        "{repositories:?}"
+    );
+    let top = &lock.images[0];
+    for inside in [&top.digest, &top.blobs[0].digest] {
+        assert!(
+            bundle.stat(inside).unwrap().is_some(),
+            "manifests and configs are in every delta"
+        );
+    }
+    // as a base, it stands for all content that its receiver has
+    let (memory, _) = sample();
+    let second = PackPlan::delta(&lock, &memory, &[bundle.as_base()], today()).unwrap();
+    assert_eq!(second.omitted, bundle.omitted());
+}
+
+#[test]
+fn a_forged_delta_is_refused() {
+    type Forgery = fn(&mut ContentsIndex);
+    let config = |c: &ContentsIndex| {
+        let config = c
+            .entries
+            .iter()
+            .find(|entry| entry.media_type == media_type::OCI_CONFIG)
+            .unwrap();
+        Descriptor {
+            digest: config.digest.clone(),
+            size: config.size,
+            media_type: config.media_type.clone(),
+        }
+    };
+    let forgeries: [(&str, Forgery); 7] = [
+        ("contradict each other", |c| c.requires.clear()),
+        ("contradict each other", |c| c.bases.clear()),
+        ("contradict each other", |c| c.omitted.clear()),
+        ("sorted", |c| c.omitted.reverse()),
+        ("is missing", |c| drop(c.omitted.remove(0))),
+        ("which the lock does not list", |c| c.omitted[0].size += 1),
+        ("not a valid repository name", |c| {
+            let Some(BaseName::Receipt { repositories, .. }) = c.bases.last_mut() else {
+                return;
+            };
+            repositories
+                .values_mut()
+                .for_each(|name| *name = "../../v2/x".into());
+        }),
+    ];
+    for (why, forge) in forgeries {
+        let packed = packed_delta();
+        packed.reseal(|contents, _| forge(contents));
+        let problems = packed.problems();
+        assert!(problems.contains(why), "{why}: {problems}");
+    }
+    let packed = packed_delta();
+    packed.reseal(|contents, _| {
+        contents.omitted.push(config(contents));
+        contents.omitted.sort();
+    });
+    assert!(
+        packed.problems().contains("as omitted but contains it"),
+        "{}",
+        packed.problems()
+    );
+    // the last entry must not be omitted, as it is neither a layer nor a file
+    let packed = packed_delta();
+    let (mut contents, mut rows) = packed.opened();
+    let last = contents.entries.pop().unwrap();
+    rows.truncate(last.frame as usize);
+    contents.omitted.push(Descriptor {
+        digest: last.digest,
+        size: last.size,
+        media_type: last.media_type,
+    });
+    contents.omitted.sort();
+    packed.seal(contents, &rows, last.offset, false, &[]);
+    assert!(
+        packed.problems().contains("only layers and files"),
+        "{}",
+        packed.problems()
+    );
+}

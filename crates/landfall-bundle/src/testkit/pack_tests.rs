@@ -1,0 +1,120 @@
+//! Packing: when it is refused, and where it writes to.
+
+use super::sample::{packed, sample, today, write};
+use crate::write::index_builder::IndexBuilder;
+use crate::*;
+use landfall_model::Limits;
+use landfall_model::report::SilentProgress;
+use std::fs;
+use std::io::Read;
+
+#[test]
+fn too_little_disk_space_is_reported_before_anything_is_read() {
+    let (mut memory, mut lock) = sample();
+    memory.sizes.insert(lock.files[0].digest.clone(), 1 << 50);
+    lock.files[0].size = 1 << 50;
+    let dir = tempfile::tempdir().unwrap();
+    let plan = PackPlan::new(&lock, &memory, today()).unwrap();
+    let error = write(
+        &plan,
+        &memory,
+        &dir.path().join("B"),
+        PackOptions { level: 3 },
+        &SilentProgress,
+    )
+    .unwrap_err();
+    assert!(
+        matches!(error, BundleError::Space { needed, .. } if needed > 1 << 50),
+        "{error}"
+    );
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn two_processes_cannot_write_one_bundle_at_the_same_time() {
+    let (memory, lock) = sample();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("B");
+    let other = fs::File::create(dir.path().join("B.partial")).unwrap();
+    other.lock().unwrap();
+    let plan = PackPlan::new(&lock, &memory, today()).unwrap();
+    let pack = || {
+        write(
+            &plan,
+            &memory,
+            &path,
+            PackOptions { level: 3 },
+            &SilentProgress,
+        )
+    };
+    assert!(matches!(pack(), Err(BundleError::Busy { .. })));
+    drop(other);
+    pack().unwrap();
+}
+
+#[test]
+fn an_accepted_loss_makes_nothing_partial_until_its_date() {
+    let (memory, mut lock) = sample();
+    lock.missing = vec![landfall_item::lockfile::AcceptedLoss {
+        kind: landfall_model::report::EntryKind::Image,
+        name: "h.example/gone:1".into(),
+        reason: "gone".into(),
+        until: "2027-01-31".into(),
+    }];
+    let lost = |day| PackPlan::new(&lock, &memory, day).unwrap().missing.len();
+    assert_eq!(lost(jiff::civil::date(2027, 1, 31)), 0);
+    assert_eq!(lost(jiff::civil::date(2027, 2, 1)), 1);
+}
+
+#[test]
+fn a_bundle_that_exceeds_the_limits_of_readers_is_not_begun() {
+    let (memory, lock) = sample();
+    let plan = PackPlan::new(&lock, &memory, today()).unwrap();
+    let index = IndexBuilder::new(&plan, PackOptions::default());
+    let path = std::path::Path::new("B");
+    index.check_size(path, &Limits::default()).unwrap();
+    let limits = Limits {
+        contents_bytes: 500,
+        ..Limits::default()
+    };
+    assert!(matches!(
+        index.check_size(path, &limits),
+        Err(BundleError::TooLarge { most: 500, .. })
+    ));
+    // the limit is that of the reader
+    let written = Bundle::open(&packed().path)
+        .unwrap()
+        .contents()
+        .to_bytes()
+        .unwrap()
+        .len();
+    let limits = Limits {
+        contents_bytes: written - 1,
+        ..Limits::default()
+    };
+    assert!(index.check_size(path, &limits).is_err());
+}
+
+#[test]
+fn a_pipe_gets_the_same_bytes() {
+    let (memory, lock) = sample();
+    let plan = PackPlan::new(&lock, &memory, today()).unwrap();
+    let (mut out, into) = std::io::pipe().unwrap();
+    let into = fs::File::from(std::os::fd::OwnedFd::from(into));
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        out.read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let written = write_to(
+        &plan,
+        &memory,
+        into,
+        PackOptions { level: 3 },
+        None,
+        &SilentProgress,
+    )
+    .unwrap();
+    let bytes = reader.join().unwrap().unwrap();
+    assert_eq!(written.bytes, bytes.len() as u64);
+    assert!(bytes == fs::read(&packed().path).unwrap());
+}
