@@ -48,7 +48,8 @@ impl ClientBuilder {
         ClientBuilder { site, ..self }
     }
 
-    /// Uses plain HTTP for these hosts, given as `host` or `host:port`.
+    /// Uses plain HTTP for these hosts, given as `host` or `host:port`. Credentials are sent to them
+    /// without encryption.
     #[must_use]
     pub fn plain_http(self, hosts: impl IntoIterator<Item = impl Into<String>>) -> ClientBuilder {
         ClientBuilder {
@@ -63,7 +64,7 @@ impl ClientBuilder {
         ClientBuilder { limits, ..self }
     }
 
-    /// Ignores the environment: its proxy, auth files and certificate folders.
+    /// Ignores the environment: its proxy, auth files and certificate folders. Only the site counts.
     #[must_use]
     pub fn without_environment(self) -> ClientBuilder {
         ClientBuilder {
@@ -104,6 +105,8 @@ impl ClientBuilder {
         let archives = archives?;
         let site = self.site.as_ref();
         let keychain = Keychain::load(site, self.environment).map_err(SetupError::from)?;
+        // Connections are opened later, one by one. Without this check, a typing error in a path
+        // would be reported only when its host is first contacted.
         self.check_trust(&keychain)?;
         let trust = certs_d(&certs_d_folders(self.environment));
         let hosts = host_rules(site, &self.plain_http, &keychain, trust);
@@ -160,8 +163,8 @@ impl ClientBuilder {
         Some(site.resolve(site.proxy.as_ref()?.ca.as_ref()?))
     }
 
-    /// Reads all certificates and keys of the site: a wrong path is reported before the first
-    /// request.
+    /// Reads all certificates and keys of the site, and names the key of the site whose file cannot
+    /// be used.
     fn check_trust(&self, keychain: &Keychain) -> Result<(), ClientError> {
         let rules = host_rules(self.site.as_ref(), &[], keychain, BTreeMap::new());
         let proxy = TlsProfile {

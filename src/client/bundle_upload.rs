@@ -1,4 +1,4 @@
-//! A bundle that is written to an object store while it is packed.
+//! Writes a bundle to an object store while it is packed.
 
 use super::ClientError;
 use landfall_bundle::{PackOptions, PackPlan, PackedBundle, StreamTarget, write_stream};
@@ -9,12 +9,12 @@ use landfall_model::report::Progress;
 use landfall_model::sign::Signer;
 use std::path::Path;
 
-/// A bundle that is written to an object of an object store.
+/// The upload of a bundle to an object store.
 pub(crate) struct BundleUpload(ObjectWriter);
 
 impl BundleUpload {
-    /// Begins the upload of a bundle of `lock`. Dropping the guard aborts the upload: hold it where
-    /// an interruption drops it.
+    /// Begins the upload of a bundle of `lock`. Dropping the guard aborts the upload, so keep it in
+    /// the task that an interruption drops.
     pub(crate) fn begin(
         bucket: &Bucket,
         name: &str,
@@ -24,8 +24,8 @@ impl BundleUpload {
             .iter()
             .map(|blob| blob.size)
             .sum();
-        // An upload has a limited number of parts, so their size follows from the expected total.
-        // Lock, index and tar headers are small compared with the content.
+        // An upload has a limited number of parts, so their size depends on the expected total. The
+        // 64th part is for the lock, the index and the tar headers.
         let (writer, guard) = ObjectWriter::begin(bucket, name, content + content / 64)?;
         Ok((BundleUpload(writer), guard))
     }

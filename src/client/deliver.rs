@@ -1,5 +1,4 @@
-//! Delivering: what a lock names goes to a registry, from a store, a bundle or straight from
-//! upstream.
+//! Delivers the items of a lock to a registry: from a store, a bundle or upstream.
 
 use super::Client;
 use crate::push::{Omitted, PushContent, PushError, PushOptions, Pushed, push};
@@ -11,11 +10,12 @@ use landfall_model::DestinationMap;
 use std::sync::Arc;
 
 impl Client {
-    /// Pushes what `lock` names from a store or bundle to the destinations of `mapping`. The
-    /// registry must already have what is `omitted` from `blobs`, as from a delta.
+    /// Pushes the items of `lock` from a store or bundle to the destinations of `mapping`. The
+    /// registry must already have the blobs that are `omitted` from `blobs`, as from a delta.
     ///
     /// # Errors
-    /// Returns an error if nothing could be uploaded. What fails later is a failed item.
+    /// If two digests would get one tag, or the registry cannot be reached. An item whose delivery
+    /// fails is a failed item of the result.
     pub async fn push(
         &self,
         lock: &Lock,
@@ -34,11 +34,11 @@ impl Client {
         .await
     }
 
-    /// Copies what `lock` names from upstream to the destinations of `mapping`. `store` is read
-    /// before upstream; `keep` says what it keeps of the downloaded content.
+    /// Copies the items of `lock` from upstream to the destinations of `mapping`. Content in `store`
+    /// is not downloaded; `keep` says which downloaded content the store keeps.
     ///
     /// # Errors
-    /// Returns the errors of [`Client::push`].
+    /// The errors of [`Client::push`].
     pub async fn mirror(
         &self,
         lock: &Lock,

@@ -1,4 +1,4 @@
-//! Why a client cannot be set up, or cannot do what it was asked for.
+//! The errors of a client.
 
 use crate::pull::PullError;
 use landfall_bundle as bundle;
@@ -10,7 +10,7 @@ use landfall_http::TlsError;
 use landfall_item::manifest;
 use std::path::PathBuf;
 
-/// Why a [`Client`](super::Client) cannot be set up, or cannot do what it was asked for.
+/// Why a [`Client`](super::Client) cannot be set up, or why one of its operations failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// A mirror, a proxy or credentials cannot be used.
@@ -27,7 +27,7 @@ pub enum ClientError {
     /// An archive of another tool cannot be read.
     #[error(transparent)]
     Archive(#[from] SourceArchiveError),
-    /// A manifest cannot be read, or is wrong.
+    /// A manifest cannot be read, or is invalid.
     #[error(transparent)]
     Manifest(#[from] manifest::LoadManifestError),
     /// A manifest or the lock cannot be written.
@@ -35,13 +35,13 @@ pub enum ClientError {
     WriteDocument {
         /// The file.
         path: PathBuf,
-        /// The answer of the system, or that somebody edited the file meanwhile.
+        /// The error of the operating system, or that somebody edited the file meanwhile.
         source: ReplaceError,
     },
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] WriteError),
-    /// A pull stopped: the store or the bundle that it writes to cannot be used.
+    /// The store or the bundle to which a pull writes cannot be used.
     #[error(transparent)]
     Pull(#[from] PullError),
     /// The bundle cannot be written.
@@ -53,7 +53,7 @@ pub enum ClientError {
     /// A bundle got a number, but neither the request nor the lock names its series.
     #[error("the bundle has a number, but its series has no name")]
     UnnamedSeries,
-    /// The thread that writes the bundle stopped.
+    /// The thread that writes the bundle panicked or was cancelled.
     #[error("packing stopped: {0}")]
     Stopped(#[from] tokio::task::JoinError),
 }

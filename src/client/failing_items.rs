@@ -1,4 +1,4 @@
-//! Since when an item fails, as the store remembers it between runs.
+//! Records in the store since when each item fails, so that a scheduled job can say it.
 
 use landfall_content::WriteError;
 use landfall_content::store::DiskStore;
@@ -6,8 +6,8 @@ use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The file in the store. It is not part of the lock, which names no time so that two runs give the
-/// same lock.
+/// The path of the file in the store. The days are not in the lock, because two runs with the same
+/// result must give the same lock.
 const FILE: &str = ".landfall/failing";
 
 /// An item that failed in the last run.
@@ -25,14 +25,15 @@ struct FailingFile {
     items: Vec<FailingItem>,
 }
 
-/// Adds to each failed item since when it fails, and records that in the store. Items that succeed
-/// again are removed from the record.
+/// Adds the day since when it fails to the reason of each failed item, and records it in the store.
+/// Items that succeed again are removed from the record.
 pub(super) fn mark_failing(
     disk: &DiskStore,
     items: &mut [ReportItem],
     today: jiff::civil::Date,
 ) -> Result<(), WriteError> {
     disk.edit(FILE, |old| {
+        // a damaged or newer file counts as empty: it only serves the message
         let recorded = serde_json::from_slice::<FailingFile>(old)
             .ok()
             .filter(|recorded| recorded.version == 1);
@@ -57,6 +58,7 @@ pub(super) fn mark_failing(
                 }
             })
             .collect();
+        // a store without failures does not get the file
         if failing.is_empty() && old.is_empty() {
             return Vec::new();
         }

@@ -1,4 +1,4 @@
-//! The client itself: its connections, and what it has sent and received so far.
+//! The client itself, and the report of its traffic.
 
 use landfall_content::archives::{ImportedBlobs, SourceArchive};
 use landfall_content::registry::RegistrySessions;
@@ -15,10 +15,10 @@ pub struct Client {
     pub(super) limits: Limits,
     pub(super) progress: Arc<dyn Progress>,
     pub(super) archives: Arc<[SourceArchive]>,
-    /// The part of a lock that is pulled and pushed.
+    /// The shard of each lock that is pulled and pushed.
     pub(super) shard: Shard,
-    /// What was copied from archives.
-    pub(super) taken: Mutex<Vec<ImportedBlobs>>,
+    /// The blobs that were copied from archives.
+    pub(super) imports: Mutex<Vec<ImportedBlobs>>,
 }
 
 impl Client {
@@ -35,7 +35,7 @@ impl Client {
             progress,
             archives: archives.into(),
             shard,
-            taken: Mutex::default(),
+            imports: Mutex::default(),
         }
     }
 
@@ -44,15 +44,15 @@ impl Client {
         Duration::from_secs(self.limits.max_wait_secs)
     }
 
-    /// What was copied from archives so far.
-    pub(crate) fn taken(&self) -> Vec<ImportedBlobs> {
-        self.taken
+    /// The blobs that were copied from archives so far, per archive.
+    pub(crate) fn imports(&self) -> Vec<ImportedBlobs> {
+        self.imports
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    /// The part of a lock that is pulled and pushed.
+    /// The shard of each lock that is pulled and pushed.
     pub(crate) fn shard(&self) -> Shard {
         self.shard
     }
@@ -70,7 +70,7 @@ impl Client {
     pub(crate) fn remember_hosts(&self, store: &DiskStore, command: &str) {
         let hosts = self.sessions.transport().ledger().hosts();
         let remembered = crate::egress::remember(store, &hosts, command);
-        // A full disk was already reported by the writes of the verb itself.
+        // The verb itself has reported a full disk, with the amount that it needs.
         if let Some(error) = remembered.err().filter(|error| !error.is_full_disk()) {
             self.progress.note(&format!(
                 "the hosts of this run are not recorded for `landfall egress`: {error}"

@@ -1,4 +1,4 @@
-//! Locking: what manifests name is resolved to digests, and versions are updated by their policies.
+//! Resolves the items of manifests to digests, and updates versions by their policies.
 
 use super::Client;
 use crate::lock::{ChartImages, Locked, diff, lock, recall, remember};
@@ -14,11 +14,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Client {
-    /// Resolves what manifests name to digests. `pins` says which pins of `old` are kept. `store`
-    /// keeps downloaded manifests. The lock records what cannot be resolved.
+    /// Resolves all items of the manifests to digests. `pins` says which pins of `old` are kept.
+    /// `store` keeps downloaded manifests. Items that cannot be resolved are recorded in the lock.
     pub async fn lock(
         &self,
-        wanted: &MergedManifest,
+        manifest: &MergedManifest,
         old: Option<&Lock>,
         pins: PinPolicy,
         store: &DiskStore,
@@ -26,14 +26,17 @@ impl Client {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
             .finding_images(Arc::new(ChartImages(self.limits)))
             .with_archives(self.archive_images(store).await)
+            // accounts of chart repositories may only be used for the repositories of the manifests,
+            // not for those that a chart names as its dependencies
             .with_accounts_for(
-                wanted
+                manifest
                     .requests
                     .charts
                     .iter()
                     .map(|chart| chart.name.place()),
             );
-        let locked = lock(wanted, old, pins, &resolver).await;
+        let locked = lock(manifest, old, pins, &resolver).await;
+        // what was learned about repositories saves requests in the next run, also if items failed
         resolver.remember();
         locked
     }
@@ -42,11 +45,11 @@ impl Client {
     /// items. Writes nothing except downloaded manifests to `store`.
     pub(crate) async fn update(
         &self,
-        asked: &UpdateRequest<'_>,
+        request: &UpdateRequest<'_>,
         store: &DiskStore,
     ) -> Result<UpdateOutcome, manifest::LoadManifestError> {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone());
-        let updated = update(asked, &resolver).await;
+        let updated = update(request, &resolver).await;
         resolver.remember();
         updated
     }
@@ -66,6 +69,8 @@ impl Client {
         } else {
             PinPolicy::Keep
         };
+        // Items that the update replaces are left out of the old lock, so that they are resolved
+        // again.
         let is_moved = |kind, name: &str| updated.relock.contains(&(kind, name.to_owned()));
         let kept = old.map(|old| {
             let mut kept = old.clone();
@@ -76,32 +81,36 @@ impl Client {
             .lock(&updated.manifest, kept.as_ref(), pins, store)
             .await;
         let Some(old) = old else { return locked };
-        let lost: BTreeSet<_> = locked
+        // If that fails, `lock` has no old pin to keep, so it is restored here: an update must not
+        // lose an item.
+        let unresolved: BTreeSet<_> = locked
             .lock
             .unresolved
             .iter()
-            .map(|lost| (lost.kind, lost.name.clone()))
+            .map(|item| (item.kind, item.name.clone()))
             .collect();
-        let mut back = Lock {
+        let mut restored = Lock {
             endpoints: Vec::new(),
             missing: Vec::new(),
             unresolved: Vec::new(),
             ..old.clone()
         };
-        back.retain(|item| {
+        restored.retain(|item| {
             is_moved(item.kind(), &item.name())
-                && lost.contains(&(item.kind(), item.name().into_owned()))
+                && unresolved.contains(&(item.kind(), item.name().into_owned()))
         });
-        let names: BTreeSet<_> = back
+        let names: BTreeSet<_> = restored
             .items()
             .map(|item| (item.kind(), item.name().into_owned()))
             .collect();
         locked
             .lock
             .unresolved
-            .retain(|lost| !names.contains(&(lost.kind, lost.name.clone())));
-        locked.lock.append(back);
+            .retain(|item| !names.contains(&(item.kind, item.name.clone())));
+        locked.lock.append(restored);
         locked.lock.sort();
+        // `lock` compared with the reduced old lock, so the comparison is made again; only the
+        // changes `gone` do not follow from the two locks
         let gone = locked
             .changes
             .iter()
@@ -112,24 +121,25 @@ impl Client {
     }
 
     /// Like [`Client::lock`] without an old lock, for a lock that is not kept. `store` remembers
-    /// what was resolved: no manifest is requested for an image whose tag did not change.
+    /// what was resolved: in the next run, no manifest is requested for an image whose tag did not
+    /// change.
     ///
     /// # Errors
-    /// Returns an error if the store cannot be written.
+    /// If the store cannot be written.
     pub async fn resolve(
         &self,
-        wanted: &MergedManifest,
+        manifest: &MergedManifest,
         store: &DiskStore,
     ) -> Result<Locked, WriteError> {
         let recalled = recall(store, &*self.progress);
         let locked = self
-            .lock(wanted, Some(&recalled), PinPolicy::Recall, store)
+            .lock(manifest, Some(&recalled), PinPolicy::Recall, store)
             .await;
         remember(store, recalled, &locked.lock)?;
         Ok(locked)
     }
 
-    /// The names of the images in the archives, and their manifests.
+    /// Reads the names and manifests of the images in the archives.
     async fn archive_images(&self, store: &DiskStore) -> Arc<ArchiveImages> {
         if self.archives.is_empty() {
             return Arc::default();
@@ -139,24 +149,26 @@ impl Client {
             store.dir().to_path_buf(),
             self.limits,
         );
+        // reads whole archives, which would block the async runtime
         let reading = tokio::task::spawn_blocking(move || {
-            let mut named = ArchiveImages::default();
+            let mut images = ArchiveImages::default();
             for archive in archives.iter() {
-                if let Err(error) = read_image_names(archive, &mut named, &store, &limits) {
-                    named.skipped.push(format!("not kept for pull: {error}"));
+                // an archive that cannot be read costs requests, not the lock
+                if let Err(error) = read_image_names(archive, &mut images, &store, &limits) {
+                    images.skipped.push(format!("not kept for pull: {error}"));
                 }
             }
-            named
+            images
         });
-        let named = reading.await.unwrap_or_default();
-        named
+        let images = reading.await.unwrap_or_default();
+        images
             .skipped
             .iter()
             .for_each(|line| self.progress.note(line));
         self.progress.tell(&format!(
-            "the archives name {}",
-            count_of(named.count(), "image")
+            "the archives contain {}",
+            count_of(images.count(), "image")
         ));
-        Arc::new(named)
+        Arc::new(images)
     }
 }

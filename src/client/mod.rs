@@ -1,5 +1,5 @@
-//! landfall inside a program: a [`Client`] is set up once, from a site, flags and the environment,
-//! and offers the operations that need a network. The command line is one such program.
+//! The API for programs: a [`Client`] is set up once, from a site, options and the environment, and
+//! has the operations that need a network. The command line is one such program.
 
 mod builder;
 mod bundle_upload;

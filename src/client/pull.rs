@@ -1,4 +1,4 @@
-//! Pulling: everything that a lock names is fetched into a store, or straight into a bundle.
+//! Downloads the items of a lock into a store, or straight into a bundle.
 
 use super::{Client, ClientError};
 use crate::pull::{PullError, ShardShare, check_packages, pull};
@@ -34,21 +34,23 @@ pub struct BundleOptions {
 
 /// The result of [`Client::pull_bundle`].
 pub struct PulledBundle {
-    /// One for each entry of the lock, and for each item that the lock could not resolve.
+    /// One report item for each entry of the lock, and for each item that the lock could not
+    /// resolve.
     pub items: Vec<ReportItem>,
-    /// The bundle; `None` if something is missing. Another run resumes.
+    /// The bundle; `None` if something is missing. Another run resumes the downloads.
     pub packed: Option<PackedBundle>,
     /// The keys that signed the bundle.
     pub keys: Vec<PublicKey>,
 }
 
 impl Client {
-    /// Downloads what `lock` names, or this client's shard of it, into `store`. Content that the
+    /// Downloads the items of `lock`, or this client's shard of them, into `store`. Content that the
     /// store has is not downloaded; with `rehash` it is hashed again, even if the journal has it as
     /// verified.
     ///
     /// # Errors
-    /// Returns an error if the store cannot be used. What upstream refuses is a failed item.
+    /// If the store cannot be used. An item that cannot be downloaded is a failed item of the
+    /// result.
     pub async fn pull(
         &self,
         lock: &Lock,
@@ -56,21 +58,22 @@ impl Client {
         rehash: bool,
     ) -> Result<Vec<ReportItem>, PullError> {
         let into: Arc<dyn LocalStore> = Arc::new(store.clone());
-        let came = self
+        let imported = self
             .copy_from_archives(&ShardShare::new(lock, self.shard), &into)
             .await?;
-        self.pull_to(lock, into, rehash, &came).await
+        self.pull_to(lock, into, rehash, &imported).await
     }
 
-    /// Like [`Client::pull`], into any kind of store. `came` was copied from archives: it is in the
-    /// store already, but counts as new.
+    /// Like [`Client::pull`], into any kind of store. The blobs `imported` were copied from archives
+    /// in this run: they are in the store, but count as new.
     pub(crate) async fn pull_to(
         &self,
         lock: &Lock,
         store: Arc<dyn BlobStore>,
         rehash: bool,
-        came: &BTreeSet<Digest>,
+        imported: &BTreeSet<Digest>,
     ) -> Result<Vec<ReportItem>, PullError> {
+        // before anything is looked up, so that `gc` deletes nothing that this run found present
         store.claim(
             &lock.fingerprint(),
             &lock.to_text(),
@@ -83,7 +86,7 @@ impl Client {
                 upstream,
                 &store,
                 rehash,
-                came,
+                imported,
             )
             .await?;
         check_packages(lock, store, &mut items).await;
@@ -96,7 +99,7 @@ impl Client {
         source: Arc<dyn PartSource>,
         into: &Arc<dyn BlobStore>,
         rehash: bool,
-        came: &BTreeSet<Digest>,
+        imported: &BTreeSet<Digest>,
     ) -> Result<Vec<ReportItem>, PullError> {
         let mut items = pull(
             share,
@@ -108,13 +111,14 @@ impl Client {
             self.sessions.transport().activity(),
         )
         .await?;
-        if !came.is_empty() {
+        // `pull` found imported blobs present
+        if !imported.is_empty() {
             for (entry, item) in share.each_entry().zip(&mut items) {
                 let is_new = || {
                     entry
                         .parts
                         .iter()
-                        .any(|part| came.contains(&part.descriptor.digest))
+                        .any(|part| imported.contains(&part.descriptor.digest))
                 };
                 if item.status == ItemStatus::Present && is_new() {
                     item.status = ItemStatus::Done;
@@ -124,7 +128,7 @@ impl Client {
         Ok(items)
     }
 
-    /// Copies the content of `share` that the archives have to `into`. Returns the digests.
+    /// Copies the blobs of `share` that the archives have and `into` lacks. Returns their digests.
     async fn copy_from_archives(
         &self,
         share: &ShardShare<'_>,
@@ -136,46 +140,47 @@ impl Client {
         let (archives, into, progress) =
             (self.archives.clone(), into.clone(), self.progress.clone());
         let wanted = unique_blobs(share.each_entry());
-        let taking = tokio::task::spawn_blocking(move || {
-            let there = present_blobs(&*into, wanted.clone(), false, &*progress)?;
-            let wanted = wanted
+        let copying = tokio::task::spawn_blocking(move || {
+            let present = present_blobs(&*into, wanted.clone(), false, &*progress)?;
+            let mut wanted: BTreeMap<_, _> = wanted
                 .into_iter()
-                .filter(|blob| !there.contains(&blob.digest));
-            let mut wanted: BTreeMap<_, _> =
-                wanted.map(|blob| (blob.digest.clone(), blob)).collect();
+                .filter(|blob| !present.contains(&blob.digest))
+                .map(|blob| (blob.digest.clone(), blob))
+                .collect();
             progress.begin(
                 "take",
                 wanted.len() as u64,
                 wanted.values().map(|blob| blob.size).sum(),
             );
-            let taken: Result<Vec<ImportedBlobs>, WriteError> = archives
+            // each import removes from `wanted` what it copied, so a blob is copied once
+            let imports: Result<Vec<ImportedBlobs>, WriteError> = archives
                 .iter()
                 .map(|archive| import_blobs(archive, &mut wanted, &*into, &*progress))
                 .collect();
             progress.end();
-            taken
+            imports
         });
-        let taken = taking
+        let imports = copying
             .await
             .map_err(|error| WriteError::Refused(error.to_string()))??;
-        let came = taken
+        let imported = imports
             .iter()
-            .flat_map(|taken| &taken.digests)
+            .flat_map(|import| &import.digests)
             .cloned()
             .collect();
-        self.taken
+        self.imports
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .extend(taken);
-        Ok(came)
+            .extend(imports);
+        Ok(imported)
     }
 
-    /// Downloads what `plan` of `lock` needs straight into the bundle `out`. If something is
-    /// missing, no bundle is written, and the downloaded content is kept next to it for another
-    /// run.
+    /// Downloads the content of `plan`, a plan of `lock`, straight into the bundle `out`. If
+    /// something is missing, no bundle is written, and the downloaded content is kept next to `out`
+    /// for another run.
     ///
     /// # Errors
-    /// Returns an error if the bundle cannot be written.
+    /// If the bundle cannot be written.
     pub async fn pull_bundle(
         &self,
         lock: &Lock,
@@ -193,6 +198,7 @@ impl Client {
         let (planned, to, progress) = (plan.clone(), out.to_path_buf(), self.progress.clone());
         let begin = move || DirectBundle::begin(planned, store, &to, pack, signer, &*progress);
         match blocking(begin).await? {
+            // an earlier run has written this bundle
             DirectStart::Complete(packed, keys) => {
                 let items = plan.items.iter().cloned().chain(losses(lock)).collect();
                 Ok(PulledBundle {
@@ -219,23 +225,26 @@ impl Client {
         bundle: DirectBundle,
         rehash: bool,
     ) -> Result<(Vec<ReportItem>, Option<PackedBundle>), ClientError> {
-        let (near, compressor) = (Arc::new(bundle.clone()), bundle.clone());
+        let (local, compressor) = (Arc::new(bundle.clone()), bundle.clone());
         let source = Arc::new(LocalFirst::new(
-            near.clone(),
+            local.clone(),
             Arc::new(Upstreams(self.sessions.clone())),
         ));
+        // blobs are compressed while others are still downloaded
         let compressing = blocking(move || compressor.compress());
         let pulling = async {
-            let into: Arc<dyn LocalStore> = near;
+            let into: Arc<dyn LocalStore> = local;
             // Several runners cannot write one bundle, so there are no shards here.
             let share = ShardShare::new(lock, Shard::default());
             let pulled = match self.copy_from_archives(&share, &into).await {
-                Ok(came) => {
-                    self.pull_into(&share, source, &(into as Arc<dyn BlobStore>), rehash, &came)
+                Ok(imported) => {
+                    let into: Arc<dyn BlobStore> = into;
+                    self.pull_into(&share, source, &into, rehash, &imported)
                         .await
                 }
                 Err(error) => Err(error),
             };
+            // also after an error: the compressor waits for further blobs until then
             bundle.close();
             pulled
         };
@@ -247,6 +256,8 @@ impl Client {
         if items.iter().any(is_lost) {
             return Ok((items, None));
         }
+        // Package signatures are checked in the complete bundle, before it gets its name: nobody
+        // must find a bundle with a package whose signature is wrong.
         let whole = blocking(move || bundle.complete()).await?;
         if !lock.packages.is_empty() {
             check_packages(lock, Arc::new(whole.open()?), &mut items).await;
@@ -259,6 +270,7 @@ impl Client {
     }
 }
 
+/// Runs work on a bundle where it does not block the async runtime.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, bundle::BundleError> + Send + 'static,
 ) -> Result<T, ClientError> {

@@ -1,5 +1,5 @@
-//! `landfall refresh` as one call: update, lock, pull and pack. What it knows between two runs is
-//! in the manifests, the lock and the store, so it can be stopped and run again at any time.
+//! `landfall refresh` as one call: update, lock, pull and pack. All its state between two runs is in
+//! the manifests, the lock and the store, so it can be stopped and run again at any time.
 
 use super::failing_items::mark_failing;
 use super::{BundleUpload, Client, ClientError, PreviousLock};
@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What [`Client::refresh`] updates, locks, pulls and packs.
+/// The request of [`Client::refresh`].
 pub(crate) struct RefreshRequest<'a> {
     pub(crate) update: UpdateRequest<'a>,
     /// The path of the lock.
@@ -28,7 +28,7 @@ pub(crate) struct RefreshRequest<'a> {
     pub(crate) previous_lock: Option<&'a PreviousLock>,
     /// Look up signatures and other referrers again.
     pub(crate) referrers: bool,
-    /// Where the content is kept, if not in the store on disk.
+    /// The object store for the content; `None` for the store on disk.
     pub(crate) object_store: Option<BucketLocation>,
     /// The path or URL of the bundle.
     pub(crate) out: PathBuf,
@@ -45,7 +45,7 @@ pub(crate) struct RefreshRequest<'a> {
     pub(crate) allow_partial: bool,
 }
 
-/// What a delta is packed against.
+/// A base of the delta: a bundle, lock or receipt of the receiver.
 pub(crate) struct RefreshBase {
     pub(crate) base: DeltaBase,
     /// The fingerprint of the lock whose content the receiver has completely; `None` for a partial
@@ -57,7 +57,7 @@ pub(crate) struct RefreshBase {
 pub(crate) struct Refreshed {
     pub(crate) updated: UpdateOutcome,
     pub(crate) locked: Locked,
-    /// One for each item of the lock, each with the worst status of all steps.
+    /// One report item for each item of the lock, with the worst status of all steps.
     pub(crate) items: Vec<ReportItem>,
     /// The manifests and the lock, as far as they were written.
     pub(crate) files: Vec<PathBuf>,
@@ -85,6 +85,7 @@ impl Client {
         on_locked: impl Fn(&Lock),
     ) -> Result<Refreshed, ClientError> {
         let updated = self.update(&request.update, memory).await;
+        // twice, so that the hosts of the update are recorded even if a later step is interrupted
         self.remember_hosts(memory, "refresh");
         let refreshed = self
             .refresh_updated(&mut request, updated?, memory, on_locked)
@@ -100,6 +101,8 @@ impl Client {
         memory: &DiskStore,
         on_locked: impl Fn(&Lock),
     ) -> Result<Refreshed, ClientError> {
+        // Manifests first: if the run ends before the lock is written, the next run locks what they
+        // request. The other order would leave a lock that no manifest explains.
         self.write_manifests(&updated)?;
         let previous = request.previous_lock;
         let path = request.lock_path;
@@ -113,6 +116,7 @@ impl Client {
 
         let mut items = locked.items.clone();
         let mut packed = None;
+        // a run in which nothing changed pulls and writes nothing
         let is_empty = locked.lock.items().next().is_none();
         if !is_empty && !is_delivered(request, &locked.lock) {
             let store: Arc<dyn BlobStore> = match &request.object_store {
@@ -196,7 +200,7 @@ impl Client {
     }
 }
 
-/// The place of the bundle in its series, if it has a number.
+/// The series and number of the bundle, if the request has a number.
 fn serial(request: &RefreshRequest<'_>, lock: &Lock) -> Result<Option<Serial>, ClientError> {
     let Some(number) = request.serial else {
         return Ok(None);
@@ -206,22 +210,21 @@ fn serial(request: &RefreshRequest<'_>, lock: &Lock) -> Result<Option<Serial>, C
     Ok(Some(Serial { series, number }))
 }
 
-/// Whether the receiver has everything that `lock` names, or the bundle at `out` is the one that
-/// would be packed.
+/// Whether the receiver has all items of `lock`, or the bundle at `out` is the one that would be
+/// packed.
 fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock) -> bool {
     let wanted = lock.fingerprint();
-    let bases = request.bases.iter();
-    let given = bases.map(|base| base.complete_lock.as_ref());
-    if !request.bases.is_empty() && given.clone().all(|lock| lock == Some(&wanted)) {
+    let base_locks = request.bases.iter().map(|base| base.complete_lock.as_ref());
+    if !request.bases.is_empty() && base_locks.clone().all(|lock| lock == Some(&wanted)) {
         return true;
     }
     let Some(bundle) = existing_bundle(request) else {
         return false;
     };
     // A delta against other bases lacks other content, though it has the same lock.
-    let bases: BTreeSet<&Digest> = bundle.bases().iter().map(lock_of).collect();
-    let given: BTreeSet<&Digest> = given.flatten().collect();
-    bundle.fingerprint() == &wanted && bundle.partial().is_empty() && bases == given
+    let existing: BTreeSet<&Digest> = bundle.bases().iter().map(base_lock).collect();
+    let requested: BTreeSet<&Digest> = base_locks.flatten().collect();
+    bundle.fingerprint() == &wanted && bundle.partial().is_empty() && existing == requested
 }
 
 /// The bundle of an earlier run, if it can be opened.
@@ -235,7 +238,7 @@ fn existing_bundle(request: &RefreshRequest<'_>) -> Option<Bundle> {
     }
 }
 
-fn lock_of(base: &BaseName) -> &Digest {
+fn base_lock(base: &BaseName) -> &Digest {
     match base {
         BaseName::Bundle { lock, .. }
         | BaseName::Lock { lock }
@@ -243,7 +246,7 @@ fn lock_of(base: &BaseName) -> &Digest {
     }
 }
 
-/// The items that a bundle should contain and does not.
+/// Report items for what a bundle should contain and does not.
 pub(crate) fn missing_items(plan: &PackPlan) -> Vec<ReportItem> {
     let missing = plan.missing.iter().map(|missing| ReportItem {
         kind: missing.item.kind,
@@ -265,6 +268,7 @@ fn merge_item(items: &mut Vec<ReportItem>, later: ReportItem) {
     match known {
         None => items.push(later),
         Some(item) if matches!(item.status, ItemStatus::Failed | ItemStatus::Missing) => {}
+        // `present` in the store says less than that the item was locked in this run
         Some(item) if later.status == ItemStatus::Present => {
             item.bytes = later.bytes.or(item.bytes)
         }

@@ -1,4 +1,4 @@
-//! Object stores, through a client's transport.
+//! Opens object stores through a client's transport.
 
 use super::{Client, ClientError};
 use landfall_content::bucket::{Bucket, BucketLocation, block_on};
@@ -6,7 +6,7 @@ use landfall_content::store::{BucketStore, StoreTimeouts};
 use std::sync::Arc;
 
 impl Client {
-    /// The folder of an object store at `location`. No request is sent.
+    /// Returns the folder of an object store at `location`. Sends no request.
     pub(crate) fn bucket(&self, location: &BucketLocation) -> Result<Bucket, ClientError> {
         Ok(Bucket::open(location, self.sessions().transport())?)
     }
@@ -17,8 +17,8 @@ impl Client {
         location: &BucketLocation,
     ) -> Result<Arc<BucketStore>, ClientError> {
         let bucket = self.bucket(location)?;
-        let patience = StoreTimeouts::new(self.max_wait());
-        let objects = block_on(async move { BucketStore::open(bucket, patience).await })?;
-        Ok(Arc::new(objects))
+        let timeouts = StoreTimeouts::new(self.max_wait());
+        let store = block_on(async move { BucketStore::open(bucket, timeouts).await })?;
+        Ok(Arc::new(store))
     }
 }

@@ -13,13 +13,13 @@ use std::path::Path;
 /// The lock file as it was before anything was resolved.
 pub(crate) struct PreviousLock {
     pub(crate) lock: Lock,
-    /// The digest of the file. If it changed by the time the new lock is written, the file is left
-    /// alone.
+    /// The digest of the file. If the file has another digest when the new lock is written, somebody
+    /// edited it, and it is left unchanged.
     file: Digest,
 }
 
 impl PreviousLock {
-    /// `lock`, which was read from a file with these bytes.
+    /// Wraps a lock that was read from a file with these bytes.
     pub(crate) fn new(lock: Lock, bytes: &[u8]) -> PreviousLock {
         PreviousLock {
             lock,
@@ -45,7 +45,7 @@ impl Client {
         Ok(())
     }
 
-    /// Writes `lock` in place of the previous one. Returns whether the file changed.
+    /// Replaces the previous lock by `lock`. Returns whether the file changed.
     pub(crate) fn write_lock(
         &self,
         previous: Option<&PreviousLock>,
@@ -54,6 +54,7 @@ impl Client {
     ) -> Result<bool, ClientError> {
         let text = lock.to_text();
         let written = match previous {
+            // the content is compared, not the bytes of the file
             Some(previous) if previous.lock.to_text() == text => return Ok(false),
             Some(previous) => {
                 let is_read = |now: &[u8]| Digest::sha256(now) == previous.file;
@@ -69,8 +70,8 @@ impl Client {
         Ok(true)
     }
 
-    /// Locks what the manifests ask for after an update, and writes the lock. Returns whether the
-    /// file changed. With `referrers`, signatures and other referrers are looked up again.
+    /// Locks the manifests after an update, and writes the lock. Returns whether the file changed.
+    /// With `referrers`, signatures and other referrers are looked up again.
     pub(crate) async fn lock_and_write(
         &self,
         updated: &UpdateOutcome,
@@ -91,7 +92,8 @@ impl Client {
         Ok((locked, is_new))
     }
 
-    /// Reports what a file had and could not keep, such as an owner or an access control list.
+    /// Reports attributes of a file that could not be kept, such as an owner or an access control
+    /// list.
     fn note_lost(&self, path: &Path, lost: &[String]) {
         for lost in lost {
             self.progress

@@ -4,7 +4,8 @@ use super::host::{EgressHost, HostChange};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// The hosts that only one of the two lists has, each with its change.
+/// Returns the hosts that only one of the two lists has, each with its change. Hosts are the same if
+/// name and port are: another reason or scheme is no change for a firewall.
 pub(crate) fn diff(old: Vec<EgressHost>, new: Vec<EgressHost>) -> Vec<EgressHost> {
     let old_addresses: BTreeSet<_> = old.iter().map(host_and_port).collect();
     let new_addresses: BTreeSet<_> = new.iter().map(host_and_port).collect();
@@ -44,6 +45,7 @@ pub(crate) fn read_list(text: &str) -> Option<Vec<EgressHost>> {
     struct ReportHosts {
         egress: HostDocument,
     }
+    // the report of `--output json` has the list as one of its members
     let report = serde_json::from_str(text).map(|report: ReportHosts| report.egress);
     report
         .or_else(|_| serde_json::from_str(text))

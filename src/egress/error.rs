@@ -7,17 +7,17 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EgressError {
     /// The record of contacted hosts cannot be read.
-    #[error("cannot read {path}: {why}; remove it, and the next lock and pull write it anew")]
+    #[error("cannot read {path}: {why}; remove it, and the next lock and pull write a new one")]
     Record {
         /// The file of the record.
         path: PathBuf,
         /// The error of reading or parsing it.
         why: String,
     },
-    /// A host of the lock, or an endpoint, that cannot be written into a rule.
-    #[error("the lock names a host that no firewall rule can name: {0}")]
+    /// The lock has a host that cannot be written into a rule.
+    #[error("the lock has a host that a firewall rule cannot contain: {0}")]
     Host(#[from] InvalidHost),
-    /// A name of the lock that cannot be part of a URL.
+    /// The lock has a name that cannot be part of a URL.
     #[error(transparent)]
     Name(#[from] landfall_http::HttpError),
 }

@@ -1,4 +1,4 @@
-//! A host that the connected side must reach: its address, how it is known, and what for.
+//! A host that the connected side must reach: its address, how it is known, and what it is for.
 
 use super::pattern::EgressPattern;
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 /// A host that the connected side must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EgressHost {
-    /// A name or address. In an endpoint, `*.` at the start stands for every name below.
+    /// A DNS name or address. The host of an endpoint may begin with `*.`, for all names below.
     pub host: EgressPattern,
-    /// TCP port.
+    /// The TCP port.
     pub port: u16,
     /// `https`, `http`, or `tcp` if only the port is known.
     pub scheme: String,
@@ -79,7 +79,8 @@ impl EgressHost {
     }
 }
 
-macro_rules! words {
+// `pad` rather than `write_str`, so that the columns of the text format are aligned
+macro_rules! display_words {
     ($($kind:ident { $($variant:ident => $word:literal),* })*) => {
         $(impl fmt::Display for $kind {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,7 +89,7 @@ macro_rules! words {
         })*
     };
 }
-words! {
+display_words! {
     HostEvidence { Observed => "observed", Predicted => "predicted", Declared => "declared" }
     Reachability { Reached => "reached", Fails => "fails", Refused => "refused" }
     HostChange { Added => "added", Removed => "removed" }

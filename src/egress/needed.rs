@@ -96,7 +96,8 @@ pub(super) fn sources(
         });
         let is_foreign = matches!(part.origin, PartOrigin::Foreign { .. });
         let sample = &mut source.samples[usize::from(!part.is_manifest())];
-        // The smallest part: a proxy may read a whole file before it sends the first byte.
+        // The smallest part: a proxy may read a whole file before it sends the first byte. Foreign
+        // layers are no samples, since the registry need not have them.
         if !is_foreign
             && sample
                 .as_ref()
@@ -108,7 +109,8 @@ pub(super) fn sources(
     Ok(sources)
 }
 
-/// An index, as a part that a probe requests. No bundle contains it.
+/// An index of a chart repository as a part that a probe can request. It is not content of a bundle,
+/// so digest and size are unknown.
 fn index_part(url: String) -> EntryPart {
     let descriptor = Descriptor {
         digest: Digest::sha256(b""),
@@ -121,8 +123,8 @@ fn index_part(url: String) -> EntryPart {
     }
 }
 
-/// The hosts that `lock` needs, by the hosts that earlier runs contacted and the settings of this
-/// run.
+/// Returns the hosts that `lock` needs, according to the contacts of earlier runs and the mirrors
+/// and proxies of this run.
 pub(crate) fn needed(
     lock: &Lock,
     record: &ContactRecord,
@@ -142,12 +144,14 @@ pub(crate) fn needed(
         let port = url.port_or_known_default().unwrap_or_default();
         let known = record.get(host, port);
         let scheme = known.map_or(url.scheme(), |known| &known.scheme);
-        let basis = if known.is_some() {
+        let evidence = if known.is_some() {
             HostEvidence::Observed
         } else {
             HostEvidence::Predicted
         };
-        list.add(host, port, scheme, basis, kind.reason(&name))?;
+        list.add(host, port, scheme, evidence, kind.reason(&name))?;
+        // Token services and redirect targets are not in the lock. Those that this host named in
+        // any earlier run are needed for every lock that needs this host.
         for named in record.named_by(&address) {
             list.add(
                 &named.host,
@@ -157,17 +161,19 @@ pub(crate) fn needed(
                 contact_reason(named, &name),
             )?;
         }
-        let lacks = match known {
+        let unknown_because = match known {
             None => "no run with this store has contacted it",
+            // only `lock` requests an index, so there is nothing to learn from a pull
             Some(_) if kind == SourceKind::ChartIndex => continue,
+            // `lock` reads manifests; redirects of blobs show only when a blob is requested
             Some(known) if known.by.iter().all(|command| command == "lock") => {
                 "only `lock` has contacted it"
             }
             Some(_) => continue,
         };
         notes.insert(format!(
-            "{name}: {lacks}: the hosts that its tokens and content come from show \
-             at the first pull, or with --probe"
+            "{name}: {unknown_because}: the hosts that its tokens and content come from become \
+             known at the first pull, or with --probe"
         ));
     }
     lock.endpoints
@@ -185,12 +191,13 @@ fn contact_reason(named: &Contacted, source: &str) -> String {
         (true, true) => format!("tokens and redirects of {source}"),
         (true, false) => format!("tokens of {source}"),
         (false, true) => format!("redirects of {source}"),
+        // manifests name the URLs of foreign layers
         (false, false) => format!("foreign layers of {source}"),
     }
 }
 
-/// The role of the machine that runs landfall. A host of the lock that is also an endpoint of other
-/// machines is needed by both.
+/// The role of the machine that runs landfall, for a host of the lock that is also an endpoint of
+/// other machines.
 const OWN_ROLE: &str = "landfall";
 
 struct HostList<'a> {
@@ -199,6 +206,7 @@ struct HostList<'a> {
 }
 
 impl HostList<'_> {
+    /// Adds a host that landfall itself contacts.
     fn add(
         &mut self,
         host: &str,
@@ -216,6 +224,7 @@ impl HostList<'_> {
         Ok(())
     }
 
+    /// Adds an endpoint of the manifests.
     fn declare(&mut self, endpoint: &Endpoint) -> Result<(), InvalidHost> {
         let scheme = match endpoint.port {
             443 => "https",
@@ -223,6 +232,7 @@ impl HostList<'_> {
             _ => "tcp",
         };
         let host = EgressPattern::declared(&endpoint.host)?;
+        // an endpoint without roles is needed by every machine, which includes landfall's own
         let is_new = !self.hosts.contains_key(&(host.to_string(), endpoint.port));
         let row = self.row(host, endpoint.port, scheme, HostEvidence::Declared);
         row.from.clone_from(&endpoint.from);
@@ -230,6 +240,7 @@ impl HostList<'_> {
             row.from.push(OWN_ROLE.into());
             row.from.sort_unstable();
         }
+        // the lock joins the reasons of several manifests by `; `
         endpoint
             .why
             .split("; ")
@@ -237,6 +248,7 @@ impl HostList<'_> {
         Ok(())
     }
 
+    /// The row of a host, with the most certain evidence of all that name it.
     fn row(
         &mut self,
         host: EgressPattern,

@@ -1,5 +1,6 @@
 //! The hosts that a firewall rule allows: one name, every name below one, or one address. Nothing
-//! else can be written into a rule, so that no text of a server ends up in a policy.
+//! else can be written into a rule. Otherwise the text of a server, such as a redirect to
+//! `https://*.*/x`, could open a firewall.
 
 use landfall_model::is_dns_name;
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,7 @@ impl EgressPattern {
         Err(InvalidHost(host.escape_debug().to_string()))
     }
 
-    /// Parses the host of an endpoint: `*.` at its start stands for every name below.
+    /// Parses the host of an endpoint, which may begin with `*.` for all names below.
     pub(crate) fn declared(host: &str) -> Result<EgressPattern, InvalidHost> {
         match host.strip_prefix("*.").map(EgressPattern::exact) {
             None => EgressPattern::exact(host),

@@ -20,11 +20,11 @@ use url::Url;
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
     failures: BTreeMap<(EgressPattern, u16), (Reachability, String)>,
-    /// Hosts that refused, so that the hosts that they would name are not known yet.
+    /// Notes about hosts that refused. The hosts that they would name are not known yet.
     pub notes: Vec<String>,
 }
 
-/// Probes each host that `lock` names. Failures of hosts are part of the result.
+/// Probes each host of `lock`. Failures of hosts are part of the result.
 pub(crate) async fn probe(
     lock: &Lock,
     sessions: &Arc<RegistrySessions>,
@@ -41,16 +41,17 @@ pub(crate) async fn probe(
             let host = url.host_str().unwrap_or_default().to_owned();
             if reach == Reachability::Refused {
                 probed.notes.push(format!(
-                    "{}: {host} does not let it on; hosts that it names are not known until that is \
-                     allowed",
+                    "{}: access to {host} was refused; hosts that it names are not known until it \
+                     is allowed",
                     source.name
                 ));
             }
-            // such a host was not contacted, and is in no list
+            // A text that is no host was not contacted, and no list has it.
             let Ok(host) = EgressPattern::exact(&host) else {
                 continue;
             };
             let key = (host, url.port_or_known_default().unwrap_or_default());
+            // several hosts of the lock may lead to one failing host: the worst result counts
             let (known, reason) = probed
                 .failures
                 .entry(key)
@@ -93,9 +94,10 @@ async fn probe_host(source: &SourceHost, sessions: &Arc<RegistrySessions>) -> Ve
     let mut errors = Vec::new();
     for part in source.samples.iter().flatten() {
         if let Err(error) = first_byte(part, sessions).await {
-            let is_end = reachability(&error) == Reachability::Refused;
+            // a proxy or firewall that refuses the host refuses every request to it
+            let is_refused = reachability(&error) == Reachability::Refused;
             errors.push(error);
-            if is_end {
+            if is_refused {
                 break;
             }
         }
@@ -103,7 +105,7 @@ async fn probe_host(source: &SourceHost, sessions: &Arc<RegistrySessions>) -> Ve
     errors
 }
 
-/// Reads the first byte of a part, requested as a pull would.
+/// Reads the first byte of a part, requested as a pull requests it.
 async fn first_byte(part: &EntryPart, sessions: &Arc<RegistrySessions>) -> Result<(), HttpError> {
     if let Some(url) = part.origin.url() {
         let response = get_file(sessions, url, Some("bytes=0-0".into())).await?;
@@ -113,7 +115,8 @@ async fn first_byte(part: &EntryPart, sessions: &Arc<RegistrySessions>) -> Resul
     opened.stream.next().await.transpose().map(drop)
 }
 
-/// The URL that failed: that of the innermost cause that has one, since it may be a redirect.
+/// The URL that failed: that of the innermost cause that has one, since the failing request may have
+/// followed a redirect.
 fn failing_url(error: &HttpError) -> Option<Url> {
     let mut url = error.url().and_then(|url| Url::parse(url).ok());
     let mut cause = std::error::Error::source(error);
@@ -125,9 +128,11 @@ fn failing_url(error: &HttpError) -> Option<Url> {
     url
 }
 
-/// Tells a refusal on the way, by a proxy or firewall, from an unexpected response of the host.
+/// Distinguishes a refusal on the way, by a proxy or firewall, from an unexpected response of the
+/// host.
 fn reachability(error: &HttpError) -> Reachability {
     match (error.kind, error.status) {
+        // 403 may come from a proxy on the way or from the host
         (ErrorKind::Proxy(_) | ErrorKind::Network | ErrorKind::GivenUp | ErrorKind::Local, _)
         | (ErrorKind::Denied, Some(403)) => Reachability::Refused,
         _ => Reachability::Fails,

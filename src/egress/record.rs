@@ -1,5 +1,5 @@
-//! The hosts that `lock`, `pull`, `mirror` and probes contacted. The store remembers them: each run
-//! is merged into the file, which is replaced as a whole.
+//! The record of the hosts that `lock`, `pull`, `mirror` and probes contacted. It is a file in the
+//! store, into which each run merges its hosts.
 
 use super::EgressError;
 use super::pattern::EgressPattern;
@@ -23,7 +23,7 @@ pub(super) struct Contacted {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) scheme: String,
-    /// `registry`, `file`, `token`, `redirect`, `object-store`.
+    /// The purposes of the requests: `registry`, `file`, `token`, `redirect`, `object-store`.
     pub(super) why: BTreeSet<String>,
     /// `host:port` of the hosts whose responses named it.
     #[serde(rename = "namedBy")]
@@ -108,7 +108,7 @@ impl ContactRecord {
         }
     }
 
-    /// The record of one host and port.
+    /// The entry of one host and port.
     pub(super) fn get(&self, host: &str, port: u16) -> Option<&Contacted> {
         self.0.get(&(host.to_owned(), port))
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_add_to_the_record_and_equal_runs_leave_it() {
+    fn runs_add_to_the_record_and_a_repeated_run_does_not_change_it() {
         let dir = tempfile::tempdir().unwrap();
         let disk = DiskStore::open(dir.path()).unwrap();
         assert_eq!(

@@ -20,7 +20,7 @@ pub(crate) struct FromArchives {
 
 /// Adds what the client copied from archives to the report, and returns the lines about it.
 pub(crate) fn report_taken(report: &mut RunReport, client: &Client) -> String {
-    report_archives(report, &client.taken(), "copied")
+    report_archives(report, &client.imports(), "copied")
 }
 
 /// Like [`report_taken`], for what a pull of `wanted` would copy from the archives.
@@ -34,26 +34,26 @@ pub(crate) fn report_available(
         let archive =
             SourceArchive::open(path).map_err(|error| CliError::usage(error.to_string()))?;
         let unread = |error| CliError::usage(format!("cannot read {}: {error}", path.display()));
-        let taken = find_blobs(&archive, &wanted).map_err(unread)?;
+        let imports = find_blobs(&archive, &wanted).map_err(unread)?;
         // Each blob is copied from the first archive that has it.
-        wanted.retain(|digest, _| !taken.digests.contains(digest));
-        found.push(taken);
+        wanted.retain(|digest, _| !imports.digests.contains(digest));
+        found.push(imports);
     }
     Ok(report_archives(report, &found, "would copy"))
 }
 
-fn report_archives(report: &mut RunReport, taken: &[ImportedBlobs], verb: &str) -> String {
-    if taken.is_empty() {
+fn report_archives(report: &mut RunReport, imports: &[ImportedBlobs], verb: &str) -> String {
+    if imports.is_empty() {
         return String::new();
     }
-    let member = taken.iter().map(|one| {
+    let member = imports.iter().map(|one| {
         json!({
             "path": one.path, "blobs": one.digests.len(), "bytes": one.bytes,
             "notUsed": one.skipped,
         })
     });
     report.extra.insert("archives".into(), member.collect());
-    let lines = taken.iter().map(|one| {
+    let lines = imports.iter().map(|one| {
         let (path, count) = (
             one.path.display().to_string(),
             count_of(one.digests.len(), "blob"),

@@ -1,13 +1,13 @@
-//! A Cilium policy by names. Cilium learns the addresses of names from the DNS responses that it
-//! proxies, so the policy also allows DNS queries for these names.
+//! Formats a Cilium policy by names. Cilium learns the addresses of names from the DNS responses
+//! that it proxies, so the policy also allows DNS queries for these names.
 
 use super::groups::{HostGroup, by_port, comment};
 use crate::egress::Egress;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Allows DNS queries to the cluster's DNS; the allowed names follow.
-const ASK: &str = "  - toEndpoints:
+/// The rule for queries to the cluster's DNS. The allowed names follow.
+const DNS_RULE: &str = "  - toEndpoints:
     - matchLabels:
         k8s:io.kubernetes.pod.namespace: kube-system
         k8s:k8s-app: kube-dns
@@ -34,7 +34,7 @@ spec:
 ";
     let names: BTreeSet<String> = groups.values().flat_map(selectors).collect();
     if !names.is_empty() {
-        text += ASK;
+        text += DNS_RULE;
         names.iter().for_each(|name| {
             let _ = writeln!(text, "        - {name}");
         });

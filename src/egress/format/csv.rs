@@ -1,4 +1,5 @@
-//! A table for spreadsheets (RFC 4180). Every list has the same columns.
+//! Formats a table for spreadsheets (RFC 4180). The columns are always the same, so that programs
+//! can rely on them.
 
 use crate::egress::Egress;
 use landfall_model::report::csv_line;

@@ -1,4 +1,4 @@
-//! The JSON document that `--diff` reads (see [`crate::egress::read_list`]).
+//! Formats the JSON document that `--diff` reads (see [`crate::egress::read_list`]).
 
 use crate::egress::Egress;
 

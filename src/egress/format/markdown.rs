@@ -1,4 +1,4 @@
-//! A table for a firewall ticket.
+//! Formats a Markdown table for a firewall ticket.
 
 use crate::egress::Egress;
 use crate::egress::host::EgressHost;

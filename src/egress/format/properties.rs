@@ -7,7 +7,7 @@ use crate::egress::pattern::EgressPattern;
 use proptest::prelude::*;
 use serde_yaml::Value;
 
-/// Texts that a server may name as a host, with the characters that end a token in some format.
+/// Texts that a server may send as a host, with the characters that end a token in some format.
 fn host_text() -> impl Strategy<Value = String> {
     let parts = proptest::sample::select(vec![
         "a", "Z9", "-", "_", ".", "*", "*.", "-i", "-n", "\"", "'", "\\", " ", "\n", "\r", "\t",
@@ -62,7 +62,7 @@ proptest! {
     })]
 
     #[test]
-    fn a_rule_lets_through_the_host_that_was_observed_and_no_other(
+    fn a_rule_allows_the_observed_host_and_no_other(
         text in host_text(),
         why in any::<String>(),
     ) {

@@ -1,5 +1,5 @@
-//! An access list of squid: it allows exactly these hosts at exactly these ports, and denies all
-//! others.
+//! Formats an access list of squid, which allows exactly these hosts at exactly these ports, and
+//! denies all others.
 
 use super::groups::{HostGroup, by_port, comment};
 use crate::egress::Egress;
@@ -21,8 +21,8 @@ pub(super) fn write(egress: &Egress) -> String {
     text
 }
 
-/// The rules of one port. `-n` keeps squid from looking an address up and comparing the name that
-/// it finds.
+/// Adds the rules of one port. With `-n`, squid does not look up the name of an address to compare
+/// it.
 fn rules(text: &mut String, port: u16, group: &HostGroup<'_>, word: &str, method: &str) {
     let base = format!("landfall_{word}_{port}");
     let _ = writeln!(text, "acl {base} port {port}");

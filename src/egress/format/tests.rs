@@ -1,4 +1,4 @@
-//! Every form of one list, as its golden file in `tests/data/egress` says.
+//! Compares every format of one list with its golden file in `tests/data/egress`.
 
 use super::FORMATS;
 use crate::egress::Egress;
@@ -81,7 +81,7 @@ fn sample() -> Egress {
 }
 
 #[test]
-fn every_form_is_as_its_golden_file() {
+fn every_format_matches_its_golden_file() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/egress");
     for format in &FORMATS {
         let (path, made) = (folder.join(format.name), (format.write)(&sample()));
@@ -94,7 +94,7 @@ fn every_form_is_as_its_golden_file() {
     }
 }
 
-/// The members of Kubernetes' `NetworkPolicy` and of Cilium's that are written, with their types.
+/// The members of the policies of Kubernetes and Cilium that landfall writes, with their types.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Policy {
@@ -155,7 +155,7 @@ struct Name {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToPorts {
-    /// Cilium's ports are texts.
+    /// In Cilium, ports are strings.
     ports: Vec<Port<String>>,
     rules: Option<BTreeMap<String, Vec<Name>>>,
 }
@@ -166,7 +166,7 @@ fn policy(name: &str) -> Policy {
 }
 
 #[test]
-fn the_policies_have_the_forms_of_their_kinds() {
+fn policies_have_the_members_of_their_kinds() {
     let plain = policy("networkpolicy");
     assert_eq!(
         (&*plain.api_version, &*plain.kind),
@@ -195,7 +195,7 @@ fn the_policies_have_the_forms_of_their_kinds() {
             )
         })
         .collect();
-    // only a port of addresses alone is held to these
+    // addresses are listed only for a port without names
     assert_eq!(rules, [(53, 0), (22, 1), (80, 0), (443, 0), (6443, 0)]);
 
     let cilium = policy("cilium");
@@ -203,7 +203,7 @@ fn the_policies_have_the_forms_of_their_kinds() {
         (&*cilium.api_version, &*cilium.kind),
         ("cilium.io/v2", "CiliumNetworkPolicy")
     );
-    let (mut asked, mut reached) = (Vec::new(), Vec::new());
+    let (mut queried, mut reached) = (Vec::new(), Vec::new());
     for rule in &cilium.spec.egress {
         let to = rule.to_ports.as_ref().unwrap();
         assert!(
@@ -214,17 +214,17 @@ fn the_policies_have_the_forms_of_their_kinds() {
             .iter()
             .filter_map(|to| to.rules.as_ref())
             .flat_map(|rules| &rules["dns"]);
-        asked.extend(names.map(shown));
+        queried.extend(names.map(name_text));
         assert_eq!(
             rule.to_endpoints.is_some(),
             to[0].rules.is_some(),
-            "DNS is asked of the cluster's own"
+            "queries go to the cluster's DNS"
         );
-        reached.extend(rule.to_fqdns.iter().flatten().map(shown));
+        reached.extend(rule.to_fqdns.iter().flatten().map(name_text));
         reached.extend(rule.to_cidr.iter().flatten().cloned());
     }
     assert_eq!(
-        asked,
+        queried,
         ["auth.docker.io", "files.test", "quay.io", "*.corp.test"]
     );
     assert_eq!(
@@ -240,7 +240,7 @@ fn the_policies_have_the_forms_of_their_kinds() {
     );
 }
 
-fn shown(name: &Name) -> String {
+fn name_text(name: &Name) -> String {
     name.match_name
         .clone()
         .or(name.match_pattern.clone())
@@ -248,14 +248,14 @@ fn shown(name: &Name) -> String {
 }
 
 #[test]
-fn what_a_probe_and_a_comparison_found_stands_in_lists_and_formulas_are_only_text() {
+fn lists_contain_results_of_probes_and_comparisons_and_formulas_are_text() {
     let mut found = sample();
     found.hosts.truncate(1);
     found.hosts[0].why = vec!["=HYPERLINK(\"http://x\")".into()];
     found.hosts[0].reach = Some(Reachability::Refused);
     found.hosts[0].reason = Some("the proxy refuses it,\n403".into());
     found.hosts[0].change = Some(HostChange::Added);
-    let form = |name: &str| {
+    let format = |name: &str| {
         (FORMATS
             .iter()
             .find(|format| format.name == name)
@@ -263,18 +263,18 @@ fn what_a_probe_and_a_comparison_found_stands_in_lists_and_formulas_are_only_tex
             .write)(&found)
     };
     assert!(
-        form("text").starts_with("added    refused  *.corp.test:6443  tcp"),
+        format("text").starts_with("added    refused  *.corp.test:6443  tcp"),
         "{}",
-        form("text")
+        format("text")
     );
     assert!(
-        form("csv").contains("\"'=HYPERLINK(\"\"http://x\"\")\",kkp-user"),
+        format("csv").contains("\"'=HYPERLINK(\"\"http://x\"\")\",kkp-user"),
         "{}",
-        form("csv")
+        format("csv")
     );
     assert!(
-        form("markdown").contains("| refused | the proxy refuses it,\\n403 |"),
+        format("markdown").contains("| refused | the proxy refuses it,\\n403 |"),
         "{}",
-        form("markdown")
+        format("markdown")
     );
 }

@@ -1,4 +1,4 @@
-//! Lines for people: one for each host, then the notes on hosts that are not known yet.
+//! Formats lines for people: one for each host, then the notes about hosts that are not known yet.
 
 use crate::egress::Egress;
 use landfall_model::report::one_line;
