@@ -1,4 +1,8 @@
-//! Writes bits, least significant first (RFC 1951, section 3.1.1).
+//! Reads and writes bits, least significant first (RFC 1951, section 3.1.1).
+
+mod reader;
+
+pub(crate) use reader::BitReader;
 
 /// Collects bits and appends whole bytes to `bytes`. The owner of the writer takes finished bytes
 /// away as often as it likes; an encoder only appends.

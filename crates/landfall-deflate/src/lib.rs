@@ -19,5 +19,23 @@
 //!
 //! Begin with `analyze.rs`.
 
+mod analyze;
 mod bits;
+mod container;
 mod encoder;
+mod error;
+mod inflate;
+mod plain;
+mod prediction;
+mod rebuild;
+mod recipe;
+mod symbols;
+#[cfg(test)]
+mod tests;
+
+pub use analyze::analyze;
+pub use container::Container;
+pub use error::{AnalysisLimits, DeflateError};
+pub use plain::PlainReader;
+pub use rebuild::Rebuilder;
+pub use recipe::{EncoderShare, Recipe};

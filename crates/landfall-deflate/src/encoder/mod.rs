@@ -10,10 +10,13 @@ pub(crate) mod go;
 pub(crate) mod huffman;
 pub(crate) mod symbols;
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 pub(crate) mod vectors;
 
 use crate::bits::BitWriter;
 use go::GoFlate;
+use std::fmt;
 
 /// An encoder at work on one raw deflate stream.
 pub(crate) trait Encoder {
@@ -27,6 +30,12 @@ pub(crate) trait Encoder {
 
     /// Ends the stream with its final block, and pads to a byte boundary.
     fn finish(&mut self, out: &mut BitWriter);
+
+    /// Whether `write` appends empty stored blocks by itself, as encoders do that compress pieces of
+    /// a stream in parallel. All empty stored blocks of other encoders come from `flush`.
+    fn writes_empty_blocks(&self) -> bool {
+        false
+    }
 }
 
 /// What is known of a stream before an encoder is chosen: candidates that it rules out need not be
@@ -43,9 +52,76 @@ pub(crate) struct StreamHints {
     pub(crate) longest_distance: u32,
 }
 
-/// An encoder and all parameters that its output depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum EncoderSpec {
-    /// Go's standard library.
-    Go(GoFlate),
+/// Defines [`EncoderSpec`]. A family is a `Copy` type of parameters with a number that recipes
+/// record and that never changes. It has the methods that are called below, and a `Display` that
+/// names the encoder for reports: `Go 1.27 flate, level 6`.
+macro_rules! families {
+    ($($(#[$attribute:meta])* $number:literal => $family:ident($parameters:ty)),* $(,)?) => {
+        /// An encoder and all parameters that its output depends on.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub(crate) enum EncoderSpec {
+            $($(#[$attribute])* $family($parameters)),*
+        }
+
+        impl EncoderSpec {
+            /// All encoders that may have written a stream, the most likely first.
+            pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
+                let mut specs = Vec::new();
+                $(
+                    $(#[$attribute])*
+                    specs.extend(<$parameters>::candidates(hints).into_iter().map(Self::$family));
+                )*
+                specs
+            }
+
+            /// Begins a stream.
+            pub(crate) fn start(self) -> Box<dyn Encoder> {
+                match self {
+                    $($(#[$attribute])* Self::$family(parameters) => parameters.start()),*
+                }
+            }
+
+            /// What a recipe records: the number of the family, then at most 31 bytes.
+            pub(crate) fn to_bytes(self) -> Vec<u8> {
+                let mut bytes = Vec::new();
+                match self {
+                    $(
+                        $(#[$attribute])*
+                        Self::$family(parameters) => {
+                            bytes.push($number);
+                            bytes.extend(parameters.to_bytes());
+                        }
+                    )*
+                }
+                bytes
+            }
+
+            /// The encoder that `to_bytes` recorded, or `None` if it is not known.
+            pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+                match bytes.split_first()? {
+                    $(
+                        $(#[$attribute])*
+                        (&$number, rest) => <$parameters>::from_bytes(rest).map(Self::$family),
+                    )*
+                    _ => None,
+                }
+            }
+        }
+
+        impl fmt::Display for EncoderSpec {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match *self {
+                    $($(#[$attribute])* Self::$family(ref parameters) => parameters.fmt(f)),*
+                }
+            }
+        }
+    };
+}
+
+// 0 is the number of streams whose tokens are predicted
+families! {
+    // Go's standard library
+    1 => Go(GoFlate),
+    #[cfg(test)]
+    255 => Runs(testing::RunEncoding),
 }

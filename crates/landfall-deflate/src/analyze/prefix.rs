@@ -1,0 +1,115 @@
+//! The beginning of a deflate stream, from which its encoder is recognized.
+
+use super::replay::{Expected, PlainPiece, Replay};
+use crate::container::gzip_flags;
+use crate::encoder::{EncoderSpec, StreamHints};
+use crate::inflate::{Block, Piece, Token};
+
+/// How many plain bytes are kept until the encoder is chosen.
+pub(super) const PREFIX_BYTES: usize = 512 << 10;
+/// After how many streams in a row that no encoder writes only those encoders are tried that wrote
+/// an earlier stream of the same file.
+const MOST_MISSES: u32 = 16;
+
+/// The beginning of a deflate stream.
+#[derive(Debug, Default)]
+pub(super) struct Prefix {
+    pub(super) plain: Vec<u8>,
+    pub(super) blocks: Vec<Block>,
+    pub(super) tokens: Vec<Token>,
+    pub(super) flushes: Vec<u64>,
+    pub(super) expected: Expected,
+    pub(super) is_last: bool,
+}
+
+impl Prefix {
+    /// Adds the next piece and its compressed bytes.
+    pub(super) fn extend(&mut self, piece: &Piece<'_>, compressed: &[u8], flushes: &[u64]) {
+        self.plain.extend_from_slice(piece.plain);
+        self.blocks.extend_from_slice(piece.blocks);
+        self.tokens.extend_from_slice(piece.tokens);
+        self.flushes.extend_from_slice(flushes);
+        self.expected.extend(compressed);
+        self.is_last = piece.is_last;
+    }
+
+    /// Whether there is enough to choose an encoder.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_last || self.plain.len() >= PREFIX_BYTES
+    }
+
+    /// The plain bytes and flushes.
+    fn plain_piece(&self) -> PlainPiece<'_> {
+        PlainPiece {
+            offset: 0,
+            bytes: &self.plain,
+            flushes: &self.flushes,
+            is_last: self.is_last,
+        }
+    }
+
+    /// The whole prefix as a piece.
+    pub(super) fn piece(&self) -> Piece<'_> {
+        Piece {
+            plain_offset: 0,
+            plain: &self.plain,
+            blocks: &self.blocks,
+            tokens: &self.tokens,
+            is_last: self.is_last,
+        }
+    }
+
+    fn hints(&self, header: &[u8]) -> StreamHints {
+        let flags = gzip_flags(header);
+        let distances = self.tokens.iter().filter_map(|token| token.as_match());
+        StreamHints {
+            gzip_extra_flags: flags.map(|(extra_flags, _)| extra_flags),
+            gzip_os: flags.map(|(_, os)| os),
+            zlib_header: header.try_into().ok(),
+            longest_distance: distances.map(|(_, distance)| distance).max().unwrap_or(0) as u32,
+        }
+    }
+}
+
+/// The encoders that are tried for the next deflate stream of a file.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    /// The encoders that wrote earlier streams, the latest first.
+    known: Vec<EncoderSpec>,
+    /// The number of streams in a row that no encoder wrote.
+    misses: u32,
+}
+
+impl Candidates {
+    /// The encoders that write the prefix; at most one if the prefix is the whole stream.
+    pub(super) fn matching(&mut self, prefix: &Prefix, header: &[u8]) -> Vec<Replay> {
+        let mut specs = self.known.clone();
+        if self.misses < MOST_MISSES {
+            let all = EncoderSpec::candidates(&prefix.hints(header));
+            specs.extend(all.into_iter().filter(|spec| !self.known.contains(spec)));
+        }
+        let piece = prefix.plain_piece();
+        let mut replays = Vec::new();
+        for spec in specs {
+            let mut replay = Replay::new(spec);
+            if replay.matches(&piece, &prefix.expected) {
+                replays.push(replay);
+                if prefix.is_last {
+                    break;
+                }
+            }
+        }
+        replays
+    }
+
+    /// Notes which encoder wrote a stream, if any.
+    pub(super) fn note(&mut self, found: Option<EncoderSpec>) {
+        let Some(spec) = found else {
+            self.misses += 1;
+            return;
+        };
+        self.misses = 0;
+        self.known.retain(|known| *known != spec);
+        self.known.insert(0, spec);
+    }
+}

@@ -1,0 +1,235 @@
+//! The reader of bits.
+
+use crate::DeflateError;
+use std::io::{ErrorKind, Read};
+
+/// How many bytes are read from the source at a time.
+const READ_BYTES: usize = 64 << 10;
+
+/// Reads bits and bytes from a source, and keeps the bytes since a mark, so that they can be
+/// compared with those that an encoder writes.
+#[derive(Debug)]
+pub(crate) struct BitReader<R> {
+    source: R,
+    /// The bytes since the mark, or since an earlier position.
+    buffer: Vec<u8>,
+    /// The index of the first byte that is not in `bits` yet.
+    next: usize,
+    /// The index of the first byte that `since_mark` returns.
+    mark: usize,
+    /// The next `count` bits. Above them there may be the bits of the byte at `next`.
+    bits: u64,
+    count: u32,
+    /// The bytes of the stream before `buffer`.
+    dropped: u64,
+    ended: bool,
+}
+
+impl<R: Read> BitReader<R> {
+    /// Reads from the beginning of `source`.
+    pub(crate) fn new(source: R) -> Self {
+        Self {
+            source,
+            buffer: Vec::new(),
+            next: 0,
+            mark: 0,
+            bits: 0,
+            count: 0,
+            dropped: 0,
+            ended: false,
+        }
+    }
+
+    /// The number of bytes that were consumed completely.
+    pub(crate) fn offset(&self) -> u64 {
+        self.dropped + self.whole_bytes() as u64
+    }
+
+    /// An error at the current position.
+    #[cold]
+    pub(crate) fn error(&self, reason: &'static str) -> DeflateError {
+        DeflateError::Stream {
+            offset: self.offset(),
+            reason,
+        }
+    }
+
+    /// The error of a stream that ends before it is complete.
+    #[cold]
+    fn ends_early(&self) -> DeflateError {
+        self.error("the stream ends early")
+    }
+
+    /// The index in `buffer` of the first byte that was not consumed completely.
+    fn whole_bytes(&self) -> usize {
+        self.next - self.count.div_ceil(8) as usize
+    }
+
+    /// Sets the mark to the first byte that was not consumed completely.
+    pub(crate) fn set_mark(&mut self) {
+        self.mark = self.whole_bytes();
+    }
+
+    /// The bytes that were consumed completely since the mark.
+    pub(crate) fn since_mark(&self) -> &[u8] {
+        &self.buffer[self.mark..self.whole_bytes()]
+    }
+
+    /// Reads more bytes into `buffer`, unless the source has ended.
+    fn read_more(&mut self) -> Result<(), DeflateError> {
+        if self.ended {
+            return Ok(());
+        }
+        self.buffer.drain(..self.mark);
+        self.next -= self.mark;
+        self.dropped += self.mark as u64;
+        self.mark = 0;
+        let length = self.buffer.len();
+        self.buffer.resize(length + READ_BYTES, 0);
+        let read = loop {
+            match self.source.read(&mut self.buffer[length..]) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => break result,
+            }
+        };
+        self.buffer.truncate(length + *read.as_ref().unwrap_or(&0));
+        self.ended = read? == 0;
+        Ok(())
+    }
+
+    /// Loads at least 56 bits, or all bits up to the end of the stream.
+    #[inline]
+    pub(crate) fn refill(&mut self) -> Result<(), DeflateError> {
+        let Some(bytes) = self.buffer[self.next..].first_chunk() else {
+            return self.refill_near_end();
+        };
+        self.bits |= u64::from_le_bytes(*bytes) << self.count;
+        let loaded = (63 - self.count) / 8;
+        self.next += loaded as usize;
+        self.count += 8 * loaded;
+        Ok(())
+    }
+
+    #[cold]
+    fn refill_near_end(&mut self) -> Result<(), DeflateError> {
+        while self.count <= 56 {
+            if self.next == self.buffer.len() {
+                if self.ended {
+                    break;
+                }
+                self.read_more()?;
+                continue;
+            }
+            self.bits |= u64::from(self.buffer[self.next]) << self.count;
+            self.next += 1;
+            self.count += 8;
+        }
+        Ok(())
+    }
+
+    /// The loaded bits. Those after the end of the stream are zero.
+    #[inline]
+    pub(crate) fn peek(&self) -> u64 {
+        self.bits
+    }
+
+    /// Consumes `count` of the loaded bits.
+    #[inline]
+    pub(crate) fn consume(&mut self, count: u32) -> Result<(), DeflateError> {
+        if count > self.count {
+            return Err(self.ends_early());
+        }
+        self.bits >>= count;
+        self.count -= count;
+        Ok(())
+    }
+
+    /// Consumes `count` of the loaded bits, at most 32, and returns them.
+    #[inline]
+    pub(crate) fn take(&mut self, count: u32) -> Result<u32, DeflateError> {
+        let bits = self.bits & ((1 << count) - 1);
+        self.consume(count)?;
+        Ok(bits as u32)
+    }
+
+    /// Reads `count` bits, at most 32.
+    pub(crate) fn read(&mut self, count: u32) -> Result<u32, DeflateError> {
+        self.refill()?;
+        self.take(count)
+    }
+
+    /// Skips to the next byte boundary and returns the skipped bits.
+    pub(crate) fn align(&mut self) -> u8 {
+        let count = self.count % 8;
+        let skipped = self.bits & ((1 << count) - 1);
+        // the bytes that were loaded ahead are read again
+        self.next -= (self.count / 8) as usize;
+        self.bits = 0;
+        self.count = 0;
+        skipped as u8
+    }
+
+    /// The next bytes, at least one and at most `limit`. The reader must be aligned.
+    pub(crate) fn bytes(&mut self, limit: usize) -> Result<&[u8], DeflateError> {
+        if self.next == self.buffer.len() {
+            self.read_more()?;
+        }
+        if self.next == self.buffer.len() {
+            return Err(self.ends_early());
+        }
+        let from = self.next;
+        self.next = self.buffer.len().min(from + limit);
+        Ok(&self.buffer[from..self.next])
+    }
+
+    /// Reads one byte. The reader must be aligned.
+    pub(crate) fn byte(&mut self) -> Result<u8, DeflateError> {
+        Ok(self.bytes(1)?[0])
+    }
+
+    /// The next `count` bytes without consuming them, or fewer at the end of the stream. The reader
+    /// must be aligned.
+    pub(crate) fn peek_bytes(&mut self, count: usize) -> Result<&[u8], DeflateError> {
+        while self.buffer.len() < self.next + count && !self.ended {
+            self.read_more()?;
+        }
+        let end = self.buffer.len().min(self.next + count);
+        Ok(&self.buffer[self.next..end])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bits::BitWriter;
+
+    #[test]
+    fn bits_and_bytes_are_read_as_they_were_written() {
+        let mut writer = BitWriter::default();
+        for round in 0..10_000_u32 {
+            writer.write(round & 0x1f, 5);
+            writer.write(round.wrapping_mul(0x9e37_79b9), 32);
+        }
+        writer.write(1, 3);
+        writer.align();
+        writer.write_bytes(b"bytes");
+        let mut reader = BitReader::new(writer.bytes.as_slice());
+        for round in 0..10_000_u32 {
+            assert_eq!(reader.read(5).unwrap(), round & 0x1f);
+            assert_eq!(reader.read(32).unwrap(), round.wrapping_mul(0x9e37_79b9));
+            if round % 100 == 0 {
+                reader.set_mark();
+            }
+        }
+        assert_eq!(reader.read(3).unwrap(), 1);
+        assert_eq!(reader.align(), 0);
+        assert_eq!(reader.peek_bytes(9).unwrap(), b"bytes");
+        reader.set_mark();
+        assert_eq!(reader.bytes(2).unwrap(), b"by");
+        assert_eq!(reader.since_mark(), b"by");
+        assert_eq!(reader.bytes(9).unwrap(), b"tes");
+        assert!(reader.byte().is_err());
+        assert!(reader.read(1).is_err());
+        assert_eq!(reader.offset(), writer.bytes.len() as u64);
+    }
+}

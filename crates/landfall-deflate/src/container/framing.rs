@@ -1,0 +1,207 @@
+//! Reads what is around the deflate streams of a file.
+
+use super::Container;
+use crate::bits::BitReader;
+use crate::error::DeflateError;
+use std::io::Read;
+
+/// The longest header of a gzip member: an extra field of 64 KiB, a name and a comment.
+pub(crate) const LONGEST_HEADER: usize = 128 << 10;
+/// The most bytes after the last member, without the zero bytes directly after it.
+pub(crate) const LONGEST_TRAILING: usize = 64 << 10;
+
+/// The flags of a gzip header.
+const HAS_CHECKSUM: u8 = 0x02;
+const HAS_EXTRA: u8 = 0x04;
+const HAS_NAME: u8 = 0x08;
+const HAS_COMMENT: u8 = 0x10;
+const RESERVED: u8 = 0xe0;
+
+/// The bytes after the last member.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Trailing {
+    /// The number of zero bytes directly after the last member.
+    pub(crate) zeros: u64,
+    /// The bytes after them.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Reads the framing of one file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Framing {
+    container: Container,
+}
+
+impl Framing {
+    /// Detects the framing at the beginning of a file.
+    pub(crate) fn detect<R: Read>(input: &mut BitReader<R>) -> Result<Self, DeflateError> {
+        let container = Container::detect(input.peek_bytes(3)?);
+        Ok(Self { container })
+    }
+
+    /// The framing that was detected.
+    pub(crate) fn container(self) -> Container {
+        self.container
+    }
+
+    /// Whether another member follows. Other bytes after a member are trailing bytes.
+    pub(crate) fn has_next_member<R: Read>(
+        self,
+        input: &mut BitReader<R>,
+    ) -> Result<bool, DeflateError> {
+        Ok(self.container == Container::Gzip
+            && matches!(*input.peek_bytes(4)?, [0x1f, 0x8b, 8, flags] if flags & RESERVED == 0))
+    }
+
+    /// Reads the header of a member.
+    pub(crate) fn read_header<R: Read>(
+        self,
+        input: &mut BitReader<R>,
+        header: &mut Vec<u8>,
+    ) -> Result<(), DeflateError> {
+        header.clear();
+        match self.container {
+            Container::Raw => Ok(()),
+            Container::Zlib => copy(input, 2, header),
+            Container::Gzip => read_gzip_header(input, header),
+        }
+    }
+
+    /// Reads the trailer of a member into the first [`Container::trailer_bytes`] bytes.
+    pub(crate) fn read_trailer<R: Read>(
+        self,
+        input: &mut BitReader<R>,
+    ) -> Result<[u8; 8], DeflateError> {
+        let mut trailer = [0; 8];
+        for byte in &mut trailer[..self.container.trailer_bytes()] {
+            *byte = input.byte()?;
+        }
+        Ok(trailer)
+    }
+}
+
+/// Reads everything up to the end of a file.
+pub(crate) fn read_trailing<R: Read>(input: &mut BitReader<R>) -> Result<Trailing, DeflateError> {
+    let mut trailing = Trailing::default();
+    while !input.peek_bytes(1)?.is_empty() {
+        input.set_mark();
+        let mut bytes = input.bytes(4096)?;
+        if trailing.bytes.is_empty() {
+            let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+            trailing.zeros += zeros as u64;
+            bytes = &bytes[zeros..];
+        }
+        trailing.bytes.extend_from_slice(bytes);
+        if trailing.bytes.len() > LONGEST_TRAILING {
+            return Err(input.error("too many bytes follow the compressed stream"));
+        }
+    }
+    Ok(trailing)
+}
+
+/// The extra flags and the operating system of a gzip header.
+pub(crate) fn gzip_flags(header: &[u8]) -> Option<(u8, u8)> {
+    Some((*header.get(8)?, *header.get(9)?))
+}
+
+/// Appends the next `count` bytes to `to`.
+fn copy<R: Read>(
+    input: &mut BitReader<R>,
+    mut count: usize,
+    to: &mut Vec<u8>,
+) -> Result<(), DeflateError> {
+    while count > 0 {
+        let bytes = input.bytes(count)?;
+        to.extend_from_slice(bytes);
+        count -= bytes.len();
+    }
+    Ok(())
+}
+
+fn read_gzip_header<R: Read>(
+    input: &mut BitReader<R>,
+    header: &mut Vec<u8>,
+) -> Result<(), DeflateError> {
+    copy(input, 10, header)?;
+    let flags = header[3];
+    if header[..3] != [0x1f, 0x8b, 8] || flags & RESERVED != 0 {
+        return Err(input.error("the header of a gzip member is invalid"));
+    }
+    if flags & HAS_EXTRA != 0 {
+        copy(input, 2, header)?;
+        let length = u16::from_le_bytes([header[10], header[11]]);
+        copy(input, usize::from(length), header)?;
+    }
+    for flag in [HAS_NAME, HAS_COMMENT] {
+        if flags & flag != 0 {
+            copy_text(input, header)?;
+        }
+    }
+    if flags & HAS_CHECKSUM != 0 {
+        copy(input, 2, header)?;
+    }
+    Ok(())
+}
+
+/// Appends bytes up to and with a zero byte.
+fn copy_text<R: Read>(input: &mut BitReader<R>, header: &mut Vec<u8>) -> Result<(), DeflateError> {
+    loop {
+        let byte = input.byte()?;
+        header.push(byte);
+        if header.len() > LONGEST_HEADER {
+            return Err(input.error("the header of a gzip member is too long"));
+        }
+        if byte == 0 {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framing_of(bytes: &[u8]) -> (Container, Vec<u8>, Result<Vec<u8>, DeflateError>) {
+        let mut input = BitReader::new(bytes);
+        let framing = Framing::detect(&mut input).unwrap();
+        let mut header = Vec::new();
+        let read = framing.read_header(&mut input, &mut header);
+        let rest = read.and_then(|()| Ok(input.peek_bytes(100)?.to_vec()));
+        (framing.container(), header, rest)
+    }
+
+    #[test]
+    fn headers_are_kept_as_they_are() {
+        let mut gzip = vec![0x1f, 0x8b, 8, 0x1e, 1, 2, 3, 4, 2, 255];
+        gzip.extend(b"\x03\x00abcname\0comment\0hc");
+        let length = gzip.len();
+        gzip.extend(b"rest");
+        let (container, header, rest) = framing_of(&gzip);
+        assert_eq!(container, Container::Gzip);
+        assert_eq!(header, gzip[..length]);
+        assert_eq!(rest.unwrap(), b"rest");
+        assert!(framing_of(&gzip[..length - 1]).2.is_err());
+        let (container, header, rest) = framing_of(b"\x78\x9crest");
+        assert_eq!(
+            (container, header.as_slice()),
+            (Container::Zlib, &b"\x78\x9c"[..])
+        );
+        assert_eq!(rest.unwrap(), b"rest");
+        assert_eq!(framing_of(b"\x4b\x04\x00").0, Container::Raw);
+    }
+
+    #[test]
+    fn zeros_and_other_bytes_after_the_last_member_are_kept() {
+        let bytes = [&[0; 9000][..], b"tail\0"].concat();
+        let mut input = BitReader::new(bytes.as_slice());
+        let framing = Framing {
+            container: Container::Gzip,
+        };
+        assert!(!framing.has_next_member(&mut input).unwrap());
+        let trailing = read_trailing(&mut input).unwrap();
+        assert_eq!(
+            (trailing.zeros, trailing.bytes.as_slice()),
+            (9000, &b"tail\0"[..])
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! The framing of deflate streams: gzip members (RFC 1952) and zlib streams (RFC 1950).
+
+mod checksum;
+mod framing;
+
+pub(crate) use checksum::Checksum;
+pub(crate) use framing::{
+    Framing, LONGEST_HEADER, LONGEST_TRAILING, Trailing, gzip_flags, read_trailing,
+};
+
+/// The framing of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Container {
+    /// A deflate stream without framing.
+    Raw,
+    /// A zlib stream.
+    Zlib,
+    /// One or more gzip members.
+    Gzip,
+}
+
+impl Container {
+    /// The framing that a stream beginning with these bytes has. A raw stream has no signature: it
+    /// is what is neither gzip nor zlib.
+    pub(crate) fn detect(beginning: &[u8]) -> Self {
+        match *beginning {
+            [0x1f, 0x8b, 8, ..] => Self::Gzip,
+            // the method is 8, the window at most 32 KiB, and there is no preset dictionary
+            [first, second, ..]
+                if first & 0x0f == 8
+                    && first >> 4 <= 7
+                    && second & 0x20 == 0
+                    && u16::from_be_bytes([first, second]) % 31 == 0 =>
+            {
+                Self::Zlib
+            }
+            _ => Self::Raw,
+        }
+    }
+
+    /// The number of bytes after the deflate stream of a member.
+    pub(crate) fn trailer_bytes(self) -> usize {
+        match self {
+            Self::Raw => 0,
+            Self::Zlib => 4,
+            Self::Gzip => 8,
+        }
+    }
+
+    /// The number that a recipe records.
+    pub(crate) fn to_byte(self) -> u8 {
+        match self {
+            Self::Raw => 0,
+            Self::Zlib => 1,
+            Self::Gzip => 2,
+        }
+    }
+
+    /// The framing of the number that a recipe records.
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        [Self::Raw, Self::Zlib, Self::Gzip]
+            .into_iter()
+            .find(|container| container.to_byte() == byte)
+    }
+}

@@ -1,0 +1,222 @@
+//! Searches matches in the window, as zlib does: positions with the same hash of three bytes are in
+//! a chain, and the nearest ones are compared first.
+
+use super::spec::PredictionSpec;
+use crate::symbols::{LONGEST_MATCH, SHORTEST_MATCH, WINDOW};
+
+/// How many plain bytes after a position decide how its token is predicted.
+pub(super) const LOOKAHEAD: usize = LONGEST_MATCH + 4;
+/// How many positions a search for a match of a given length compares.
+const LONGEST_WALK: usize = 1024;
+/// After how many bytes the window is moved to the front.
+const KEPT_BYTES: usize = 256 << 10;
+
+/// A match that the window offers. Its length is 0 if there is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) length: usize,
+    pub(super) distance: usize,
+}
+
+/// The plain bytes around the current position, and the chains of earlier positions.
+#[derive(Debug, Clone)]
+pub(super) struct Matcher {
+    spec: PredictionSpec,
+    data: Vec<u8>,
+    /// The index in `data` of the current position.
+    at: usize,
+    /// The index of the first position that is not in a chain yet.
+    next_inserted: usize,
+    /// What is added to an index in `data` to get its number. Numbers wrap around.
+    number_offset: u32,
+    /// The number of the latest position with each hash.
+    heads: Vec<u32>,
+    /// For each position in the window, the number of the one before it with the same hash.
+    previous: Vec<u32>,
+}
+
+impl Matcher {
+    /// An empty window.
+    pub(super) fn new(spec: PredictionSpec) -> Self {
+        Self {
+            spec,
+            data: Vec::new(),
+            at: 0,
+            next_inserted: 0,
+            // so that number 0, which is no position, is too far away
+            number_offset: WINDOW as u32 + 1,
+            heads: vec![0; 1 << 15],
+            previous: vec![0; WINDOW],
+        }
+    }
+
+    /// Empties the window.
+    pub(super) fn restart(&mut self, spec: PredictionSpec) {
+        self.spec = spec;
+        self.data.clear();
+        self.at = 0;
+        self.next_inserted = 0;
+        self.number_offset = WINDOW as u32 + 1;
+        self.heads.fill(0);
+    }
+
+    /// Adds plain bytes at the end.
+    pub(super) fn extend(&mut self, plain: &[u8]) {
+        if self.at >= KEPT_BYTES {
+            let removed = self.at - WINDOW;
+            self.insert_up_to(removed);
+            self.data.drain(..removed);
+            self.at -= removed;
+            self.next_inserted -= removed;
+            self.number_offset = self.number_offset.wrapping_add(removed as u32);
+        }
+        self.data.extend_from_slice(plain);
+    }
+
+    /// The plain bytes from the current position on.
+    pub(super) fn ahead(&self) -> &[u8] {
+        &self.data[self.at..]
+    }
+
+    /// The longest distance of a match at the current position.
+    pub(super) fn longest_distance(&self) -> usize {
+        self.at.min(WINDOW)
+    }
+
+    /// Moves the current position past a token of `length` bytes.
+    pub(super) fn advance(&mut self, length: usize) {
+        self.at += length;
+        let limit = usize::from(self.spec.longest_inserted);
+        if limit > 0 && length > limit {
+            // its first position is in a chain if it was searched
+            self.insert_up_to(self.at - length + 1);
+            self.next_inserted = self.at;
+        }
+    }
+
+    /// Moves the current position past stored bytes.
+    pub(super) fn skip(&mut self, length: usize) {
+        self.at += length;
+    }
+
+    fn hash(&self, index: usize) -> Option<usize> {
+        let [a, b, c] = *self.data[index..].first_chunk()?;
+        Some((usize::from(a) << 10 ^ usize::from(b) << 5 ^ usize::from(c)) & 0x7fff)
+    }
+
+    fn number(&self, index: usize) -> u32 {
+        (index as u32).wrapping_add(self.number_offset)
+    }
+
+    /// Puts all positions before `end` into their chains.
+    fn insert_up_to(&mut self, end: usize) {
+        while self.next_inserted < end {
+            let index = self.next_inserted;
+            self.next_inserted += 1;
+            if let Some(hash) = self.hash(index) {
+                let number = self.number(index);
+                self.previous[number as usize % WINDOW] = self.heads[hash];
+                self.heads[hash] = number;
+            }
+        }
+    }
+
+    /// The distances of earlier positions with the same hash, the nearest first.
+    fn chain(&self, index: usize) -> Chain<'_> {
+        let number = self.number(index);
+        Chain {
+            previous: &self.previous,
+            number,
+            next: self.hash(index).map_or(number, |hash| self.heads[hash]),
+            last: 0,
+            limit: index.min(self.spec.longest_distance()) as u32,
+        }
+    }
+
+    /// Searches the longest match at `offset` after the current position, of which the nearest.
+    /// `before` is the length of the match one position earlier.
+    pub(super) fn search(&mut self, offset: usize, before: usize) -> Found {
+        let index = self.at + offset;
+        self.insert_up_to(index);
+        let longest = (self.data.len() - index).min(LONGEST_MATCH);
+        let mut steps = 1_usize << self.spec.chain_log;
+        if before >= usize::from(self.spec.good_length) {
+            steps = (steps >> 2).max(1);
+        }
+        let mut best = Found::default();
+        let ahead = &self.data[index..index + longest];
+        if longest < SHORTEST_MATCH {
+            return best;
+        }
+        for distance in self.chain(index).take(steps) {
+            let behind = &self.data[index - distance..];
+            if best.length > 0 && behind[best.length] != ahead[best.length] {
+                continue;
+            }
+            let length = common_length(behind, ahead);
+            if length > best.length && length >= SHORTEST_MATCH {
+                best = Found { length, distance };
+                if length >= usize::from(self.spec.nice_length) || length == longest {
+                    break;
+                }
+            }
+        }
+        best
+    }
+
+    /// The distances of matches of at least `length` bytes at the current position, the nearest
+    /// first.
+    pub(super) fn distances(&mut self, length: usize) -> impl Iterator<Item = usize> {
+        self.insert_up_to(self.at);
+        let index = self.at;
+        let data = &self.data;
+        let ahead = &data[index..(index + length).min(data.len())];
+        self.chain(index)
+            .take(LONGEST_WALK)
+            .filter(move |distance| {
+                let behind = &data[index - distance..];
+                ahead.len() == length && behind[..length] == *ahead
+            })
+    }
+}
+
+/// Iterates over a chain.
+struct Chain<'a> {
+    previous: &'a [u32],
+    number: u32,
+    next: u32,
+    /// The last distance. A chain whose distances do not grow has run into newer positions.
+    last: u32,
+    limit: u32,
+}
+
+impl Iterator for Chain<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let distance = self.number.wrapping_sub(self.next);
+        if distance <= self.last || distance > self.limit {
+            return None;
+        }
+        self.last = distance;
+        self.next = self.previous[self.next as usize % WINDOW];
+        Some(distance as usize)
+    }
+}
+
+/// The number of equal bytes at the beginning of both, at most the length of `ahead`.
+fn common_length(behind: &[u8], ahead: &[u8]) -> usize {
+    let behind = &behind[..ahead.len()];
+    let (ahead_words, _) = ahead.as_chunks::<8>();
+    let (behind_words, _) = behind.as_chunks::<8>();
+    let mut length = 0;
+    for (a, b) in ahead_words.iter().zip(behind_words) {
+        let difference = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if difference != 0 {
+            return length + (difference.trailing_zeros() / 8) as usize;
+        }
+        length += 8;
+    }
+    let rest = ahead[length..].iter().zip(&behind[length..]);
+    length + rest.take_while(|(a, b)| a == b).count()
+}

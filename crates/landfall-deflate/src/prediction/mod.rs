@@ -1,0 +1,52 @@
+//! Describes the tokens of a stream relative to a prediction, for encoders that are not replayed.
+//!
+//! For each token, the window offers a match at its position and one at the next position. A model
+//! learns how the encoder decides between a literal, the longest match and other matches, and an
+//! arithmetic coder writes what it did in terms of these decisions. An encoder with simple rules
+//! costs next to nothing. Block boundaries and the headers of dynamic blocks are coded alike: the
+//! code lengths relative to those that follow from the tokens.
+//!
+//! [`TokenWriter`] and [`TokenReader`] run the same model with a coder for each direction. All
+//! predictions depend only on the plain bytes up to [`LOOKAHEAD`](matcher::LOOKAHEAD) after a
+//! position, so both directions stream.
+//!
+//! 1. `coder`: the arithmetic coder;
+//! 2. `matcher`: the matches that the window offers; `spec`: its parameters;
+//! 3. `model`: tokens; `blocks`: blocks; `lengths`: headers of dynamic blocks;
+//! 4. `writer` and `reader`: the two directions; `output`: writes blocks.
+
+mod blocks;
+mod coder;
+mod lengths;
+mod matcher;
+mod model;
+mod output;
+mod reader;
+mod spec;
+mod writer;
+
+pub(crate) use reader::TokenReader;
+pub(crate) use spec::PredictionSpec;
+pub(crate) use writer::TokenWriter;
+
+use blocks::BlockModel;
+use lengths::HeaderModel;
+use model::TokenModel;
+
+/// Everything that is learned from the streams of a file.
+#[derive(Debug, Clone)]
+struct Model {
+    tokens: TokenModel,
+    blocks: BlockModel,
+    headers: HeaderModel,
+}
+
+impl Model {
+    fn new() -> Self {
+        Self {
+            tokens: TokenModel::new(),
+            blocks: BlockModel::new(),
+            headers: HeaderModel::new(),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Rebuilds streams from their plain bytes and the coded deviations.
+
+use super::Model;
+use super::blocks::{BlockStart, PART_BYTES, PART_TOKENS, PartEnd};
+use super::coder::DecoderState;
+use super::lengths::SymbolCounts;
+use super::matcher::{LOOKAHEAD, Matcher};
+use super::output::{BlockCodes, write_dynamic, write_padding, write_stored};
+use super::spec::PredictionSpec;
+use crate::bits::BitWriter;
+use crate::error::DeflateError;
+use crate::inflate::Token;
+
+/// Where the reader is in its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Between two blocks.
+    Header,
+    /// In a stored block with `left` more bytes.
+    Stored { left: usize },
+    /// Before a part of a block.
+    PartStart,
+    /// In a part of a block that ends there; in a final block also where the stream ends.
+    Part { end: PartEnd },
+    /// After the final block.
+    End,
+}
+
+/// Rebuilds the streams of a file.
+#[derive(Debug)]
+pub(crate) struct TokenReader {
+    coder: DecoderState,
+    model: Model,
+    matcher: Option<Matcher>,
+    stage: Stage,
+    /// The number of plain bytes from the current position to the end of the stream.
+    left: u64,
+    start: BlockStart,
+    is_final: bool,
+    /// The codes of the block, once they are known.
+    codes: Option<BlockCodes>,
+    /// The tokens of the current part, and the number of their plain bytes.
+    tokens: Vec<Token>,
+    part_bytes: usize,
+}
+
+impl TokenReader {
+    pub(crate) fn new() -> Self {
+        Self {
+            coder: DecoderState::new(),
+            model: Model::new(),
+            matcher: None,
+            stage: Stage::End,
+            left: 0,
+            start: BlockStart::Fixed,
+            is_final: false,
+            codes: None,
+            tokens: Vec::new(),
+            part_bytes: 0,
+        }
+    }
+
+    /// Whether exactly these deviations were decoded.
+    pub(crate) fn is_at_end(&self, deviations: &[u8]) -> bool {
+        self.coder.is_at_end(deviations)
+    }
+
+    /// Begins a stream of `plain_size` plain bytes.
+    pub(crate) fn begin(&mut self, spec: PredictionSpec, plain_size: u64) {
+        match &mut self.matcher {
+            Some(matcher) => matcher.restart(spec),
+            None => self.matcher = Some(Matcher::new(spec)),
+        }
+        self.model.tokens.interrupt();
+        self.stage = Stage::Header;
+        self.left = plain_size;
+    }
+
+    /// Takes the next plain bytes and writes what follows from them to `out`, which is emptied into
+    /// `sink`. `deviations` are the same in each call.
+    pub(crate) fn write(
+        &mut self,
+        plain: &[u8],
+        deviations: &[u8],
+        out: &mut BitWriter,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), DeflateError>,
+    ) -> Result<(), DeflateError> {
+        let Some(mut matcher) = self.matcher.take() else {
+            return Ok(());
+        };
+        matcher.extend(plain);
+        while self.advance(&mut matcher, deviations, out)? {
+            sink(&out.bytes)?;
+            out.bytes.clear();
+        }
+        self.matcher = Some(matcher);
+        Ok(())
+    }
+
+    /// Ends the stream with these padding bits, after all plain bytes were taken.
+    pub(crate) fn finish(&mut self, padding: u8, out: &mut BitWriter) -> Result<(), DeflateError> {
+        if self.stage != Stage::End {
+            return Err(DeflateError::Recipe("its deviations end early"));
+        }
+        write_padding(padding, out);
+        Ok(())
+    }
+
+    /// Takes one step. Returns whether another is possible without more plain bytes.
+    fn advance(
+        &mut self,
+        matcher: &mut Matcher,
+        deviations: &[u8],
+        out: &mut BitWriter,
+    ) -> Result<bool, DeflateError> {
+        match self.stage {
+            Stage::Header => {
+                let mut coder = self.coder.decoder(deviations);
+                let blocks = &mut self.model.blocks;
+                (self.start, self.is_final) = blocks.code_start(&mut coder, self.start, false);
+                coder.check()?;
+                self.begin_block(out)?;
+                Ok(true)
+            }
+            Stage::Stored { left } => {
+                let count = left.min(matcher.ahead().len());
+                out.write_bytes(&matcher.ahead()[..count]);
+                matcher.skip(count);
+                self.left -= count as u64;
+                self.model.tokens.interrupt();
+                self.stage = Stage::Stored { left: left - count };
+                if left == count {
+                    self.end_block()?;
+                }
+                Ok(left == count)
+            }
+            Stage::PartStart => {
+                let mut end = PartEnd::Limit;
+                if !self.is_final {
+                    let mut coder = self.coder.decoder(deviations);
+                    end = self.model.blocks.code_end(&mut coder, end);
+                    coder.check()?;
+                }
+                self.part_bytes = 0;
+                self.stage = Stage::Part { end };
+                Ok(true)
+            }
+            Stage::Part { end } => self.decode_tokens(end, matcher, deviations, out),
+            Stage::End if matcher.ahead().is_empty() => Ok(false),
+            Stage::End => Err(DeflateError::Recipe("its deviations end early")),
+        }
+    }
+
+    fn begin_block(&mut self, out: &mut BitWriter) -> Result<(), DeflateError> {
+        self.stage = Stage::PartStart;
+        self.codes = None;
+        match self.start {
+            BlockStart::Stored { length, padding } => {
+                if u64::from(length) > self.left {
+                    return Err(DeflateError::Recipe("a stored block is too long"));
+                }
+                write_stored(self.is_final, length, padding, out);
+                self.stage = Stage::Stored {
+                    left: usize::from(length),
+                };
+            }
+            BlockStart::Fixed => {
+                out.write(u32::from(self.is_final) | 1 << 1, 3);
+                self.codes = Some(BlockCodes::fixed());
+            }
+            BlockStart::Dynamic => out.write(u32::from(self.is_final) | 2 << 1, 3),
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self) -> Result<(), DeflateError> {
+        self.stage = Stage::Header;
+        if self.is_final {
+            self.stage = Stage::End;
+            if self.left > 0 {
+                return Err(DeflateError::Recipe("the final block is too short"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes tokens of a part for which there are enough plain bytes. Returns whether the part has
+    /// ended.
+    fn decode_tokens(
+        &mut self,
+        end: PartEnd,
+        matcher: &mut Matcher,
+        deviations: &[u8],
+        out: &mut BitWriter,
+    ) -> Result<bool, DeflateError> {
+        let mut coder = self.coder.decoder(deviations);
+        let is_end = loop {
+            match end {
+                PartEnd::Tokens(count) if self.tokens.len() == count => break true,
+                PartEnd::Tokens(_) => {}
+                PartEnd::Limit
+                    if self.tokens.len() == PART_TOKENS || self.part_bytes >= PART_BYTES =>
+                {
+                    break false;
+                }
+                PartEnd::Limit if self.is_final && self.left == 0 => break true,
+                PartEnd::Limit => {}
+            }
+            if self.left == 0 {
+                return Err(DeflateError::Recipe("a block has too many tokens"));
+            }
+            let ahead = matcher.ahead().len();
+            if ahead < LOOKAHEAD && ahead as u64 != self.left {
+                return Ok(false);
+            }
+            // a decoder ignores the token
+            let token = self
+                .model
+                .tokens
+                .code(&mut coder, matcher, Token::literal(0))?;
+            coder.check()?;
+            matcher.advance(token.length());
+            self.left -= token.length() as u64;
+            self.part_bytes += token.length();
+            self.tokens.push(token);
+        };
+        let codes = match &mut self.codes {
+            Some(codes) => codes,
+            None => {
+                let counts = SymbolCounts::of_block(&self.tokens);
+                let header = self.model.headers.code(&mut coder, &counts, None)?;
+                coder.check()?;
+                write_dynamic(&header, out);
+                self.codes.insert(BlockCodes::dynamic(&header))
+            }
+        };
+        codes.write_tokens(&self.tokens, out);
+        self.tokens.clear();
+        self.stage = Stage::PartStart;
+        if is_end {
+            codes.write_end(out);
+            self.end_block()?;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,117 @@
+//! Rebuilds one member of a stream.
+
+use crate::bits::BitWriter;
+use crate::container::{Checksum, Container};
+use crate::encoder::Encoder;
+use crate::error::DeflateError;
+use crate::prediction::TokenReader;
+use crate::recipe::{FlushRun, Member, Method};
+
+/// Takes the compressed bytes.
+pub(super) type Sink<'a> = dyn FnMut(&[u8]) -> Result<(), DeflateError> + 'a;
+
+/// The writer of one member.
+pub(super) struct MemberWriter {
+    encoder: Option<Box<dyn Encoder>>,
+    /// The flushes to come, the next at the end.
+    flushes: Vec<FlushRun>,
+    /// The number of plain bytes since the last flush.
+    since_flush: u64,
+    /// The number of plain bytes to come.
+    left: u64,
+    is_complete: bool,
+    container: Container,
+    checksum: Checksum,
+    trailer: Option<[u8; 8]>,
+    padding: u8,
+    out: BitWriter,
+}
+
+impl MemberWriter {
+    /// Begins a member, whose header is already written.
+    pub(super) fn new(member: &Member, container: Container, tokens: &mut TokenReader) -> Self {
+        let encoder = match member.method {
+            Method::Replay(spec) => Some(spec.start()),
+            Method::Predict(spec) => {
+                tokens.begin(spec, member.plain_size);
+                None
+            }
+        };
+        Self {
+            encoder,
+            flushes: member.flushes.iter().rev().copied().collect(),
+            since_flush: 0,
+            left: member.plain_size,
+            is_complete: false,
+            container,
+            checksum: Checksum::new(container),
+            trailer: member.trailer,
+            padding: member.padding,
+            out: BitWriter::default(),
+        }
+    }
+
+    /// Whether all plain bytes were taken and the deflate stream has ended.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// The trailer after the deflate stream.
+    pub(super) fn trailer(&mut self) -> &[u8] {
+        let trailer = self.trailer.get_or_insert(self.checksum.trailer());
+        &trailer[..self.container.trailer_bytes()]
+    }
+
+    /// How many plain bytes one call of `write` may get: up to the next flush, or all.
+    pub(super) fn next_part(&self) -> u64 {
+        let flush = self.flushes.last();
+        flush.map_or(self.left, |run| run.distance - self.since_flush)
+    }
+
+    /// Takes plain bytes, at most `next_part`, and writes compressed bytes to `sink`.
+    pub(super) fn write(
+        &mut self,
+        plain: &[u8],
+        tokens: &mut TokenReader,
+        deviations: &[u8],
+        sink: &mut Sink<'_>,
+    ) -> Result<(), DeflateError> {
+        self.checksum.update(plain);
+        self.left -= plain.len() as u64;
+        self.since_flush += plain.len() as u64;
+        let Some(encoder) = &mut self.encoder else {
+            tokens.write(plain, deviations, &mut self.out, sink)?;
+            if self.left == 0 {
+                tokens.finish(self.padding, &mut self.out)?;
+                self.is_complete = true;
+            }
+            return pass_on(&mut self.out, sink);
+        };
+        if !plain.is_empty() {
+            encoder.write(plain, &mut self.out);
+        }
+        while let Some(run) = self.flushes.last_mut()
+            && run.distance == self.since_flush
+        {
+            encoder.flush(&mut self.out);
+            pass_on(&mut self.out, sink)?;
+            self.since_flush = 0;
+            run.count -= 1;
+            if run.count == 0 {
+                self.flushes.pop();
+            }
+        }
+        if self.left == 0 {
+            encoder.finish(&mut self.out);
+            self.is_complete = true;
+        }
+        pass_on(&mut self.out, sink)
+    }
+}
+
+/// Passes the finished bytes on.
+fn pass_on(out: &mut BitWriter, sink: &mut Sink<'_>) -> Result<(), DeflateError> {
+    sink(&out.bytes)?;
+    out.bytes.clear();
+    Ok(())
+}

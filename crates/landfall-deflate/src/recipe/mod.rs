@@ -1,0 +1,206 @@
+//! The recipe: everything about a compressed stream that does not follow from its plain bytes.
+//!
+//! Its encoding is frozen; `docs/reference/recipes.md` has it byte by byte.
+
+mod build;
+mod member;
+mod wire;
+
+pub(crate) use build::RecipeBuilder;
+pub(crate) use member::{FlushList, FlushRun, Member, MemberReader, Method};
+
+use crate::container::{Container, LONGEST_TRAILING, Trailing};
+use crate::error::DeflateError;
+use member::MemberTotals;
+use std::ops::Range;
+use wire::Cursor;
+
+/// The version of the encoding.
+const VERSION: u8 = 1;
+/// The most plain bytes for each compressed byte: a match of 258 bytes in two bits.
+const LARGEST_EXPANSION: u64 = 1032;
+
+/// Everything about a compressed stream that does not follow from its plain bytes.
+///
+/// A recipe is its encoded form, which [`Recipe::as_bytes`] returns, and was checked completely:
+/// sums are right, and nothing points outside. Whether it rebuilds a given stream shows only when
+/// it does; compare the digest of what [`Rebuilder`](crate::Rebuilder) writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recipe {
+    bytes: Vec<u8>,
+    container: Container,
+    plain_size: u64,
+    compressed_size: u64,
+    member_count: u64,
+    members: Range<usize>,
+    trailing: Trailing,
+    deviations: Range<usize>,
+}
+
+/// How much of a stream one encoder wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncoderShare {
+    /// The name of the encoder with its parameters, or `unknown encoder`.
+    pub name: String,
+    /// Whether the encoder is replayed. Otherwise the recipe describes its tokens.
+    pub is_replayed: bool,
+    /// The number of members.
+    pub members: u64,
+    /// The number of plain bytes.
+    pub plain_bytes: u64,
+}
+
+impl Recipe {
+    /// Reads the encoded form of a recipe.
+    ///
+    /// # Errors
+    /// [`DeflateError::Recipe`] if the bytes are not a recipe of a known version, name an encoder
+    /// that is not known, or contradict themselves.
+    pub fn parse(bytes: Vec<u8>) -> Result<Self, DeflateError> {
+        let mut cursor = Cursor {
+            at: 0,
+            end: bytes.len(),
+        };
+        if cursor.byte(&bytes)? != VERSION {
+            return Err(DeflateError::Recipe("its version is not supported"));
+        }
+        let container = Container::from_byte(cursor.byte(&bytes)?)
+            .ok_or(DeflateError::Recipe("the framing is unknown"))?;
+        let plain_size = cursor.number(&bytes)?;
+        let compressed_size = cursor.number(&bytes)?;
+        if plain_size / LARGEST_EXPANSION > compressed_size {
+            return Err(DeflateError::Recipe("it expands too much"));
+        }
+        let length = cursor.length(&bytes, usize::MAX)?;
+        let members = cursor.at..cursor.at + length;
+        cursor.at = members.end;
+        let trailing = Trailing {
+            zeros: cursor.number(&bytes)?,
+            bytes: cursor.bytes(&bytes, LONGEST_TRAILING)?.to_vec(),
+        };
+        let length = cursor.length(&bytes, usize::MAX)?;
+        let deviations = cursor.at..cursor.at + length;
+        if deviations.end != bytes.len() {
+            return Err(DeflateError::Recipe("it is too long"));
+        }
+        let mut recipe = Self {
+            bytes,
+            container,
+            plain_size,
+            compressed_size,
+            member_count: 0,
+            members,
+            trailing,
+            deviations,
+        };
+        recipe.check_members()?;
+        Ok(recipe)
+    }
+
+    fn check_members(&mut self) -> Result<(), DeflateError> {
+        let mut totals = MemberTotals::default();
+        let mut reader = self.member_reader();
+        while let Some((member, repeats)) = reader.next_run(&self.bytes)? {
+            totals
+                .add(member, repeats, self.container)
+                .filter(|()| totals.smallest <= self.compressed_size)
+                .ok_or(DeflateError::Recipe("it expands too much"))?;
+        }
+        let after = self
+            .trailing
+            .zeros
+            .checked_add(self.trailing.bytes.len() as u64);
+        let smallest = after.and_then(|after| after.checked_add(totals.smallest));
+        if smallest.is_none_or(|smallest| smallest > self.compressed_size) {
+            return Err(DeflateError::Recipe("it expands too much"));
+        }
+        if totals.plain != self.plain_size {
+            return Err(DeflateError::Recipe(
+                "the sizes of its members are not its size",
+            ));
+        }
+        if totals.members == 0 || self.container != Container::Gzip && totals.members > 1 {
+            return Err(DeflateError::Recipe("the number of members is invalid"));
+        }
+        self.member_count = totals.members;
+        Ok(())
+    }
+
+    /// The encoded form.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The encoded form.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// The framing of the stream.
+    pub fn container(&self) -> Container {
+        self.container
+    }
+
+    /// The number of plain bytes of all members.
+    pub fn plain_size(&self) -> u64 {
+        self.plain_size
+    }
+
+    /// The number of bytes of the compressed stream.
+    pub fn compressed_size(&self) -> u64 {
+        self.compressed_size
+    }
+
+    /// The number of gzip members; 1 for other framings.
+    pub fn member_count(&self) -> u64 {
+        self.member_count
+    }
+
+    /// The encoders that wrote the stream, in the order of their first members.
+    pub fn encoders(&self) -> Vec<EncoderShare> {
+        let mut shares: Vec<(Method, EncoderShare)> = Vec::new();
+        let mut reader = self.member_reader();
+        while let Ok(Some((member, repeats))) = reader.next_run(&self.bytes) {
+            let known = shares.iter_mut().find(|(method, share)| {
+                *method == member.method
+                    || !share.is_replayed && matches!(member.method, Method::Predict(_))
+            });
+            let (_, share) = match known {
+                Some(known) => known,
+                None => {
+                    let share = EncoderShare {
+                        name: member.method.to_string(),
+                        is_replayed: matches!(member.method, Method::Replay(_)),
+                        members: 0,
+                        plain_bytes: 0,
+                    };
+                    shares.push((member.method, share));
+                    let last = shares.len() - 1;
+                    &mut shares[last]
+                }
+            };
+            share.members += repeats + 1;
+            share.plain_bytes += member.plain_size * (repeats + 1);
+        }
+        shares.into_iter().map(|(_, share)| share).collect()
+    }
+
+    /// A reader of the members, for the bytes of this recipe.
+    pub(crate) fn member_reader(&self) -> MemberReader {
+        let cursor = Cursor {
+            at: self.members.start,
+            end: self.members.end,
+        };
+        MemberReader::new(cursor, self.container)
+    }
+
+    /// The bytes after the last member.
+    pub(crate) fn trailing(&self) -> &Trailing {
+        &self.trailing
+    }
+
+    /// The coded deviations of all predicted members.
+    pub(crate) fn deviations(&self) -> &[u8] {
+        &self.bytes[self.deviations.clone()]
+    }
+}

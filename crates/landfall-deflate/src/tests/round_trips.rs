@@ -1,0 +1,158 @@
+//! Streams are rebuilt as they were.
+
+use super::*;
+use crate::Container;
+
+/// The names of the encoders that a recipe has.
+fn names(recipe: &Recipe) -> Vec<String> {
+    recipe
+        .encoders()
+        .into_iter()
+        .map(|share| share.name)
+        .collect()
+}
+
+#[test]
+fn streams_of_unknown_encoders() {
+    for level in 0..=9 {
+        for length in [0, 1, 2, 3, 100, 65_535, 65_536, 200_000] {
+            let plain = [text(length, 7), noise(length / 10, 3)].concat();
+            let stream = gzip(&plain, level);
+            let recipe = round_trip(&stream);
+            assert_eq!(recipe.container(), Container::Gzip);
+            assert_eq!(plain_of(&stream), plain);
+        }
+    }
+}
+
+#[test]
+fn other_framings() {
+    let plain = text(200_000, 1);
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), Compression::new(6));
+    encoder.write_all(&plain).unwrap();
+    let stream = encoder.finish().unwrap();
+    assert_eq!(round_trip(&stream).container(), Container::Zlib);
+    let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), Compression::new(6));
+    encoder.write_all(&plain).unwrap();
+    let stream = encoder.finish().unwrap();
+    assert_eq!(round_trip(&stream).container(), Container::Raw);
+}
+
+#[test]
+fn a_known_encoder_costs_a_few_bytes() {
+    let plain = [vec![5; 3_000_000], noise(500_000, 9), vec![0; 10]].concat();
+    for flushes in [
+        &[][..],
+        &[0, 0, 100, 700_000, 1_400_000, 2_100_000, 3_500_010],
+    ] {
+        let stream = member(&runs(&plain, 50, flushes), &plain);
+        let recipe = round_trip(&stream);
+        assert_eq!(names(&recipe), ["runs in blocks of 50,000 bytes"]);
+        let size = recipe.as_bytes().len();
+        assert!(size < 60, "{size}");
+    }
+}
+
+#[test]
+fn an_encoder_that_gets_lost_late_is_predicted() {
+    let plain = noise(1_500_000, 4);
+    let first = runs(&plain[..1_000_000], 50, &[1_000_000]);
+    // without the empty final block, the other half follows in blocks of another size
+    let half = &first[..first.len() - 2];
+    let stream = member(&[half, &runs(&plain[1_000_000..], 1, &[])].concat(), &plain);
+    let both = [&stream[..], &member(&runs(&plain, 2, &[]), &plain)].concat();
+    let recipe = round_trip(&both);
+    assert_eq!(
+        names(&recipe),
+        ["unknown encoder", "runs in blocks of 2,000 bytes"]
+    );
+}
+
+#[test]
+fn many_members() {
+    let mut stream = Vec::new();
+    for number in 0..3000_u32 {
+        let plain = noise(100 + (number % 7) as usize, number);
+        stream.extend(member(&runs(&plain, 1, &[]), &plain));
+    }
+    let recipe = round_trip(&stream);
+    assert_eq!(recipe.member_count(), 3000);
+    let size = recipe.as_bytes().len();
+    assert!(size < 3000 * 3, "{size}");
+    let equal = member(&runs(b"abc", 1, &[]), b"abc").repeat(1000);
+    let recipe = round_trip(&equal);
+    assert_eq!(recipe.member_count(), 1000);
+    let size = recipe.as_bytes().len();
+    assert!(size < 40, "{size}");
+    let empty = member(&runs(b"", 1, &[]), b"").repeat(5);
+    assert_eq!(round_trip(&empty).plain_size(), 0);
+}
+
+#[test]
+fn members_of_known_and_unknown_encoders() {
+    let mut stream = Vec::new();
+    for number in 0..40 {
+        let plain = text(3000 * (number as usize % 9), number);
+        stream.extend(match number % 3 {
+            0 => member(&runs(&plain, 2, &[]), &plain),
+            level => gzip(&plain, level * 3),
+        });
+    }
+    round_trip(&stream);
+}
+
+#[test]
+fn wrong_trailers_padding_and_trailing_bytes() {
+    let plain = text(5000, 2);
+    let mut stream = member(&runs(&plain, 1, &[]), &plain);
+    let end = stream.len();
+    stream[end - 1] ^= 1;
+    stream.extend([0; 10_000]);
+    stream.extend(b"tail");
+    round_trip(&stream);
+    // the last byte of the deflate stream has padding bits
+    let mut padded = gzip(b"", 6);
+    let end = padded.len();
+    assert_eq!(padded[end - 9], 0);
+    padded[end - 9] = 0xa4;
+    round_trip(&padded);
+}
+
+#[test]
+fn streams_that_are_not_valid() {
+    let stream = gzip(&text(100_000, 5), 6);
+    for length in [0, 1, 5, 12, 100, stream.len() - 9, stream.len() - 1] {
+        let cut = &stream[..length];
+        let error = analyze(|| Ok(cut), &GENEROUS).unwrap_err();
+        assert!(
+            matches!(error, DeflateError::Stream { .. }),
+            "{length}: {error}"
+        );
+        assert!(PlainReader::new(cut).read_to_end(&mut Vec::new()).is_err());
+    }
+    let limits = AnalysisLimits {
+        plain_bytes: 99_999,
+        ..GENEROUS
+    };
+    let error = analyze(|| Ok(stream.as_slice()), &limits).unwrap_err();
+    assert!(matches!(
+        error,
+        DeflateError::PlainTooLarge { limit: 99_999 }
+    ));
+}
+
+#[test]
+fn plain_bytes_that_do_not_belong_to_the_recipe() {
+    let plain = text(100_000, 6);
+    for stream in [gzip(&plain, 6), member(&runs(&plain, 50, &[]), &plain)] {
+        let recipe = round_trip(&stream);
+        let error = rebuilt(&recipe, &plain[1..], 1000).unwrap_err();
+        assert!(matches!(
+            error,
+            DeflateError::Plain(_) | DeflateError::Recipe(_)
+        ));
+        assert!(rebuilt(&recipe, &[&plain[..], b"x"].concat(), 1000).is_err());
+        let other = rebuilt(&recipe, &noise(100_000, 8), 1000);
+        assert!(other.is_err() || other.unwrap() != stream);
+    }
+}
