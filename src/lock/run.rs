@@ -134,7 +134,7 @@ impl LockRun<'_> {
         // How many pages of a tag list are worth reading depends on how many images of the
         // repository are requested, so all are counted before the first one is resolved.
         let tagged = requests.iter().filter_map(R::tagged_reference);
-        resolver.repositories().expect(tagged);
+        resolver.repositories().expect_images(tagged);
         let limit = R::CONCURRENCY * resolver.limits().jobs;
         let host = |at: usize| host_in(&requests[at].name().to_string()).to_owned();
         run_concurrently_by_host(requests.len(), limit, host, async |at: usize| {
@@ -316,7 +316,7 @@ impl<'a> SortedResults<'a> {
                 Some(old)
             }
             ResolveOutcome::Failed(Some(old), cause) => {
-                let reason = format!("{}; the old pin is kept", cause.told);
+                let reason = format!("{}; the old pin is kept", cause.message);
                 push(ItemStatus::Failed, Some(old.digest()), Some(reason));
                 Some(old)
             }
@@ -332,7 +332,7 @@ impl<'a> SortedResults<'a> {
                         };
                         let reason = format!(
                             "{} (accepted until {}): {}",
-                            accepted.reason, accepted.until, cause.told
+                            accepted.reason, accepted.until, cause.message
                         );
                         push(status, None, Some(reason));
                         self.missing.push((*accepted).clone());
@@ -346,7 +346,7 @@ impl<'a> SortedResults<'a> {
                             }
                             None => "",
                         };
-                        push(ItemStatus::Missing, None, Some(cause.told + rule));
+                        push(ItemStatus::Missing, None, Some(cause.message + rule));
                         // the lock must be the same on every machine: see `ResolveError`
                         self.unresolved.push(UnresolvedItem {
                             kind,

@@ -68,7 +68,7 @@ pub(super) fn failed(kind: EntryKind, name: impl Into<String>, cause: &ResolveEr
         bytes: None,
         packages: 0,
         status: ItemStatus::Failed,
-        reason: Some(cause.told.clone()),
+        reason: Some(cause.message.clone()),
     }
 }
 

@@ -253,10 +253,10 @@ impl UpdateRun<'_> {
             .can_lock(&manifest, self.request.old, &package_sets)
             .await;
         solved.map_err(|((kind, name), cause)| {
-            if cause.is_passing {
+            if cause.is_temporary {
                 RejectedVersion::LookUpFailed(failed(kind, name, &cause))
             } else {
-                RejectedVersion::Unusable(format!("{name}: {}", cause.told))
+                RejectedVersion::Unusable(format!("{name}: {}", cause.message))
             }
         })?;
         // a set keeps its name when its packages change, so it is not among the added items

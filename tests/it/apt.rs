@@ -449,7 +449,7 @@ fn sets_with_one_source_read_it_once_and_refuse_an_older_release() {
     );
     up.place.write("up/r/dists/stable/InRelease", old);
     let refreshed = up.lock(1, &["--refresh"]);
-    let older = "older than the lock's of 2026-11-15T00:00:00Z";
+    let older = "older than 2026-11-15T00:00:00Z in the lock";
     let reasons = refreshed["items"]
         .as_array()
         .unwrap()
@@ -840,13 +840,13 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
     wants(", targets: [dep11]");
     let told = up.lock(2, &[]).to_string();
     assert!(
-        told.contains("`dep11` is no target of apt") && told.contains("Contents-deb"),
+        told.contains("`dep11` is not a target of apt") && told.contains("Contents-deb"),
         "{told}"
     );
     wants(", targets: [CNF], index: trimmed");
     let told = up.lock(2, &[]).to_string();
     assert!(
-        told.contains("has packages and descriptions alone"),
+        told.contains("contains only packages and descriptions"),
         "{told}"
     );
 }

@@ -219,7 +219,7 @@ fn a_flat_repository_has_the_name_of_apt_sources() {
     wants("/flat", ".");
     let told = up.lock(2, &[]).to_string();
     assert!(
-        told.contains("`.` is no suite") && told.contains("`/` for the URL itself"),
+        told.contains("`.` is not a suite") && told.contains("`/` for the URL itself"),
         "{told}"
     );
 }

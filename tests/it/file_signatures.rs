@@ -100,7 +100,7 @@ fn signatures_of_a_file_are_mirrored_and_verified_before_locking() {
         "RWTmpZQh8Jv9vCGwHqwxxW0+xyY0c1gIi8vVdM9u8ZB2RzIY+4lFpdhb\n",
     );
     let told = signed.lock(1, &format!("{asked}, key: key.pub"));
-    assert!(reason(&told).contains("signature does not count"), "{told}");
+    assert!(reason(&told).contains("signature is not valid"), "{told}");
 
     signed.place.write("www/tool", "Test");
     signed.place.write("key.pub", KEY);

@@ -480,7 +480,7 @@ fn files_with_checksums_in_every_form() {
     let report = place.json(3, &["lock", "-f", "m.yaml", "--store", "store"]);
     let text = report.to_string();
     assert!(
-        text.contains("holds no SHA-256 or SHA-512 digest")
+        text.contains("contains no SHA-256 or SHA-512 digest")
             && text.contains("none.tgz: answered 404"),
         "{text}"
     );

@@ -1,7 +1,11 @@
 //! The context in which the entries of one manifest are read.
 
-use landfall_model::document::{Diagnostic, ManifestVars, SourceSpan, SourceText, YamlNode};
+use landfall_model::document::{
+    Diagnostic, ManifestVars, SourceSpan, SourceText, TemplateField, YamlNode, read_input,
+};
+use landfall_model::sign::OpenPgpKeys;
 use landfall_model::{Digest, DigestError, Platform, has_userinfo};
+use std::path::Path;
 use std::rc::Rc;
 use url::Url;
 
@@ -27,6 +31,55 @@ impl EntryContext<'_> {
     pub fn here(&self, node: &YamlNode<'_>) -> SourceSpan {
         SourceSpan::new(self.text, node.span())
     }
+
+    /// The position of item `index` of the list `key` of `node`.
+    pub(super) fn item_at(&self, node: &YamlNode<'_>, key: &str, index: usize) -> SourceSpan {
+        self.here(node.get(key).item(index))
+    }
+
+    /// The value `text` of `key` of `node`, as a field that may use variables.
+    pub(super) fn field<'e>(
+        &self,
+        node: &YamlNode<'_>,
+        key: &str,
+        text: &'e str,
+    ) -> TemplateField<'e> {
+        TemplateField::new(text, self.here(node.get(key)))
+    }
+
+    /// The items `texts` of the list `key` of `node`, as fields that may use variables.
+    pub(super) fn list_fields<'e>(
+        &self,
+        node: &YamlNode<'_>,
+        key: &str,
+        texts: &'e [String],
+    ) -> Vec<TemplateField<'e>> {
+        texts
+            .iter()
+            .enumerate()
+            .map(|(index, text)| TemplateField::new(text, self.item_at(node, key, index)))
+            .collect()
+    }
+
+    /// Reads a small file whose path is relative to the folder of the manifest.
+    pub(super) fn read_file(&self, path: &str, at: &SourceSpan) -> ManifestResult<Vec<u8>> {
+        let path = Path::new(&self.text.file)
+            .parent()
+            .unwrap_or(Path::new(""))
+            .join(path);
+        read_input(&path).map_err(|error| {
+            at.fault(
+                format!("cannot read {}: {error}", path.display()),
+                Some("the path is relative to the folder of this manifest".into()),
+            )
+        })
+    }
+
+    /// Reads a file with OpenPGP public keys, whose path is relative to the folder of the manifest.
+    pub(super) fn read_keys(&self, path: &str, at: &SourceSpan) -> ManifestResult<OpenPgpKeys> {
+        OpenPgpKeys::parse(&self.read_file(path, at)?)
+            .map_err(|error| at.fault(format!("{path}: {error}"), None))
+    }
 }
 
 /// Parses a digest that a manifest contains.
@@ -35,14 +88,13 @@ pub(super) fn digest_of(text: &str, span: &SourceSpan) -> ManifestResult<Digest>
         .map_err(|error: DigestError| span.fault(error.to_string(), None))
 }
 
-/// Refuses a URL with a user name or a password: manifest and lock are not secret.
-pub(super) fn without_account(url: &Url, span: &SourceSpan) -> ManifestResult<()> {
+/// Rejects a URL with a user name or a password.
+pub(super) fn check_no_userinfo(url: &Url, span: &SourceSpan) -> ManifestResult<()> {
     if !has_userinfo(url) {
         return Ok(());
     }
-    let help =
-        "take it out of the URL, and name the source of credentials in the site file (`upstreams`)";
+    let help = "remove it from the URL, and configure credentials in the site file (`upstreams`)";
     let message =
-        "a URL must not hold a user name or password: manifest and lock are for everybody";
+        "a URL must not contain a user name or password: manifests and locks are not secret";
     Err(span.fault(message, Some(help.into())))
 }

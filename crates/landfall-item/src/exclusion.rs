@@ -14,11 +14,12 @@ pub enum Exclusion {
 
 impl Exclusion {
     /// Whether `reference`, for which the manifest demands the digest `pin`, is excluded.
-    pub(super) fn has(&self, reference: &ImageRef, pin: Option<&Digest>) -> bool {
+    pub(super) fn matches(&self, reference: &ImageRef, pin: Option<&Digest>) -> bool {
         let Exclusion::Reference(exclude) = self else {
             return false;
         };
         let digest = reference.digest.as_ref().or(pin);
+        // a tag or digest that the exclusion does not write matches any
         exclude.registry == reference.registry
             && exclude.repository == reference.repository
             && (exclude.tag.is_none() || exclude.tag == reference.tag)
@@ -27,7 +28,7 @@ impl Exclusion {
 
     /// `reference` in the form of this exclusion: a repository, or a full reference. `None` if this
     /// is a URL.
-    pub(super) fn alike(&self, reference: &ImageRef) -> Option<String> {
+    pub(super) fn write_alike(&self, reference: &ImageRef) -> Option<String> {
         let Exclusion::Reference(exclude) = self else {
             return None;
         };

@@ -14,28 +14,28 @@ pub struct FieldConflict {
 }
 
 impl FieldConflict {
-    /// Refuses two values of `field` that differ.
+    /// Rejects two values of `field` that differ. `describe` writes a value for messages.
     pub(super) fn check_equal<V: PartialEq>(
         field: &'static str,
         first: &V,
         second: &V,
-        shown: impl Fn(&V) -> String,
+        describe: impl Fn(&V) -> String,
     ) -> Result<(), FieldConflict> {
         if first == second {
             return Ok(());
         }
         Err(FieldConflict {
             field,
-            first: shown(first),
-            second: shown(second),
+            first: describe(first),
+            second: describe(second),
         })
     }
 }
 
-/// Sets `first` to `second` if only `second` has a value. Refuses two values that differ.
+/// Sets `first` to `second` if only `second` has a value. Rejects two values that differ.
 #[allow(
     clippy::ref_option,
-    reason = "it is a field of what `first` belongs to"
+    reason = "callers pass the same field of two requests"
 )]
 pub(super) fn merge_option<V: Clone + PartialEq + Display>(
     field: &'static str,

@@ -58,7 +58,7 @@ pub trait ItemKind: LockedItem + Clone + Sized {
 
 /// An entry of a manifest as people write it.
 pub trait ManifestEntry: Clone + DeserializeOwned + fmt::Debug + JsonSchema {
-    /// What the entry expands to.
+    /// The requests that the entry expands to.
     type Request: ItemRequest;
 
     /// Expands the entry, which is written at `node`, to one request for each combination of its
@@ -129,7 +129,8 @@ pub trait ResolvableRequest: UpdatableRequest {
         pins: PinPolicy,
     ) -> impl Future<Output = ResolveOutcome<Self::Item>>;
 
-    /// What must be locked as well because `item`, locked for this request, depends on it.
+    /// The further requests that must be locked because `item`, locked for this request, depends
+    /// on them.
     fn dependencies(&self, _item: &Self::Item) -> Vec<DependencyRequest> {
         Vec::new()
     }
@@ -143,7 +144,7 @@ pub trait ResolvableRequest: UpdatableRequest {
     }
 }
 
-/// What `update` needs to know of a request.
+/// How `update` finds newer versions for a request.
 pub trait UpdatableRequest: ItemRequest {
     /// The update policy, if the request has one of its own.
     fn update_policy(&self) -> Option<&str> {
@@ -175,7 +176,7 @@ pub trait UpdatableRequest: ItemRequest {
     }
 }
 
-/// A version in an entry of a manifest that has an update policy.
+/// A version in a manifest entry, which `update` may change because the entry has a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovableVersion<'a> {
     /// The update policy, as it is written.
@@ -224,8 +225,8 @@ pub enum PinPolicy {
     Referrers,
     /// Every tag is resolved again.
     Refresh,
-    /// Like `Refresh`, but the old lock is only what an earlier run found: an item that upstream
-    /// lacks is not kept.
+    /// Like `Refresh`, but an item that upstream no longer has is not kept: the old lock is only
+    /// what an earlier run remembered.
     Recall,
 }
 

@@ -62,7 +62,7 @@ pub fn kind_named(name: &str) -> EntryKind {
 }
 
 fn row_for_name(name: &str) -> &'static KindRow {
-    // the more special kinds come later: the URL of a chart (`oci://…`) is a URL of a file, too
+    // The more special kinds come later: the URL of a chart (`oci://…`) is a URL of a file, too.
     KIND_ROWS
         .iter()
         .rfind(|row| (row.is_name)(name))

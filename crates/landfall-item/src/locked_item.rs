@@ -1,4 +1,4 @@
-//! A locked item of any kind, by what each stage needs of it.
+//! A locked item of any kind, with the methods that each stage needs.
 //!
 //! Stages work with `&dyn LockedItem`. Its supertraits group the methods by who calls them: push,
 //! rewrite and audit, or serve and export.
@@ -29,7 +29,7 @@ pub trait ItemIdentity {
     fn source(&self) -> String;
 }
 
-/// What `push` and `mirror` need to know of a locked item.
+/// The repositories and tags to which `push` and `mirror` deliver a locked item.
 pub trait PushedItem: ItemIdentity {
     /// The item's repositories at a registry. Rewritten references point to the first one.
     fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination>;
@@ -44,7 +44,7 @@ pub trait PushedItem: ItemIdentity {
     }
 }
 
-/// What `rewrite` and `audit` need to match references with a locked item.
+/// The references and digests by which `rewrite` and `audit` find a locked item.
 pub trait AuditedItem: ItemIdentity {
     /// The image reference that resolves to this item. `None` if the item is found by URL alone.
     fn reference(&self) -> Option<&ImageRef> {
@@ -67,7 +67,7 @@ pub trait AuditedItem: ItemIdentity {
     }
 }
 
-/// What `serve` and `export` need to know of a locked item.
+/// The repository and files that `serve` and `export` offer for a locked item.
 pub trait ServedItem {
     /// The repository under which landfall's own registry serves the item besides its destinations.
     fn own_repository(&self) -> String;
@@ -77,8 +77,8 @@ pub trait ServedItem {
         Vec::new()
     }
 
-    /// Whether `serve --from` offers the item out of a registry. Images are not: nodes pull them
-    /// from that registry directly.
+    /// Whether `serve --from` offers the item from a registry. It does not offer images, since
+    /// nodes pull them from that registry directly.
     fn is_served_from_registry(&self) -> bool {
         true
     }

@@ -117,7 +117,7 @@ impl LockedItem for LockedNote {
     }
 
     fn implausibility(&self) -> Option<String> {
-        (!self.name.starts_with(SCHEME)).then(|| format!("'{}' is no note", self.name))
+        (!self.name.starts_with(SCHEME)).then(|| format!("'{}' is not a note", self.name))
     }
 
     fn entry(&self) -> LockEntry {
@@ -171,7 +171,7 @@ impl ItemKind for LockedNote {
         {
             Some(ImageRef { tag: Some(_), .. }) => Ok(text.to_owned()),
             _ => Err(span.fault(
-                "this is no note",
+                "this is not a note",
                 Some("write note://<host>/<path>:<tag>".into()),
             )),
         }
@@ -200,7 +200,7 @@ impl ManifestEntry for NoteEntry {
             let name = LockedNote::parse_name(&binding.fill(&self.name), &at)?;
             let reference = name[SCHEME.len()..]
                 .parse()
-                .map_err(|_| at.fault("this is no note", None))?;
+                .map_err(|_| at.fault("this is not a note", None))?;
             notes.push((
                 NoteRequest {
                     name,

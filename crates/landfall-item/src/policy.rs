@@ -15,19 +15,23 @@ pub(super) fn check_policy(
     let policy: UpdatePolicy = text
         .parse()
         .map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
-    let fault = |message: String, help: &str| Err(at.fault(message, Some(help.into())));
-    match version {
-        None if policy.allows_other_versions() => fault(
+    if !policy.allows_other_versions() {
+        return Ok(());
+    }
+    let (message, help) = match version {
+        None => (
             format!("{what} without a tag has no version"),
             "write its tag before the digest",
         ),
-        Some(version) if policy.allows_other_versions() && version.contains("${") => fault(
+        // `update` edits the text that contains the version, which is that of the variable
+        Some(version) if version.contains("${") => (
             format!(
-                "the version of this {} stands in a variable",
+                "the version of this {} is in a variable",
                 what.rsplit(' ').next().unwrap_or(what)
             ),
-            "give the policy to the variable",
+            "set the update policy at the variable",
         ),
-        _ => Ok(()),
-    }
+        Some(_) => return Ok(()),
+    };
+    Err(at.fault(message, Some(help.into())))
 }

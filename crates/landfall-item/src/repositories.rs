@@ -17,7 +17,7 @@ const FILE: &str = ".landfall/repositories";
 /// How many tags of the cosign convention one manifest may have: signature, attestation and SBOM.
 const COSIGN_TAGS: usize = 3;
 
-/// The tags of a repository; `None` if they are not listed.
+/// The tags of a repository. `None` if they were not listed, or the list has too many pages.
 pub(super) type RepositoryTags = Option<Arc<BTreeSet<String>>>;
 
 /// What a registry said about one of its repositories.
@@ -27,18 +27,18 @@ struct RepositoryFacts {
     /// Whether the registry has the referrers API for this repository; `None` if that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     referrers_api: Option<bool>,
-    /// The list of tags has more pages than this.
+    /// A number of pages that the tag list exceeds; `None` if it was read completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tag_pages_above: Option<usize>,
 }
 
-/// The content of the file.
+/// The content of [`FILE`].
 #[derive(Default, Serialize, Deserialize)]
 struct StoredFacts {
     version: u32,
     /// The facts by address and path, such as `quay.io:443/prometheus/alertmanager`.
     repositories: BTreeMap<String, RepositoryFacts>,
-    /// The repository that was asked on behalf of each namespace in the last run.
+    /// By namespace, the repository that was asked on its behalf in the last run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     probed: BTreeMap<String, String>,
 }
@@ -50,7 +50,16 @@ struct KnownFacts {
     /// The repositories about which this run learned something.
     changed: BTreeSet<String>,
     /// How many images of a repository are requested, by host and repository.
-    wanted_tags: BTreeMap<(String, String), usize>,
+    requested_images: BTreeMap<(String, String), usize>,
+}
+
+impl KnownFacts {
+    /// Whether the repository at `address` answered that it has no referrers API.
+    fn is_without_api(&self, address: &str) -> bool {
+        self.facts
+            .get(address)
+            .is_some_and(|facts| facts.referrers_api == Some(false))
+    }
 }
 
 /// What this run and earlier runs know about upstream repositories.
@@ -58,8 +67,8 @@ pub struct UpstreamRepositories {
     disk: DiskStore,
     /// The tags of repositories, by host and repository.
     listings: OnceMap<(String, String), RepositoryTags>,
-    /// Whether a namespace still has no referrers API, as this run's answer for one of its
-    /// repositories says.
+    /// Whether a namespace still lacks the referrers API, according to this run's answer for one of
+    /// its repositories. By host and namespace.
     probes: OnceMap<String, bool>,
     state: Mutex<KnownFacts>,
 }
@@ -125,13 +134,13 @@ impl UpstreamRepositories {
         })
     }
 
-    /// Notes that these images are requested. The more images of a repository are requested, the
-    /// more pages of its tag list are worth reading.
-    pub fn expect<'a>(&self, images: impl Iterator<Item = &'a ImageRef>) {
+    /// Counts these images as requested. The more images of a repository are requested, the more
+    /// pages of its tag list are worth reading.
+    pub fn expect_images<'a>(&self, images: impl Iterator<Item = &'a ImageRef>) {
         let mut state = self.state();
         for image in images {
             let key = (image.registry.clone(), image.repository.clone());
-            *state.wanted_tags.entry(key).or_default() += 1;
+            *state.requested_images.entry(key).or_default() += 1;
         }
     }
 
@@ -147,15 +156,17 @@ impl UpstreamRepositories {
         let key = (name.registry.clone(), name.repository.clone());
         let images = self
             .state()
-            .wanted_tags
+            .requested_images
             .get(&key)
             .copied()
             .unwrap_or_default();
+        // a listing is shared by all images of the repository, so their requests add up
         (COSIGN_TAGS * manifests.max(images)).min(limits.pages)
     }
 
-    /// Whether the tag list had more than `pages` pages when it was last read.
-    pub(super) fn is_longer(
+    /// Whether the tag list had more than `pages` pages when it was last read. Reading it again
+    /// would only cost requests.
+    pub(super) fn has_more_pages_than(
         &self,
         session: &RegistrySession,
         name: &ImageRef,
@@ -185,7 +196,7 @@ impl UpstreamRepositories {
                 TagList::Refused => (None, None),
             };
             let address = session.repository_address(&name.repository);
-            self.learn(address, |facts| facts.tag_pages_above = above);
+            self.update_facts(address, |facts| facts.tag_pages_above = above);
             Ok(listing)
         };
         self.listings
@@ -222,101 +233,101 @@ impl UpstreamRepositories {
         let address = session.repository_address(repository);
         if self.may_have_api(&address) {
             debug!(repository = %address, %subject, "asking the referrers API");
-        } else {
-            let base = session.repository_address("");
-            let namespace = namespace_of(&address);
-            let probe = async || {
-                let probed = self.next_probe(session, namespace, repository);
-                let answer = self.ask(session, &probed, subject).await;
-                let probed = session.repository_address(&probed);
-                if answer.is_err() {
-                    // an error concerns only the images of that repository
-                    self.learn(probed.clone(), |facts| facts.referrers_api = None);
-                }
-                self.state().probed.insert(namespace.to_owned(), probed);
-                Ok::<_, HttpError>(matches!(answer, Ok(ReferrersResponse::NoApi)))
-            };
-            if self
-                .probes
-                .get_or_try_init(format!("{base} {namespace}"), probe)
-                .await?
-            {
-                debug!(repository = %address, %subject, "no referrers API, as an earlier run \
-                                                         found");
-                return Ok(None);
-            }
+        } else if self.lacks_api_still(session, repository, subject).await? {
+            debug!(repository = %address, %subject, "no referrers API, as an earlier run found");
+            return Ok(None);
         }
-        Ok(self.ask(session, repository, subject).await?.listed())
+        let response = self.request_referrers(session, repository, subject).await?;
+        Ok(response.listed())
     }
 
-    async fn ask(
+    /// Whether the namespace of `repository`, which had no referrers API in an earlier run, still
+    /// has none. One request in each run answers this for all its repositories.
+    async fn lacks_api_still(
+        &self,
+        session: &RegistrySession,
+        repository: &str,
+        subject: &Digest,
+    ) -> Result<bool, HttpError> {
+        let address = session.repository_address(repository);
+        let namespace = namespace_of(&address);
+        let probe = async || {
+            let probed = self.next_probe(session, namespace, repository);
+            // A registry without the API answers 404 for every digest, so the subject need not be
+            // in the repository that is asked.
+            let response = self.request_referrers(session, &probed, subject).await;
+            let probed = session.repository_address(&probed);
+            if response.is_err() {
+                // an error concerns only the images of that repository
+                self.update_facts(probed.clone(), |facts| facts.referrers_api = None);
+            }
+            self.state().probed.insert(namespace.to_owned(), probed);
+            Ok::<_, HttpError>(matches!(response, Ok(ReferrersResponse::NoApi)))
+        };
+        let key = format!("{} {namespace}", session.repository_address(""));
+        self.probes.get_or_try_init(key, probe).await
+    }
+
+    /// Requests the referrers of `subject`, and remembers whether the registry has the API.
+    async fn request_referrers(
         &self,
         session: &RegistrySession,
         repository: &str,
         subject: &Digest,
     ) -> Result<ReferrersResponse, HttpError> {
-        let answer = session
+        let response = session
             .referrers_response(repository, subject, false)
             .await?;
-        let has_api = match &answer {
+        let has_api = match &response {
             ReferrersResponse::Listed(_) => Some(true),
             ReferrersResponse::NoApi => Some(false),
             ReferrersResponse::NoList => None,
         };
-        self.learn(session.repository_address(repository), |facts| {
+        self.update_facts(session.repository_address(repository), |facts| {
             facts.referrers_api = has_api
         });
-        Ok(answer)
+        Ok(response)
     }
 
-    /// The repository that is asked on behalf of its namespace in this run: of the requested ones,
-    /// the next after that of the last run. `own` is one of them.
+    /// The repository that is asked on behalf of its namespace in this run: the requested
+    /// repository after the one of the last run, in alphabetical order. `own` is one of them.
     fn next_probe(&self, session: &RegistrySession, namespace: &str, own: &str) -> String {
         let state = self.state();
-        let wanted = state
-            .wanted_tags
+        let candidates: BTreeMap<String, &String> = state
+            .requested_images
             .keys()
-            .filter(|(host, _)| host == session.host());
-        let wanted = wanted.map(|(_, name)| (session.repository_address(name), name));
-        let is_without = |address: &str| {
-            state
-                .facts
-                .get(address)
-                .is_some_and(|facts| facts.referrers_api == Some(false))
-        };
-        let candidates: BTreeMap<String, &String> = wanted
-            .filter(|(address, _)| namespace_of(address) == namespace && is_without(address))
+            .filter(|(host, _)| host == session.host())
+            .map(|(_, name)| (session.repository_address(name), name))
+            .filter(|(address, _)| {
+                namespace_of(address) == namespace && state.is_without_api(address)
+            })
             .collect();
         let last = state.probed.get(namespace);
         let next = candidates
             .iter()
             .find(|(address, _)| last.is_some_and(|last| last < *address));
+        // after the last repository, start again with the first
         next.or(candidates.first_key_value())
             .map_or_else(|| own.to_owned(), |(_, name)| (*name).clone())
     }
 
-    /// Whether no remembered fact says that a repository lacks the referrers API.
+    /// Whether a repository must be asked for referrers: it did not answer earlier that it lacks
+    /// the API, or another repository of its host has the API.
     fn may_have_api(&self, address: &str) -> bool {
         let state = self.state();
-        if state
-            .facts
-            .get(address)
-            .and_then(|facts| facts.referrers_api)
-            != Some(false)
-        {
+        if !state.is_without_api(address) {
             return true;
         }
         let host = host_of(address);
-        let of_host = state
+        state
             .facts
             .range(host.to_owned()..)
-            .take_while(|(other, _)| host_of(other) == host);
-        of_host
-            .into_iter()
+            .take_while(|(other, _)| host_of(other) == host)
             .any(|(_, facts)| facts.referrers_api == Some(true))
     }
 
-    fn learn(&self, address: String, change: impl FnOnce(&mut RepositoryFacts)) {
+    /// Changes what is known about the repository at `address`.
+    fn update_facts(&self, address: String, change: impl FnOnce(&mut RepositoryFacts)) {
         let mut state = self.state();
         change(state.facts.entry(address.clone()).or_default());
         state.changed.insert(address);
@@ -373,19 +384,19 @@ mod tests {
         let disk = DiskStore::open(dir.path()).unwrap();
         let known = UpstreamRepositories::new(disk.clone());
         assert!(known.may_have_api("h:443/a/b"));
-        known.learn("h:443/a/b".into(), |facts| {
+        known.update_facts("h:443/a/b".into(), |facts| {
             facts.referrers_api = Some(false)
         });
-        known.learn("h:4430/a/b".into(), |facts| {
+        known.update_facts("h:4430/a/b".into(), |facts| {
             facts.referrers_api = Some(true)
         });
         known.remember().unwrap();
         let known = UpstreamRepositories::new(disk.clone());
         assert!(!known.may_have_api("h:443/a/b") && known.may_have_api("h:443/a/c"));
-        known.learn("h:443/z".into(), |facts| facts.referrers_api = Some(true));
+        known.update_facts("h:443/z".into(), |facts| facts.referrers_api = Some(true));
         assert!(known.may_have_api("h:443/a/b"));
         // an inconclusive answer is not stored
-        known.learn("h:443/z".into(), |facts| facts.referrers_api = None);
+        known.update_facts("h:443/z".into(), |facts| facts.referrers_api = None);
         known.remember().unwrap();
         let text = std::fs::read_to_string(dir.path().join(FILE)).unwrap();
         assert!(

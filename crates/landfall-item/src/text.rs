@@ -3,34 +3,36 @@
 /// `text` as a YAML scalar: plain if that is safe in block and flow context, otherwise in double
 /// quotes. It parses back to `text` whatever it contains, since servers choose some of these texts.
 pub fn quoted(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/+-@%~=&;() ".contains(&byte);
-    let safe = text.bytes().enumerate().all(|(at, byte)| {
-        plain(byte)
-            || (byte == b':'
-                && text
-                    .as_bytes()
-                    .get(at + 1)
-                    .is_some_and(|&next| next != b' '))
-    });
-    let starts_well = text
-        .bytes()
-        .next()
-        .is_some_and(|byte| byte.is_ascii_alphabetic());
-    let word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
-    let reserved = word.contains(&text.to_ascii_lowercase().as_str());
-    if safe && starts_well && !reserved && !text.ends_with(' ') {
-        text.into()
-    } else {
-        let json = serde_json::to_string(text).unwrap_or_default();
-        let escaped = |c: char| {
-            if is_printable(c) {
-                c.to_string()
-            } else {
-                format!("\\u{:04x}", u32::from(c))
-            }
-        };
-        json.chars().map(escaped).collect()
+    if is_plain_scalar(text) {
+        return text.into();
     }
+    let mut quoted = String::with_capacity(text.len() + 2);
+    for c in serde_json::to_string(text).unwrap_or_default().chars() {
+        if is_printable(c) {
+            quoted.push(c);
+        } else {
+            quoted.push_str(&format!("\\u{:04x}", u32::from(c)));
+        }
+    }
+    quoted
+}
+
+/// Whether YAML reads `text` as a string when it is written without quotes.
+fn is_plain_scalar(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_safe = |(at, byte): (usize, &u8)| {
+        byte.is_ascii_alphanumeric()
+            || b"._/+-@%~=&;() ".contains(byte)
+            // a colon and a space would begin the value of a mapping
+            || (*byte == b':' && bytes.get(at + 1).is_some_and(|&next| next != b' '))
+    };
+    // YAML 1.1 reads these words as booleans or null, and a text that begins with a digit may be a
+    // number
+    let reserved = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && !text.ends_with(' ')
+        && !reserved.contains(&text.to_ascii_lowercase().as_str())
+        && bytes.iter().enumerate().all(is_safe)
 }
 
 /// Whether `c` may be written as it is between double quotes. JSON allows more than YAML does (YAML
@@ -47,11 +49,10 @@ fn is_printable(c: char) -> bool {
 /// parser reads exactly.
 const LARGEST: u64 = 1 << 53;
 
-/// A message if one of the sizes is implausible or their sum overflows. Sizes in a lock may come
-/// from a hostile server.
+/// A message if one of the sizes is implausible. Sizes in a lock may come from a hostile server.
 pub(super) fn oversize(sizes: impl IntoIterator<Item = u64>) -> Option<String> {
     let size = sizes.into_iter().find(|size| *size > LARGEST)?;
-    Some(format!("nothing has {size} bytes"))
+    Some(format!("{size} bytes is not a plausible size"))
 }
 
 /// The host in the name of an item: the text before the first `/`, without a scheme. Empty if the

@@ -82,7 +82,7 @@ fn a_chart_moves_by_its_own_policy() {
     );
     let message = up.run(2, "update", &[])["error"]["message"].to_string();
     assert!(
-        message.contains("the version of this chart stands in a variable"),
+        message.contains("the version of this chart is in a variable"),
         "{message}"
     );
 }

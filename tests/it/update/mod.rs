@@ -348,7 +348,7 @@ fn failed_updates_are_errors_with_a_position_or_failed_items() {
         ),
         (
             "vars: {v: 1.0.0}\nimages: [{ref: 'REG/a:${v}', update: patch}]\n",
-            "stands in a variable",
+            "is in a variable",
         ),
     ] {
         up.manifest(body);

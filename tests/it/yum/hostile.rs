@@ -180,7 +180,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
                 );
             }),
             true,
-            "cannot be checked",
+            "cannot be verified",
         ),
         (
             "a package of no bytes",

@@ -126,7 +126,7 @@ fn the_next_mirror_is_used_if_one_fails() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         output.status.code() == Some(2)
-            && said.contains("`$releasever` is a variable of the machines"),
+            && said.contains("`$releasever` is a variable of the package manager"),
         "{said}"
     );
 }
@@ -160,7 +160,8 @@ fn an_older_repomd_is_refused() {
     let why = told(&up.lock(1, &["--refresh"]));
     assert!(
         why.contains(
-            "repomd.xml is of 2023-11-14T22:13:20Z, older than the lock's of 2023-11-14T22:15:00Z"
+            "repomd.xml has the date 2023-11-14T22:13:20Z, older than 2023-11-14T22:15:00Z in the \
+             lock"
         ),
         "{why}"
     );

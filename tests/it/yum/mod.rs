@@ -310,9 +310,7 @@ fn installed_packages_of_machines_decide_what_is_mirrored() {
     assert!(report.status.success(), "{report:?}");
     let said = String::from_utf8_lossy(&report.stderr).into_owned();
     assert!(
-        said.contains(
-            "only a machine that has the base `none` takes lang 1-1, libapp 1.2-1, tool 1-1"
-        ),
+        said.contains("only machines with the base `none` need lang 1-1, libapp 1.2-1, tool 1-1"),
         "{said}"
     );
     assert_eq!(locked(&place.read("two.lock")).len(), 7);

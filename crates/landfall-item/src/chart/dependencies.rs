@@ -31,7 +31,7 @@ pub(super) async fn resolve(
             newest(resolver, dependency, source)
                 .await
                 .map_err(|cause| {
-                    let cause = cause.of(&format!("{what} of '{repository}'"));
+                    let cause = cause.about(&format!("{what} of '{repository}'"));
                     // a dependency on another chart in the same repository
                     ResolveError {
                         is_gone: false,

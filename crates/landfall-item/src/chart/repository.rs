@@ -51,7 +51,7 @@ pub async fn versions(
 ) -> Result<Vec<String>, ResolveError> {
     let url = url.trim_end_matches('/');
     let listed = listed(resolver, url, chart).await;
-    let listed = listed.map_err(|cause| cause.of(&format!("chart `{chart}` of {url}")))?;
+    let listed = listed.map_err(|cause| cause.about(&format!("chart `{chart}` of {url}")))?;
     Ok(listed
         .iter()
         .filter_map(|one| plain(&one.version))
@@ -233,7 +233,7 @@ mod tests {
         let text = format!("[{{version: 1.2.3, urls: [{urls}], digest: '{digest}'}}]");
         let listed: Vec<IndexedChart> = serde_yaml::from_str(&text).unwrap();
         let name = ChartName::in_repository("https://h:8443/charts", "app", "1.2.3").unwrap();
-        find(&listed, name.repository.as_deref().unwrap(), &name).map_err(|cause| cause.told)
+        find(&listed, name.repository.as_deref().unwrap(), &name).map_err(|cause| cause.message)
     }
 
     #[test]

@@ -184,7 +184,7 @@ async fn download(
             let is_other = error.kind == ErrorKind::Invalid && expected.is_some();
             let cause = ResolveError::from(error);
             if is_other {
-                cause.of("its repository names another digest")
+                cause.about("its repository names another digest")
             } else {
                 cause
             }
@@ -227,7 +227,7 @@ async fn download(
         {
             None
         }
-        Err(error) => return Err(ResolveError::from(error).of("its provenance")),
+        Err(error) => return Err(ResolveError::from(error).about("its provenance")),
     };
     Ok(FetchedChart {
         chart,

@@ -13,23 +13,23 @@ pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
         .next()
         .and_then(|path| path.rsplit('/').next())
         .unwrap_or(url);
+    // lines that are not checksums are skipped, since such files may contain other text
     let lines: Vec<(Digest, Option<&str>)> = text
         .trim_start_matches('\u{feff}')
         .lines()
         .filter_map(|line| read_line(line.trim()))
         .collect();
     match &lines[..] {
-        [] => Err("holds no SHA-256 or SHA-512 digest".into()),
+        [] => Err("contains no SHA-256 or SHA-512 digest".into()),
         [(digest, None)] => Ok(digest.clone()),
         lines => {
-            let base = |written: &&str| written.rsplit('/').next().unwrap_or(written).to_owned();
             let found = lines
                 .iter()
-                .find(|(_, written)| written.as_ref().is_some_and(|w| base(w) == name));
+                .find(|(_, path)| path.is_some_and(|path| path.rsplit('/').next() == Some(name)));
             match (found, lines) {
                 (Some((digest, _)), _) => Ok(digest.clone()),
                 (None, [(_, Some(other))]) => Err(format!(
-                    "is about '{}', not '{name}'",
+                    "is for '{}', not '{name}'",
                     landfall_model::report::escape_lines(other)
                 )),
                 (None, _) => Err(format!("has no line for '{name}'")),
@@ -38,6 +38,7 @@ pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
     }
 }
 
+/// The digest in a line, with the path of its file if that is written.
 fn read_line(line: &str) -> Option<(Digest, Option<&str>)> {
     if let Some((_, rest)) = line.split_once('(')
         && let Some((name, hex)) = rest.rsplit_once(") = ")
@@ -45,6 +46,7 @@ fn read_line(line: &str) -> Option<(Digest, Option<&str>)> {
         return Some((digest(hex.trim())?, Some(name)));
     }
     let (hex, name) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    // `sha256sum` marks files that it read in binary mode with an asterisk
     let name = name.trim_start().trim_start_matches('*');
     Some((digest(hex)?, (!name.is_empty()).then_some(name)))
 }
@@ -79,7 +81,7 @@ mod tests {
         assert!(
             of(&format!("{b}  other.tgz\n"))
                 .unwrap_err()
-                .contains("is about 'other.tgz'")
+                .contains("is for 'other.tgz'")
         );
         assert!(
             of(&format!("{b}  x\n{b}  y\n"))

@@ -82,32 +82,24 @@ impl LockedItem for LockedFile {
         locked::write(self, out)
     }
 
-    /// The sizes must add up without overflow, and the host of each URL must be a valid folder
-    /// name, since an export writes to `<host>/<path>`.
+    /// Sizes must be plausible, and the host of each URL must be a valid folder name, since an
+    /// export writes to `<host>/<path>`.
     fn implausibility(&self) -> Option<String> {
-        let url = || {
-            let files = self.files();
-            let url = files
-                .iter()
-                .flat_map(|file| &file.urls)
-                .find(|url| !is_file_url(url))?;
-            Some(format!("'{url}' is no http or https URL of a file"))
-        };
-        let member = || {
-            let is_out = |member: &&String| {
-                member
-                    .split('/')
-                    .any(|part| matches!(part, "" | "." | ".."))
-            };
-            let member = self.unpack.iter().find(is_out)?;
-            Some(format!("'{member}' is no path of a member of an archive"))
-        };
-        let sizes = self
-            .sidecars
-            .iter()
-            .map(|sidecar| sidecar.size)
-            .chain([self.size]);
-        oversize(sizes).or_else(url).or_else(member)
+        let sizes = self.sidecars.iter().map(|sidecar| sidecar.size);
+        if let Some(fault) = oversize(sizes.chain([self.size])) {
+            return Some(fault);
+        }
+        let files = self.files();
+        let mut urls = files.iter().flat_map(|file| &file.urls);
+        if let Some(url) = urls.find(|url| !is_file_url(url)) {
+            return Some(format!("'{url}' is not an http or https URL of a file"));
+        }
+        // an export writes members next to the archive, so their paths must not lead out of there
+        let member = self.unpack.iter().find(|member| {
+            let mut parts = member.split('/');
+            parts.any(|part| matches!(part, "" | "." | ".."))
+        })?;
+        Some(format!("'{member}' is not a path in an archive"))
     }
 
     fn entry(&self) -> LockEntry {
@@ -143,30 +135,30 @@ impl ItemKind for LockedFile {
 /// The URLs of a sidecar. If its URL is that of the file plus an ending, as in `<url>.sha256`, it
 /// is also served next to the file's other URLs, where clients expect it.
 fn sidecar_urls<'a>(url: &'a str, file: &'a LockedFile) -> impl Iterator<Item = Cow<'a, str>> {
-    let is_ending = |ending: &&str| !ending.is_empty() && !ending.contains(['/', '?']);
-    let ending = url.strip_prefix(&*file.name).filter(is_ending);
-    let beside = ending
-        .filter(|_| !file.name.contains('?'))
-        .into_iter()
-        .flat_map(|ending| {
-            let plain = file.also.iter().filter(|other| !other.contains('?'));
-            plain.map(move |other| Cow::from(format!("{other}{ending}")))
-        });
-    std::iter::once(Cow::from(url)).chain(beside)
+    // behind a query, an ending would be part of the query rather than of the file name
+    let ending = url.strip_prefix(&*file.name).filter(|ending| {
+        !ending.is_empty() && !ending.contains(['/', '?']) && !file.name.contains('?')
+    });
+    let siblings = ending.into_iter().flat_map(|ending| {
+        let plain = file.also.iter().filter(|other| !other.contains('?'));
+        plain.map(move |other| Cow::from(format!("{other}{ending}")))
+    });
+    std::iter::once(Cow::from(url)).chain(siblings)
 }
 
 /// Whether `text` is an http or https URL whose host is a valid folder name.
 pub(crate) fn is_file_url(text: &str) -> bool {
-    // the URL parser drops line feeds, so they must be refused before
-    let is_plain = !text.contains(char::is_control);
-    is_plain
-        && url::Url::parse(text).is_ok_and(|url| {
-            let host = url.host_str();
-            matches!(url.scheme(), "http" | "https")
-                && host.is_some_and(|host| {
-                    !host.is_empty() && !host.starts_with('.') && !host.contains('/')
-                })
-        })
+    // the URL parser drops line feeds, so they must be rejected before
+    if text.contains(char::is_control) {
+        return false;
+    }
+    let Ok(url) = url::Url::parse(text) else {
+        return false;
+    };
+    matches!(url.scheme(), "http" | "https")
+        && url
+            .host_str()
+            .is_some_and(|host| !host.is_empty() && !host.starts_with('.') && !host.contains('/'))
 }
 
 #[cfg(test)]
@@ -175,7 +167,7 @@ mod tests {
     use crate::LockedSidecar;
 
     #[test]
-    fn a_sidecar_beside_the_file_is_beside_its_other_urls_too() {
+    fn a_sidecar_next_to_the_file_is_served_next_to_its_other_urls() {
         let mut file = LockedFile::new(
             "https://dl.k8s.io/release/v1/kubelet",
             Digest::sha256(b"k"),
@@ -208,7 +200,7 @@ mod tests {
         assert_eq!(
             urls(2),
             ["https://dl.k8s.io/release/v1/SHA256SUMS"],
-            "its name says nothing of the file's"
+            "its URL does not begin with the file's"
         );
     }
 }

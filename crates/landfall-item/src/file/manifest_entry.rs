@@ -2,13 +2,11 @@
 
 use super::request::{Checksum, FileRequest};
 use crate::ManifestEntry;
-use crate::entry_reader::without_account;
-use crate::entry_reader::{EntryContext, ManifestResult, digest_of};
-use landfall_model::document::{OWN_URL, SourceSpan, TemplateField, YamlNode, read_input};
+use crate::entry_reader::{EntryContext, ManifestResult, check_no_userinfo, digest_of};
+use landfall_model::document::{OWN_URL, SourceSpan, TemplateField, YamlNode};
 use landfall_model::sign::FileKey;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::path::Path;
 use url::Url;
 
 /// A plain file in a manifest.
@@ -59,129 +57,131 @@ pub(super) fn read(
     reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
     let at = reader.here(node.get("url"));
-    let checksum_at = reader.here(node.get("checksum"));
-    let mode_at = reader.here(node.get("mode"));
-    let also_at = |index: usize| reader.here(node.get("also").item(index));
-    let mut fields = vec![TemplateField::new(&entry.url, at.clone())];
-    let checksum = entry.checksum.as_ref();
-    fields.extend(checksum.map(|text| TemplateField {
-        takes_url: true,
-        ..TemplateField::new(text, checksum_at.clone())
-    }));
+    let mut fields = vec![reader.field(node, "url", &entry.url)];
+    fields.extend(
+        entry
+            .checksum
+            .iter()
+            .map(|text| with_own_url(reader.field(node, "checksum", text))),
+    );
     fields.extend(
         entry
             .mode
-            .as_ref()
-            .map(|text| TemplateField::new(text, mode_at.clone())),
-    );
-    fields.extend(
-        entry
-            .also
             .iter()
-            .enumerate()
-            .map(|(index, text)| TemplateField::new(text, also_at(index))),
+            .map(|text| reader.field(node, "mode", text)),
     );
-    let list_at = |key: &'static str, index: usize| reader.here(node.get(key).item(index));
-    let signatures = entry.signatures.iter().enumerate();
-    fields.extend(signatures.map(|(index, text)| TemplateField {
-        takes_url: true,
-        ..TemplateField::new(text, list_at("signatures", index))
-    }));
-    let members = entry.unpack.iter().enumerate();
-    fields.extend(members.map(|(index, text)| TemplateField::new(text, list_at("unpack", index))));
-    let key = entry
-        .key
-        .as_ref()
-        .map(|path| key_of(path, &reader.here(node.get("key")), reader))
-        .transpose()?;
-    if key.is_some() && entry.signatures.is_empty() {
-        let help = Some("name the signature too, as in signatures: [\"${url}.minisig\"]".into());
-        return Err(reader
-            .here(node.get("key"))
-            .fault("there is no signature to check with this key", help));
-    }
+    fields.extend(reader.list_fields(node, "also", &entry.also));
+    fields.extend(
+        reader
+            .list_fields(node, "signatures", &entry.signatures)
+            .into_iter()
+            .map(with_own_url),
+    );
+    fields.extend(reader.list_fields(node, "unpack", &entry.unpack));
+    let key = key_of(entry, node, reader)?;
     let mut files = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
         let url = url_of(&binding.fill(&entry.url), &at)?;
-        let checksum = |text| checksum_of(&binding.with(OWN_URL, &url).fill(text), &checksum_at);
-        let checksum = entry.checksum.as_deref().map(checksum).transpose()?;
+        let own_url = binding.with(OWN_URL, &url);
+        let checksum = match &entry.checksum {
+            Some(text) => {
+                let at = reader.here(node.get("checksum"));
+                Some(checksum_of(&own_url.fill(text), &at)?)
+            }
+            None => None,
+        };
         let mut also = Vec::new();
         for (index, text) in entry.also.iter().enumerate() {
-            let other = url_of(&binding.fill(text), &also_at(index))?;
+            let at = reader.item_at(node, "also", index);
+            let other = url_of(&binding.fill(text), &at)?;
             if other == url || also.contains(&other) {
-                let help = Some("take it out".into());
-                return Err(
-                    also_at(index).fault(format!("the file answers to {other} already"), help)
-                );
+                let message = format!("{other} is already a URL of this file");
+                return Err(at.fault(message, Some("remove it".into())));
             }
             also.push(other);
         }
         also.sort();
-        let mode = entry
-            .mode
-            .as_ref()
-            .map(|text| mode_of(&binding.fill(text), &mode_at))
-            .transpose()?;
-        let with_url = binding.with(OWN_URL, &url);
+        let mode = match &entry.mode {
+            Some(text) => {
+                let at = reader.here(node.get("mode"));
+                Some(mode_of(&binding.fill(text), &at)?)
+            }
+            None => None,
+        };
         let mut signatures = Vec::new();
         for (index, text) in entry.signatures.iter().enumerate() {
-            signatures.push(url_of(&with_url.fill(text), &list_at("signatures", index))?);
+            let at = reader.item_at(node, "signatures", index);
+            signatures.push(url_of(&own_url.fill(text), &at)?);
         }
         let mut unpack = Vec::new();
         for (index, text) in entry.unpack.iter().enumerate() {
-            unpack.push(member_of(&binding.fill(text), &list_at("unpack", index))?);
+            let at = reader.item_at(node, "unpack", index);
+            unpack.push(member_of(&binding.fill(text), &at)?);
         }
-        let key = key.clone();
-        let at_here = at.location();
-        let wanted = FileRequest {
+        let request = FileRequest {
             url,
             checksum,
             also,
             mode,
             signatures,
-            key,
+            key: key.clone(),
             unpack,
-            at: at_here,
+            at: at.location(),
         };
-        files.push((wanted, at.clone()));
+        files.push((request, at.clone()));
     }
     Ok(files)
 }
 
-/// Parses a URL and returns its normal form.
+/// The same field, which may also use `${url}`.
+fn with_own_url(field: TemplateField<'_>) -> TemplateField<'_> {
+    TemplateField {
+        takes_url: true,
+        ..field
+    }
+}
+
+/// Parses a URL and returns its normal form, which is the file's name in the lock.
 pub(super) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
-    let refuse = |message: String, help: &str| Err(span.fault(message, Some(help.into())));
+    // the URL parser would drop line breaks and encode spaces, and so accept a mistyped URL
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return refuse(
-            "there is white space in this URL".into(),
-            "write a blank as %20",
-        );
+        return Err(span.fault(
+            "this URL contains white space",
+            Some("write a space as %20".into()),
+        ));
     }
-    let url = match Url::parse(text) {
-        Ok(url) if text.contains("://") => url,
-        Ok(_) => return refuse("this is no URL".into(), "begin it with https://"),
-        Err(error) => {
-            return refuse(
-                format!("this is no URL: {error}"),
-                "write it as https://host/path",
-            );
-        }
-    };
+    let url = Url::parse(text).map_err(|error| {
+        span.fault(
+            format!("this is not a URL: {error}"),
+            Some("write it as https://host/path".into()),
+        )
+    })?;
+    // `host:443/path` parses as a URL with the scheme `host`
+    if !text.contains("://") {
+        return Err(span.fault("this is not a URL", Some("begin it with https://".into())));
+    }
     if !matches!(url.scheme(), "http" | "https") {
-        return refuse(
-            format!("files come over http and https, not over {}", url.scheme()),
-            "list images under `images`",
-        );
+        return Err(span.fault(
+            format!(
+                "files are downloaded over http or https, not over {}",
+                url.scheme()
+            ),
+            Some("list images under `images`".into()),
+        ));
     }
-    without_account(&url, span)?;
+    check_no_userinfo(&url, span)?;
+    // a fragment is never sent to the server, so two names would stand for one file
     if url.fragment().is_some() {
-        return refuse("a URL of a file has no `#` part".into(), "take it out");
+        return Err(span.fault(
+            "the URL of a file must not contain a `#` part",
+            Some("remove it".into()),
+        ));
     }
     if url.path().ends_with('/') {
-        return refuse(
-            "this URL names a folder".into(),
-            "name each file that is wanted",
-        );
+        return Err(span.fault(
+            "this URL is that of a folder",
+            Some("list each file with its own URL".into()),
+        ));
     }
     Ok(url.into())
 }
@@ -190,51 +190,56 @@ fn checksum_of(text: &str, span: &SourceSpan) -> ManifestResult<Checksum> {
     if text.contains("://") {
         return url_of(text, span).map(Checksum::Sidecar);
     }
+    if text.contains(':') {
+        return digest_of(text, span).map(Checksum::Digest);
+    }
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match text.len() {
-        64 if is_hex => Err(span.fault(
-            "the algorithm is missing",
-            Some(format!("write sha256:{text}")),
-        )),
-        128 if is_hex => Err(span.fault(
-            "the algorithm is missing",
-            Some(format!("write sha512:{text}")),
-        )),
-        _ if text.contains(':') => digest_of(text, span).map(Checksum::Digest),
+    let (message, help) = match text.len() {
+        64 if is_hex => ("the algorithm is missing", format!("write sha256:{text}")),
+        128 if is_hex => ("the algorithm is missing", format!("write sha512:{text}")),
         _ => {
             let help = "write sha256:<hex>, sha512:<hex>, or the URL of a checksum file, as in \
                         ${url}.sha256";
-            Err(span.fault(format!("`{text}` is no checksum"), Some(help.into())))
+            return Err(span.fault(format!("`{text}` is not a checksum"), Some(help.into())));
         }
+    };
+    Err(span.fault(message, Some(help)))
+}
+
+/// Reads the key of `entry`.
+fn key_of(
+    entry: &FileEntry,
+    node: &YamlNode<'_>,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<Option<FileKey>> {
+    let Some(path) = &entry.key else {
+        return Ok(None);
+    };
+    let at = reader.here(node.get("key"));
+    let key = FileKey::parse(&reader.read_file(path, &at)?)
+        .map_err(|error| at.fault(format!("{path}: {error}"), None))?;
+    if entry.signatures.is_empty() {
+        let help = "add the URL of the signature, as in signatures: [\"${url}.minisig\"]";
+        return Err(at.fault(
+            "a key needs a signature that it can verify",
+            Some(help.into()),
+        ));
     }
+    Ok(Some(key))
 }
 
-/// Reads the key in the file at `path`, which is relative to the manifest.
-fn key_of(path: &str, at: &SourceSpan, reader: &EntryContext<'_>) -> ManifestResult<FileKey> {
-    let file = Path::new(&reader.text.file)
-        .parent()
-        .unwrap_or(Path::new(""))
-        .join(path);
-    let bytes = read_input(&file).map_err(|error| {
-        let help = "the path starts from the folder of this manifest".into();
-        at.fault(
-            format!("cannot read {}: {error}", file.display()),
-            Some(help),
-        )
-    })?;
-    FileKey::parse(&bytes).map_err(|error| at.fault(format!("{path}: {error}"), None))
-}
-
-/// Checks the path of a member of an archive.
+/// Checks the path of a member of an archive. An export writes it below its own folder, so the path
+/// must not lead out of it.
 fn member_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     let is_name = |part: &str| {
         !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0'])
     };
     if !text.split('/').all(is_name) {
-        let help = Some(
-            "write its path as `tar -t` shows it, without ./ before it, as in bin/kubelet".into(),
-        );
-        return Err(span.fault(format!("`{text}` is no path of a member"), help));
+        let help = "write the path as `tar -t` lists it, without a leading ./, as in bin/kubelet";
+        return Err(span.fault(
+            format!("`{text}` is not a path in an archive"),
+            Some(help.into()),
+        ));
     }
     Ok(text.to_owned())
 }
@@ -245,7 +250,7 @@ fn mode_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
         (3..=4).contains(&text.len()) && text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
     if !is_octal {
         let help = Some("write octal permission bits, as in \"0755\"".into());
-        return Err(span.fault(format!("`{text}` is no mode"), help));
+        return Err(span.fault(format!("`{text}` is not a file mode"), help));
     }
     Ok(format!("{text:0>4}"))
 }

@@ -95,15 +95,10 @@ fn title(url: &str) -> String {
     let parsed = url::Url::parse(url).ok();
     let last = parsed
         .as_ref()
-        .and_then(|url| url.path_segments()?.next_back().map(str::to_owned));
-    let host = || {
-        parsed
-            .as_ref()
-            .and_then(|url| url.host_str().map(str::to_owned))
-    };
-    last.filter(|last| !last.is_empty())
-        .or_else(host)
-        .unwrap_or_else(|| url.into())
+        .and_then(|url| url.path_segments()?.next_back())
+        .filter(|last| !last.is_empty());
+    let host = parsed.as_ref().and_then(|url| url.host_str());
+    last.or(host).unwrap_or(url).to_owned()
 }
 
 /// The repository of a file's artifact: `files/<host>/<first 16 hex of the URL's SHA-256>`. The
@@ -114,6 +109,7 @@ pub fn file_repository(url: &str) -> String {
             .port()
             .map(|port| format!("_{port}"))
             .unwrap_or_default();
+        // the brackets and colons of an IPv6 address are not allowed in a repository path
         url.host_str()
             .map(|host| format!("{}{port}", host.trim_matches(['[', ']']).replace(':', "-")))
     });

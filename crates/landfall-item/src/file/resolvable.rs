@@ -44,17 +44,16 @@ impl ItemRequest for FileRequest {
             FieldConflict::check_equal("key", first, second, FileKey::to_string)?;
         }
         self.key = self.key.take().or_else(|| other.key.clone());
-        for (mine, theirs) in [
+        // unlike `also`, these lists keep the order of the manifest: signatures are tried in it
+        for (own, others) in [
             (&mut self.signatures, &other.signatures),
             (&mut self.unpack, &other.unpack),
         ] {
-            mine.extend(
-                theirs
-                    .iter()
-                    .filter(|one| !mine.contains(one))
-                    .cloned()
-                    .collect::<Vec<_>>(),
-            );
+            for text in others {
+                if !own.contains(text) {
+                    own.push(text.clone());
+                }
+            }
         }
         Ok(())
     }
@@ -70,23 +69,21 @@ impl ResolvableRequest for FileRequest {
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedFile> {
         let checksum = self.checksum.as_ref().map(Checksum::to_string);
-        let same =
-            |old: &&LockedFile| old.checksum == checksum && resolve::is_signed_as_asked(old, self);
-        if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old.filter(same), pins) {
-            // these fields come from the manifest, so a change needs no request
-            let (also, mode, unpack) = (self.also.clone(), self.mode.clone(), self.unpack.clone());
-            let signed_by = old.signed_by.clone().filter(|_| self.key.is_some());
+        let old = old
+            .filter(|old| old.checksum == checksum && resolve::has_required_signatures(old, self));
+        if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old, pins) {
+            // the other fields come from the manifest, so a change of them needs no request
             return ResolveOutcome::Kept(LockedFile {
-                also,
-                mode,
-                signed_by,
-                unpack,
+                also: self.also.clone(),
+                mode: self.mode.clone(),
+                signed_by: old.signed_by.clone().filter(|_| self.key.is_some()),
+                unpack: self.unpack.clone(),
                 ..old.clone()
             });
         }
         match resolve::resolve(resolver, self).await {
             Ok(file) => ResolveOutcome::New(file),
-            Err(cause) => ResolveOutcome::Failed(old.filter(same).cloned(), cause),
+            Err(cause) => ResolveOutcome::Failed(old.cloned(), cause),
         }
     }
 
@@ -104,13 +101,14 @@ impl UpdatableRequest for FileRequest {
     }
 
     async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
-        let asked = async {
+        let size = async {
+            // without its checksum file, the file could not be locked either
             if let Some(Checksum::Sidecar(url)) = &self.checksum {
                 resolve::size_of(resolver, url).await?;
             }
             resolve::size_of(resolver, &self.url).await
         };
-        match asked.await {
+        match size.await {
             Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
             size => Ok(UpstreamStatus::Present {
                 digest: None,

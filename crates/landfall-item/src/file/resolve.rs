@@ -13,84 +13,82 @@ use landfall_model::sign::FileKey;
 use landfall_model::{Algorithm, Descriptor, Digest, Hasher, media_type};
 use std::io::Write;
 
-/// Resolves `wanted`. If its SHA-256 is known, the file is not downloaded here: `pull` verifies it.
+/// Resolves `request`. If its SHA-256 is known, the file is not downloaded here: `pull` verifies
+/// it.
 pub(super) async fn resolve(
     resolver: &Resolver,
-    wanted: &FileRequest,
+    request: &FileRequest,
 ) -> Result<LockedFile, ResolveError> {
     let mut file = LockedFile {
-        name: wanted.url.clone(),
+        name: request.url.clone(),
         digest: Digest::sha256(b""),
         size: 0,
-        checksum: wanted.checksum.as_ref().map(Checksum::to_string),
+        checksum: request.checksum.as_ref().map(Checksum::to_string),
         sidecars: Vec::new(),
-        also: wanted.also.clone(),
-        mode: wanted.mode.clone(),
+        also: request.also.clone(),
+        mode: request.mode.clone(),
         signed_by: None,
-        unpack: wanted.unpack.clone(),
+        unpack: request.unpack.clone(),
     };
-    let expected = match &wanted.checksum {
+    let expected = match &request.checksum {
         None => None,
         Some(Checksum::Digest(digest)) => Some(digest.clone()),
         Some(Checksum::Sidecar(url)) => {
-            let bytes = beside(resolver, url, "its checksum file").await?;
-            let digest = checksum::find(&String::from_utf8_lossy(&bytes), &wanted.url)
+            let (sidecar, bytes) = download_sidecar(resolver, url, "its checksum file").await?;
+            file.sidecars.push(sidecar);
+            let digest = checksum::find(&String::from_utf8_lossy(&bytes), &request.url)
                 .map_err(|why| ResolveError::from(format!("its checksum file {why}")))?;
-            file.sidecars.push(LockedSidecar {
-                url: url.clone(),
-                digest: Digest::sha256(&bytes),
-                size: bytes.len() as u64,
-            });
             Some(digest)
         }
     };
     let mut signatures = Vec::new();
-    for url in &wanted.signatures {
-        let bytes = beside(resolver, url, "its signature").await?;
-        let (digest, size) = (Digest::sha256(&bytes), bytes.len() as u64);
-        file.sidecars.push(LockedSidecar {
-            url: url.clone(),
-            digest,
-            size,
-        });
+    for url in &request.signatures {
+        let (sidecar, bytes) = download_sidecar(resolver, url, "its signature").await?;
+        file.sidecars.push(sidecar);
         signatures.push((url, bytes));
     }
+    // the lock names files by SHA-256, so a file with a SHA-512 checksum must be downloaded to hash
+    // it
     let known = expected
         .as_ref()
         .filter(|digest| digest.algorithm() == Algorithm::Sha256);
     let size = match known {
-        Some(_) => size_of(resolver, &wanted.url).await?,
+        Some(_) => size_of(resolver, &request.url).await?,
         None => None,
     };
-    match (known, size) {
-        (Some(digest), Some(size)) => (file.digest, file.size) = (digest.clone(), size),
-        _ => (file.digest, file.size) = download(resolver, &wanted.url, expected.as_ref()).await?,
-    }
-    if let Some(key) = &wanted.key {
-        file.signed_by = Some(signer(resolver, wanted, &file, key, &signatures).await?);
+    (file.digest, file.size) = match (known, size) {
+        (Some(digest), Some(size)) => (digest.clone(), size),
+        _ => download(resolver, &request.url, expected.as_ref()).await?,
+    };
+    if let Some(key) = &request.key {
+        file.signed_by = Some(verify_signatures(resolver, &file, key, &signatures).await?);
     }
     Ok(file)
 }
 
-/// Whether `old` has the signatures that `wanted` names, verified with its key.
-pub(super) fn is_signed_as_asked(old: &LockedFile, wanted: &FileRequest) -> bool {
-    let has = |url: &String| old.sidecars.iter().any(|sidecar| sidecar.url == *url);
-    let is_checksum = |url: &String| old.checksum.as_ref() == Some(url);
-    let asked = |sidecar: &LockedSidecar| {
-        is_checksum(&sidecar.url) || wanted.signatures.contains(&sidecar.url)
-    };
-    let is_by = |key: &FileKey| old.signed_by.as_ref().is_some_and(|name| key.has(name));
-    wanted.signatures.iter().all(has)
-        && old.sidecars.iter().all(asked)
-        && wanted.key.as_ref().is_none_or(is_by)
+/// Whether `old` has exactly the signatures that `request` names, and they were verified with its
+/// key.
+pub(super) fn has_required_signatures(old: &LockedFile, request: &FileRequest) -> bool {
+    let has_all = request
+        .signatures
+        .iter()
+        .all(|url| old.sidecars.iter().any(|sidecar| sidecar.url == *url));
+    let has_no_other = old.sidecars.iter().all(|sidecar| {
+        old.checksum.as_ref() == Some(&sidecar.url) || request.signatures.contains(&sidecar.url)
+    });
+    has_all
+        && has_no_other
+        && request
+            .key
+            .as_ref()
+            .is_none_or(|key| old.signed_by.as_ref().is_some_and(|name| key.has(name)))
 }
 
-/// Verifies the signatures with `key` and returns who made one. A signature whose URL begins with
-/// that of the checksum file signs the checksum file; any other signs the file, which must then be
-/// downloaded.
-async fn signer(
+/// Verifies the signatures with `key` and returns the name of the key that made one. A signature
+/// whose URL begins with that of the checksum file signs the checksum file; any other signs the
+/// file, which must then be downloaded.
+async fn verify_signatures(
     resolver: &Resolver,
-    wanted: &FileRequest,
     file: &LockedFile,
     key: &FileKey,
     signatures: &[(&String, Bytes)],
@@ -99,88 +97,119 @@ async fn signer(
         .sidecars
         .first()
         .filter(|sidecar| file.checksum.as_ref() == Some(&sidecar.url));
-    let mut why = Vec::new();
+    let mut failures = Vec::new();
     for (url, signature) in signatures {
+        // certificates and signatures of other formats are carried without being verified
         if !key.may_check(signature) {
             continue;
         }
-        let of_checksum = checksum.filter(|sidecar| url.starts_with(&sidecar.url));
-        let content = match of_checksum {
+        let signed = match checksum.filter(|sidecar| url.starts_with(&sidecar.url)) {
             Some(sidecar) => sidecar.digest.clone(),
             None => {
-                let (disk, digest, size) =
-                    (resolver.disk().clone(), file.digest.clone(), file.size);
-                let looking = tokio::task::spawn_blocking(move || disk.has(&digest, size));
-                if !looking.await.is_ok_and(|has| has.unwrap_or(false)) {
-                    download(resolver, &wanted.url, Some(&file.digest)).await?;
-                }
+                ensure_downloaded(resolver, file).await?;
                 file.digest.clone()
             }
         };
-        let (disk, key, signature) = (resolver.disk().clone(), key.clone(), signature.clone());
-        let checking = tokio::task::spawn_blocking(move || {
-            let open = || disk.open(&content, 0).map_err(std::io::Error::other);
-            key.verify(&signature, open)
-                .map_err(|error| error.to_string())
-        });
-        match checking
-            .await
-            .map_err(|error| ResolveError::local(error.to_string()))?
-        {
+        // one valid signature is enough
+        match verify_stored(resolver, signed, key, signature).await? {
             Ok(name) => return Ok(name),
-            Err(error) => why.push(format!("{url}: {error}")),
+            Err(why) => failures.push(format!("{url}: {why}")),
         }
     }
-    if why.is_empty() {
-        why.push(format!(
-            "none of its signatures is of the kind that {key} makes"
-        ));
+    if failures.is_empty() {
+        failures.push(format!("none of its signatures has the format of {key}"));
     }
-    Err(format!("its signature does not count: {}", why.join("; ")).into())
+    Err(format!("its signature is not valid: {}", failures.join("; ")).into())
 }
 
-/// Downloads a small file that belongs to the file, and stores it for `pull`. `what` is its name in
-/// messages.
-async fn beside(resolver: &Resolver, url: &str, what: &str) -> Result<Bytes, ResolveError> {
+/// Downloads `file` unless the store has it.
+async fn ensure_downloaded(resolver: &Resolver, file: &LockedFile) -> Result<(), ResolveError> {
+    let (disk, digest, size) = (resolver.disk().clone(), file.digest.clone(), file.size);
+    let has_file = tokio::task::spawn_blocking(move || disk.has(&digest, size)).await;
+    if !has_file.is_ok_and(|has| has.unwrap_or(false)) {
+        download(resolver, &file.name, Some(&file.digest)).await?;
+    }
+    Ok(())
+}
+
+/// Verifies `signature` of the stored blob `signed`. Returns the name of the key, or why the
+/// signature is not valid.
+async fn verify_stored(
+    resolver: &Resolver,
+    signed: Digest,
+    key: &FileKey,
+    signature: &Bytes,
+) -> Result<Result<String, String>, ResolveError> {
+    let (disk, key, signature) = (resolver.disk().clone(), key.clone(), signature.clone());
+    tokio::task::spawn_blocking(move || {
+        let open = || disk.open(&signed, 0).map_err(std::io::Error::other);
+        key.verify(&signature, open)
+            .map_err(|error| error.to_string())
+    })
+    .await
+    .map_err(|error| ResolveError::local(error.to_string()))
+}
+
+/// Downloads a sidecar and stores it for `pull`. `what` is its name in messages.
+async fn download_sidecar(
+    resolver: &Resolver,
+    url: &str,
+    what: &str,
+) -> Result<(LockedSidecar, Bytes), ResolveError> {
     let most = resolver.limits().document_bytes;
-    let bytes = resolver.small_file(url, most, None).await;
-    let bytes = bytes.map_err(|error| ResolveError::from(error).of(what))?;
+    let bytes = resolver
+        .small_file(url, most, None)
+        .await
+        .map_err(|error| ResolveError::from(error).about(what))?;
     let descriptor = Descriptor {
         digest: Digest::sha256(&bytes),
         size: bytes.len() as u64,
         media_type: media_type::OCTETS.into(),
     };
+    let sidecar = LockedSidecar {
+        url: url.to_owned(),
+        digest: descriptor.digest.clone(),
+        size: descriptor.size,
+    };
     resolver.keep(descriptor, bytes.clone()).await;
-    Ok(bytes)
+    Ok((sidecar, bytes))
 }
 
-/// The size that the server reports: by HEAD, or by GET if that fails (signed URLs of object stores
-/// allow GET only, and some servers close the connection on HEAD). `None` if it reports none, or
-/// compresses the body.
+/// The size that the server reports: by HEAD, or by GET if that fails. `None` if it reports none,
+/// or compresses the body.
 pub(super) async fn size_of(resolver: &Resolver, url: &str) -> Result<Option<u64>, ResolveError> {
     let sessions = resolver.sessions();
-    let size = |response: &HttpResponse| match response.compression_error("the file") {
-        None => response
-            .header("content-length")
-            .and_then(|length| length.parse().ok()),
-        Some(_) => None,
-    };
+    // Signed URLs of object stores allow GET only, and some servers close the connection on HEAD,
+    // so such failures of HEAD say nothing about the file.
     match head_file(sessions, url).await {
-        // some servers answer HEAD with a length of 0
-        Ok(head) if head.status.is_success() && size(&head).is_some_and(|size: u64| size > 0) => {
-            let found = size(&head);
-            expect_file(head, url).await?;
-            return Ok(found);
+        Ok(head) if head.status.is_success() => {
+            let size = reported_size(&head);
+            if size.is_some() {
+                expect_file(head, url).await?;
+                return Ok(size);
+            }
         }
         Ok(_) => {}
         Err(error) if error.is_transient() => {}
         Err(error) => return Err(error.into()),
     }
     let full = expect_file(get_file(sessions, url, None).await?, url).await?;
-    Ok(size(&full).filter(|size| *size > 0))
+    Ok(reported_size(&full))
 }
 
-/// Downloads the file into the store, hashing it. Returns its SHA-256 and size.
+/// The size of the file according to the header of `response`. `None` if the body is compressed,
+/// since the header then counts compressed bytes, or if it is 0: some servers answer HEAD so.
+fn reported_size(response: &HttpResponse) -> Option<u64> {
+    if response.compression_error("the file").is_some() {
+        return None;
+    }
+    response
+        .header("content-length")
+        .and_then(|length| length.parse().ok())
+        .filter(|size| *size > 0)
+}
+
+/// Downloads the file into the store and hashes it on the way. Returns its SHA-256 and size.
 async fn download(
     resolver: &Resolver,
     url: &str,
@@ -207,11 +236,11 @@ async fn download_once(
     let local = |error: String| BodyFailure::Final(ResolveError::local(error));
     let response = expect_file(get_file(resolver.sessions(), url, None).await?, url).await?;
     // With a checksum, the bytes are verified anyway: some servers declare a .tgz as a compressed
-    // encoding of its content, and send it unchanged.
+    // encoding of its content, but send it unchanged.
     let compressed = response.compression_error("the file");
     if let Some(error) = compressed.clone().filter(|_| expected.is_none()) {
         return Err(error
-            .hint("; a `checksum` in the manifest says which bytes are right")
+            .hint("; add a `checksum` to the manifest so that the bytes can be verified")
             .into());
     }
     let length: Option<u64> = response
@@ -237,11 +266,8 @@ async fn download_once(
             .map_err(|error| local(format!("cannot write to the store: {error}")))?;
         resolver.progress().bytes(bytes.len() as u64);
     }
-    if length.is_some_and(|length| length != size) {
-        let why = format!(
-            "{url}: the answer ended after {size} of {} bytes",
-            length.unwrap_or(0)
-        );
+    if let Some(length) = length.filter(|length| *length != size) {
+        let why = format!("{url}: the response ended after {size} of {length} bytes");
         return Err(BodyFailure::reading(HttpError::new(
             ErrorKind::Network,
             why,
@@ -250,7 +276,7 @@ async fn download_once(
     if let (Some(expected), Some(check)) = (expected, check) {
         let found = check.finish();
         if found != *expected {
-            let why = format!("its checksum says {expected}, the file that came is {found}");
+            let why = format!("its checksum is {expected}, but the downloaded file is {found}");
             return Err(
                 compressed.map_or_else(|| BodyFailure::Wrong(why.into()), BodyFailure::from)
             );
@@ -258,7 +284,7 @@ async fn download_once(
     }
     let digest = hasher.finish();
     let (disk, adopted) = (resolver.disk().clone(), digest.clone());
-    // writing a large file to disk may block for long
+    // flushing a large file to disk may block for long
     let adopting = tokio::task::spawn_blocking(move || disk.adopt(temporary, &adopted)).await;
     adopting
         .map_err(|error| local(error.to_string()))?

@@ -39,16 +39,17 @@ pub(super) async fn look_up(
     search(resolver, bare, &known).await.map_err(|cause| {
         let ResolveError {
             recorded,
-            told,
-            is_passing,
+            message,
+            is_temporary,
             ..
-        } = cause.of("its signatures and other referrers");
-        let told = format!("{told}; `referrers: false` in the manifest leaves them out");
+        } = cause.about("its signatures and other referrers");
+        let message = format!("{message}; `referrers: false` in the manifest omits them");
+        // the image itself was found, so its pin must not be dropped as one that upstream deleted
         ResolveError {
             recorded,
-            told,
+            message,
             is_gone: false,
-            is_passing,
+            is_temporary,
         }
     })
 }
@@ -338,7 +339,8 @@ pub(super) async fn listed_tags(
     let session = resolver.sessions().upstream(&name.registry).await?;
     let repositories = resolver.repositories();
     let pages = repositories.pages_worth_reading(name, manifests, resolver.limits());
-    if !session.lists_all_tags() || (is_looked_up && repositories.is_longer(&session, name, pages))
+    if !session.lists_all_tags()
+        || (is_looked_up && repositories.has_more_pages_than(&session, name, pages))
     {
         return Ok(None);
     }

@@ -19,11 +19,11 @@ impl ItemRequest for ImageRequest {
     }
 
     fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        exclusion.has(&self.name, self.pin.as_ref())
+        exclusion.matches(&self.name, self.pin.as_ref())
     }
 
     fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
-        exclusion.alike(&self.name)
+        exclusion.write_alike(&self.name)
     }
 
     fn merge(&mut self, other: &ImageRequest) -> Result<(), FieldConflict> {

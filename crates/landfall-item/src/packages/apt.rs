@@ -1,6 +1,7 @@
 //! Locks packages of apt repositories: fetches and verifies the metadata of all sources, then
 //! chooses packages as apt does.
 
+use super::chosen_packages::{base_note, check_chosen, choice_error, expected_note};
 use super::fetch;
 use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
 use super::parts;
@@ -13,7 +14,7 @@ use landfall_packages::apt::{
     AptSelection, AptSettings, AptVersion, AptVersionId, BaseSystem, Universe, choose,
     suite_packages,
 };
-use landfall_packages::{file_url, is_plain_path};
+use landfall_packages::file_url;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -21,36 +22,49 @@ use std::collections::BTreeSet;
 /// last lock; it may be for other packages.
 pub(super) async fn resolve(
     resolver: &Resolver,
-    wish: &PackageSetRequest,
+    request: &PackageSetRequest,
     old: Option<&LockedPackageSet>,
 ) -> Result<(LockedPackageSet, Vec<String>), ResolveError> {
-    let before = |wanted: &PackageSourceRequest| {
-        let mut sources = old.iter().flat_map(|old| &old.sources);
-        sources.find(|old| old.url == wanted.url && old.suite == wanted.suite)
-    };
-    let after = |wanted: &PackageSourceRequest| before(wanted)?.date.as_deref();
-    let shared = resolver.suites().of(wish);
-    let read = shared.get_or_try_init(async || {
-        let suites = wish.sources.iter().map(async |wanted| {
-            let found = fetch::suite(resolver, wanted, &wish.architectures, after(wanted)).await;
-            let mut suite = found.map_err(|cause| cause.of(&wanted.place()))?;
-            suite.source.snapshot = snapshot_of(resolver, &suite, before(wanted)).await;
-            Ok::<_, ResolveError>(suite)
-        });
-        let read = ReadSuites::read(try_join_all(suites).await?, wish.architectures.clone());
-        read.map_err(|error| ResolveError::local(error.to_string()))
-    });
-    let read = read.await?;
+    let shared = resolver.suites().slot_for(request);
+    let read = shared
+        .get_or_try_init(async || {
+            let suites = request.sources.iter().map(async |source| {
+                let before = locked_source(old, source);
+                let after = before.and_then(|before| before.date.as_deref());
+                let mut suite = fetch::suite(resolver, source, &request.architectures, after)
+                    .await
+                    .map_err(|cause| cause.about(&source.describe()))?;
+                suite.source.snapshot = snapshot_of(resolver, &suite, before).await;
+                Ok::<_, ResolveError>(suite)
+            });
+            ReadSuites::read(try_join_all(suites).await?, request.architectures.clone())
+                .map_err(|error| ResolveError::local(error.to_string()))
+        })
+        .await?;
     // Another set may have read these suites first, for another age check: repeat it for this set.
-    for (suite, wanted) in read.suites().iter().zip(&wish.sources) {
-        fetch::check_age(&suite.name, suite.source.date.as_deref(), after(wanted))
-            .map_err(|cause| cause.of(&wanted.place()))?;
+    for (suite, source) in read.suites().iter().zip(&request.sources) {
+        let after = locked_source(old, source).and_then(|before| before.date.as_deref());
+        fetch::check_age(&suite.name, suite.source.date.as_deref(), after)
+            .map_err(|cause| cause.about(&source.describe()))?;
     }
-    let wanted = wish.clone();
-    let answer = read
-        .ask(move |universe, suites| lock(&wanted, universe, suites))
-        .await;
-    answer.unwrap_or_else(|| Err(ResolveError::local("the choice of packages stopped".into())))
+    let request = request.clone();
+    read.query(move |universe, suites| lock(&request, universe, suites))
+        .await
+        .unwrap_or_else(|| {
+            Err(ResolveError::local(
+                "the thread that chooses packages has stopped".into(),
+            ))
+        })
+}
+
+/// The record of `source` in the last lock.
+fn locked_source<'l>(
+    old: Option<&'l LockedPackageSet>,
+    source: &PackageSourceRequest,
+) -> Option<&'l PackageSource> {
+    old?.sources
+        .iter()
+        .find(|old| old.url == source.url && old.suite == source.suite)
 }
 
 /// The snapshot with the metadata of `suite`: that of the last lock if the suite is unchanged,
@@ -72,12 +86,13 @@ async fn snapshot_of(
     }
 }
 
-/// Chooses the packages for `wish`. Returns the set, and notes for people.
+/// Chooses the packages for `request`. Returns the set, and notes for people.
 fn lock(
-    wish: &PackageSetRequest,
+    request: &PackageSetRequest,
     universe: &Universe<'_>,
     suites: &[Suite],
 ) -> Result<(LockedPackageSet, Vec<String>), ResolveError> {
+    // `name/suite` may be written with any of these names
     let names: Vec<Vec<String>> = suites
         .iter()
         .map(|suite| {
@@ -93,30 +108,29 @@ fn lock(
         })
         .collect();
     let settings = AptSettings {
-        recommends: wish.recommends,
-        expects_rest: wish.bases.is_empty(),
+        recommends: request.recommends,
+        expects_rest: request.bases.is_empty(),
     };
     let nothing = [MachineBase::None];
-    let bases = if wish.bases.is_empty() {
+    let bases = if request.bases.is_empty() {
         &nothing[..]
     } else {
-        &wish.bases
+        &request.bases
     };
     let mut choices = Vec::new();
+    // The universe is shared by all sets. A set with a base gets a copy, in which the packages of
+    // the base are marked as installed.
     let mut machine = Cow::Borrowed(universe);
     for base in bases {
         if bases != nothing {
             machine.to_mut().forget_installed();
-            apply(base, machine.to_mut(), suites, wish)?;
+            install_base(base, machine.to_mut(), suites, request)?;
         }
-        let chosen = choose(&machine, &names, &wish.install, settings);
-        choices.push(chosen.map_err(|why| match bases.len() {
-            1 => why,
-            _ => format!("where the machine has {}: {why}", shown(base)),
-        })?);
+        let chosen = choose(&machine, &names, &request.install, settings);
+        choices.push(chosen.map_err(|why| choice_error(why, base, bases))?);
     }
     let universe = &*machine;
-    let notes = notes(wish, universe, bases, &choices);
+    let notes = notes(request, universe, bases, &choices);
     let versions: BTreeSet<AptVersionId> = choices
         .iter()
         .flat_map(|choice| choice.versions.iter().copied())
@@ -125,30 +139,25 @@ fn lock(
         .into_iter()
         .flat_map(|choice| choice.expected)
         .collect();
-    let mut sources: Vec<PackageSource> = Vec::new();
-    let mut all = versions.iter().map(|version| universe.offer_of(*version));
-    let mut packages: Vec<Vec<LockedPackage>> = suites.iter().map(|_| Vec::new()).collect();
-    all.try_for_each(|offer| -> Result<(), ResolveError> {
+    let mut sources: Vec<PackageSource> = suites.iter().map(|suite| suite.source.clone()).collect();
+    for version in &versions {
+        let offer = universe.offer_of(*version);
+        // a version without a source is installed already
         if let Some(at) = offer.source {
-            packages[at as usize].push(locked(universe, offer, &suites[at as usize].source.url)?);
+            let source = &mut sources[at as usize];
+            let package = locked(universe, offer, &source.url)?;
+            source.packages.push(package);
         }
-        Ok(())
-    })?;
-    for (suite, packages) in suites.iter().zip(packages) {
-        sources.push(PackageSource {
-            packages,
-            ..suite.source.clone()
-        });
     }
-    Ok((parts::set(wish, expected, sources), notes))
+    Ok((parts::set(request, expected, sources), notes))
 }
 
 /// Marks the packages of `base` as installed in the universe.
-fn apply<'t>(
+fn install_base<'t>(
     base: &'t MachineBase,
     universe: &mut Universe<'t>,
     suites: &[Suite],
-    wish: &PackageSetRequest,
+    request: &PackageSetRequest,
 ) -> Result<(), ResolveError> {
     let system = match base {
         MachineBase::None | MachineBase::Rpms(_) => return Ok(()),
@@ -165,13 +174,9 @@ fn apply<'t>(
         return Ok(());
     };
     let texts: Vec<&str> = first.texts.iter().map(String::as_str).collect();
-    let installed = suite_packages(&wish.architectures, &texts, system);
-    let installed = installed.map_err(|why| {
-        format!(
-            "what a machine of {} has, {base}: {why}",
-            first.source.suite
-        )
-    })?;
+    let installed = suite_packages(&request.architectures, &texts, system);
+    let installed =
+        installed.map_err(|why| format!("the base `{base}` of {}: {why}", first.source.suite))?;
     for (name, version) in installed {
         universe.set_installed(&name, &version);
     }
@@ -184,11 +189,12 @@ fn locked(
     offer: &AptVersion<'_>,
     url: &str,
 ) -> Result<LockedPackage, ResolveError> {
-    let name = universe.text(universe.packages[offer.package as usize].name);
+    let name = package_name(universe, offer);
+    // other sums, such as MD5, are not accepted
     let sum = match (offer.sha256, offer.sha512) {
         ("", "") => {
             return Err(format!(
-                "{name} {} has no SHA-256 in its index, so it cannot be checked",
+                "{name} {} has no SHA-256 in its index, so it cannot be verified",
                 offer.version
             )
             .into());
@@ -198,19 +204,8 @@ fn locked(
     };
     let digest = sum
         .parse()
-        .map_err(|_| format!("{name} {}: '{sum}' is no digest", offer.version))?;
-    let words = [name, offer.version, offer.arch];
-    let is_word = |text: &&str| {
-        !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
-    };
-    if !is_plain_path(offer.path) || !words.iter().all(is_word) || offer.size == 0 {
-        return Err(format!(
-            "its index names {name} {} as '{}' of {} bytes, which is refused",
-            offer.version, offer.path, offer.size
-        )
-        .into());
-    }
-    Ok(LockedPackage {
+        .map_err(|_| format!("{name} {}: '{sum}' is not a digest", offer.version))?;
+    check_chosen(LockedPackage {
         digest,
         size: offer.size,
         name: name.into(),
@@ -221,64 +216,39 @@ fn locked(
     })
 }
 
-fn shown(base: &MachineBase) -> String {
-    match base {
-        MachineBase::Status(_) => "what its status file says".into(),
-        base => format!("the base `{base}`"),
-    }
+fn package_name<'t>(universe: &Universe<'t>, offer: &AptVersion<'_>) -> &'t str {
+    universe.text(universe.packages[offer.package as usize].name)
 }
 
 /// The packages that are expected on the machines, with notes where several bases lead to different
 /// choices.
 fn notes(
-    wish: &PackageSetRequest,
+    request: &PackageSetRequest,
     universe: &Universe<'_>,
     bases: &[MachineBase],
     choices: &[AptSelection],
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    let expected: BTreeSet<&String> = choices.iter().flat_map(|choice| &choice.expected).collect();
+    let expected: BTreeSet<&str> = choices
+        .iter()
+        .flat_map(|choice| choice.expected.iter().map(String::as_str))
+        .collect();
     if !expected.is_empty() {
-        let all: Vec<&str> = expected.iter().map(|text| text.as_str()).collect();
-        notes.push(format!(
-            "{}: no source has {}; the machines must have it (with `base` or more `sources` it \
-             is carried)",
-            wish.name,
-            all.join(", ")
-        ));
+        let all: Vec<&str> = expected.into_iter().collect();
+        notes.push(expected_note(&request.name, &all.join(", ")));
     }
-    let everywhere = |version: &AptVersionId| {
-        choices
-            .iter()
-            .all(|choice| choice.versions.contains(version))
-    };
     for (base, choice) in bases.iter().zip(choices) {
         let own: Vec<String> = choice
             .versions
             .iter()
-            .filter(|version| !everywhere(version))
+            .filter(|version| !choices.iter().all(|other| other.versions.contains(version)))
             .map(|version| {
                 let offer = universe.offer_of(*version);
-                format!(
-                    "{} {}",
-                    universe.text(universe.packages[offer.package as usize].name),
-                    offer.version
-                )
+                format!("{} {}", package_name(universe, offer), offer.version)
             })
             .collect();
-        if choices.len() > 1 && !own.is_empty() {
-            let few = own.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
-            let more = own.len().saturating_sub(10);
-            let more = if more > 0 {
-                format!(" and {more} more")
-            } else {
-                String::new()
-            };
-            notes.push(format!(
-                "{}: only a machine that has {} takes {few}{more}",
-                wish.name,
-                shown(base)
-            ));
+        if !own.is_empty() {
+            notes.push(base_note(&request.name, base, &own));
         }
     }
     notes

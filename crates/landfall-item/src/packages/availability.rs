@@ -18,87 +18,102 @@ pub enum PackageAvailability {
     NotCarried,
 }
 
-/// Looks up `word`, written as for the package manager `manager`, in `set`. `None` if the set is
-/// for another package manager.
+/// Looks up `word`, the package as it is written for `manager`, in `set`. `None` if the set is for
+/// another package manager.
 pub(super) fn availability(
     set: &LockedPackageSet,
     manager: &str,
     word: &str,
 ) -> Option<PackageAvailability> {
     match (manager, set.is_yum()) {
-        ("apt", false) => Some(of_apt(set, word)),
-        ("yum", true) => Some(of_yum(set, word)),
+        ("apt", false) => Some(apt_availability(set, word)),
+        ("yum", true) => Some(yum_availability(set, word)),
         _ => None,
     }
 }
 
-fn of_apt(set: &LockedPackageSet, word: &str) -> PackageAvailability {
-    let (rest, version) = split(word, '=');
-    let (whole, suite) = split(rest, '/');
-    let (name, arch) = split(whole, ':');
-    let is_meant = |package: &&LockedPackage| {
-        package.name == name
-            && arch.is_none_or(|arch| arch == package.arch || package.arch == "all")
-    };
-    let found = set.sources.iter().flat_map(|source| {
-        source
-            .packages
-            .iter()
-            .filter(is_meant)
-            .map(move |package| (source.suite.as_str(), &*package.version))
+/// Looks up `name[:arch][/suite][=version]`.
+fn apt_availability(set: &LockedPackageSet, word: &str) -> PackageAvailability {
+    let (rest, version) = split_at(word, '=');
+    let (qualified, suite) = split_at(rest, '/');
+    let (name, arch) = split_at(qualified, ':');
+    let mut found: Vec<(&str, &str)> = Vec::new();
+    for source in &set.sources {
+        let packages = source.packages.iter().filter(|package| {
+            package.name == name
+                && arch.is_none_or(|arch| arch == package.arch || package.arch == "all")
+        });
+        found.extend(packages.map(|package| (source.suite.as_str(), &*package.version)));
+    }
+    let has_match = found.iter().any(|(in_suite, has)| {
+        version.is_none_or(|version| apt::version_fits(has, version))
+            && suite.is_none_or(|suite| *in_suite == suite)
     });
-    let found: Vec<(&str, &str)> = found.collect();
-    let fits = |(of, has): &(&str, &str)| {
-        version.is_none_or(|wanted| apt::version_fits(has, wanted))
-            && suite.is_none_or(|suite| *of == suite)
-    };
-    if found.iter().any(fits) || set.install.iter().any(|asked| asked == word) {
+    if has_match || set.install.iter().any(|requested| requested == word) {
         return PackageAvailability::Carried;
     }
-    let others = found
-        .iter()
-        .map(|(of, has)| if suite.is_some() { *of } else { *has });
-    let is_asked = (version, suite) == (None, None)
-        && set.install.iter().any(|asked| split(asked, '=').0 == whole);
-    otherwise(others).unwrap_or_else(|| beside(set, name, is_asked))
+    let others = found.iter().map(|(in_suite, has)| match suite {
+        Some(_) => *in_suite,
+        None => *has,
+    });
+    let is_requested = (version, suite) == (None, None)
+        && set
+            .install
+            .iter()
+            .any(|requested| split_at(requested, '=').0 == qualified);
+    other_versions(others).unwrap_or_else(|| without_package(set, name, is_requested))
 }
 
-fn of_yum(set: &LockedPackageSet, word: &str) -> PackageAvailability {
-    let packages = || set.sources.iter().flat_map(|source| &source.packages);
-    let is_it = |one: &LockedPackage| yum::is_named(word, &one.name, &one.version, &one.arch);
-    if packages().any(is_it) || set.install.iter().any(|asked| asked == word) {
+/// Looks up a package as `dnf install` accepts it.
+fn yum_availability(set: &LockedPackageSet, word: &str) -> PackageAvailability {
+    let packages: Vec<&LockedPackage> = set
+        .sources
+        .iter()
+        .flat_map(|source| &source.packages)
+        .collect();
+    let has_match = packages
+        .iter()
+        .any(|package| yum::is_named(word, &package.name, &package.version, &package.arch));
+    if has_match || set.install.iter().any(|requested| requested == word) {
         return PackageAvailability::Carried;
     }
     let pin = RpmPin::parse(word);
     let name = pin.as_ref().map_or(word, |pin| pin.name);
-    let others = packages()
-        .filter(|one| one.name == name)
-        .map(|one| one.version.as_str());
-    let is_asked =
-        |asked: &String| RpmPin::parse(asked).map_or(asked.as_str(), |pin| pin.name) == name;
-    let is_asked = pin.is_none() && set.install.iter().any(is_asked);
-    otherwise(others).unwrap_or_else(|| beside(set, name, is_asked))
+    let others = packages
+        .iter()
+        .filter(|package| package.name == name)
+        .map(|package| package.version.as_str());
+    let is_requested = pin.is_none()
+        && set.install.iter().any(|requested| {
+            RpmPin::parse(requested).map_or(requested.as_str(), |pin| pin.name) == name
+        });
+    other_versions(others).unwrap_or_else(|| without_package(set, name, is_requested))
 }
 
-fn split(text: &str, at: char) -> (&str, Option<&str>) {
-    text.split_once(at)
+fn split_at(text: &str, separator: char) -> (&str, Option<&str>) {
+    text.split_once(separator)
         .map_or((text, None), |(first, second)| (first, Some(second)))
 }
 
 /// The other versions or suites in which the package is available, if there are any.
-fn otherwise<'a>(others: impl Iterator<Item = &'a str>) -> Option<PackageAvailability> {
+fn other_versions<'a>(others: impl Iterator<Item = &'a str>) -> Option<PackageAvailability> {
     let all: BTreeSet<&str> = others.collect();
     let listed = all.into_iter().collect::<Vec<_>>().join(", ");
     (!listed.is_empty()).then_some(PackageAvailability::OtherVersions(listed))
 }
 
-/// The answer for a package that the set does not contain: it was requested and is already
-/// installed or replaced by another package; or it is expected on the machines; or it is unknown.
-fn beside(set: &LockedPackageSet, name: &str, is_asked: bool) -> PackageAvailability {
-    let is_expected = |text: &String| text.split([' ', '|', ',', '(']).any(|word| word == name);
-    if is_asked {
-        PackageAvailability::Carried
-    } else if set.expected.iter().any(is_expected) {
+/// The result for a package that the set does not contain.
+fn without_package(set: &LockedPackageSet, name: &str, is_requested: bool) -> PackageAvailability {
+    // a requested package that is not in the set is installed already, or another one replaces it
+    if is_requested {
+        return PackageAvailability::Carried;
+    }
+    // an expected package is written as a dependency, as in `a (>= 1) | b`
+    let is_expected = set
+        .expected
+        .iter()
+        .any(|text| text.split([' ', '|', ',', '(']).any(|word| word == name));
+    if is_expected {
         PackageAvailability::Expected
     } else {
         PackageAvailability::NotCarried

@@ -25,8 +25,8 @@ pub enum PackageIndexError {
         source: OpenPgpError,
     },
     /// The index is not UTF-8 text.
-    #[error("{0} is no text")]
-    NoText(String),
+    #[error("{0} is not UTF-8 text")]
+    NotText(String),
 }
 
 impl PackageIndex {
@@ -52,7 +52,7 @@ impl PackageIndex {
     /// # Errors
     /// If the content is not UTF-8.
     pub fn text_of(&self, bytes: Vec<u8>) -> Result<String, PackageIndexError> {
-        String::from_utf8(bytes).map_err(|_| PackageIndexError::NoText(self.path.clone()))
+        String::from_utf8(bytes).map_err(|_| PackageIndexError::NotText(self.path.clone()))
     }
 }
 
@@ -65,23 +65,28 @@ impl PackageSource {
         &self,
         blobs: &dyn BlobRead,
     ) -> Result<Option<(&PackageIndex, String)>, PackageIndexError> {
-        let named = |name: &str| {
-            let mut indexes = self.indexes.iter();
-            indexes.find(|index| index.path.rsplit('/').next() == Some(name))
-        };
-        if let Some(index) = named("InRelease") {
+        if let Some(index) = self.index_called("InRelease") {
             let signed = index.text_of(index.read(blobs)?)?;
-            let read = OpenPgpKeys::parse(self.key.as_bytes())
-                .and_then(|keys| keys.verify(&signed, SignatureTime::Made));
-            let (text, _) = read.map_err(|source| PackageIndexError::Key {
-                path: index.path.clone(),
-                source,
-            })?;
+            // The key may have expired since it signed: `lock` verified the signature when it was
+            // new, and a bundle is used for longer than that.
+            let (text, _) = OpenPgpKeys::parse(self.key.as_bytes())
+                .and_then(|keys| keys.verify(&signed, SignatureTime::Made))
+                .map_err(|source| PackageIndexError::Key {
+                    path: index.path.clone(),
+                    source,
+                })?;
             return Ok(Some((index, text)));
         }
-        let Some(index) = named("Release") else {
+        let Some(index) = self.index_called("Release") else {
             return Ok(None);
         };
         Ok(Some((index, index.text_of(index.read(blobs)?)?)))
+    }
+
+    /// The carried index with this file name.
+    fn index_called(&self, name: &str) -> Option<&PackageIndex> {
+        self.indexes
+            .iter()
+            .find(|index| index.path.rsplit('/').next() == Some(name))
     }
 }

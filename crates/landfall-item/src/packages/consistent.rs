@@ -2,7 +2,7 @@
 
 use crate::resolver::ResolveError;
 
-/// How often metadata is read if its signed list changes in the meantime.
+/// How often metadata is read at most if its signed list changes in the meantime.
 const READS: usize = 3;
 
 /// Reads a signed list, and then the files that it names. If a file fails and the mirror has
@@ -32,8 +32,8 @@ mod tests {
 
     #[tokio::test]
     async fn metadata_is_read_again_while_its_list_changes() {
-        // lists asked for, and the first that the rest goes with
-        for (lists, good, asked) in [
+        // the lists that the mirror returns, the one that matches its files, and how many are read
+        for (lists, good, reads) in [
             (&[1][..], 1, 1),
             (&[1, 2], 2, 2),
             (&[1, 2, 3], 3, 3),
@@ -46,14 +46,14 @@ mod tests {
                     if *list == good {
                         Ok(*list)
                     } else {
-                        Err(ResolveError::from("it does not go with it"))
+                        Err(ResolveError::from("the file does not match the list"))
                     }
                 },
             );
             let found = found.await.ok();
             assert_eq!(
                 (found, count.load(Ordering::Relaxed)),
-                (lists.contains(&good).then_some(good), asked)
+                (lists.contains(&good).then_some(good), reads)
             );
         }
     }

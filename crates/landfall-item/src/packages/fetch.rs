@@ -8,7 +8,7 @@ use super::suites::Suite;
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use landfall_content::BlobRead;
-use landfall_http::ErrorKind;
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, media_type};
 use landfall_packages::apt::{AptRelease, target_paths};
@@ -17,8 +17,8 @@ use landfall_packages::{COMPRESSIONS, Compression, PackagesError, decompress, fi
 /// The order in which apt prefers compressed forms of an index (`Acquire::CompressionTypes`).
 const APTS_ORDER: [&str; 7] = [".xz", ".bz2", ".lzma", ".gz", ".lz4", ".zst", ""];
 const NOT_SIGNED: &str = "it is not signed: it has a Release, but neither InRelease nor \
-                          Release.gpg; landfall locks \
-                          signed repositories alone, so ask its owner to sign it, or sign a mirror of it yourself";
+                          Release.gpg; landfall locks only signed repositories, so ask its owner \
+                          to sign it, or sign a mirror of it yourself";
 /// The language of the descriptions that apt always downloads.
 pub(super) const LANGUAGE: &str = "en";
 
@@ -28,31 +28,32 @@ impl From<PackagesError> for ResolveError {
     }
 }
 
-/// Fetches the metadata of `wanted`. It must not be older than `after`, the metadata in the last
-/// lock.
+/// Fetches the metadata of the source `requested`. It must not be older than `after`, the date of
+/// the metadata in the last lock.
 pub(super) async fn suite(
     resolver: &Resolver,
-    wanted: &PackageSourceRequest,
+    requested: &PackageSourceRequest,
     architectures: &[String],
     after: Option<&str>,
 ) -> Result<Suite, ResolveError> {
-    let folder = match wanted.suite.strip_suffix('/') {
+    // a flat repository has its Release file in the folder that the suite names, not below `dists`
+    let folder = match requested.suite.strip_suffix('/') {
         Some(path) => path.to_owned(),
-        None => format!("dists/{}", wanted.suite),
+        None => format!("dists/{}", requested.suite),
     };
     read_consistent(
-        async || release(resolver, wanted, &folder).await,
+        async || fetch_release(resolver, requested, &folder).await,
         async |signed: &SignedRelease| {
-            indexed(resolver, wanted, &folder, architectures, after, signed).await
+            fetch_suite(resolver, requested, &folder, architectures, after, signed).await
         },
     )
     .await
 }
 
-/// Fetches the indexes that the signed release of a suite names.
-async fn indexed(
+/// Checks the signed release of a suite and fetches the indexes that it names.
+async fn fetch_suite(
     resolver: &Resolver,
-    wanted: &PackageSourceRequest,
+    requested: &PackageSourceRequest,
     folder: &str,
     architectures: &[String],
     after: Option<&str>,
@@ -62,27 +63,27 @@ async fn indexed(
     release.check_time(&signed.name, jiff::Timestamp::now())?;
     let date = release.date.map(|date| date.to_string());
     check_age(&signed.name, date.as_deref(), after)?;
-    check_suite(wanted, &signed.name, &release)?;
+    check_suite(requested, &signed.name, &release)?;
     let mut source = PackageSource {
-        url: wanted.url.clone(),
-        suite: wanted.suite.clone(),
-        components: wanted.components.clone(),
-        targets: wanted.targets.clone(),
+        url: requested.url.clone(),
+        suite: requested.suite.clone(),
+        components: requested.components.clone(),
+        targets: requested.targets.clone(),
         by_hash: release.by_hash,
         snapshot: None,
         date,
         valid_until: release.valid_until.map(|until| until.to_string()),
-        key: wanted
+        key: requested
             .keys
             .certificate(&signed.by)
-            .ok_or("the key that signed it cannot be written")?,
+            .ok_or("the key that signed it cannot be encoded")?,
         signed_by: signed.by.clone(),
         indexes: signed.files.clone(),
         packages: Vec::new(),
     };
     let mut texts = Vec::new();
     for listed in indexes(
-        wanted,
+        requested,
         folder,
         architectures,
         &release,
@@ -92,12 +93,13 @@ async fn indexed(
         if let Some((compression, most)) = listed.read {
             let bytes = fetch(resolver, &source, &index, &[]).await?;
             let name = index.path.clone();
-            let unpacking =
-                tokio::task::spawn_blocking(move || decompress(&name, &bytes, compression, most));
-            let text = unpacking
-                .await
-                .map_err(|error| ResolveError::local(error.to_string()))??;
-            texts.push(String::from_utf8(text).map_err(|_| format!("{} is no text", index.path))?);
+            let text =
+                tokio::task::spawn_blocking(move || decompress(&name, &bytes, compression, most))
+                    .await
+                    .map_err(|error| ResolveError::local(error.to_string()))??;
+            let text =
+                String::from_utf8(text).map_err(|_| format!("{} is not UTF-8 text", index.path))?;
+            texts.push(text);
         }
         source.indexes.push(index);
     }
@@ -110,15 +112,15 @@ async fn indexed(
     })
 }
 
-/// Refuses a release of another suite. One key signs all suites of a repository, so a hostile
+/// Rejects a release of another suite. One key signs all suites of a repository, so a hostile
 /// mirror could serve the valid release of an older suite. A flat repository has a path instead of
 /// a suite name, so it cannot be checked.
 fn check_suite(
-    wanted: &PackageSourceRequest,
+    requested: &PackageSourceRequest,
     name: &str,
     release: &AptRelease,
 ) -> Result<(), ResolveError> {
-    let suite = wanted.codename.as_ref().unwrap_or(&wanted.suite);
+    let suite = requested.codename.as_ref().unwrap_or(&requested.suite);
     if suite.ends_with('/') || release.is_of_suite(suite) {
         return Ok(());
     }
@@ -127,15 +129,14 @@ fn check_suite(
         release.codename.as_ref().or(release.suite.as_ref()),
     );
     Err(format!(
-        "{name} is the release of {names}, not of {suite}: the mirror sends another suite; if \
-         this is the right one, write \
+        "{name} is the release of {names}, not of {suite}; if the mirror is right, write \
          `codename: {}` in its source",
         codename.map_or("", String::as_str)
     )
     .into())
 }
 
-/// Refuses metadata that is older than that of the last lock. Otherwise a mirror could hide
+/// Rejects metadata that is older than that of the last lock. Otherwise a mirror could hide
 /// security updates by serving an old, validly signed release.
 pub(super) fn check_age(
     name: &str,
@@ -143,9 +144,10 @@ pub(super) fn check_age(
     after: Option<&str>,
 ) -> Result<(), ResolveError> {
     match (date, after) {
+        // both are timestamps in UTC of the same form, so they compare as texts
         (Some(date), Some(after)) if date < after => Err(format!(
-            "{name} is of {date}, older than the lock's of {after}: somebody replays it, or the \
-             mirror is behind"
+            "{name} has the date {date}, older than {after} in the lock: the mirror is behind, or \
+             somebody replays an old file"
         )
         .into()),
         _ => Ok(()),
@@ -155,69 +157,95 @@ pub(super) fn check_age(
 /// A release with a valid signature.
 #[derive(PartialEq)]
 struct SignedRelease {
+    /// The path of the Release file.
     name: String,
+    /// The signed text.
     text: String,
+    /// The fingerprint of the key that signed it.
     by: String,
+    /// The Release file, and its signature if that is a file of its own.
     files: Vec<PackageIndex>,
 }
 
 /// Fetches `InRelease`, or `Release` with `Release.gpg`.
-async fn release(
+async fn fetch_release(
     resolver: &Resolver,
-    wanted: &PackageSourceRequest,
+    requested: &PackageSourceRequest,
     folder: &str,
 ) -> Result<SignedRelease, ResolveError> {
-    let most = resolver.limits().document_bytes;
-    let path = |name: &str| below(folder, name);
-    let get = async |name: &str| {
-        let url = file_url(&wanted.url, &path(name));
-        resolver.small_file(&url, most, None).await
-    };
-    let unsigned = |error: String| ResolveError::from(format!("{folder}/InRelease: {error}"));
-    let text_of = |bytes: &Bytes| {
-        String::from_utf8(bytes.to_vec()).map_err(|_| ResolveError::from("its release is no text"))
-    };
-    match get("InRelease").await {
+    let name = below(folder, "InRelease");
+    match fetch_small(resolver, requested, &name).await {
         Ok(bytes) => {
-            let (text, by) = wanted
+            let (text, by) = requested
                 .keys
-                .verify(&text_of(&bytes)?, SignatureTime::Now)
-                .map_err(|error| unsigned(error.to_string()))?;
-            let files = vec![kept(resolver, wanted, path("InRelease"), bytes).await];
+                .verify(&release_text(&bytes)?, SignatureTime::Now)
+                .map_err(|error| ResolveError::from(format!("{name}: {error}")))?;
+            let files = vec![store_index(resolver, requested, name.clone(), bytes).await];
             Ok(SignedRelease {
-                name: path("InRelease"),
+                name,
                 text,
                 by,
                 files,
             })
         }
+        // some object stores answer 403 for a missing file
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => {
-            let signed = async |bytes: &Bytes| {
-                let signature = get("Release.gpg").await.map_err(|error| match error.kind {
-                    ErrorKind::NotFound => ResolveError::from(NOT_SIGNED),
-                    _ => ResolveError::from(error).of("the signature of its release"),
-                })?;
-                let by = wanted
-                    .keys
-                    .verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]));
-                let by = by.map_err(|error| {
-                    ResolveError::from(format!("{folder}/Release.gpg: {error}"))
-                })?;
-                let files = vec![
-                    kept(resolver, wanted, path("Release"), bytes.clone()).await,
-                    kept(resolver, wanted, path("Release.gpg"), signature).await,
-                ];
-                Ok(SignedRelease {
-                    name: path("Release"),
-                    text: text_of(bytes)?,
-                    by,
-                    files,
-                })
-            };
-            read_consistent(async || Ok(get("Release").await?), signed).await
+            let name = below(folder, "Release");
+            // two files are read, and the mirror may be updated between them
+            read_consistent(
+                async || Ok(fetch_small(resolver, requested, &name).await?),
+                async |bytes: &Bytes| detached_release(resolver, requested, folder, bytes).await,
+            )
+            .await
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// The release in `bytes`, the content of `Release`, after verifying it with `Release.gpg`.
+async fn detached_release(
+    resolver: &Resolver,
+    requested: &PackageSourceRequest,
+    folder: &str,
+    bytes: &Bytes,
+) -> Result<SignedRelease, ResolveError> {
+    let (name, signature_name) = (below(folder, "Release"), below(folder, "Release.gpg"));
+    let signature = fetch_small(resolver, requested, &signature_name)
+        .await
+        .map_err(|error| match error.kind {
+            ErrorKind::NotFound => ResolveError::from(NOT_SIGNED),
+            _ => ResolveError::from(error).about("the signature of its release"),
+        })?;
+    let by = requested
+        .keys
+        .verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]))
+        .map_err(|error| ResolveError::from(format!("{signature_name}: {error}")))?;
+    let files = vec![
+        store_index(resolver, requested, name.clone(), bytes.clone()).await,
+        store_index(resolver, requested, signature_name, signature).await,
+    ];
+    Ok(SignedRelease {
+        name,
+        text: release_text(bytes)?,
+        by,
+        files,
+    })
+}
+
+/// Downloads the small file at `path` of a source.
+async fn fetch_small(
+    resolver: &Resolver,
+    requested: &PackageSourceRequest,
+    path: &str,
+) -> Result<Bytes, HttpError> {
+    let most = resolver.limits().document_bytes;
+    resolver
+        .small_file(&file_url(&requested.url, path), most, None)
+        .await
+}
+
+fn release_text(bytes: &Bytes) -> Result<String, ResolveError> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| "its release is not UTF-8 text".into())
 }
 
 /// An index that the release names.
@@ -228,52 +256,91 @@ struct ListedIndex {
     read: Option<(Compression, u64)>,
 }
 
+impl ListedIndex {
+    /// An index that is carried without being read.
+    fn unread(index: PackageIndex) -> ListedIndex {
+        ListedIndex { index, read: None }
+    }
+}
+
+/// The indexes of a release, as its file names them.
+struct ReleaseIndexes<'r> {
+    /// The URL of the repository.
+    url: &'r str,
+    /// The folder of the Release file.
+    folder: &'r str,
+    release: &'r AptRelease,
+}
+
+impl ReleaseIndexes<'_> {
+    /// The index `path` in the compressed form with this ending, if the release names it.
+    fn find(&self, path: &str, ending: &str) -> Option<PackageIndex> {
+        let path = format!("{path}{ending}");
+        let file = self.release.files.get(&path)?;
+        let (digest, size, path) = (file.digest.clone(), file.size, below(self.folder, &path));
+        Some(PackageIndex {
+            digest,
+            size,
+            url: file_url(self.url, &path),
+            path,
+        })
+    }
+
+    /// The index `path` in the form that apt downloads.
+    fn preferred(&self, path: &str) -> Option<PackageIndex> {
+        APTS_ORDER.iter().find_map(|ending| self.find(path, ending))
+    }
+
+    /// The package index `path`: a form that landfall can read, and that which apt downloads if it
+    /// is another one. Empty if the release does not name the index. At most `most` bytes are
+    /// decompressed.
+    fn packages(&self, path: &str, most: u64) -> Vec<ListedIndex> {
+        let Some((index, compression)) = COMPRESSIONS
+            .iter()
+            .find_map(|(ending, compression)| Some((self.find(path, ending)?, *compression)))
+        else {
+            return Vec::new();
+        };
+        // the signed size of the uncompressed form is the best protection against a compressed file
+        // that expands without end
+        let plain = self.release.files.get(path).map(|file| file.size);
+        let carried = self
+            .preferred(path)
+            .filter(|carried| carried.path != index.path);
+        let mut listed = vec![ListedIndex {
+            index,
+            read: Some((compression, plain.unwrap_or(most).min(most))),
+        }];
+        listed.extend(carried.map(ListedIndex::unread));
+        listed
+    }
+}
+
 /// Selects the indexes that apt downloads, and marks those that are read here.
 fn indexes(
-    wanted: &PackageSourceRequest,
+    requested: &PackageSourceRequest,
     folder: &str,
     architectures: &[String],
     release: &AptRelease,
     most: u64,
 ) -> Result<Vec<ListedIndex>, ResolveError> {
-    let find = |path: &str, form: &str| {
-        let path = format!("{path}{form}");
-        let file = release.files.get(&path)?;
-        let (digest, size, path) = (file.digest.clone(), file.size, below(folder, &path));
-        Some(PackageIndex {
-            digest,
-            size,
-            url: file_url(&wanted.url, &path),
-            path,
-        })
+    let indexes = ReleaseIndexes {
+        url: &requested.url,
+        folder,
+        release,
     };
-    let preferred = |path: &str| APTS_ORDER.iter().find_map(|form| find(path, form));
-    let mut all = Vec::new();
-    let mut packages = |path: &str| {
-        let Some((index, compression)) = COMPRESSIONS
-            .iter()
-            .find_map(|(form, compression)| Some((find(path, form)?, *compression)))
-        else {
-            return false;
-        };
-        let plain = release.files.get(path).map(|file| file.size);
-        let carried = preferred(path).filter(|carried| carried.path != index.path);
-        all.push(ListedIndex {
-            index,
-            read: Some((compression, plain.unwrap_or(most).min(most))),
-        });
-        all.extend(carried.map(|index| ListedIndex { index, read: None }));
-        true
-    };
-    if wanted.suite.ends_with('/') {
-        if !packages("Packages") {
+    if requested.suite.ends_with('/') {
+        let packages = indexes.packages("Packages", most);
+        if packages.is_empty() {
             return Err("its release names no Packages".into());
         }
-        return Ok(all);
+        return Ok(packages);
     }
-    for component in &wanted.components {
+    let mut all = Vec::new();
+    for component in &requested.components {
         for arch in architectures {
-            if !packages(&format!("{component}/binary-{arch}/Packages")) {
+            let packages = indexes.packages(&format!("{component}/binary-{arch}/Packages"), most);
+            if packages.is_empty() {
                 let (what, listed) = if release.components.contains(component) {
                     ("architectures", &release.architectures)
                 } else {
@@ -285,27 +352,30 @@ fn indexes(
                 )
                 .into());
             }
+            all.extend(packages);
         }
+        // otherwise the packages for all architectures are in each of the indexes above
         if release.has_index_of_all {
-            packages(&format!("{component}/binary-all/Packages"));
+            all.extend(indexes.packages(&format!("{component}/binary-all/Packages"), most));
         }
     }
-    for component in &wanted.components {
-        let index = preferred(&format!("{component}/i18n/Translation-{LANGUAGE}"));
-        all.extend(index.map(|index| ListedIndex { index, read: None }));
+    for component in &requested.components {
+        let index = indexes.preferred(&format!("{component}/i18n/Translation-{LANGUAGE}"));
+        all.extend(index.map(ListedIndex::unread));
     }
     // These are optional in a release and not read here. For an architecture that the release
     // lacks, apt uses `all`.
     let with_all = release.architectures.iter().filter(|one| *one == "all");
     let architectures: Vec<String> = architectures.iter().chain(with_all).cloned().collect();
-    for target in &wanted.targets {
-        let paths = target_paths(target, &wanted.components, &architectures);
-        let found = paths.iter().filter_map(|path| preferred(path));
-        all.extend(found.map(|index| ListedIndex { index, read: None }));
+    for target in &requested.targets {
+        let paths = target_paths(target, &requested.components, &architectures);
+        let found = paths.iter().filter_map(|path| indexes.preferred(path));
+        all.extend(found.map(ListedIndex::unread));
     }
     Ok(all)
 }
 
+/// The path of `path` in the folder `folder`, which may be empty.
 fn below(folder: &str, path: &str) -> String {
     if folder.is_empty() {
         path.to_owned()
@@ -337,39 +407,42 @@ pub(super) async fn fetch(
         size: *size,
         media_type: media_type::OCTETS.into(),
     };
-    let (disk, held) = (resolver.disk().clone(), descriptor.clone());
-    let held = tokio::task::spawn_blocking(move || match disk.has(&held.digest, held.size) {
-        Ok(true) => disk.read(&held).ok(),
+    let (disk, stored) = (resolver.disk().clone(), descriptor.clone());
+    let stored = tokio::task::spawn_blocking(move || match disk.has(&stored.digest, stored.size) {
+        Ok(true) => disk.read(&stored).ok(),
         _ => None,
     });
-    if let Ok(Some(bytes)) = held.await {
+    if let Ok(Some(bytes)) = stored.await {
         return Ok(bytes.into());
     }
+    // a `by-hash` file does not change when the repository is updated, so it is requested first
     let by_hash = source.by_hash_url(index);
     let first = by_hash.as_ref().unwrap_or(url);
     let mut found = resolver
         .small_file(first, *size as usize, Some(digest))
         .await;
+    // the release may announce `by-hash` files that this mirror does not have
     if by_hash.is_some() && matches!(&found, Err(error) if error.kind == ErrorKind::NotFound) {
         found = resolver.small_file(url, *size as usize, Some(digest)).await;
     }
-    let mut found = found.map_err(|error| ResolveError::from(error).of(path));
+    let mut found = found.map_err(|error| ResolveError::from(error).about(path));
     for mirror in mirrors {
         let Err(cause) = found else { break };
         let next = resolver
             .small_file(&file_url(mirror, path), *size as usize, Some(digest))
             .await;
-        found = next.map_err(|error| cause.then(&error));
+        found = next.map_err(|error| cause.followed_by(&error));
     }
     let bytes = found?;
     resolver.keep(descriptor, bytes.clone()).await;
     Ok(bytes)
 }
 
-/// Fetches a metadata file whose digest is not known beforehand, and stores it for `pull`.
-pub(super) async fn kept(
+/// Stores the metadata file `path` with the content `bytes` for `pull`, and returns its record for
+/// the lock.
+pub(super) async fn store_index(
     resolver: &Resolver,
-    wanted: &PackageSourceRequest,
+    requested: &PackageSourceRequest,
     path: String,
     bytes: Bytes,
 ) -> PackageIndex {
@@ -383,7 +456,7 @@ pub(super) async fn kept(
     PackageIndex {
         digest,
         size,
-        url: file_url(&wanted.url, &path),
+        url: file_url(&requested.url, &path),
         path,
     }
 }

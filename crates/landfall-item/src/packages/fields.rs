@@ -1,16 +1,14 @@
 //! Fields that apt and yum entries share.
 
 use super::request::MachineBase;
-use crate::entry_reader::{EntryContext, ManifestResult, without_account};
+use crate::entry_reader::{EntryContext, ManifestResult, check_no_userinfo};
 use crate::file::is_file_url;
 use crate::{EntryPathStep, MovableVersion};
-use landfall_model::document::{SourceSpan, YamlNode, read_input};
-use landfall_model::sign::OpenPgpKeys;
+use landfall_model::document::{SourceSpan, TemplateField, VarBinding, YamlNode};
 use landfall_model::{PolicyError, UpdatePolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::ops::Range;
-use std::path::Path;
 use url::Url;
 
 /// A pinned package whose version contains a variable.
@@ -45,48 +43,191 @@ impl<T> OneOrMore<T> {
     }
 }
 
-/// Reads the field `base`, one value or a list; `base` reads one value.
-pub(super) fn bases_of<T>(
-    written: Option<&OneOrMore<T>>,
+/// The fields that entries for apt and yum share.
+pub(super) struct SharedFields<'e> {
+    /// The key of the entry, which is also the prefix of its name in the lock: `apt` or `yum`.
+    pub(super) system: &'static str,
+    pub(super) name: Option<&'e str>,
+    pub(super) architectures: &'e [String],
+    pub(super) install: &'e [String],
+    pub(super) update: Option<&'e str>,
+}
+
+impl<'e> SharedFields<'e> {
+    /// Checks that packages are listed, and that the update policy applies to one of them.
+    /// `is_pinned` returns whether the text of a package contains a version.
+    pub(super) fn check(
+        &self,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+        is_pinned: impl Fn(&str) -> bool,
+    ) -> ManifestResult<()> {
+        if self.install.is_empty() {
+            let help = Some("list them, as in `install: [containerd.io]`".into());
+            return Err(reader
+                .here(node)
+                .fault("this entry lists no packages to install", help));
+        }
+        match self.update {
+            Some(policy) => {
+                let at = reader.here(node.get("update"));
+                check_policy(policy, self.install, is_pinned, &at)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The fields that may use variables.
+    pub(super) fn template_fields(
+        &self,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> Vec<TemplateField<'e>> {
+        let mut fields = reader.list_fields(node, "install", self.install);
+        fields.extend(
+            self.architectures
+                .iter()
+                .map(|text| reader.field(node, "architectures", text)),
+        );
+        fields.extend(self.name.map(|text| reader.field(node, "name", text)));
+        fields
+    }
+
+    /// The architectures, or that of the manifest's `platforms` if none are written.
+    pub(super) fn architectures(
+        &self,
+        binding: &VarBinding,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Vec<String>> {
+        if self.architectures.is_empty() {
+            return Ok(vec![default_architecture(reader, &reader.here(node))?]);
+        }
+        Ok(self
+            .architectures
+            .iter()
+            .map(|text| binding.fill(text))
+            .collect())
+    }
+
+    /// The name in the lock, if people chose one: the system and `name`.
+    pub(super) fn lock_name(
+        &self,
+        binding: &VarBinding,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Option<String>> {
+        let Some(name) = self.name.map(|text| binding.fill(text)) else {
+            return Ok(None);
+        };
+        let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || !name.chars().all(is_good) {
+            return Err(reader.here(node.get("name")).fault(
+                format!("`{name}` is not a valid name"),
+                Some("use letters, digits, `-`, `_` and `.`".into()),
+            ));
+        }
+        Ok(Some(format!("{}:{name}", self.system)))
+    }
+
+    /// The versions that the update policy may change. `pinned` finds the name and the version in
+    /// the text of a package.
+    pub(super) fn movable_versions(
+        &self,
+        pinned: impl Fn(&'e str) -> Option<(String, Range<usize>)>,
+    ) -> Vec<MovableVersion<'e>> {
+        let Some(policy) = self.update else {
+            return Vec::new();
+        };
+        let mut versions = Vec::new();
+        for (index, text) in self.install.iter().enumerate() {
+            // the text of a variable is moved by the policy of the variable
+            let pin = pinned(text).filter(|_| !text.contains("${"));
+            versions.extend(pin.map(|(name, version)| MovableVersion {
+                policy,
+                name,
+                item_key: self.system,
+                path: vec![
+                    EntryPathStep::Key(self.system),
+                    EntryPathStep::Key("install"),
+                    EntryPathStep::Index(index),
+                ],
+                text,
+                version,
+            }));
+        }
+        versions
+    }
+
+    /// The first package whose version contains `variable` and no other variable. `split` splits
+    /// the text before the variable into the name and the beginning of the version.
+    pub(super) fn pin_with_variable(
+        &self,
+        variable: &str,
+        split: impl Fn(&str) -> Option<(&str, &str)>,
+    ) -> Option<VariablePin> {
+        self.install.iter().find_map(|text| {
+            let (front, after) = text.split_once(variable)?;
+            let (package, before) = split(front)?;
+            let parts = [package, before, after];
+            if parts
+                .iter()
+                .any(|text| text.contains("${") || text.contains('*'))
+            {
+                return None;
+            }
+            Some(VariablePin {
+                item_key: self.system,
+                package: package.into(),
+                before: before.into(),
+                after: after.into(),
+            })
+        })
+    }
+}
+
+/// Reads the field `base`, one value or a list. `read_one` reads one value.
+pub(super) fn read_bases<T>(
+    value: Option<&OneOrMore<T>>,
     node: &YamlNode<'_>,
-    base: impl Fn(&T, &YamlNode<'_>) -> ManifestResult<MachineBase>,
+    read_one: impl Fn(&T, &YamlNode<'_>) -> ManifestResult<MachineBase>,
 ) -> ManifestResult<Vec<MachineBase>> {
-    match written {
+    match value {
         None => Ok(Vec::new()),
-        Some(OneOrMore::One(one)) => Ok(vec![base(one, node)?]),
+        Some(OneOrMore::One(one)) => Ok(vec![read_one(one, node)?]),
         Some(OneOrMore::More(all)) => all
             .iter()
             .enumerate()
-            .map(|(index, one)| base(one, node.item(index)))
+            .map(|(index, one)| read_one(one, node.item(index)))
             .collect(),
     }
 }
 
 /// Parses the URL of a repository and removes trailing slashes.
-pub(super) fn repository(text: &str, at: &SourceSpan) -> ManifestResult<String> {
-    let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
-    without_variables(text, at)?;
+pub(super) fn repository_url(text: &str, at: &SourceSpan) -> ManifestResult<String> {
+    check_no_variables(text, at)?;
     let url = Url::parse(text)
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let Some(url) = url.filter(|_| !text.contains(char::is_whitespace)) else {
-        return refuse(
-            "this is no URL of a repository",
-            "write it as https://host/path",
-        );
+        return Err(at.fault(
+            "this is not the URL of a repository",
+            Some("write it as https://host/path".into()),
+        ));
     };
-    without_account(&url, at)?;
+    check_no_userinfo(&url, at)?;
+    // the paths of indexes and packages are appended to this URL
     if url.query().is_some() || url.fragment().is_some() {
-        return refuse(
-            "the URL of a repository has no `?` and no `#`",
-            "take it out",
-        );
+        return Err(at.fault(
+            "the URL of a repository must not contain `?` or `#`",
+            Some("remove it and what follows".into()),
+        ));
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Refuses variables such as `$releasever`, which only the package manager of a machine knows.
-pub(super) fn without_variables(text: &str, at: &SourceSpan) -> ManifestResult<()> {
+/// Rejects variables such as `$releasever`, which only the package manager of a machine knows.
+fn check_no_variables(text: &str, at: &SourceSpan) -> ManifestResult<()> {
     let Some((_, rest)) = text.split_once('$') else {
         return Ok(());
     };
@@ -96,24 +237,26 @@ pub(super) fn without_variables(text: &str, at: &SourceSpan) -> ManifestResult<(
         .take_while(char::is_ascii_alphanumeric)
         .collect();
     let help = format!("write its value, or `${{{name}}}` with `vars: {{{name}: …}}` in this file");
-    let message = format!("`${name}` is a variable of the machines, which landfall does not know");
+    let message =
+        format!("`${name}` is a variable of the package manager, whose value landfall cannot know");
     Err(at.narrowed(&format!("${name}")).fault(message, Some(help)))
 }
 
-/// Parses the URL of a list of mirrors.
-pub(super) fn list_url(text: &str, at: &SourceSpan) -> ManifestResult<String> {
-    without_variables(text, at)?;
+/// Parses the URL of a list of mirrors. Unlike the URL of a repository, it may have a query.
+pub(super) fn mirror_list_url(text: &str, at: &SourceSpan) -> ManifestResult<String> {
+    check_no_variables(text, at)?;
     let url = Url::parse(text).ok().filter(|_| is_file_url(text));
     let url = url.ok_or_else(|| {
         at.fault(
-            "this is no URL",
+            "this is not a URL",
             Some("write it as https://host/path".into()),
         )
     })?;
-    without_account(&url, at)?;
+    check_no_userinfo(&url, at)?;
     Ok(text.to_owned())
 }
 
+/// Whether `text` consists of letters, digits and dashes.
 pub(super) fn is_word(text: &str) -> bool {
     !text.is_empty()
         && text
@@ -121,11 +264,9 @@ pub(super) fn is_word(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// The architecture of the manifest's `platforms`, which must be a single one.
-pub(super) fn own_architecture(
-    reader: &EntryContext<'_>,
-    at: &SourceSpan,
-) -> ManifestResult<String> {
+/// The architecture of the manifest's `platforms`, which must be a single one: a set of packages is
+/// for one kind of machine.
+fn default_architecture(reader: &EntryContext<'_>, at: &SourceSpan) -> ManifestResult<String> {
     let mut all: Vec<String> = reader
         .platforms
         .iter()
@@ -140,7 +281,10 @@ pub(super) fn own_architecture(
             let help = "write one entry for each kind of machine, with `architectures: [amd64]` \
                         and a `name`";
             Err(at.fault(
-                format!("the platforms are of several machines: {}", all.join(", ")),
+                format!(
+                    "the platforms have several architectures: {}",
+                    all.join(", ")
+                ),
                 Some(help.into()),
             ))
         }
@@ -161,130 +305,41 @@ fn debian_name(platform: &str) -> String {
     .to_owned()
 }
 
-/// Checks a name that people chose, and returns it with the prefix `system` for the lock.
-pub(super) fn name_of(system: &str, text: &str, at: &SourceSpan) -> ManifestResult<String> {
-    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if text.is_empty() || !text.chars().all(is_good) {
-        return Err(at.fault(
-            format!("`{text}` is no name"),
-            Some("use letters, digits, `-`, `_` and `.`".into()),
-        ));
-    }
-    Ok(format!("{system}:{text}"))
-}
-
-/// Checks the update policy `text`. `install` is the list of packages, and `has_version` returns
-/// whether one is pinned.
-pub(super) fn check_policy(
+/// Checks the update policy `text`. `install` is the list of packages, and `is_pinned` returns
+/// whether one contains a version.
+fn check_policy(
     text: &str,
     install: &[String],
-    has_version: impl Fn(&str) -> bool,
+    is_pinned: impl Fn(&str) -> bool,
     at: &SourceSpan,
 ) -> ManifestResult<()> {
     let policy: UpdatePolicy = text
         .parse()
         .map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
-    let refuse = |message: &str, help: &str| Err(at.fault(message.to_owned(), Some(help.into())));
-    match policy {
-        UpdatePolicy::Never => Ok(()),
-        UpdatePolicy::Digest => refuse(
-            "packages have no tag that could move",
-            "write patch, minor or a range as in \"*\"; `landfall lock --refresh` takes what is \
-             new of the others",
+    let has_variable = |text: &str| text.contains("${");
+    let (message, help) = match policy {
+        UpdatePolicy::Never => return Ok(()),
+        // this policy follows image tags that are pushed again
+        UpdatePolicy::Digest => (
+            "the policy `digest` does not apply to packages, which have no tags",
+            "write patch, minor or a range such as \"*\"; `landfall lock --refresh` updates \
+             packages without a version",
         ),
-        _ if install.iter().any(|text| has_version(text)) => Ok(()),
-        _ if install.iter().any(|text| text.contains("${")) => refuse(
-            "the versions of these packages stand in variables",
-            "give the policy to the variable",
+        _ if install
+            .iter()
+            .any(|text| !has_variable(text) && is_pinned(text)) =>
+        {
+            return Ok(());
+        }
+        _ if install.iter().any(|text| has_variable(text)) => (
+            "the versions of these packages are in variables",
+            "set the update policy at the variable",
         ),
-        _ => refuse(
-            "none of these packages has a version that could move",
-            "write one, as in containerd.io=1.7.24-1; `landfall lock --refresh` takes what is \
-             new of the others",
+        _ => (
+            "none of these packages has a version that could be updated",
+            "write one, as in containerd.io=1.7.24-1; `landfall lock --refresh` updates packages \
+             without a version",
         ),
-    }
-}
-
-/// The versions that the policy `update` may change: those that `pinned` finds in `install`.
-/// `system` is the key of the entry.
-pub(super) fn moving<'e>(
-    system: &'static str,
-    update: Option<&'e String>,
-    install: &'e [String],
-    pinned: impl Fn(&'e str) -> Option<(String, Range<usize>)>,
-) -> Vec<MovableVersion<'e>> {
-    let Some(policy) = update else {
-        return Vec::new();
     };
-    let one = |(index, text): (usize, &'e String)| {
-        let (name, version) = pinned(text).filter(|_| !text.contains("${"))?;
-        let path = vec![
-            EntryPathStep::Key(system),
-            EntryPathStep::Key("install"),
-            EntryPathStep::Index(index),
-        ];
-        Some(MovableVersion {
-            policy,
-            name,
-            item_key: system,
-            path,
-            text,
-            version,
-        })
-    };
-    install.iter().enumerate().filter_map(one).collect()
-}
-
-/// The package in `text`, if its version, after `sign`, contains `variable` and no other variable.
-pub(super) fn pin_with_variable(
-    system: &'static str,
-    sign: char,
-    text: &str,
-    variable: &str,
-) -> Option<VariablePin> {
-    let (front, after) = text.split_once(variable)?;
-    // a yum package name may contain `-`, and an apt version may start with an epoch
-    let (package, before) = if sign == '=' {
-        front.split_once(sign)?
-    } else {
-        front.rsplit_once(sign)?
-    };
-    let is_whole = |text: &str| !text.contains("${") && !text.contains('*');
-    [package, before, after]
-        .into_iter()
-        .all(is_whole)
-        .then(|| VariablePin {
-            item_key: system,
-            package: package.into(),
-            before: before.into(),
-            after: after.into(),
-        })
-}
-
-pub(super) fn keys(
-    path: &str,
-    at: &SourceSpan,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<OpenPgpKeys> {
-    OpenPgpKeys::parse(&beside(path, at, reader)?)
-        .map_err(|error| at.fault(format!("{path}: {error}"), None))
-}
-
-/// Reads a file whose path is relative to the manifest.
-pub(super) fn beside(
-    path: &str,
-    at: &SourceSpan,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<u8>> {
-    let path = Path::new(&reader.text.file)
-        .parent()
-        .unwrap_or(Path::new(""))
-        .join(path);
-    read_input(&path).map_err(|error| {
-        let help = "the path starts from the folder of this manifest".into();
-        at.fault(
-            format!("cannot read {}: {error}", path.display()),
-            Some(help),
-        )
-    })
+    Err(at.fault(message, Some(help.into())))
 }

@@ -98,110 +98,35 @@ impl LockedItem for LockedPackageSet {
         locked::write(self, out)
     }
 
-    /// Required lists must not be empty, paths must stay below their source, sizes must add up
-    /// without overflow, and the digest must match everything else.
+    /// Sizes must be plausible, required lists must not be empty, paths must stay below their
+    /// source, and the digest must match everything else.
     fn implausibility(&self) -> Option<String> {
         let sizes = self.sources.iter().flat_map(|source| {
             let indexes = source.indexes.iter().map(|index| index.size);
             indexes.chain(source.packages.iter().map(|package| package.size))
         });
-        let url = || {
-            let snapshots = self
-                .sources
-                .iter()
-                .filter_map(|source| source.snapshot.as_ref());
-            let mut urls = self
-                .sources
-                .iter()
-                .map(|source| &source.url)
-                .chain(snapshots);
-            Some(format!(
-                "'{}' is no http or https URL",
-                one_line(urls.find(|url| !is_file_url(url))?)
-            ))
-        };
-        let path = || {
-            let mut paths = self.sources.iter().flat_map(|source| {
-                let indexes = source.indexes.iter().map(|index| &index.path);
-                indexes.chain(source.packages.iter().map(|package| &package.path))
-            });
-            let path = paths.find(|path| !is_plain_path(path))?;
-            Some(format!("'{}' is no path of a repository", one_line(path)))
-        };
-        // these words are written into sources and preferences files on machines, so white space
-        // would inject lines
-        let word = || {
-            let of_source = |source: &'_ PackageSource| -> Vec<String> {
-                let packages = source
-                    .packages
-                    .iter()
-                    .flat_map(|one| [&one.name, &one.version, &one.arch]);
-                let names = source
-                    .components
-                    .iter()
-                    .chain(&source.targets)
-                    .chain(packages);
-                names.chain([&source.suite]).cloned().collect()
-            };
-            let mut words = self
-                .sources
-                .iter()
-                .flat_map(of_source)
-                .chain(self.architectures.iter().cloned());
-            let is_bad =
-                |word: &String| word.contains(|c: char| c.is_whitespace() || c.is_control());
-            let packages = || self.sources.iter().flat_map(|source| &source.packages);
-            let has_empty = packages().any(|one| {
-                [&one.name, &one.version, &one.arch]
-                    .iter()
-                    .any(|word| word.is_empty())
-            });
-            let word = words.find(is_bad).or_else(|| has_empty.then(String::new))?;
-            Some(format!("'{}' is no name of a repository", one_line(&word)))
-        };
-        let key = || {
-            let is_text = |key: &str| {
-                key.bytes()
-                    .all(|byte| byte == b'\n' || (b' '..0x7f).contains(&byte))
-            };
-            let is_name = |name: &str| !name.contains(char::is_control);
-            let is_bad = |one: &&PackageSource| !is_text(&one.key) || !is_name(&one.signed_by);
-            let source = self.sources.iter().find(is_bad)?;
-            Some(format!("the key of {} is no armored key", source.url))
-        };
-        let empty = || {
-            let lists = [
-                ("architectures", &self.architectures),
-                ("install", &self.install),
-            ];
-            let list = lists
-                .into_iter()
-                .find(|(_, list)| list.is_empty())
-                .map(|(key, _)| key);
-            let list = list.or(self.sources.is_empty().then_some("sources"));
-            let index = self
-                .sources
-                .iter()
-                .any(|source| source.indexes.is_empty())
-                .then_some("indexes");
-            Some(format!("'{}' has no `{}`", self.name, list.or(index)?))
-        };
-        let digest = || {
-            let found = parts::digest(self);
-            (found != self.digest).then(|| {
-                format!(
-                    "'{}' is {found} by what is said of it, not {}",
-                    self.name, self.digest
-                )
-            })
-        };
-        let lists = oversize(sizes).or_else(empty);
-        lists
-            .or_else(url)
-            .or_else(path)
-            .or_else(word)
-            .or_else(key)
-            .or_else(digest)
+        if let Some(fault) = oversize(sizes) {
+            return Some(fault);
+        }
+        if let Some(key) = empty_list(self) {
+            return Some(format!("'{}' has no `{key}`", self.name));
+        }
+        if let Some(fault) = self.sources.iter().find_map(invalid_url_or_path) {
+            return Some(fault);
+        }
+        if let Some(word) = invalid_word(self) {
+            return Some(format!("'{}' is not a valid name", one_line(word)));
+        }
+        if let Some(source) = self.sources.iter().find(|source| !has_text_key(source)) {
+            return Some(format!("the key of {} is not an armored key", source.url));
+        }
+        let found = parts::digest(self);
+        (found != self.digest).then(|| {
+            format!(
+                "'{}' has the digest {}, but its other fields have {found}",
+                self.name, self.digest
+            )
+        })
     }
 
     fn entry(&self) -> LockEntry {
@@ -215,6 +140,71 @@ impl LockedItem for LockedPackageSet {
     fn as_package_set(&self) -> Option<&LockedPackageSet> {
         Some(self)
     }
+}
+
+/// The key of a required list that is empty.
+fn empty_list(set: &LockedPackageSet) -> Option<&'static str> {
+    let lists = [
+        ("architectures", set.architectures.is_empty()),
+        ("install", set.install.is_empty()),
+        ("sources", set.sources.is_empty()),
+        (
+            "indexes",
+            set.sources.iter().any(|source| source.indexes.is_empty()),
+        ),
+    ];
+    lists
+        .into_iter()
+        .find(|(_, is_empty)| *is_empty)
+        .map(|(key, _)| key)
+}
+
+/// A message about a URL of `source` that is not for files, or a path that leads out of it.
+fn invalid_url_or_path(source: &PackageSource) -> Option<String> {
+    let mut urls = std::iter::once(&source.url).chain(&source.snapshot);
+    if let Some(url) = urls.find(|url| !is_file_url(url)) {
+        return Some(format!("'{}' is not an http or https URL", one_line(url)));
+    }
+    let indexes = source.indexes.iter().map(|index| &index.path);
+    let path = indexes
+        .chain(source.packages.iter().map(|package| &package.path))
+        .find(|path| !is_plain_path(path))?;
+    Some(format!(
+        "'{}' is not a path inside a repository",
+        one_line(path)
+    ))
+}
+
+/// A text of `set` that must be a single word and is not. These words are written into sources and
+/// preferences files on machines, where white space would inject lines.
+fn invalid_word(set: &LockedPackageSet) -> Option<&str> {
+    let is_word = |text: &str| !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    for source in &set.sources {
+        // the suite and these lists are empty for yum
+        let names = source.components.iter().chain(&source.targets);
+        if let Some(bad) = names.chain([&source.suite]).find(|text| !is_word(text)) {
+            return Some(bad);
+        }
+        for package in &source.packages {
+            let texts = [&package.name, &package.version, &package.arch];
+            if let Some(bad) = texts.iter().find(|text| text.is_empty() || !is_word(text)) {
+                return Some(bad);
+            }
+        }
+    }
+    set.architectures
+        .iter()
+        .map(String::as_str)
+        .find(|text| !is_word(text))
+}
+
+/// Whether the key of `source` and its name can be written to files and terminals of machines.
+fn has_text_key(source: &PackageSource) -> bool {
+    source
+        .key
+        .bytes()
+        .all(|byte| byte == b'\n' || (b' '..0x7f).contains(&byte))
+        && !source.signed_by.contains(char::is_control)
 }
 
 impl ItemKind for LockedPackageSet {

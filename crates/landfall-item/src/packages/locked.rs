@@ -111,6 +111,7 @@ pub struct LockedPackage {
     pub url: String,
 }
 
+/// A source as the lock writes it: without the URLs of its files, which follow from its own.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct PackageSourceText {
@@ -136,16 +137,29 @@ struct PackageSourceText {
     packages: Vec<PackageLine>,
 }
 
-/// `DIGEST SIZE PATH`
+/// A metadata file in the lock, as a line `DIGEST SIZE PATH`.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
-struct IndexLine(Digest, u64, String);
+struct IndexLine {
+    digest: Digest,
+    size: u64,
+    path: String,
+}
 
-/// `DIGEST SIZE NAME VERSION ARCH PATH`
+/// A package in the lock, as a line `DIGEST SIZE NAME VERSION ARCH PATH`: with thousands of
+/// packages, a mapping for each would make the lock several times as long.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
-struct PackageLine(Digest, u64, [String; 4]);
+struct PackageLine {
+    digest: Digest,
+    size: u64,
+    name: String,
+    version: String,
+    arch: String,
+    path: String,
+}
 
+/// The digest and size at the beginning of a line, and what follows them.
 fn digest_and_size(text: &str) -> Option<(Digest, u64, &str)> {
     let (digest, rest) = text.split_once(' ')?;
     let (size, rest) = rest.split_once(' ')?;
@@ -155,24 +169,35 @@ fn digest_and_size(text: &str) -> Option<(Digest, u64, &str)> {
 impl TryFrom<String> for IndexLine {
     type Error = String;
     fn try_from(text: String) -> Result<IndexLine, String> {
-        let line = digest_and_size(&text).filter(|(_, _, path)| !path.contains(' '));
-        let (digest, size, path) =
-            line.ok_or_else(|| format!("'{text}' is no digest, size and path"))?;
-        Ok(IndexLine(digest, size, path.to_owned()))
+        match digest_and_size(&text) {
+            Some((digest, size, path)) if !path.contains(' ') => Ok(IndexLine {
+                digest,
+                size,
+                path: path.to_owned(),
+            }),
+            _ => Err(format!("'{text}' is not a digest, size and path")),
+        }
     }
 }
 
 impl TryFrom<String> for PackageLine {
     type Error = String;
     fn try_from(text: String) -> Result<PackageLine, String> {
-        let wrong = || format!("'{text}' is no digest, size, name, version, architecture and path");
-        let (digest, size, rest) = digest_and_size(&text).ok_or_else(wrong)?;
-        let words: Vec<String> = rest.split(' ').map(str::to_owned).collect();
-        Ok(PackageLine(
-            digest,
-            size,
-            words.try_into().map_err(|_| wrong())?,
-        ))
+        let line = digest_and_size(&text).and_then(|(digest, size, rest)| {
+            let words: Vec<String> = rest.split(' ').map(str::to_owned).collect();
+            let [name, version, arch, path] = words.try_into().ok()?;
+            Some(PackageLine {
+                digest,
+                size,
+                name,
+                version,
+                arch,
+                path,
+            })
+        });
+        line.ok_or_else(|| {
+            format!("'{text}' is not a digest, size, name, version, architecture and path")
+        })
     }
 }
 
@@ -194,27 +219,25 @@ impl From<PackageSourceText> for PackageSource {
         } = written;
         let indexes = indexes
             .into_iter()
-            .map(|IndexLine(digest, size, path)| PackageIndex {
-                url: file_url(&url, &path),
-                digest,
-                size,
-                path,
-            });
-        let packages =
-            packages
-                .into_iter()
-                .map(
-                    |PackageLine(digest, size, [name, version, arch, path])| LockedPackage {
-                        url: file_url(&url, &path),
-                        digest,
-                        size,
-                        name,
-                        version,
-                        arch,
-                        path,
-                    },
-                );
-        let (indexes, packages) = (indexes.collect(), packages.collect());
+            .map(|line| PackageIndex {
+                url: file_url(&url, &line.path),
+                digest: line.digest,
+                size: line.size,
+                path: line.path,
+            })
+            .collect();
+        let packages = packages
+            .into_iter()
+            .map(|line| LockedPackage {
+                url: file_url(&url, &line.path),
+                digest: line.digest,
+                size: line.size,
+                name: line.name,
+                version: line.version,
+                arch: line.arch,
+                path: line.path,
+            })
+            .collect();
         PackageSource {
             url,
             suite,
@@ -242,7 +265,7 @@ impl PackageSource {
         [url.to_owned()].into_iter().chain(snapshot).collect()
     }
 
-    /// The metadata files that have a fixed name: a repository replaces them with every change.
+    /// The metadata files with a fixed name, which a repository replaces with every change.
     pub(super) fn replaced_files(&self) -> impl Iterator<Item = &PackageIndex> {
         self.indexes
             .iter()
@@ -251,18 +274,15 @@ impl PackageSource {
 
     /// The `by-hash` URL of an index, if the source has those.
     pub(super) fn by_hash_url(&self, index: &PackageIndex) -> Option<String> {
-        let folder = index.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let (algorithm, hex) = (
-            index.digest.algorithm().as_str().to_ascii_uppercase(),
-            index.digest.hex(),
-        );
-        let folder = if folder.is_empty() {
-            String::new()
-        } else {
-            format!("{folder}/")
-        };
-        (self.by_hash && !is_signed_list(&index.path))
-            .then(|| file_url(&self.url, &format!("{folder}by-hash/{algorithm}/{hex}")))
+        // the signed list is where clients find the digests, so it is not available by digest
+        if !self.by_hash || is_signed_list(&index.path) {
+            return None;
+        }
+        let name_start = index.path.rfind('/').map_or(0, |slash| slash + 1);
+        let folder = &index.path[..name_start];
+        let algorithm = index.digest.algorithm().as_str().to_ascii_uppercase();
+        let path = format!("{folder}by-hash/{algorithm}/{}", index.digest.hex());
+        Some(file_url(&self.url, &path))
     }
 }
 
@@ -283,31 +303,16 @@ pub(super) fn write(set: &LockedPackageSet, out: &mut dyn Write) -> fmt::Result 
         quoted(&set.name),
         set.digest
     )?;
-    list(
-        out,
-        "  ",
-        "architectures",
-        set.architectures.iter().map(|one| quoted(one)),
-    )?;
-    list(
-        out,
-        "  ",
-        "install",
-        set.install.iter().map(|one| quoted(one)),
-    )?;
+    write_list(out, "  ", "architectures", &set.architectures)?;
+    write_list(out, "  ", "install", &set.install)?;
     if set.recommends {
         writeln!(out, "  recommends: true")?;
     }
     if set.index != OfferedIndex::default() {
         writeln!(out, "  index: {}", set.index)?;
     }
-    list(out, "  ", "base", set.base.iter().map(|one| quoted(one)))?;
-    list(
-        out,
-        "  ",
-        "expected",
-        set.expected.iter().map(|one| quoted(one)),
-    )?;
+    write_list(out, "  ", "base", &set.base)?;
+    write_list(out, "  ", "expected", &set.expected)?;
     writeln!(out, "  sources:")?;
     set.sources
         .iter()
@@ -319,18 +324,8 @@ fn write_source(source: &PackageSource, out: &mut dyn Write) -> fmt::Result {
     if !source.suite.is_empty() {
         writeln!(out, "    suite: {}", quoted(&source.suite))?;
     }
-    list(
-        out,
-        "    ",
-        "components",
-        source.components.iter().map(|one| quoted(one)),
-    )?;
-    list(
-        out,
-        "    ",
-        "targets",
-        source.targets.iter().map(|one| quoted(one)),
-    )?;
+    write_list(out, "    ", "components", &source.components)?;
+    write_list(out, "    ", "targets", &source.targets)?;
     if source.by_hash {
         writeln!(out, "    byHash: true")?;
     }
@@ -350,46 +345,42 @@ fn write_source(source: &PackageSource, out: &mut dyn Write) -> fmt::Result {
         quoted(&source.signed_by)
     )?;
     for line in source.key.lines() {
+        // armor has an empty line, which must not get trailing white space
         let indent = if line.is_empty() { "" } else { "      " };
         writeln!(out, "{indent}{line}")?;
     }
-    list(
-        out,
-        "    ",
-        "indexes",
-        source
-            .indexes
-            .iter()
-            .map(|one| quoted(&format!("{} {} {}", one.digest, one.size, one.path))),
-    )?;
-    list(
-        out,
-        "    ",
-        "packages",
-        source.packages.iter().map(|one| {
-            let LockedPackage {
-                digest,
-                size,
-                name,
-                version,
-                arch,
-                path,
-                ..
-            } = one;
-            quoted(&format!("{digest} {size} {name} {version} {arch} {path}"))
-        }),
-    )
+    let indexes = source.indexes.iter().map(|index| {
+        let PackageIndex {
+            digest, size, path, ..
+        } = index;
+        format!("{digest} {size} {path}")
+    });
+    write_list(out, "    ", "indexes", indexes)?;
+    let packages = source.packages.iter().map(|package| {
+        let LockedPackage {
+            digest,
+            size,
+            name,
+            version,
+            arch,
+            path,
+            ..
+        } = package;
+        format!("{digest} {size} {name} {version} {arch} {path}")
+    });
+    write_list(out, "    ", "packages", packages)
 }
 
-fn list(
+/// Writes the key `key` and its list of texts, unless the list is empty.
+fn write_list(
     out: &mut dyn Write,
     indent: &str,
     key: &str,
-    items: impl Iterator<Item = String>,
+    texts: impl IntoIterator<Item = impl AsRef<str>>,
 ) -> fmt::Result {
-    let mut items = items.peekable();
-    if items.peek().is_some() {
+    let mut texts = texts.into_iter().peekable();
+    if texts.peek().is_some() {
         writeln!(out, "{indent}{key}:")?;
     }
-    items.try_for_each(|item| writeln!(out, "{indent}- {item}"))
+    texts.try_for_each(|text| writeln!(out, "{indent}- {}", quoted(text.as_ref())))
 }

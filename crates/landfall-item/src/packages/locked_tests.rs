@@ -1,4 +1,4 @@
-//! Sets of packages in a lock that somebody changed: none of them is read.
+//! Sets of packages in a lock that somebody changed are rejected.
 
 use super::locked::{LockedPackage, LockedPackageSet, PackageIndex, PackageSource, write};
 use super::parts;
@@ -49,7 +49,7 @@ fn set() -> LockedPackageSet {
     }
 }
 
-/// Reads a lock with `set` under its own digest, so that nothing but what it says can be wrong.
+/// Reads a lock with `set` and its correct digest, so that only its other fields can be wrong.
 fn read(mut set: LockedPackageSet) -> Result<Lock, String> {
     set.digest = parts::digest(&set);
     let mut text = "version: 1\npackages:\n".to_owned();
@@ -57,7 +57,7 @@ fn read(mut set: LockedPackageSet) -> Result<Lock, String> {
     Lock::parse("l", &text).map_err(|error| error.to_string())
 }
 
-/// Reads a lock with the set that `change` makes of the package and the source of a good one.
+/// The error for a lock with a good set that `change` has changed.
 fn changed(change: impl FnOnce(&mut LockedPackageSet)) -> String {
     let mut set = set();
     change(&mut set);
@@ -72,8 +72,11 @@ fn package(set: &mut LockedPackageSet) -> &mut LockedPackage {
 fn a_lock_with_a_good_set_is_read() {
     let lock = read(set()).unwrap();
     assert_eq!(lock.packages[0].sources, set().sources);
-    let told = Lock::parse("l", &lock.to_text().replace("amd64.deb", "amd65.deb")).unwrap_err();
-    assert!(told.to_string().contains("by what is said of it"), "{told}");
+    let error = Lock::parse("l", &lock.to_text().replace("amd64.deb", "amd65.deb")).unwrap_err();
+    assert!(
+        error.to_string().contains("but its other fields have"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -94,19 +97,19 @@ fn paths_that_leave_their_source_are_refused() {
         let of_index = changed(|set| set.sources[0].indexes[0].path = path.into());
         for told in [of_package, of_index] {
             assert!(
-                told.contains(&format!("'{path}' is no path of a repository")),
+                told.contains(&format!("'{path}' is not a path inside a repository")),
                 "{path:?}: {told}"
             );
         }
     }
     let told = changed(|set| package(set).path = "a\n\u{1b}[2J".into());
     assert!(
-        told.contains("'a\\n\\u{1b}[2J' is no path of a repository"),
+        told.contains("'a\\n\\u{1b}[2J' is not a path inside a repository"),
         "{told}"
     );
 }
 
-/// They become lines and words of sources and preferences on machines.
+/// These texts become lines and words of sources and preferences files on machines.
 #[test]
 fn names_that_are_several_words_or_lines_are_refused() {
     type Field = fn(&mut LockedPackageSet) -> &mut String;
@@ -128,44 +131,38 @@ fn names_that_are_several_words_or_lines_are_refused() {
             "x\u{1b}[2J",
         ] {
             let told = changed(|set| *field(set) = bad.into());
-            assert!(
-                told.contains("is no name of a repository"),
-                "{at} {bad:?}: {told}"
-            );
+            assert!(told.contains("is not a valid name"), "{at} {bad:?}: {told}");
             assert!(!told.contains(|c: char| c.is_control()), "{told:?}");
         }
     }
     for (at, field) in words[..3].iter().enumerate() {
         let told = changed(|set| *field(set) = String::new());
-        assert!(
-            told.contains("'' is no name of a repository"),
-            "{at}: {told}"
-        );
+        assert!(told.contains("'' is not a valid name"), "{at}: {told}");
         // a line has six words
         let told = changed(|set| *field(set) = "x y".into());
         assert!(
-            told.contains("is no digest, size, name, version, architecture and path"),
+            told.contains("is not a digest, size, name, version, architecture and path"),
             "{at}: {told}"
         );
     }
 }
 
 #[test]
-fn other_urls_and_keys_that_are_no_text_are_refused() {
+fn other_urls_and_keys_that_are_not_text_are_refused() {
     for url in ["ftp://h.test/r", "file:///etc", "h.test/r", "http://../r"] {
         let told = changed(|set| set.sources[0].url = url.into());
         assert!(
-            told.contains(&format!("'{url}' is no http or https URL")),
+            told.contains(&format!("'{url}' is not an http or https URL")),
             "{told}"
         );
         let told = changed(|set| set.sources[0].snapshot = Some(url.into()));
         assert!(
-            told.contains(&format!("'{url}' is no http or https URL")),
+            told.contains(&format!("'{url}' is not an http or https URL")),
             "{told}"
         );
     }
     let told = changed(|set| set.sources[0].key = "-----BEGIN \u{e9}\n".into());
-    assert!(told.contains("is no armored key"), "{told}");
+    assert!(told.contains("is not an armored key"), "{told}");
     let told = changed(|set| set.sources[0].signed_by = "AB\nCD".into());
-    assert!(told.contains("is no armored key"), "{told}");
+    assert!(told.contains("is not an armored key"), "{told}");
 }

@@ -3,8 +3,10 @@
 //! machine.
 
 mod apt;
+mod apt_entry;
 mod availability;
 mod carried_index;
+mod chosen_packages;
 mod consistent;
 mod description;
 mod fetch;

@@ -2,12 +2,16 @@
 
 use super::fetch;
 use super::request::{PackageSetRequest, PackageSourceRequest};
-use super::yum;
+use super::yum::visible_packages;
 use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
 use landfall_packages::apt;
-use landfall_packages::yum::{RpmPin, compare_versions};
+use landfall_packages::yum::{Pool, RpmPin, compare_versions};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The priority that apt gives a suite by default (`apt_preferences(5)`). Suites such as backports
+/// have a lower one.
+const DEFAULT_PRIORITY: i16 = 500;
 
 /// A version of a package that a source offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,180 +22,211 @@ pub struct OfferedVersion {
     pub source: String,
 }
 
-/// A package that a manifest pins: its name, with the architecture if that is written, and its
-/// version.
-pub type PinnedPackage = (String, String);
+/// A package that a manifest pins.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PinnedPackage {
+    /// The name, with the architecture if that is written.
+    pub name: String,
+    /// The version as the manifest writes it.
+    pub version: String,
+}
 
-/// Finds the versions newer than each pin in the sources of `wish`, the newest first. The indexes
-/// are verified as for a lock.
+/// The newer versions of each pin, or why they are not known.
+pub type NewerVersions = BTreeMap<PinnedPackage, Result<Vec<OfferedVersion>, String>>;
+
+/// Finds the versions newer than each pin in the sources of `request`, the newest first. The
+/// indexes are verified as for a lock.
 ///
 /// # Errors
-/// If the metadata of a source cannot be downloaded or is refused.
+/// If the metadata of a source cannot be downloaded or is rejected.
 pub async fn newer_packages(
     resolver: &Resolver,
-    wish: &PackageSetRequest,
+    request: &PackageSetRequest,
     pins: BTreeSet<PinnedPackage>,
-) -> Result<BTreeMap<PinnedPackage, Result<Vec<OfferedVersion>, String>>, ResolveError> {
-    if wish.is_yum() {
-        return of_yum(resolver, wish, pins).await;
+) -> Result<NewerVersions, ResolveError> {
+    if request.is_yum() {
+        newer_rpms(resolver, request, pins).await
+    } else {
+        newer_debs(resolver, request, pins).await
     }
-    let suites = wish.sources.iter().map(async |wanted| {
-        let found = fetch::suite(resolver, wanted, &wish.architectures, None).await;
-        found.map_err(|cause| cause.of(&wanted.place()))
+}
+
+async fn newer_debs(
+    resolver: &Resolver,
+    request: &PackageSetRequest,
+    pins: BTreeSet<PinnedPackage>,
+) -> Result<NewerVersions, ResolveError> {
+    let suites = request.sources.iter().map(async |source| {
+        let found = fetch::suite(resolver, source, &request.architectures, None).await;
+        found.map_err(|cause| cause.about(&source.describe()))
     });
     let suites = try_join_all(suites).await?;
-    let places: Vec<String> = wish
-        .sources
-        .iter()
-        .map(PackageSourceRequest::place)
-        .collect();
-    let native = wish.architectures.first().cloned().unwrap_or_default();
-    let reading = tokio::task::spawn_blocking(move || {
-        let names: BTreeSet<&str> = pins.iter().map(|(name, _)| bare(name).0).collect();
+    let sources = describe_sources(request);
+    let native = request.architectures.first().cloned().unwrap_or_default();
+    tokio::task::spawn_blocking(move || {
+        let names: BTreeSet<&str> = pins.iter().map(|pin| split_name(&pin.name).0).collect();
         let mut offers = Vec::new();
-        for (suite, place) in suites.iter().zip(&places) {
+        for (suite, source) in suites.iter().zip(&sources) {
             for text in &suite.texts {
                 let found = apt::offered(text, &names).into_iter();
-                offers.extend(found.map(|one| SuiteOffer {
-                    one,
-                    pin: suite.release.pin,
-                    place,
+                offers.extend(found.map(|package| SuiteOffer {
+                    package,
+                    priority: suite.release.pin,
+                    source,
                 }));
             }
         }
-        let of_pin = |pin: PinnedPackage| {
-            let newer = newer(&offers, &pin, &native);
-            (pin, newer)
-        };
-        pins.iter().cloned().map(of_pin).collect()
-    });
-    reading
-        .await
-        .map_err(|error| ResolveError::local(error.to_string()))
+        pins.iter()
+            .map(|pin| (pin.clone(), newer_in_suites(&offers, pin, &native)))
+            .collect()
+    })
+    .await
+    .map_err(|error| ResolveError::local(error.to_string()))
+}
+
+/// The sources of `request` as messages name them.
+fn describe_sources(request: &PackageSetRequest) -> Vec<String> {
+    request
+        .sources
+        .iter()
+        .map(PackageSourceRequest::describe)
+        .collect()
 }
 
 /// A version of a package that a suite offers.
 struct SuiteOffer<'t> {
-    one: apt::IndexedVersion<'t>,
+    package: apt::IndexedVersion<'t>,
     /// The pin priority of the suite (`apt_preferences(5)`).
-    pin: i16,
-    place: &'t str,
+    priority: i16,
+    source: &'t str,
 }
 
 /// Splits `name:arch` into name and architecture.
-fn bare(name: &str) -> (&str, Option<&str>) {
+fn split_name(name: &str) -> (&str, Option<&str>) {
     name.split_once(':')
         .map_or((name, None), |(name, arch)| (name, Some(arch)))
 }
 
 /// The versions in apt suites that are newer than the pin. Suites with a low priority, such as
 /// backports, count only if the pinned version comes from such a suite.
-fn newer(
+fn newer_in_suites(
     offers: &[SuiteOffer<'_>],
     pin: &PinnedPackage,
     native: &str,
 ) -> Result<Vec<OfferedVersion>, String> {
-    let ((name, arch), current) = (bare(&pin.0), &pin.1);
+    let ((name, arch), current) = (split_name(&pin.name), &pin.version);
+    // `any` stands for the native architecture
     let arch = arch.filter(|arch| *arch != "any").unwrap_or(native);
-    let of_name = offers.iter().filter(|offer| {
-        offer.one.name == name && (offer.one.arch == arch || offer.one.arch == "all")
-    });
-    let of_name: Vec<&SuiteOffer<'_>> = of_name.collect();
-    if of_name.is_empty() {
-        return Err(format!("no source has {}", pin.0));
-    }
-    let standing = of_name
+    let mut offers: Vec<&SuiteOffer<'_>> = offers
         .iter()
-        .filter(|offer| offer.one.version == current)
-        .map(|offer| offer.pin)
-        .max();
-    let least = standing.unwrap_or(500).min(500);
-    let mut newer: Vec<&SuiteOffer<'_>> = of_name
-        .into_iter()
-        .filter(|offer| offer.pin >= least)
+        .filter(|offer| {
+            let package = &offer.package;
+            package.name == name && (package.arch == arch || package.arch == "all")
+        })
         .collect();
-    newer.retain(|offer| apt::compare_versions(offer.one.version, current).is_gt());
-    // the sort is stable: of equal versions, the one of the first source stays first
-    newer.sort_by(|a, b| {
-        let order = apt::compare_versions(b.one.version, a.one.version);
-        order.then_with(|| is_for_security(b.place).cmp(&is_for_security(a.place)))
+    if offers.is_empty() {
+        return Err(format!("no source has {}", pin.name));
+    }
+    let current_priority = offers
+        .iter()
+        .filter(|offer| offer.package.version == current)
+        .map(|offer| offer.priority)
+        .max();
+    let lowest = current_priority
+        .unwrap_or(DEFAULT_PRIORITY)
+        .min(DEFAULT_PRIORITY);
+    offers.retain(|offer| {
+        offer.priority >= lowest && apt::compare_versions(offer.package.version, current).is_gt()
     });
-    newer.dedup_by(|later, first| later.one.version == first.one.version);
-    let offered = newer.into_iter().map(|offer| OfferedVersion {
-        version: offer.one.version.into(),
-        source: offer.place.into(),
+    // the sort is stable: of equal versions, the one of the first source stays first
+    offers.sort_by(|a, b| {
+        let order = apt::compare_versions(b.package.version, a.package.version);
+        order.then_with(|| is_for_security(b.source).cmp(&is_for_security(a.source)))
+    });
+    offers.dedup_by(|later, first| later.package.version == first.package.version);
+    let offered = offers.into_iter().map(|offer| OfferedVersion {
+        version: offer.package.version.into(),
+        source: offer.source.into(),
     });
     Ok(offered.collect())
 }
 
 /// Whether a source contains only security updates, judging by its name: `bookworm-security`,
 /// `/debian-security`.
-fn is_for_security(place: &str) -> bool {
-    place.contains("security")
+fn is_for_security(source: &str) -> bool {
+    source.contains("security")
 }
 
-async fn of_yum(
+async fn newer_rpms(
     resolver: &Resolver,
-    wish: &PackageSetRequest,
+    request: &PackageSetRequest,
     pins: BTreeSet<PinnedPackage>,
-) -> Result<BTreeMap<PinnedPackage, Result<Vec<OfferedVersion>, String>>, ResolveError> {
-    let pool = yum::visible(resolver, wish).await?;
-    let places: Vec<String> = wish
-        .sources
-        .iter()
-        .map(PackageSourceRequest::place)
+) -> Result<NewerVersions, ResolveError> {
+    let pool = visible_packages(resolver, request).await?;
+    let sources = describe_sources(request);
+    let newer = pins.into_iter().map(|pin| {
+        let newer = newer_in_pool(&pool, &pin, &sources);
+        (pin, newer)
+    });
+    Ok(newer.collect())
+}
+
+/// The versions in yum repositories that are newer than the pin. `sources` are the repositories as
+/// messages name them.
+fn newer_in_pool(
+    pool: &Pool,
+    pin: &PinnedPackage,
+    sources: &[String],
+) -> Result<Vec<OfferedVersion>, String> {
+    let PinnedPackage {
+        name,
+        version: current,
+    } = pin;
+    // each version with the number of its source
+    let offers: Vec<(String, usize)> = pool
+        .ids()
+        .filter(|id| {
+            pool.name(*id) == name || format!("{}.{}", pool.name(*id), pool.arch(*id)) == *name
+        })
+        .filter_map(|id| {
+            let source = usize::from(pool.package(id).source()?);
+            Some((pool.evr(id).to_owned(), source))
+        })
         .collect();
-    let of_pin = |(name, current): &PinnedPackage| {
-        let of_name: Vec<(String, usize)> = pool
-            .ids()
-            .filter(|id| {
-                pool.name(*id) == name || format!("{}.{}", pool.name(*id), pool.arch(*id)) == *name
-            })
-            .filter_map(|id| {
-                Some((
-                    pool.evr(id).to_owned(),
-                    usize::from(pool.package(id).source()?),
-                ))
-            })
-            .collect();
-        if of_name.is_empty() {
-            // `gcc-toolset-12` is a package name rather than version 12 of `gcc-toolset`
-            let whole = format!("{name}-{current}");
-            if !pool.named(&whole).is_empty() {
-                return Ok(Vec::new());
-            }
-            return Err(format!(
-                "no source has {name}; write its version as name-version-release"
-            ));
+    if offers.is_empty() {
+        // `gcc-toolset-12` is a package name rather than version 12 of `gcc-toolset`
+        let whole = format!("{name}-{current}");
+        if !pool.named(&whole).is_empty() {
+            return Ok(Vec::new());
         }
-        let written = |evr: &str| RpmPin::written_like(current, evr);
-        let standing = of_name
-            .iter()
-            .map(|(evr, _)| evr)
-            .find(|evr| written(evr) == *current);
-        let now = standing.cloned().unwrap_or_else(|| current.clone());
-        let compared = |evr: &str| {
-            if standing.is_some() {
-                evr.to_owned()
-            } else {
-                written(evr)
-            }
-        };
-        let mut newer: Vec<&(String, usize)> = of_name
-            .iter()
-            .filter(|(evr, _)| {
-                written(evr) != *current && compare_versions(&compared(evr), &now).is_gt()
-            })
-            .collect();
-        newer.sort_by(|(a, _), (b, _)| compare_versions(b, a));
-        newer.dedup_by(|(later, _), (first, _)| written(later) == written(first));
-        let offered = newer.into_iter().map(|(evr, source)| OfferedVersion {
-            version: written(evr),
-            source: places.get(*source).cloned().unwrap_or_default(),
-        });
-        Ok(offered.collect())
-    };
-    Ok(pins.iter().map(|pin| (pin.clone(), of_pin(pin))).collect())
+        return Err(format!(
+            "no source has {name}; write its version as name-version-release"
+        ));
+    }
+    // A pin may omit the epoch and the release, and a new version is written like it. If a source
+    // still has the pinned version, complete versions are compared, so that epochs count.
+    let written = |evr: &str| RpmPin::written_like(current, evr);
+    let current_evr = offers
+        .iter()
+        .map(|(evr, _)| evr)
+        .find(|evr| written(evr) == *current);
+    let mut newer: Vec<&(String, usize)> = offers
+        .iter()
+        .filter(|(evr, _)| {
+            let order = match current_evr {
+                Some(current_evr) => compare_versions(evr, current_evr),
+                None => compare_versions(&written(evr), current),
+            };
+            written(evr) != *current && order.is_gt()
+        })
+        .collect();
+    newer.sort_by(|(a, _), (b, _)| compare_versions(b, a));
+    newer.dedup_by(|(later, _), (first, _)| written(later) == written(first));
+    let offered = newer.into_iter().map(|(evr, source)| OfferedVersion {
+        version: written(evr),
+        source: sources.get(*source).cloned().unwrap_or_default(),
+    });
+    Ok(offered.collect())
 }
 
 #[cfg(test)]
@@ -218,34 +253,38 @@ mod tests {
         let names = BTreeSet::from(["x"]);
         let offers: Vec<SuiteOffer<'_>> = texts
             .iter()
-            .flat_map(|(place, pin, text)| {
+            .flat_map(|(source, priority, text)| {
                 apt::offered(text, &names)
                     .into_iter()
-                    .map(move |one| SuiteOffer {
-                        one,
-                        pin: *pin,
-                        place,
+                    .map(move |package| SuiteOffer {
+                        package,
+                        priority: *priority,
+                        source,
                     })
             })
             .collect();
-        let told = |current: &str| {
-            let found = newer(&offers, &("x".to_owned(), current.to_owned()), "amd64").unwrap();
+        let pin = |name: &str, version: &str| PinnedPackage {
+            name: name.into(),
+            version: version.into(),
+        };
+        let newer = |current: &str| {
+            let found = newer_in_suites(&offers, &pin("x", current), "amd64").unwrap();
             found
                 .into_iter()
                 .map(|one| format!("{} {}", one.version, one.source))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(told("1:1.0-1"), ["1:1.0-2 http://h stable-security"]);
+        assert_eq!(newer("1:1.0-1"), ["1:1.0-2 http://h stable-security"]);
         assert_eq!(
-            told("1:1.0~rc1-1"),
+            newer("1:1.0~rc1-1"),
             [
                 "1:1.0-2 http://h stable-security",
                 "1:1.0-1 http://h stable"
             ]
         );
-        assert_eq!(told("1:3.0-1"), Vec::<String>::new());
-        assert_eq!(told("1:2.9"), Vec::<String>::new());
-        assert!(newer(&offers, &("y".to_owned(), "1".to_owned()), "amd64").is_err());
-        assert!(newer(&offers, &("x:i386".to_owned(), "1".to_owned()), "amd64").is_err());
+        assert_eq!(newer("1:3.0-1"), Vec::<String>::new());
+        assert_eq!(newer("1:2.9"), Vec::<String>::new());
+        assert!(newer_in_suites(&offers, &pin("y", "1"), "amd64").is_err());
+        assert!(newer_in_suites(&offers, &pin("x:i386", "1"), "amd64").is_err());
     }
 }

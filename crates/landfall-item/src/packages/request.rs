@@ -117,7 +117,7 @@ impl PackageSetRequest {
         self.name.starts_with("yum:")
     }
 
-    /// The upstream part of a package version: without epoch and revision.
+    /// The upstream part of a package version, without epoch and revision.
     pub fn upstream_version<'v>(&self, version: &'v str) -> &'v str {
         if self.is_yum() {
             RpmPin::upstream(version)
@@ -136,7 +136,7 @@ pub(super) fn add_request(install: &mut Vec<String>, text: String) {
 
 impl PackageSourceRequest {
     /// URL and suite, for messages.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         format!("{} {}", self.url, self.suite).trim_end().to_owned()
     }
 }

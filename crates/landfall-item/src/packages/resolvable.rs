@@ -117,7 +117,7 @@ impl ResolvableRequest for PackageSetRequest {
                 (Some(old), _) if cause.is_gone => ResolveOutcome::Gone(old.clone()),
                 (None, Some(old)) if is_trusted(old, self) => ResolveOutcome::Failed(
                     Some(old.clone()),
-                    cause.then(&"it was locked for another text of its entry"),
+                    cause.followed_by(&"it was locked for another text of its entry"),
                 ),
                 (old, _) => ResolveOutcome::Failed(old.cloned(), cause),
             },

@@ -20,20 +20,21 @@ pub(super) struct Suite {
     pub(super) texts: Vec<String>,
 }
 
+/// A function that the thread of [`ReadSuites`] calls with its packages.
 type SuiteQuery = Box<dyn FnOnce(&Universe<'_>, &[Suite]) + Send>;
 
 /// All packages of some suites. They borrow from the index texts, so one thread owns both and
 /// answers queries in sequence.
 pub(super) struct ReadSuites {
     suites: Arc<Vec<Suite>>,
-    questions: mpsc::Sender<SuiteQuery>,
+    queries: mpsc::Sender<SuiteQuery>,
 }
 
 impl ReadSuites {
     /// Starts to parse `suites` for machines with these architectures.
     pub(super) fn read(suites: Vec<Suite>, architectures: Vec<String>) -> io::Result<ReadSuites> {
         let suites = Arc::new(suites);
-        let (questions, asked) = mpsc::channel::<SuiteQuery>();
+        let (queries, received) = mpsc::channel::<SuiteQuery>();
         let own = suites.clone();
         thread::Builder::new()
             .name("packages".into())
@@ -41,16 +42,16 @@ impl ReadSuites {
                 let mut universe = Universe::new(&architectures);
                 for suite in own.iter() {
                     let source = universe.source(suite.release.pin);
-                    suite
-                        .texts
-                        .iter()
-                        .for_each(|text| universe.add(source, text));
+                    for text in &suite.texts {
+                        universe.add(source, text);
+                    }
                 }
-                asked
-                    .into_iter()
-                    .for_each(|question| question(&universe, &own));
+                // ends when the `ReadSuites` is dropped, and with it the sender
+                for query in received {
+                    query(&universe, &own);
+                }
             })?;
-        Ok(ReadSuites { suites, questions })
+        Ok(ReadSuites { suites, queries })
     }
 
     /// The suites that were read, in the order of the request.
@@ -58,45 +59,46 @@ impl ReadSuites {
         &self.suites
     }
 
-    /// Runs a query on the thread; `None` if the thread has stopped.
-    pub(super) async fn ask<T: Send + 'static>(
+    /// Runs `query` on the thread and returns its result. `None` if the thread has stopped.
+    pub(super) async fn query<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Universe<'_>, &[Suite]) -> T + Send + 'static,
+        query: impl FnOnce(&Universe<'_>, &[Suite]) -> T + Send + 'static,
     ) -> Option<T> {
-        let (tell, answer) = oneshot::channel();
-        let asked = self.questions.send(Box::new(move |universe, suites| {
+        let (sender, result) = oneshot::channel();
+        let query: SuiteQuery = Box::new(move |universe, suites| {
             // the caller may have been cancelled
-            let _ = tell.send(question(universe, suites));
-        }));
-        asked.ok()?;
-        answer.await.ok()
+            let _ = sender.send(query(universe, suites));
+        });
+        self.queries.send(query).ok()?;
+        result.await.ok()
     }
 }
 
 /// The suites that a run has parsed, by sources and architectures.
 #[derive(Default)]
-pub struct SharedSuites(Mutex<Vec<Shared>>);
+pub struct SharedSuites(Mutex<Vec<SuitesSlot>>);
 
-struct Shared {
+/// The slot for the suites of some sources, on machines with some architectures.
+struct SuitesSlot {
     sources: Vec<PackageSourceRequest>,
     architectures: Vec<String>,
     read: Arc<OnceCell<ReadSuites>>,
 }
 
 impl SharedSuites {
-    /// The cache slot for the sources of `wish`.
-    pub(super) fn of(&self, wish: &PackageSetRequest) -> Arc<OnceCell<ReadSuites>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it =
-            |one: &&Shared| one.sources == wish.sources && one.architectures == wish.architectures;
-        if let Some(known) = all.iter().find(is_it) {
+    /// The slot for the sources of `request`. The first set that uses it fills it, and others wait.
+    pub(super) fn slot_for(&self, request: &PackageSetRequest) -> Arc<OnceCell<ReadSuites>> {
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = slots.iter().find(|slot| {
+            slot.sources == request.sources && slot.architectures == request.architectures
+        });
+        if let Some(known) = known {
             return known.read.clone();
         }
         let read = Arc::default();
-        let (sources, architectures) = (wish.sources.clone(), wish.architectures.clone());
-        all.push(Shared {
-            sources,
-            architectures,
+        slots.push(SuitesSlot {
+            sources: request.sources.clone(),
+            architectures: request.architectures.clone(),
             read: Arc::clone(&read),
         });
         read

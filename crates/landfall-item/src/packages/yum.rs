@@ -1,6 +1,7 @@
 //! Locks packages of yum repositories: fetches and verifies the metadata of all sources, then
 //! chooses packages as dnf does.
 
+use super::chosen_packages::{base_note, check_chosen, choice_error, expected_note, first_few};
 use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
 use super::parts;
 use super::request::{MachineBase, PackageSetRequest};
@@ -8,28 +9,30 @@ use super::yum_source::{YumRepository, repository};
 use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
 use landfall_model::Limits;
+use landfall_packages::file_url;
 use landfall_packages::yum::{
     Architectures, AvailablePackages, PackageId, Pool, SelectionRequest, SourceMetadata,
     YumSelection, choose, read_base,
 };
-use landfall_packages::{file_url, is_plain_path};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Resolves `wish`. Returns the set, and notes for people. `old` is the set of this name in the
+/// Resolves `request`. Returns the set, and notes for people. `old` is the set of this name in the
 /// last lock; it may be for other packages.
 pub(super) async fn resolve(
     resolver: &Resolver,
-    wish: &PackageSetRequest,
+    request: &PackageSetRequest,
     old: Option<&LockedPackageSet>,
 ) -> Result<(LockedPackageSet, Vec<String>), ResolveError> {
-    let mut repositories = repositories(resolver, wish, old).await?;
-    let (mut outcome, unlisted) = decided(wish, &repositories).await?;
+    let mut repositories = repositories(resolver, request, old).await?;
+    let (mut outcome, unlisted) = choose_packages(request, &repositories).await?;
+    // The full file lists are fetched only if the choice depends on a path that the primary index
+    // does not list. Then the choice is made again.
     if !unlisted.is_empty() {
         for repository in &mut repositories {
             let fetched = repository.fetch_files(resolver).await;
-            fetched.map_err(|cause| cause.of(&repository.source.url))?;
+            fetched.map_err(|cause| cause.about(&repository.source.url))?;
         }
-        (outcome, _) = decided(wish, &repositories).await?;
+        (outcome, _) = choose_packages(request, &repositories).await?;
     }
     outcome
 }
@@ -37,29 +40,29 @@ pub(super) async fn resolve(
 /// Fetches the metadata of all sources.
 async fn repositories(
     resolver: &Resolver,
-    wish: &PackageSetRequest,
+    request: &PackageSetRequest,
     old: Option<&LockedPackageSet>,
 ) -> Result<Vec<YumRepository>, ResolveError> {
-    let found = wish.sources.iter().map(async |wanted| {
-        let old = old.and_then(|old| old.sources.iter().find(|old| old.url == wanted.url));
-        repository(resolver, wanted, old)
+    let found = request.sources.iter().map(async |source| {
+        let old = old.and_then(|old| old.sources.iter().find(|old| old.url == source.url));
+        repository(resolver, source, old)
             .await
-            .map_err(|cause| cause.of(&wanted.url))
+            .map_err(|cause| cause.about(&source.url))
     });
     try_join_all(found).await
 }
 
 /// The packages of all sources that dnf would consider.
-pub(super) async fn visible(
+pub(super) async fn visible_packages(
     resolver: &Resolver,
-    wish: &PackageSetRequest,
+    request: &PackageSetRequest,
 ) -> Result<Pool, ResolveError> {
-    let found = repositories(resolver, wish, None).await?;
+    let found = repositories(resolver, request, None).await?;
     let metadata: Vec<SourceMetadata> = found
         .into_iter()
         .map(|repository| repository.metadata)
         .collect();
-    let native = wish.architectures.first().cloned().unwrap_or_default();
+    let native = request.architectures.first().cloned().unwrap_or_default();
     let reading = tokio::task::spawn_blocking(move || {
         let mut offered = AvailablePackages::read(&metadata, &Architectures::of(&native), &[])?;
         offered.pool.index();
@@ -70,48 +73,52 @@ pub(super) async fn visible(
         .map_err(|error| ResolveError::local(error.to_string()))?
 }
 
+/// The set and notes for people, or why no packages can be chosen.
 type Outcome = Result<(LockedPackageSet, Vec<String>), ResolveError>;
 
-/// The result, and the paths of files whose providers are not known yet.
-async fn decided(
-    wish: &PackageSetRequest,
+/// Chooses the packages on a blocking thread. Returns the outcome, and the paths of files whose
+/// packages are not known without the full file lists.
+async fn choose_packages(
+    request: &PackageSetRequest,
     repositories: &[YumRepository],
 ) -> Result<(Outcome, BTreeSet<String>), ResolveError> {
-    let (wish, repositories) = (wish.clone(), repositories.to_vec());
-    let deciding = tokio::task::spawn_blocking(move || {
+    let (request, repositories) = (request.clone(), repositories.to_vec());
+    tokio::task::spawn_blocking(move || {
         let mut unlisted = BTreeSet::new();
-        let outcome = lock(&wish, &repositories, &mut unlisted);
+        let outcome = lock(&request, &repositories, &mut unlisted);
         (outcome, unlisted)
-    });
-    deciding
-        .await
-        .map_err(|error| ResolveError::local(error.to_string()))
+    })
+    .await
+    .map_err(|error| ResolveError::local(error.to_string()))
 }
 
-/// A chosen package, and the bases that need it.
-struct ChosenPackages {
+/// A chosen package.
+struct ChosenPackage {
     package: LockedPackage,
+    /// The index of its source.
     source: usize,
+    /// The indexes of the bases that need it.
     bases: BTreeSet<usize>,
 }
 
-/// Chooses the packages for `wish`. Returns the set, and notes for people. Paths that the primary
-/// metadata does not list are added to `unlisted`, so that the caller can fetch the full file
-/// lists.
+/// Chooses the packages for `request`. Returns the set, and notes for people. Paths that the
+/// primary metadata does not list are added to `unlisted`, so that the caller can fetch the full
+/// file lists.
 fn lock(
-    wish: &PackageSetRequest,
+    request: &PackageSetRequest,
     repositories: &[YumRepository],
     unlisted: &mut BTreeSet<String>,
 ) -> Outcome {
-    let install: Vec<String> = wish.install.clone();
-    let architectures = Architectures::of(&wish.architectures[0]);
+    let install: Vec<String> = request.install.clone();
+    let architectures = Architectures::of(&request.architectures[0]);
     let nothing = [MachineBase::None];
-    let bases = if wish.bases.is_empty() {
+    let bases = if request.bases.is_empty() {
         &nothing[..]
     } else {
-        &wish.bases
+        &request.bases
     };
-    let mut chosen: BTreeMap<(usize, String), ChosenPackages> = BTreeMap::new();
+    // by the index of the source and the path of the package, since bases share most packages
+    let mut chosen: BTreeMap<(usize, String), ChosenPackage> = BTreeMap::new();
     let mut expected = BTreeSet::new();
     let metadata: Vec<SourceMetadata> = repositories
         .iter()
@@ -124,24 +131,20 @@ fn lock(
         }
         offered.pool.index();
         let pool = &offered.pool;
-        let question = SelectionRequest {
+        let selection = SelectionRequest {
             pool,
             architectures: &architectures,
             install: &install,
-            weak: wish.recommends,
-            assume: wish.bases.is_empty(),
+            weak: request.recommends,
+            assume: request.bases.is_empty(),
             steps: Limits::DEFAULT.solver_steps,
         };
-        let choice = match choose(question) {
+        let choice = match choose(selection) {
             Ok(choice) => choice,
             Err(refusal) => {
-                let told = offered.told(&refusal);
+                let why = offered.told(&refusal);
                 unlisted.extend(refusal.unlisted);
-                return Err(match bases.len() {
-                    1 => told,
-                    _ => format!("where the machine has {}: {told}", shown(base)),
-                }
-                .into());
+                return Err(choice_error(why, base, bases));
             }
         };
         let YumSelection {
@@ -153,13 +156,14 @@ fn lock(
         unlisted.extend(files);
         expected.extend(missing);
         for id in packages {
+            // a package without a source is installed already
             let Some(source) = pool.package(id).source() else {
                 continue;
             };
             let source = usize::from(source);
             let package = locked(pool, id, &repositories[source].source.url)?;
             let key = (source, package.path.clone());
-            let chosen = chosen.entry(key).or_insert_with(|| ChosenPackages {
+            let chosen = chosen.entry(key).or_insert_with(|| ChosenPackage {
                 package,
                 source,
                 bases: BTreeSet::new(),
@@ -167,18 +171,15 @@ fn lock(
             chosen.bases.insert(number);
         }
     }
-    let notes = notes(wish, bases, &expected, &chosen);
+    let notes = notes(request, bases, &expected, &chosen);
     let mut sources: Vec<PackageSource> = repositories
         .iter()
         .map(|repository| repository.source.clone())
         .collect();
-    for ChosenPackages {
-        package, source, ..
-    } in chosen.into_values()
-    {
-        sources[source].packages.push(package);
+    for chosen in chosen.into_values() {
+        sources[chosen.source].packages.push(chosen.package);
     }
-    Ok((parts::set(wish, expected, sources), notes))
+    Ok((parts::set(request, expected, sources), notes))
 }
 
 /// The lock's record of a chosen package.
@@ -187,23 +188,11 @@ fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, Resolv
     let package = pool.package(id);
     let digest = package.digest().ok_or_else(|| {
         ResolveError::from(format!(
-            "{} has no SHA-256 in its index, so it cannot be checked",
+            "{} has no SHA-256 in its index, so it cannot be verified",
             pool.nevra(id)
         ))
     })?;
-    let is_word = |text: &&str| {
-        !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
-    };
-    if !is_plain_path(path) || ![name, version, arch].iter().all(is_word) || package.size() == 0 {
-        let path = path.escape_default();
-        let why = format!(
-            "its index names {} as '{path}' of {} bytes, which is refused",
-            pool.nevra(id).escape_default(),
-            package.size()
-        );
-        return Err(why.into());
-    }
-    Ok(LockedPackage {
+    check_chosen(LockedPackage {
         digest: digest.clone(),
         size: package.size(),
         name: name.into(),
@@ -214,53 +203,27 @@ fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, Resolv
     })
 }
 
-fn shown(base: &MachineBase) -> String {
-    match base {
-        MachineBase::Rpms(_) => "what its list of packages says".into(),
-        base => format!("the base `{base}`"),
-    }
-}
-
 /// The packages that are expected on the machines, with notes where several bases lead to different
 /// choices.
 fn notes(
-    wish: &PackageSetRequest,
+    request: &PackageSetRequest,
     bases: &[MachineBase],
     expected: &BTreeSet<String>,
-    chosen: &BTreeMap<(usize, String), ChosenPackages>,
+    chosen: &BTreeMap<(usize, String), ChosenPackage>,
 ) -> Vec<String> {
-    let few = |all: Vec<String>| {
-        let more = all.len().saturating_sub(10);
-        let few = all.into_iter().take(10).collect::<Vec<_>>().join(", ");
-        if more > 0 {
-            format!("{few} and {more} more")
-        } else {
-            few
-        }
-    };
     let mut notes = Vec::new();
     if !expected.is_empty() {
-        notes.push(format!(
-            "{}: no source has {}; the machines must have it (with `base` or more `sources` it \
-             is carried)",
-            wish.name,
-            few(expected.iter().cloned().collect())
-        ));
+        let expected: Vec<String> = expected.iter().cloned().collect();
+        notes.push(expected_note(&request.name, &first_few(&expected)));
     }
     for (number, base) in bases.iter().enumerate() {
-        let own = chosen
+        let own: Vec<String> = chosen
             .values()
-            .filter(|chosen| chosen.bases.contains(&number) && chosen.bases.len() < bases.len());
-        let own: Vec<String> = own
+            .filter(|chosen| chosen.bases.contains(&number) && chosen.bases.len() < bases.len())
             .map(|chosen| format!("{} {}", chosen.package.name, chosen.package.version))
             .collect();
         if !own.is_empty() {
-            notes.push(format!(
-                "{}: only a machine that has {} takes {}",
-                wish.name,
-                shown(base),
-                few(own)
-            ));
+            notes.push(base_note(&request.name, base, &own));
         }
     }
     notes

@@ -1,8 +1,7 @@
-//! Packages of yum and dnf in a manifest, and how they expand to requests.
+//! Packages for yum and dnf in a manifest, and how they expand to requests.
 
 use super::fields::{
-    self, OneOrMore, bases_of, beside, check_policy, is_word, keys, list_url, name_of,
-    own_architecture, repository,
+    OneOrMore, SharedFields, VariablePin, is_word, mirror_list_url, read_bases, repository_url,
 };
 use super::request::{
     MachineBase, MirrorsRequest, OfferedIndex, PackageSetRequest, PackageSourceRequest,
@@ -14,6 +13,7 @@ use landfall_packages::yum::{Architectures, Pool, RpmPin, read_base};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Packages for yum and dnf, for one kind of machine, from one repository or from `sources`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -112,13 +112,41 @@ fn yes() -> bool {
     true
 }
 
-/// The fields of a source, and its position.
-struct YumSourceFields<'e> {
-    url: &'e str,
-    key: &'e str,
-    metalink: Option<&'e str>,
-    mirrorlist: Option<&'e str>,
-    node: &'e YamlNode<'e>,
+impl YumEntry {
+    fn shared(&self) -> SharedFields<'_> {
+        SharedFields {
+            system: "yum",
+            name: self.name.as_deref(),
+            architectures: &self.architectures,
+            install: &self.install,
+            update: self.update.as_deref(),
+        }
+    }
+}
+
+/// The versions that the update policy of `entry` may change.
+pub(super) fn movable_versions(entry: &YumEntry) -> Vec<MovableVersion<'_>> {
+    entry.shared().movable_versions(pin)
+}
+
+/// The first package whose version contains `variable` and no other variable.
+pub(super) fn pin_with_variable(entry: &YumEntry, variable: &str) -> Option<VariablePin> {
+    // the last `-` before the variable ends the name, since a name may contain others
+    entry
+        .shared()
+        .pin_with_variable(variable, |text| text.rsplit_once('-'))
+}
+
+/// The name of a pinned package, with its architecture if that is written, and the bytes of `text`
+/// that are its version.
+fn pin(text: &str) -> Option<(String, Range<usize>)> {
+    let RpmPin {
+        name,
+        arch,
+        version,
+    } = RpmPin::parse(text)?;
+    let name = arch.map_or_else(|| name.to_owned(), |arch| format!("{name}.{arch}"));
+    Some((name, version))
 }
 
 /// Expands `entry` to one request for each combination of its variables.
@@ -128,239 +156,212 @@ pub(super) fn read_yum(
     reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
     let at = reader.here(node);
-    let places = places(entry, node, reader)?;
-    if entry.install.is_empty() {
-        let help = Some("name them, as in `install: [containerd.io]`".into());
-        return Err(at.fault("no package is asked for", help));
+    let shared = entry.shared();
+    let sources = source_fields(entry, node, reader)?;
+    shared.check(node, reader, |text| pin(text).is_some())?;
+    let mut fields: Vec<TemplateField<'_>> = Vec::new();
+    for source in &sources {
+        fields.extend(source.template_fields(reader));
     }
-    if let Some(policy) = &entry.update {
-        let has_version = |text: &str| !text.contains("${") && RpmPin::parse(text).is_some();
-        check_policy(
-            policy,
-            &entry.install,
-            has_version,
-            &reader.here(node.get("update")),
-        )?;
-    }
-    let install_at = |index: usize| reader.here(node.get("install").item(index));
-    let architectures_at = reader.here(node.get("architectures"));
-    let mut fields = Vec::new();
-    for place in &places {
-        fields.push(TemplateField::new(
-            place.url,
-            reader.here(place.node.get("url")),
-        ));
-        fields.push(TemplateField::new(
-            place.key,
-            reader.here(place.node.get("key")),
-        ));
-        for (key, text) in [
-            ("metalink", place.metalink),
-            ("mirrorlist", place.mirrorlist),
-        ] {
-            fields.extend(
-                text.map(|text| TemplateField::new(text, reader.here(place.node.get(key)))),
-            );
-        }
-    }
-    fields.extend(
-        entry
-            .install
-            .iter()
-            .enumerate()
-            .map(|(index, text)| TemplateField::new(text, install_at(index))),
-    );
-    fields.extend(
-        entry
-            .architectures
-            .iter()
-            .map(|text| TemplateField::new(text, architectures_at.clone())),
-    );
-    fields.extend(
-        entry
-            .name
-            .iter()
-            .map(|text| TemplateField::new(text, reader.here(node.get("name")))),
-    );
+    fields.extend(shared.template_fields(node, reader));
     let bases = bases(entry, node, reader)?;
-    let mut all = Vec::new();
+    let mut requests = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
-        let mut sources = Vec::new();
-        for place in &places {
-            let url_at = reader.here(place.node.get("url"));
-            let key_at = reader.here(place.node.get("key"));
-            sources.push(PackageSourceRequest {
-                codename: None,
-                targets: Vec::new(),
-                url: repository(&binding.fill(place.url), &url_at)?,
-                suite: String::new(),
-                components: Vec::new(),
-                keys: keys(&binding.fill(place.key), &key_at, reader)?,
-                mirrors: mirrors(place, &binding, reader)?,
-            });
+        let mut source_requests = Vec::new();
+        for source in &sources {
+            source_requests.push(source.request(&binding, reader)?);
         }
-        let mut architectures: Vec<String> = entry
-            .architectures
-            .iter()
-            .map(|text| binding.fill(text))
-            .collect();
-        if architectures.is_empty() {
-            architectures = vec![own_architecture(reader, &at)?];
-        }
-        let is_name = |text: &String| is_word(&text.replace('_', "-"));
-        let [architecture] = &architectures[..] else {
-            let help = Some(
-                "write one entry for each, with a `name`; dnf takes 32 bits along by itself".into(),
-            );
-            return Err(architectures_at.fault("a machine of dnf has one architecture", help));
-        };
-        if !is_name(architecture) {
-            let help = Some("write RPM's name of it, as in x86_64 or aarch64".into());
-            return Err(
-                architectures_at.fault(format!("`{architecture}` is no architecture"), help)
-            );
-        }
-        let architectures = vec![Architectures::of(architecture).native().to_owned()];
+        let architectures = shared.architectures(&binding, node, reader)?;
+        let architecture =
+            one_architecture(&architectures, &reader.here(node.get("architectures")))?;
+        // dnf does not depend on the order of the packages, so equal sets get equal locks
         let mut install = BTreeSet::new();
         for (index, text) in entry.install.iter().enumerate() {
             let text = binding.fill(text);
-            if let Some(why) = refused(&text) {
-                let help = Some(
-                    "write what `dnf install` takes: name, name-version, name.arch, /a/file".into(),
-                );
-                return Err(install_at(index).fault(format!("`{text}` {why}"), help));
+            if let Some(why) = why_not_installable(&text) {
+                let help =
+                    "write it as for `dnf install`: name, name-version, name.arch or /a/file";
+                return Err(reader
+                    .item_at(node, "install", index)
+                    .fault(format!("`{text}` {why}"), Some(help.into())));
             }
             install.insert(text);
         }
-        let name = match &entry.name {
-            Some(name) => name_of("yum", &binding.fill(name), &reader.here(node.get("name")))?,
-            None => format!("yum:{}", sources[0].url),
-        };
-        let wanted = PackageSetRequest {
-            name,
-            sources,
-            architectures,
+        let name = shared.lock_name(&binding, node, reader)?;
+        let request = PackageSetRequest {
+            name: name.unwrap_or_else(|| format!("yum:{}", source_requests[0].url)),
+            sources: source_requests,
+            architectures: vec![architecture],
             install: install.into_iter().collect(),
             recommends: entry.weak,
             index: entry.index,
             bases: bases.clone(),
             at: at.location(),
         };
-        all.push((wanted, at.clone()));
+        requests.push((request, at.clone()));
     }
-    Ok(all)
+    Ok(requests)
 }
 
-/// Reads the fields `metalink` and `mirrorlist` of a source.
-fn mirrors(
-    place: &YumSourceFields<'_>,
-    binding: &VarBinding,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<Option<MirrorsRequest>> {
-    let at = |key| reader.here(place.node.get(key));
-    let url = |text: &str, key| list_url(&binding.fill(text), &at(key));
-    match (place.metalink, place.mirrorlist) {
-        (None, None) => Ok(None),
-        (Some(text), None) => Ok(Some(MirrorsRequest::Metalink(url(text, "metalink")?))),
-        (None, Some(text)) => Ok(Some(MirrorsRequest::List(url(text, "mirrorlist")?))),
-        (Some(_), Some(_)) => {
-            let help = Some("keep the metalink, which has digests too".into());
-            Err(at("mirrorlist").fault("a source has either `metalink` or `mirrorlist`", help))
-        }
-    }
-}
-
-/// The versions that the update policy of `entry` may change.
-pub(super) fn moving(entry: &YumEntry) -> Vec<MovableVersion<'_>> {
-    let pin = |text: &str| {
-        let RpmPin {
-            name,
-            arch,
-            version,
-        } = RpmPin::parse(text)?;
-        let name = arch.map_or_else(|| name.to_owned(), |arch| format!("{name}.{arch}"));
-        Some((name, version))
+/// Checks that there is one architecture, and returns its RPM name.
+fn one_architecture(architectures: &[String], at: &SourceSpan) -> ManifestResult<String> {
+    let [architecture] = architectures else {
+        let help = "write an entry with a `name` for each architecture; dnf adds 32-bit packages \
+                    by itself";
+        return Err(at.fault(
+            "a machine that uses dnf has one architecture",
+            Some(help.into()),
+        ));
     };
-    fields::moving("yum", entry.update.as_ref(), &entry.install, pin)
+    // unlike Debian's names, RPM's may contain an underscore, as in x86_64
+    if !is_word(&architecture.replace('_', "-")) {
+        let help = Some("write its RPM name, such as x86_64 or aarch64".into());
+        return Err(at.fault(format!("`{architecture}` is not an architecture"), help));
+    }
+    Ok(Architectures::of(architecture).native().to_owned())
 }
 
 /// Why `text` can never be installed, whatever the sources contain.
-fn refused(text: &str) -> Option<&'static str> {
-    match text {
-        "" => Some("is no package"),
-        text if text.starts_with('@') => Some(
-            "is a group or the stream of a module, which landfall does not install; name the \
-             packages",
-        ),
-        text if text.chars().any(char::is_control) || text.starts_with('-') => {
-            Some("is no package")
+fn why_not_installable(text: &str) -> Option<&'static str> {
+    if text.starts_with('@') {
+        return Some(
+            "is a group or a module stream, which landfall does not install; list the packages \
+             instead",
+        );
+    }
+    let is_package =
+        !text.is_empty() && !text.starts_with('-') && !text.chars().any(char::is_control);
+    (!is_package).then_some("is not a package")
+}
+
+/// The fields of a source, and its position.
+struct YumSourceFields<'e> {
+    url: &'e str,
+    key: &'e str,
+    metalink: Option<&'e str>,
+    mirrorlist: Option<&'e str>,
+    node: &'e YamlNode<'e>,
+}
+
+impl<'e> YumSourceFields<'e> {
+    /// The fields that may use variables.
+    fn template_fields(&self, reader: &EntryContext<'_>) -> Vec<TemplateField<'e>> {
+        let mut fields = vec![
+            reader.field(self.node, "url", self.url),
+            reader.field(self.node, "key", self.key),
+        ];
+        for (key, text) in [("metalink", self.metalink), ("mirrorlist", self.mirrorlist)] {
+            fields.extend(text.map(|text| reader.field(self.node, key, text)));
         }
-        _ => None,
+        fields
+    }
+
+    fn request(
+        &self,
+        binding: &VarBinding,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<PackageSourceRequest> {
+        let url_at = reader.here(self.node.get("url"));
+        let key_at = reader.here(self.node.get("key"));
+        Ok(PackageSourceRequest {
+            url: repository_url(&binding.fill(self.url), &url_at)?,
+            suite: String::new(),
+            codename: None,
+            components: Vec::new(),
+            targets: Vec::new(),
+            keys: reader.read_keys(&binding.fill(self.key), &key_at)?,
+            mirrors: self.mirrors(binding, reader)?,
+        })
+    }
+
+    /// Reads the fields `metalink` and `mirrorlist`.
+    fn mirrors(
+        &self,
+        binding: &VarBinding,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Option<MirrorsRequest>> {
+        let metalink_at = reader.here(self.node.get("metalink"));
+        let list_at = reader.here(self.node.get("mirrorlist"));
+        match (self.metalink, self.mirrorlist) {
+            (None, None) => Ok(None),
+            (Some(text), None) => {
+                let url = mirror_list_url(&binding.fill(text), &metalink_at)?;
+                Ok(Some(MirrorsRequest::Metalink(url)))
+            }
+            (None, Some(text)) => {
+                let url = mirror_list_url(&binding.fill(text), &list_at)?;
+                Ok(Some(MirrorsRequest::List(url)))
+            }
+            (Some(_), Some(_)) => Err(list_at.fault(
+                "a source has either `metalink` or `mirrorlist`",
+                Some("keep the metalink, which also contains digests".into()),
+            )),
+        }
     }
 }
 
-fn places<'e>(
+/// The sources of `entry`: the one that is written in the entry itself, or those of `sources`.
+fn source_fields<'e>(
     entry: &'e YumEntry,
     node: &'e YamlNode<'e>,
     reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<YumSourceFields<'e>>> {
-    let help = "write `url` and `key`; or `sources`, each with them";
     if entry.sources.is_empty() {
         let (Some(url), Some(key)) = (&entry.url, &entry.key) else {
-            return Err(reader
-                .here(node)
-                .fault("a source has `url` and `key`", Some(help.into())));
+            return Err(reader.here(node).fault(
+                "a source needs `url` and `key`",
+                Some("write them here, or in each entry of `sources`".into()),
+            ));
         };
-        let (metalink, mirrorlist) = (entry.metalink.as_deref(), entry.mirrorlist.as_deref());
         return Ok(vec![YumSourceFields {
             url,
             key,
-            metalink,
-            mirrorlist,
+            metalink: entry.metalink.as_deref(),
+            mirrorlist: entry.mirrorlist.as_deref(),
             node,
         }]);
     }
-    if let (None, None, None, None) = (&entry.url, &entry.key, &entry.metalink, &entry.mirrorlist) {
-        let all = entry
-            .sources
-            .iter()
-            .enumerate()
-            .map(|(index, source)| YumSourceFields {
-                url: &source.url,
-                key: &source.key,
-                metalink: source.metalink.as_deref(),
-                mirrorlist: source.mirrorlist.as_deref(),
-                node: node.get("sources").item(index),
-            });
-        return Ok(all.collect());
+    let own = [&entry.url, &entry.key, &entry.metalink, &entry.mirrorlist];
+    if own.iter().any(|field| field.is_some()) {
+        return Err(reader.here(node.get("sources")).fault(
+            "`sources` cannot be combined with `url`, `key`, `metalink` or `mirrorlist`",
+            Some("move them into an entry of `sources`".into()),
+        ));
     }
-    let message = "beside `sources` there is no `url`, `key`, `metalink` and `mirrorlist`";
-    Err(reader
-        .here(node.get("sources"))
-        .fault(message, Some("make it one of the sources".into())))
+    Ok(entry
+        .sources
+        .iter()
+        .enumerate()
+        .map(|(index, source)| YumSourceFields {
+            url: &source.url,
+            key: &source.key,
+            metalink: source.metalink.as_deref(),
+            mirrorlist: source.mirrorlist.as_deref(),
+            node: node.get("sources").item(index),
+        })
+        .collect())
 }
 
+/// Reads the field `base`.
 fn bases(
     entry: &YumEntry,
     node: &YamlNode<'_>,
     reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<MachineBase>> {
-    bases_of(
+    read_bases(
         entry.base.as_ref(),
         node.get("base"),
-        |base, at| match base {
+        |base, node| match base {
             YumBaseEntry::Word(YumBaseWord::None) => Ok(MachineBase::None),
-            YumBaseEntry::Listed(listed) => {
-                let at = reader.here(at.get("rpms"));
-                let text =
-                    String::from_utf8_lossy(&beside(&listed.rpms, &at, reader)?).into_owned();
+            YumBaseEntry::Listed(ListedRpms { rpms }) => {
+                let at = reader.here(node.get("rpms"));
+                let bytes = reader.read_file(rpms, &at)?;
+                let text = String::from_utf8_lossy(&bytes);
+                // the list is read again for each choice of packages; here, a fault has a position
                 read_base(&text, &mut Pool::default()).map_err(|error| {
-                    let help = Some(
-                        "write it with `rpm -qa` on a node; `landfall help packages` has the form \
-                     that says most"
-                            .into(),
-                    );
-                    at.fault(format!("{}: {error}", listed.rpms), help)
+                    let help = "write it with `rpm -qa` on a node; `landfall help packages` has \
+                                the most detailed format";
+                    at.fault(format!("{rpms}: {error}"), Some(help.into()))
                 })?;
                 Ok(MachineBase::Rpms(text.into()))
             }

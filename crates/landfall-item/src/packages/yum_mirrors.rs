@@ -31,7 +31,7 @@ pub(super) async fn places(
         MirrorsRequest::Metalink(url) => {
             let named = listed(resolver, url)
                 .await
-                .map_err(|cause| cause.of("the metalink"))?;
+                .map_err(|cause| cause.about("the metalink"))?;
             if named.repomd.is_empty() {
                 return Err("the metalink: it has no digest of repomd.xml".into());
             }

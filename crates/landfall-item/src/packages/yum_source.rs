@@ -153,7 +153,7 @@ async fn signed_list(
                     Err("it is not signed, and no metalink has its digest".into())
                 }
             });
-        found = next.map_err(|next| cause.then(&next.of(mirror)));
+        found = next.map_err(|next| cause.followed_by(&next.about(mirror)));
     }
     found
 }
@@ -175,7 +175,7 @@ async fn list_at(
         && !digests.iter().any(|digest| digest.matches(&bytes))
     {
         let why = "none of its digests is that of repomd.xml: the mirror is behind, or was changed";
-        return Err(ResolveError::from(why).of("the metalink"));
+        return Err(ResolveError::from(why).about("the metalink"));
     }
     let signature = match resolver
         .small_file(&file_url(url, SIGNATURE), most, None)
@@ -189,9 +189,9 @@ async fn list_at(
             Some(signature)
         }
         Err(error) if error.kind == ErrorKind::NotFound => None,
-        Err(error) => return Err(ResolveError::from(error).of(SIGNATURE)),
+        Err(error) => return Err(ResolveError::from(error).about(SIGNATURE)),
     };
-    let repomd = Repomd::parse(&bytes).map_err(|error| ResolveError::from(error).of(REPOMD))?;
+    let repomd = Repomd::parse(&bytes).map_err(|error| ResolveError::from(error).about(REPOMD))?;
     let date = repomd.date.map(|date| date.to_string());
     check_age(
         REPOMD,
@@ -203,7 +203,7 @@ async fn list_at(
     if was_signed && signature.is_none() && places.repomd.is_none() {
         let why = "it has no signature any more, and had one when it was locked; take the item \
                    out of the lock to accept that";
-        return Err(ResolveError::from(why).of(REPOMD));
+        return Err(ResolveError::from(why).about(REPOMD));
     }
     Ok(SignedList {
         bytes,

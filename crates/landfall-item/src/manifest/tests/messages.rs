@@ -107,19 +107,21 @@ fn faults_of_images() {
 #[test]
 fn faults_of_files() {
     let file = |more: &str| brief(&format!("files: [{{url: 'https://e.org/x'{more}}}]"));
-    assert!(brief("files: [{url: 'ftp://e.org/x'}]").contains("over http and https, not over ftp"));
-    assert!(brief("files: [{url: e.org/x}]").contains("this is no URL"));
-    assert!(brief("files: [{url: 'https://e.org/x/'}]").contains("names a folder"));
-    assert!(brief("files: [{url: 'https://e.org/x#y'}]").contains("no `#` part"));
+    assert!(brief("files: [{url: 'ftp://e.org/x'}]").contains("over http or https, not over ftp"));
+    assert!(brief("files: [{url: e.org/x}]").contains("this is not a URL"));
+    assert!(brief("files: [{url: 'https://e.org/x/'}]").contains("that of a folder"));
+    assert!(brief("files: [{url: 'https://e.org/x#y'}]").contains("a `#` part"));
     assert!(brief("files: [{url: 'https://e.org/x y'}]").contains("white space"));
     assert!(file(", checksum: 'md5:00'").contains("unsupported algorithm"));
     assert!(
         file(&format!(", checksum: '{}'", digest("x").hex()))
             .contains(&format!("write {}", digest("x")))
     );
-    assert!(file(", checksum: x").contains("is no checksum"));
-    assert!(file(", mode: '0799'").contains("3:40: error: `0799` is no mode"));
-    assert!(file(", also: ['https://E.org/x']").contains("answers to https://e.org/x already"));
+    assert!(file(", checksum: x").contains("is not a checksum"));
+    assert!(file(", mode: '0799'").contains("3:40: error: `0799` is not a file mode"));
+    assert!(
+        file(", also: ['https://E.org/x']").contains("https://e.org/x is already a URL of this")
+    );
     let twice = brief(
         "files: [{url: 'https://e.org/x', also: ['https://e.org/z']}, {url: 'https://e.org/z'}]",
     );
@@ -135,7 +137,7 @@ fn faults_of_files() {
 fn a_password_in_a_url_is_refused_and_not_shown() {
     let fault = fault("vars: {t: s3cret}\nfiles: [{url: 'https://joe:s3cr3t@e.org/x'}]\n");
     assert!(
-        fault.contains("m.yaml:4:15: error: a URL must not hold a user name or password"),
+        fault.contains("m.yaml:4:15: error: a URL must not contain a user name or password"),
         "{fault}"
     );
     assert!(
@@ -196,7 +198,7 @@ fn faults_of_the_other_sections() {
     );
     let yum = brief("packages: [{yum: {url: 'https://h/x', install: [a]}}]");
     assert!(
-        yum.contains("3:18: error: a source has `url` and `key`"),
+        yum.contains("3:18: error: a source needs `url` and `key`"),
         "{yum}"
     );
     assert!(

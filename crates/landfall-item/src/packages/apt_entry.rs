@@ -1,0 +1,420 @@
+//! Packages for apt in a manifest, and how they expand to requests.
+
+use super::fetch::LANGUAGE;
+use super::fields::{OneOrMore, SharedFields, VariablePin, is_word, read_bases, repository_url};
+use super::request::{
+    MachineBase, OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request,
+};
+use crate::MovableVersion;
+use crate::entry_reader::{EntryContext, ManifestResult};
+use landfall_model::document::{SourceSpan, TemplateField, VarBinding, YamlNode};
+use landfall_packages::apt::{is_request, is_target, pinned, target_language, target_names};
+use landfall_packages::is_plain_path;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::ops::Range;
+
+/// Packages for apt, for one kind of machine, from one repository or from `sources`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AptEntry {
+    /// The name in the lock, after `apt:`. The default is the first source.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The URL of the repository.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// The suite, or several. A suite that ends with `/` is the path of a flat repository.
+    #[serde(default)]
+    pub suite: Option<OneOrMore<String>>,
+    /// The `Codename` or `Suite` in the Release file, if it differs from the name of the suite, as
+    /// on some mirrors.
+    #[serde(default)]
+    pub codename: Option<String>,
+    /// The components. A flat repository has none.
+    #[serde(default)]
+    pub components: Vec<String>,
+    /// A file with OpenPGP public keys, one of which must have signed the repository.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// All repositories of the machine, instead of `url`, `suite`, `codename`, `components` and
+    /// `key`.
+    #[serde(default)]
+    pub sources: Vec<AptSourceEntry>,
+    /// The architectures by their Debian names, the native one first. The default is that of
+    /// `platforms`.
+    #[serde(default)]
+    pub architectures: Vec<String>,
+    /// The packages to install, in the order in which apt processes them: `name`, `name=version`
+    /// (`*` matches any text), `name/suite` or `name:architecture`.
+    pub install: Vec<String>,
+    /// What `landfall update` may move the versions in `install` to: a policy such as `patch`,
+    /// `minor`, `"~1.7"` or `"*"`.
+    #[serde(default)]
+    pub update: Option<String>,
+    /// Whether recommended packages are installed as well.
+    #[serde(default)]
+    pub recommends: bool,
+    /// The metadata that machines see: `signed` is that of the repository, `trimmed` lists only the
+    /// carried packages and is signed by the site.
+    #[serde(default)]
+    pub index: OfferedIndex,
+    /// Indexes to carry in addition to those of packages, by the names of apt's targets:
+    /// `Contents-deb` for apt-file, `CNF` for command-not-found, `DEP-11` for appstream and its
+    /// icons, `Translation-de` for descriptions in German.
+    #[serde(default)]
+    pub targets: Vec<String>,
+    /// What is installed on the machine already: `none`, `minimal`, `standard`, a dpkg status file,
+    /// or a list of these for several kinds of machines. By default, packages that no source offers
+    /// are expected to be installed.
+    #[serde(default)]
+    pub base: Option<OneOrMore<BaseEntry>>,
+}
+
+/// An apt repository.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AptSourceEntry {
+    /// The URL of the repository.
+    pub url: String,
+    /// The suite, or several. A suite that ends with `/` is the path of a flat repository.
+    pub suite: OneOrMore<String>,
+    /// The `Codename` or `Suite` in the Release file, if it differs from the name of the suite.
+    #[serde(default)]
+    pub codename: Option<String>,
+    /// The components. A flat repository has none.
+    #[serde(default)]
+    pub components: Vec<String>,
+    /// A file with OpenPGP public keys, one of which must have signed the repository.
+    pub key: String,
+}
+
+/// What is installed on a machine already.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum BaseEntry {
+    /// One of the words `none`, `minimal` and `standard`.
+    Word(BaseWord),
+    /// The packages that a file lists.
+    Listed(ListedBase),
+}
+
+/// A predefined set of installed packages.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BaseWord {
+    /// Nothing is installed.
+    None,
+    /// The packages that `debootstrap --variant=minbase` installs from the first source.
+    Minimal,
+    /// The packages that debootstrap installs by default, and those of the priority `standard`.
+    Standard,
+}
+
+/// A file that lists the installed packages.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListedBase {
+    /// A copy of `/var/lib/dpkg/status` of the machine.
+    pub status: String,
+}
+
+impl AptEntry {
+    fn shared(&self) -> SharedFields<'_> {
+        SharedFields {
+            system: "apt",
+            name: self.name.as_deref(),
+            architectures: &self.architectures,
+            install: &self.install,
+            update: self.update.as_deref(),
+        }
+    }
+}
+
+/// The versions that the update policy of `entry` may change.
+pub(super) fn movable_versions(entry: &AptEntry) -> Vec<MovableVersion<'_>> {
+    entry.shared().movable_versions(pin)
+}
+
+/// The first package whose version contains `variable` and no other variable.
+pub(super) fn pin_with_variable(entry: &AptEntry, variable: &str) -> Option<VariablePin> {
+    // the first `=` ends the name, since the version may contain others
+    entry
+        .shared()
+        .pin_with_variable(variable, |text| text.split_once('='))
+}
+
+/// The name of a pinned package, and the bytes of `text` that are its version.
+fn pin(text: &str) -> Option<(String, Range<usize>)> {
+    pinned(text).map(|(name, version)| (name.to_owned(), version))
+}
+
+/// Expands `entry` to one request for each combination of its variables.
+pub(super) fn read_apt(
+    entry: &AptEntry,
+    node: &YamlNode<'_>,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
+    let at = reader.here(node);
+    let shared = entry.shared();
+    let sources = source_fields(entry, node, reader)?;
+    shared.check(node, reader, |text| pin(text).is_some())?;
+    let mut fields: Vec<TemplateField<'_>> = Vec::new();
+    for source in &sources {
+        fields.extend(source.template_fields(reader));
+    }
+    fields.extend(shared.template_fields(node, reader));
+    let bases = bases(entry, node, reader)?;
+    let targets = targets(entry, &reader.here(node.get("targets")))?;
+    let mut requests = Vec::new();
+    for binding in reader.vars.bindings(&fields)? {
+        let mut source_requests = Vec::new();
+        for source in &sources {
+            source_requests.extend(source.requests(&binding, &targets, reader)?);
+        }
+        let architectures = shared.architectures(&binding, node, reader)?;
+        if let Some(bad) = architectures.iter().find(|text| !is_word(text)) {
+            let help = Some("write its Debian name, such as amd64, arm64 or armhf".into());
+            return Err(reader
+                .here(node.get("architectures"))
+                .fault(format!("`{bad}` is not an architecture"), help));
+        }
+        let mut install = Vec::new();
+        for (index, text) in entry.install.iter().enumerate() {
+            let text = binding.fill(text);
+            if !is_request(&text) {
+                let help = Some("write name, name=version, name/suite or name:architecture".into());
+                return Err(reader
+                    .item_at(node, "install", index)
+                    .fault(format!("`{text}` is not a package"), help));
+            }
+            add_request(&mut install, text);
+        }
+        let name = shared.lock_name(&binding, node, reader)?;
+        let request = PackageSetRequest {
+            name: name.unwrap_or_else(|| default_name(&source_requests[0])),
+            sources: source_requests,
+            architectures,
+            install,
+            recommends: entry.recommends,
+            index: entry.index,
+            bases: bases.clone(),
+            at: at.location(),
+        };
+        requests.push((request, at.clone()));
+    }
+    Ok(requests)
+}
+
+/// The fields of a source, and its position.
+struct AptSourceFields<'e> {
+    url: &'e str,
+    /// The suites; never empty.
+    suites: &'e [String],
+    codename: Option<&'e str>,
+    components: &'e [String],
+    key: &'e str,
+    node: &'e YamlNode<'e>,
+}
+
+impl<'e> AptSourceFields<'e> {
+    /// The fields that may use variables.
+    fn template_fields(&self, reader: &EntryContext<'_>) -> Vec<TemplateField<'e>> {
+        let mut fields = vec![
+            reader.field(self.node, "url", self.url),
+            reader.field(self.node, "key", self.key),
+        ];
+        fields.extend(
+            self.codename
+                .map(|text| reader.field(self.node, "codename", text)),
+        );
+        for (key, texts) in [("suite", self.suites), ("components", self.components)] {
+            fields.extend(texts.iter().map(|text| reader.field(self.node, key, text)));
+        }
+        fields
+    }
+
+    /// One request for each suite.
+    fn requests(
+        &self,
+        binding: &VarBinding,
+        targets: &[String],
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Vec<PackageSourceRequest>> {
+        let url_at = reader.here(self.node.get("url"));
+        let key_at = reader.here(self.node.get("key"));
+        let suite_at = reader.here(self.node.get("suite"));
+        let url = repository_url(&binding.fill(self.url), &url_at)?;
+        let keys = reader.read_keys(&binding.fill(self.key), &key_at)?;
+        let components: Vec<String> = self
+            .components
+            .iter()
+            .map(|text| binding.fill(text))
+            .collect();
+        let mut requests = Vec::new();
+        for suite in self.suites {
+            requests.push(PackageSourceRequest {
+                url: url.clone(),
+                suite: parse_suite(&binding.fill(suite), &components, &suite_at)?,
+                codename: self.codename.map(|text| binding.fill(text)),
+                components: components.clone(),
+                targets: targets.to_vec(),
+                keys: keys.clone(),
+                mirrors: None,
+            });
+        }
+        Ok(requests)
+    }
+}
+
+/// The sources of `entry`: the one that is written in the entry itself, or those of `sources`.
+fn source_fields<'e>(
+    entry: &'e AptEntry,
+    node: &'e YamlNode<'e>,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<Vec<AptSourceFields<'e>>> {
+    let own = (&entry.url, &entry.suite, &entry.key);
+    let sources: Vec<AptSourceFields<'e>> = if entry.sources.is_empty() {
+        let (Some(url), Some(suite), Some(key)) = own else {
+            return Err(reader.here(node).fault(
+                "a source needs `url`, `suite` and `key`",
+                Some("write them here, or in each entry of `sources`".into()),
+            ));
+        };
+        vec![AptSourceFields {
+            url,
+            suites: suite.all(),
+            codename: entry.codename.as_deref(),
+            components: &entry.components,
+            key,
+            node,
+        }]
+    } else {
+        let has_no_own = matches!(own, (None, None, None))
+            && entry.components.is_empty()
+            && entry.codename.is_none();
+        if !has_no_own {
+            return Err(reader.here(node.get("sources")).fault(
+                "`sources` cannot be combined with `url`, `suite`, `codename`, `components` or \
+                 `key`",
+                Some("move them into an entry of `sources`".into()),
+            ));
+        }
+        entry
+            .sources
+            .iter()
+            .enumerate()
+            .map(|(index, source)| AptSourceFields {
+                url: &source.url,
+                suites: source.suite.all(),
+                codename: source.codename.as_deref(),
+                components: &source.components,
+                key: &source.key,
+                node: node.get("sources").item(index),
+            })
+            .collect()
+    };
+    match sources.iter().find(|source| source.suites.is_empty()) {
+        Some(source) => Err(reader.here(source.node.get("suite")).fault(
+            "this list of suites is empty",
+            Some("write a suite, as in `suite: bookworm`".into()),
+        )),
+        None => Ok(sources),
+    }
+}
+
+/// Checks a suite, and returns it in the form of the lock: the path of a flat repository ends with
+/// a slash.
+fn parse_suite(text: &str, components: &[String], at: &SourceSpan) -> ManifestResult<String> {
+    let is_flat = text.ends_with('/');
+    // apt's sources.list writes `./` or `/` for a flat repository at the URL itself
+    let path = text.strip_prefix("./").unwrap_or(text).trim_matches('/');
+    if !(is_plain_path(path) || is_flat && path.is_empty()) {
+        let help = "write a name such as bookworm, or the path of a flat repository, which ends \
+                    with a slash: `/` for the URL itself";
+        return Err(at.fault(format!("`{text}` is not a suite"), Some(help.into())));
+    }
+    if is_flat && !components.is_empty() {
+        return Err(at.fault(
+            "a flat repository has no components",
+            Some("remove them, or the slash at the end of the suite".into()),
+        ));
+    }
+    if !is_flat && components.is_empty() {
+        let help = "write them, as in `components: [main]`; the suite of a flat repository ends \
+                    with /";
+        return Err(at.fault("this suite has no components", Some(help.into())));
+    }
+    if let Some(bad) = components.iter().find(|text| !is_plain_path(text)) {
+        return Err(at.fault(format!("`{bad}` is not a component"), None));
+    }
+    Ok(if is_flat {
+        format!("{path}/")
+    } else {
+        path.to_owned()
+    })
+}
+
+/// The default name: `apt:<url>/dists/<suite>`, or the folder of a flat repository.
+fn default_name(source: &PackageSourceRequest) -> String {
+    let PackageSourceRequest { url, suite, .. } = source;
+    match suite.strip_suffix('/') {
+        Some("") => format!("apt:{url}"),
+        Some(path) => format!("apt:{url}/{path}"),
+        None => format!("apt:{url}/dists/{suite}"),
+    }
+}
+
+/// Checks and sorts the targets of `entry`.
+fn targets(entry: &AptEntry, at: &SourceSpan) -> ManifestResult<Vec<String>> {
+    if let Some(bad) = entry.targets.iter().find(|target| !is_target(target)) {
+        let names = target_names().collect::<Vec<_>>().join(", ");
+        let help = format!("the targets besides packages are {names}, and Translation-<language>");
+        return Err(at
+            .narrowed(bad)
+            .fault(format!("`{bad}` is not a target of apt"), Some(help)));
+    }
+    if entry.index == OfferedIndex::Trimmed && !entry.targets.is_empty() {
+        return Err(at.fault(
+            "metadata that the site signs contains only packages and descriptions",
+            Some("remove `targets` or `index: trimmed`".into()),
+        ));
+    }
+    let mut targets = entry.targets.clone();
+    // descriptions in this language are carried anyway
+    targets.retain(|target| target_language(target) != Some(LANGUAGE));
+    targets.sort();
+    targets.dedup();
+    Ok(targets)
+}
+
+/// Reads the field `base`.
+fn bases(
+    entry: &AptEntry,
+    node: &YamlNode<'_>,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<Vec<MachineBase>> {
+    read_bases(
+        entry.base.as_ref(),
+        node.get("base"),
+        |base, node| match base {
+            BaseEntry::Word(BaseWord::None) => Ok(MachineBase::None),
+            BaseEntry::Word(BaseWord::Minimal) => Ok(MachineBase::Minimal),
+            BaseEntry::Word(BaseWord::Standard) => Ok(MachineBase::Standard),
+            BaseEntry::Listed(ListedBase { status }) => {
+                let at = reader.here(node.get("status"));
+                let bytes = reader.read_file(status, &at)?;
+                let text = String::from_utf8_lossy(&bytes);
+                // a file without this field would mean that nothing is installed
+                if text.contains("Status: ") {
+                    Ok(MachineBase::Status(text.into()))
+                } else {
+                    Err(at.fault(
+                        format!("{status} is not a status file of dpkg"),
+                        Some("copy /var/lib/dpkg/status from a node".into()),
+                    ))
+                }
+            }
+        },
+    )
+}

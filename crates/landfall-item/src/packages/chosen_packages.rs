@@ -1,0 +1,81 @@
+//! What choosing packages has in common for apt and dnf: the check of each chosen package, and the
+//! notes for people.
+
+use super::locked::LockedPackage;
+use super::request::MachineBase;
+use crate::resolver::ResolveError;
+use landfall_packages::is_plain_path;
+
+/// How many packages a note names.
+const NAMED: usize = 10;
+
+/// Rejects a chosen package that a lock would not accept. An index may be unsigned or damaged, and
+/// these texts become paths, and words of configuration files on machines.
+pub(super) fn check_chosen(package: LockedPackage) -> Result<LockedPackage, ResolveError> {
+    let LockedPackage {
+        name,
+        version,
+        arch,
+        path,
+        size,
+        ..
+    } = &package;
+    let are_words = [name, version, arch].iter().all(|text| {
+        !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+    });
+    if are_words && is_plain_path(path) && *size > 0 {
+        return Ok(package);
+    }
+    Err(format!(
+        "its index names {} {} ({}) as '{}' of {size} bytes, which is refused",
+        name.escape_default(),
+        version.escape_default(),
+        arch.escape_default(),
+        path.escape_default()
+    )
+    .into())
+}
+
+/// Why no packages can be chosen for machines with `base`. If it is the only one of `bases`, it
+/// need not be named.
+pub(super) fn choice_error(why: String, base: &MachineBase, bases: &[MachineBase]) -> ResolveError {
+    match bases {
+        [_] => why.into(),
+        _ => format!("on a machine with {}: {why}", describe_base(base)).into(),
+    }
+}
+
+/// The note about packages of the set `set` that no source has, so that machines must have them.
+pub(super) fn expected_note(set: &str, packages: &str) -> String {
+    format!(
+        "{set}: no source has {packages}; the machines must have it already (add `base` or more \
+         `sources` to carry it)"
+    )
+}
+
+/// The note about packages of the set `set` that only machines with `base` need.
+pub(super) fn base_note(set: &str, base: &MachineBase, packages: &[String]) -> String {
+    format!(
+        "{set}: only machines with {} need {}",
+        describe_base(base),
+        first_few(packages)
+    )
+}
+
+/// The first of `packages`, and the number of the others.
+pub(super) fn first_few(packages: &[String]) -> String {
+    let named = packages[..packages.len().min(NAMED)].join(", ");
+    match packages.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+fn describe_base(base: &MachineBase) -> String {
+    match base {
+        // these display as the digest of a list, which says nothing to people
+        MachineBase::Status(_) => "the packages of its status file".into(),
+        MachineBase::Rpms(_) => "the packages of its `rpm -qa` list".into(),
+        base => format!("the base `{base}`"),
+    }
+}

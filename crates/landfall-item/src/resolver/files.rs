@@ -1,0 +1,134 @@
+//! Downloads files and blobs that are read while an item is resolved.
+
+use super::resolve_error::ResolveError;
+use super::state::Resolver;
+use bytes::Bytes;
+use landfall_content::upstream::{Upstreams, expect_file, get_file};
+use landfall_content::{BlobRead, EntryPart, LocalSink, PartOrigin, Transfer};
+use landfall_http::{BodyFailure, ErrorKind, HttpError, UnlimitedSlot};
+use landfall_model::report::{SilentProgress, TransferSide};
+use landfall_model::{Descriptor, Digest, ImageRef};
+use std::sync::Arc;
+
+impl Resolver {
+    /// Downloads a file of at most `most` bytes. `expected` is its digest, if it is known: then a
+    /// `Content-Encoding` header is ignored, as some servers send it for a `.gz` file that is
+    /// stored compressed.
+    ///
+    /// # Errors
+    /// If it cannot be downloaded, is larger, or has another digest.
+    pub async fn small_file(
+        &self,
+        url: &str,
+        most: usize,
+        expected: Option<&Digest>,
+    ) -> Result<Bytes, HttpError> {
+        let mut attempts = self.sessions.transport().retry_policy().body_attempts();
+        loop {
+            let response = expect_file(get_file(&self.sessions, url, None).await?, url).await?;
+            let compressed = response.compression_error("the file");
+            if let Some(error) = compressed.clone().filter(|_| expected.is_none()) {
+                return Err(error);
+            }
+            // the request may have been redirected; the error names the URL that answered
+            let answered_at = response.url.clone();
+            let failure = match response.bytes(most).await {
+                Ok(bytes) => match expected.filter(|digest| !digest.matches(&bytes)) {
+                    None => return Ok(bytes),
+                    Some(expected) => {
+                        let found = Digest::sha256(&bytes);
+                        let why = format!("its bytes are {found}, not {expected}");
+                        // if the response is marked as compressed, that explains the digest
+                        BodyFailure::Wrong(compressed.unwrap_or_else(|| {
+                            HttpError::new(ErrorKind::Invalid, why).at(&answered_at)
+                        }))
+                    }
+                },
+                Err(error) => BodyFailure::<HttpError>::reading(error),
+            };
+            attempts.after(failure).await?;
+        }
+    }
+
+    /// Downloads a file of at most `most` bytes, once per run.
+    ///
+    /// # Errors
+    /// If it cannot be downloaded, or is larger.
+    pub async fn shared_file(&self, url: &str, most: usize) -> Result<Bytes, HttpError> {
+        self.shared
+            .get_or_try_init(url.to_owned(), || self.small_file(url, most, None))
+            .await
+    }
+
+    /// The index of an HTTP repository of charts.
+    ///
+    /// # Errors
+    /// If it cannot be downloaded.
+    pub async fn index(&self, url: &str) -> Result<Bytes, ResolveError> {
+        let index = self.shared_file(url, self.limits().chart_index_bytes).await;
+        index.map_err(|error| ResolveError::from(error).about("the index of its repository"))
+    }
+
+    /// Downloads a small blob such as a config, verifies its digest and stores it for `pull`.
+    ///
+    /// # Errors
+    /// If it cannot be downloaded.
+    pub async fn small_blob(
+        &self,
+        name: &ImageRef,
+        blob: &Descriptor,
+    ) -> Result<Vec<u8>, ResolveError> {
+        self.blob_up_to(name, blob, self.limits().document_bytes as u64)
+            .await
+    }
+
+    /// Downloads a blob of at most `limit` bytes, verifies its digest and stores it for `pull`.
+    ///
+    /// # Errors
+    /// If it cannot be downloaded, or is larger.
+    pub async fn blob_up_to(
+        &self,
+        name: &ImageRef,
+        blob: &Descriptor,
+        limit: u64,
+    ) -> Result<Vec<u8>, ResolveError> {
+        // the size comes from a manifest that anybody may have written, and the blob is read into
+        // memory below
+        if blob.size > limit {
+            return Err(format!(
+                "its blob {} has {} bytes, more than {limit}",
+                blob.digest, blob.size
+            )
+            .into());
+        }
+        if self.is_stored(blob) {
+            return self.disk.read(blob).map_err(ResolveError::from);
+        }
+        let (registry, repository) = (
+            name.registry.as_str().into(),
+            name.repository.as_str().into(),
+        );
+        let part = EntryPart {
+            descriptor: blob.clone(),
+            origin: PartOrigin::Blob {
+                registry,
+                repository,
+            },
+        };
+        let limits = *self.limits();
+        let transfer = Transfer {
+            source: Arc::new(Upstreams(self.sessions.clone())),
+            sink: Arc::new(LocalSink::new(Arc::new(self.disk.clone()), limits, None)),
+            limits,
+            progress: Arc::new(SilentProgress),
+        };
+        transfer
+            .run(&part, Arc::new(UnlimitedSlot))
+            .await
+            .map_err(|error| match error.side {
+                TransferSide::Source => ResolveError::from(*error.why),
+                _ => ResolveError::local(error.to_string()),
+            })?;
+        self.disk.read(blob).map_err(ResolveError::from)
+    }
+}

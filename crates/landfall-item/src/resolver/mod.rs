@@ -1,0 +1,10 @@
+//! The network and store that resolving uses. What is fetched is stored, so that `pull` does not
+//! fetch it again.
+
+mod files;
+mod manifests;
+mod resolve_error;
+mod state;
+
+pub use resolve_error::ResolveError;
+pub use state::Resolver;

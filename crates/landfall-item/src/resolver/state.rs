@@ -1,0 +1,202 @@
+//! The state of a run that resolves items.
+
+use super::resolve_error::ResolveError;
+use crate::chart::FindImages;
+use crate::packages::SharedSuites;
+use crate::repositories::UpstreamRepositories;
+use bytes::Bytes;
+
+use landfall_content::archives::ArchiveImages;
+use landfall_content::registry::RegistrySessions;
+use landfall_content::store::DiskStore;
+use landfall_http::OnceMap;
+use landfall_model::report::Progress;
+use landfall_model::{Descriptor, Digest, Limits};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Resolves the names of items to digests, and stores what it fetches on the way.
+pub struct Resolver {
+    pub(super) sessions: Arc<RegistrySessions>,
+    pub(super) disk: DiskStore,
+    progress: Arc<dyn Progress>,
+    pub(super) repositories: UpstreamRepositories,
+    /// Manifests that this run fetched and stored, by host and digest.
+    pub(super) fetched: OnceMap<(String, Digest), ()>,
+    /// Files that several items need, such as the index of an HTTP repository of charts, by URL.
+    pub(super) shared: OnceMap<String, Bytes>,
+    /// Parsed apt suites, which are read once for all sets with the same sources.
+    suites: SharedSuites,
+    image_finder: Option<Arc<dyn FindImages>>,
+    /// The images of local archives, which are searched before upstream is asked.
+    pub(super) archives: Arc<ArchiveImages>,
+    /// Chart repositories that the manifest names, as `ChartName::repository_url` writes them.
+    named: BTreeSet<String>,
+    /// This resolver without credentials, for chart repositories that only charts name. Most runs
+    /// need none, so it is made at the first request.
+    without_accounts: OnceLock<Box<Resolver>>,
+    /// How many charts were resolved that the manifest does not name.
+    dependencies: AtomicUsize,
+}
+
+impl Resolver {
+    /// A resolver that stores what it fetches in `disk`.
+    pub fn new(
+        sessions: Arc<RegistrySessions>,
+        disk: DiskStore,
+        progress: Arc<dyn Progress>,
+    ) -> Resolver {
+        Resolver {
+            sessions,
+            repositories: UpstreamRepositories::new(disk.clone()),
+            disk,
+            progress,
+            fetched: OnceMap::default(),
+            shared: OnceMap::default(),
+            suites: SharedSuites::default(),
+            image_finder: None,
+            archives: Arc::default(),
+            named: BTreeSet::new(),
+            without_accounts: OnceLock::new(),
+            dependencies: AtomicUsize::new(0),
+        }
+    }
+
+    /// Sets the finder of images in charts.
+    #[must_use]
+    pub fn finding_images(self, finder: Arc<dyn FindImages>) -> Resolver {
+        Resolver {
+            image_finder: Some(finder),
+            ..self
+        }
+    }
+
+    /// Sets the archives that are searched before upstream is asked.
+    #[must_use]
+    pub fn with_archives(self, archives: Arc<ArchiveImages>) -> Resolver {
+        Resolver { archives, ..self }
+    }
+
+    /// Sets the chart repositories that the manifest names, which may be read with credentials.
+    #[must_use]
+    pub fn with_accounts_for(self, named: impl Iterator<Item = String>) -> Resolver {
+        Resolver {
+            named: named.collect(),
+            ..self
+        }
+    }
+
+    /// The resolver for the chart repository at `url`, on `host`: one without credentials unless
+    /// the manifest or the site names the repository. A chart from upstream may name any repository
+    /// as a dependency, and must not make landfall send the site's credentials there.
+    pub fn for_charts_at(&self, url: &str, host: &str) -> &Resolver {
+        if self.named.contains(url) || self.sessions.is_in_site(host) {
+            return self;
+        }
+        // It has caches of its own, so a file that was fetched with credentials is not reused here.
+        self.without_accounts.get_or_init(|| {
+            let sessions = Arc::new(self.sessions.without_accounts());
+            let other = Resolver::new(sessions, self.disk.clone(), self.progress.clone());
+            Box::new(Resolver {
+                image_finder: self.image_finder.clone(),
+                archives: self.archives.clone(),
+                ..other
+            })
+        })
+    }
+
+    /// Counts a chart that the manifest does not name.
+    ///
+    /// # Errors
+    /// If this run has already resolved as many of them as the limit allows.
+    pub fn count_dependency(&self) -> Result<(), ResolveError> {
+        let most = self.limits().chart_dependencies;
+        if self.dependencies.fetch_add(1, Ordering::Relaxed) < most {
+            return Ok(());
+        }
+        Err(format!(
+            "charts depend on more than {most} other charts; list the charts that are needed in \
+             the manifest"
+        )
+        .into())
+    }
+
+    /// The apt suites that this run has parsed.
+    pub fn suites(&self) -> &SharedSuites {
+        &self.suites
+    }
+
+    /// The images of local archives, which are searched before upstream is asked.
+    pub fn archives(&self) -> &ArchiveImages {
+        &self.archives
+    }
+
+    /// The finder of images in charts; `None` if charts are not searched.
+    pub fn image_finder(&self) -> Option<&Arc<dyn FindImages>> {
+        self.image_finder.as_ref()
+    }
+
+    /// The connections to registries and web servers.
+    pub fn sessions(&self) -> &RegistrySessions {
+        &self.sessions
+    }
+
+    /// The store that keeps what is fetched.
+    pub fn disk(&self) -> &DiskStore {
+        &self.disk
+    }
+
+    /// The receiver of progress and notes.
+    pub fn progress(&self) -> &dyn Progress {
+        &*self.progress
+    }
+
+    /// The limits on sizes and counts in this run.
+    pub fn limits(&self) -> &Limits {
+        self.sessions.transport().limits()
+    }
+
+    /// Stores a small blob for `pull`. If that fails, resolving continues, since `pull` reports the
+    /// same problem.
+    pub async fn keep(&self, descriptor: Descriptor, bytes: Bytes) {
+        let disk = self.disk.clone();
+        // On a blocking thread: another task may be downloading the same blob, and waiting for its
+        // lock on the async thread could block that very task.
+        match tokio::task::spawn_blocking(move || disk.put(&descriptor, &bytes)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.note_not_stored(&error),
+            Err(error) => self.note_not_stored(&error),
+        }
+    }
+
+    /// Notes that a blob could not be stored for `pull`.
+    pub(super) fn note_not_stored(&self, why: &dyn fmt::Display) {
+        self.progress.note(&format!("not stored for pull: {why}"));
+    }
+
+    /// Prints `line` as a note, unless this run has already printed it.
+    pub fn note_once(&self, line: &str) {
+        self.sessions.transport().note_once(line);
+    }
+
+    /// What is known about upstream repositories.
+    pub fn repositories(&self) -> &UpstreamRepositories {
+        &self.repositories
+    }
+
+    /// Stores what this run learned about upstream repositories.
+    pub fn remember(&self) {
+        // A full disk needs no note here: larger writes fail as well, and report it.
+        if let Some(error) = self
+            .repositories
+            .remember()
+            .err()
+            .filter(|error| !error.is_full_disk())
+        {
+            self.progress
+                .note(&format!("the next run will send more requests: {error}"));
+        }
+    }
+}
