@@ -57,18 +57,15 @@ fn as_package_slot<'s>(
 
 /// The whole package version. The slot may be a part of it, as the variable in
 /// `kubelet=${kubernetes}-1.1`.
-fn current(
-    slot: &UpdatableVersion,
-    PackageVersions {
-        around: (before, after),
-        ..
-    }: &PackageVersions,
-) -> String {
-    [before, slot.current.as_str(), after].concat()
+fn current(slot: &UpdatableVersion, versions: &PackageVersions) -> String {
+    [&*versions.before, &*slot.current, &*versions.after].concat()
 }
 
 fn pin(slot: &UpdatableVersion, versions: &PackageVersions) -> PinnedPackage {
-    (versions.package.clone(), current(slot, versions))
+    PinnedPackage {
+        name: versions.package.clone(),
+        version: current(slot, versions),
+    }
 }
 
 /// The versions in `offered` that the policy allows and that keep the text around the slot.
@@ -77,7 +74,7 @@ fn allowed(
     versions: &PackageVersions,
     offered: Vec<OfferedVersion>,
 ) -> Result<Vec<VersionCandidate>, String> {
-    let (whole, (before, after)) = (current(slot, versions), &versions.around);
+    let whole = current(slot, versions);
     let current = PackageVersion {
         full: &whole,
         upstream: versions.machine.upstream_version(&whole),
@@ -96,8 +93,8 @@ fn allowed(
         .filter_map(|one| {
             let version = one
                 .version
-                .strip_prefix(before.as_str())?
-                .strip_suffix(after.as_str())?
+                .strip_prefix(&*versions.before)?
+                .strip_suffix(&*versions.after)?
                 .to_owned();
             Some(VersionCandidate {
                 version,

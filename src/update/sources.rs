@@ -14,7 +14,11 @@ pub(super) async fn versions(
     from: &VersionSource,
 ) -> Result<Vec<String>, ResolveError> {
     let found = match from {
-        VersionSource::Tags(image, before, after) => {
+        VersionSource::Tags {
+            image,
+            before,
+            after,
+        } => {
             let tags = resolver.tags(image, resolver.limits().pages).await?.ok_or_else(|| {
                 ResolveError::from(format!(
                     "the registry does not list the tags of {}; name another source with `from:`",

@@ -30,7 +30,7 @@ impl UpdateRun<'_> {
         slots.retain(|slot| {
             // `--only` may name the variable, or the image or machine that uses it
             let user = match &slot.versions {
-                Ok(VersionSource::Tags(image, ..)) => image.name(),
+                Ok(VersionSource::Tags { image, .. }) => image.name(),
                 Ok(VersionSource::Packages(versions)) => versions.machine.name.clone(),
                 _ => slot.name.clone(),
             };
@@ -103,7 +103,7 @@ impl UpdateRun<'_> {
         let sources: Vec<(&String, &&VersionSource)> = sources.iter().collect();
         let resolver = self.lookups.resolver;
         let host = |at: usize| match sources[at] {
-            (_, VersionSource::Tags(image, ..)) => image.registry.clone(),
+            (_, VersionSource::Tags { image, .. }) => image.registry.clone(),
             (source, _) => source.clone(),
         };
         let limit = resolver.limits().jobs;

@@ -251,7 +251,8 @@ fn a_failing_entry_keeps_its_pin_although_its_manifest_text_changed() {
     let why = told(&up.lock(3, &[]));
     assert!(
         why.contains(
-            "no source has gone; it was locked for another text of its entry; the old pin is kept"
+            "no source has gone; the lock has it for an earlier text of its entry; the old pin is \
+             kept"
         ),
         "{why}"
     );

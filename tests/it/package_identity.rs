@@ -53,7 +53,7 @@ fn a_signed_rpm_is_refused_under_another_name_version_or_architecture() {
         rpm_repository::write_primary(&place.path("up/r"), &primary.replace(from, to));
         up.wants(&format!("install: [{install}], base: none"));
         up.lock(0, &["--refresh"]);
-        let wanted = format!("its index offers it as {index}, and the file itself is {file}");
+        let wanted = format!("its index offers it as {index}, but the file is {file}");
         let why = told(&place.json(1, &["pull"]));
         assert!(why.contains(&wanted), "{why}");
         let why = told(&place.json(3, &["pack", "-o", "b"]));
@@ -102,8 +102,7 @@ fn a_deb_is_refused_under_another_name_version_or_architecture() {
         up.wants("stable", install, ", base: none");
         up.lock(0, &["--refresh"]);
         let why = told(&place.json(1, &["pull"]));
-        let wanted =
-            format!("its index offers it as {offered}, and the file itself is app 1:1.2-3 amd64");
+        let wanted = format!("its index offers it as {offered}, but the file is app 1:1.2-3 amd64");
         assert!(why.contains(&wanted), "{why}");
         let why = told(&place.json(3, &["pack", "-o", "b"]));
         assert!(why.contains(&wanted), "{why}");

@@ -87,9 +87,9 @@ pub use manifest::{ItemRequests, PackageVersions, RequestSummary, RequestVisitor
 #[cfg(any(test, feature = "testkit"))]
 pub use note::LockedNote;
 pub use packages::{
-    DescribeError, GeneratedFile, OfferedVersion, PackageAvailability, PackageDescription,
-    PackageIndexError, PackageSetRequest, PackageSummary, PinnedPackage, TrimError, newer_packages,
-    trimmed_metadata,
+    DescribeError, GeneratedFile, NewerVersions, OfferedVersion, PackageAvailability,
+    PackageDescription, PackageIndexError, PackageSetRequest, PackageSummary, PinnedPackage,
+    TrimError, newer_packages, trimmed_metadata,
 };
 pub use packages::{LockedPackage, LockedPackageSet, OfferedIndex, PackageIndex, PackageSource};
 pub use resolver::{ResolveError, Resolver};

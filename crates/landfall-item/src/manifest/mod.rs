@@ -13,10 +13,12 @@ mod import;
 mod item_requests;
 mod lists;
 mod load;
+mod manifest_edits;
 mod merge;
 mod merged_manifest;
 mod schema;
 mod updatable_versions;
+mod version_location;
 
 #[cfg(test)]
 mod tests;
@@ -29,9 +31,9 @@ pub use item_requests::{ItemRequests, RequestSummary, RequestVisitor};
 pub use lists::list_format;
 pub use load::{FileOverrides, load_edited, load_for, manifest_files};
 pub use load::{LoadManifestError, load};
+pub use manifest_edits::{set_digest, set_version, text_of};
 pub use merged_manifest::MergedManifest;
 pub use schema::ManifestDocument;
 pub use updatable_versions::{
-    PackageVersions, UpdatableVersion, VersionSource, list_sources, set_digest, set_version,
-    text_of, updatable_versions,
+    PackageVersions, UpdatableVersion, VersionSource, list_sources, updatable_versions,
 };

@@ -1,22 +1,22 @@
-//! Finds the versions in manifests that `landfall update` may change, and edits them without
-//! touching any other byte.
+//! Finds the versions in manifests that `landfall update` may change, and where upstream lists
+//! their newer versions.
 
 use super::expanded_manifest::{ListSource, Located};
 use super::load::{FileOverrides, LoadManifestError, ParsedManifest, each};
+use super::version_location::VersionLocation;
 use crate::{
-    ChartRequest, EntryPathStep, ImageRequest, ItemKind, LockedChart, LockedImage,
-    LockedPackageSet, MovableVersion, PackageSetRequest, UpdatableEntry, UpdatableRequest, tag_of,
+    ChartRequest, ImageRequest, ItemKind, LockedChart, LockedImage, LockedPackageSet,
+    MovableVersion, PackageSetRequest, UpdatableEntry, UpdatableRequest, tag_of,
 };
 use landfall_model::document::{
-    ChartVersions, MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode, anchored_scalar,
-    read_text_input, yaml,
+    ChartVersions, MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode,
 };
 use landfall_model::report::EntryKind;
-use landfall_model::{Digest, ImageRef, UpdatePolicy};
+use landfall_model::{ImageRef, UpdatePolicy};
 use serde_yaml::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A version in a manifest that has an update policy.
 #[derive(Debug, Clone)]
@@ -39,26 +39,25 @@ pub struct UpdatableVersion {
     pub others: Vec<String>,
     /// Where its versions are listed, or why that is unknown.
     pub versions: Result<VersionSource, String>,
-    key: VersionLocation,
+    pub(super) key: VersionLocation,
     /// The parsed YAML scalar that contains the version.
-    text: String,
-    version: Range<usize>,
-}
-
-/// The location of a version in a manifest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum VersionLocation {
-    /// A variable's value, or the nth of its values.
-    Var(String, Option<usize>),
-    /// A scalar in the nth entry of a section, by the path from the entry.
-    Entry(&'static str, usize, Vec<EntryPathStep>),
+    pub(super) text: String,
+    /// The bytes of `text` that are the version.
+    pub(super) version: Range<usize>,
 }
 
 /// Where `landfall update` finds the versions of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VersionSource {
-    /// The tags of a repository. The two texts are what a tag contains before and after the version.
-    Tags(ImageRef, String, String),
+    /// The tags of a repository.
+    Tags {
+        /// An image of the repository.
+        image: ImageRef,
+        /// The text before the version in a tag.
+        before: String,
+        /// The text after the version in a tag.
+        after: String,
+    },
     /// The index of an HTTP repository of charts.
     Chart(ChartVersions),
     /// The package repositories of a machine.
@@ -69,8 +68,12 @@ pub enum VersionSource {
 
 impl VersionSource {
     /// All tags of the repository of `image`.
-    fn tags(image: &ImageRef) -> VersionSource {
-        VersionSource::Tags(image.clone(), String::new(), String::new())
+    fn tags(image: ImageRef) -> VersionSource {
+        VersionSource::Tags {
+            image,
+            before: String::new(),
+            after: String::new(),
+        }
     }
 
     /// The package repositories of `machine`. The package is filled in for each pinned version.
@@ -78,7 +81,8 @@ impl VersionSource {
         VersionSource::Packages(Box::new(PackageVersions {
             machine,
             package: String::new(),
-            around: Default::default(),
+            before: String::new(),
+            after: String::new(),
         }))
     }
 }
@@ -90,8 +94,10 @@ pub struct PackageVersions {
     pub machine: PackageSetRequest,
     /// The name of the package, with the architecture if it is written.
     pub package: String,
-    /// The text before and after the part of the package's version that moves.
-    pub around: (String, String),
+    /// The text before the part of the package's version that moves.
+    pub before: String,
+    /// The text after the part of the package's version that moves.
+    pub after: String,
 }
 
 /// The lists of the manifests at `paths` that have a `from`.
@@ -121,15 +127,16 @@ pub fn updatable_versions(
     let mut all = Vec::new();
     for read in each(paths, edited)? {
         let mut known = BTreeSet::new();
-        let updatable_versions = versions_in_variables(&read)
+        let versions = versions_in_variables(&read)
             .into_iter()
             .chain(versions_in_entries(&read));
-        all.extend(updatable_versions.filter(|slot| known.insert((slot.at.line, slot.at.column))));
+        // the position of an alias is that of its anchor, so each scalar is edited once
+        all.extend(versions.filter(|slot| known.insert((slot.at.line, slot.at.column))));
     }
     Ok(all)
 }
 
-/// Parses a policy; `None` if it never changes the version.
+/// Parses a policy. `None` if it never changes the version.
 fn moving_policy(text: &str) -> Option<UpdatePolicy> {
     text.parse()
         .ok()
@@ -158,12 +165,12 @@ fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
             value => vec![(None, value.as_str().unwrap_or_default().to_owned())],
         };
         let versions = match var.from {
-            Some(VersionsFrom::Text(text)) if !text.contains("://") => repository(&text),
+            Some(VersionsFrom::Text(text)) if !text.contains("://") => tags_of_repository(&text),
             Some(from) => Ok(VersionSource::Document(from)),
             None => source_of_variable(read, name).ok_or_else(|| {
                 format!(
-                    "nothing says where versions of `{name}` come from; add `from:`, as no \
-                         image and no package has it as its version"
+                    "`{name}` has no source of versions: it is not the version of an image or \
+                     package; add `from:`"
                 )
             }),
         };
@@ -175,13 +182,14 @@ fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
                 .map(|(_, text)| text.clone());
             found.push(UpdatableVersion {
                 name: name.clone(),
+                // the kind of source, since a variable may be used by items of several kinds
                 kind: match versions {
                     Ok(VersionSource::Document(_)) => EntryKind::File,
                     Ok(VersionSource::Packages(_)) => EntryKind::Package,
                     _ => EntryKind::Image,
                 },
                 file: read.path.clone(),
-                at: key.place(read),
+                at: key.position(read),
                 policy: policy.clone(),
                 written: var.update.clone(),
                 current: current.clone(),
@@ -198,11 +206,10 @@ fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersion> {
 }
 
 /// The tags of the repository `text`, the `from:` of a variable.
-fn repository(text: &str) -> Result<VersionSource, String> {
-    let image: ImageRef = text
-        .parse()
-        .map_err(|error| format!("`from: {text}` is no URL and no repository: {error}"))?;
-    Ok(VersionSource::Tags(image, String::new(), String::new()))
+fn tags_of_repository(text: &str) -> Result<VersionSource, String> {
+    text.parse()
+        .map(VersionSource::tags)
+        .map_err(|error| format!("`from: {text}` is neither a URL nor a repository: {error}"))
 }
 
 /// The versions in entries that have a policy of their own.
@@ -222,12 +229,12 @@ fn versions_in_entries(manifest: &ParsedManifest) -> Vec<UpdatableVersion> {
 }
 
 fn image_versions(request: &ImageRequest) -> Option<VersionSource> {
-    request.tagged_reference().map(VersionSource::tags)
+    request.tagged_reference().cloned().map(VersionSource::tags)
 }
 
 fn chart_versions(request: &ChartRequest) -> Option<VersionSource> {
     let Some(repo) = &request.name.repository else {
-        return Some(VersionSource::tags(&request.name.reference));
+        return Some(VersionSource::tags(request.name.reference.clone()));
     };
     Some(VersionSource::Chart(ChartVersions {
         repo: repo.clone(),
@@ -287,8 +294,12 @@ fn image_with_variable(manifest: &ParsedManifest, variable: &str) -> Option<Vers
             continue;
         }
         let node = section.item(index).get("ref");
-        if let Some(VersionSource::Tags(image, ..)) = sources.remove(&position(manifest, node)) {
-            return Some(VersionSource::Tags(image, before.into(), after.into()));
+        if let Some(VersionSource::Tags { image, .. }) = sources.remove(&position(manifest, node)) {
+            return Some(VersionSource::Tags {
+                image,
+                before: before.into(),
+                after: after.into(),
+            });
         }
     }
     None
@@ -305,7 +316,8 @@ fn package_with_variable(manifest: &ParsedManifest, variable: &str) -> Option<Ve
         if let Some(VersionSource::Packages(source)) = sources.remove(&position(manifest, node)) {
             return Some(VersionSource::Packages(Box::new(PackageVersions {
                 package: pin.package,
-                around: (pin.before, pin.after),
+                before: pin.before,
+                after: pin.after,
                 ..*source
             })));
         }
@@ -337,43 +349,37 @@ fn by_position<R>(
     sources
 }
 
+/// The version `movable` of the entry at `key`. `None` if its policy never changes it.
 fn version_in_entry(
     read: &ParsedManifest,
     key: VersionLocation,
     kind: EntryKind,
-    moving: MovableVersion<'_>,
-    versions: Option<VersionSource>,
+    movable: MovableVersion<'_>,
+    source: Option<VersionSource>,
 ) -> Option<UpdatableVersion> {
-    let MovableVersion {
-        policy: written,
-        name,
-        text,
-        version,
-        ..
-    } = moving;
-    let no_source = || format!("nothing says where versions of `{name}` come from");
-    let versions = match versions {
-        Some(VersionSource::Packages(of)) => {
-            let package = name.clone();
-            Some(VersionSource::Packages(Box::new(PackageVersions {
-                package,
-                ..*of
+    let name = movable.name;
+    let versions = match source {
+        Some(VersionSource::Packages(machine)) => {
+            Ok(VersionSource::Packages(Box::new(PackageVersions {
+                package: name.clone(),
+                ..*machine
             })))
         }
-        versions => versions,
+        Some(source) => Ok(source),
+        None => Err(format!("`{name}` has no source of versions")),
     };
     Some(UpdatableVersion {
-        versions: versions.ok_or_else(no_source),
+        versions,
         file: read.path.clone(),
-        at: key.place(read),
-        policy: moving_policy(written)?,
-        written: written.into(),
-        current: text[version.clone()].into(),
+        at: key.position(read),
+        policy: moving_policy(movable.policy)?,
+        written: movable.policy.into(),
+        current: movable.text[movable.version.clone()].into(),
         others: Vec::new(),
-        text: text.into(),
+        text: movable.text.into(),
         key,
         kind,
-        version,
+        version: movable.version,
         name,
     })
 }
@@ -389,159 +395,5 @@ impl UpdatableVersion {
             ) => (section, index, &self.file) == (others, other_index, &other.file),
             _ => false,
         }
-    }
-}
-
-impl VersionLocation {
-    fn node<'a>(&self, root: &'a YamlNode<'a>) -> &'a YamlNode<'a> {
-        match self {
-            VersionLocation::Var(name, index) => {
-                let value = root.get("vars").get(name).get("value");
-                index.map_or(value, |index| value.item(index))
-            }
-            VersionLocation::Entry(section, index, path) => {
-                let entry = root.get(section).item(*index);
-                path.iter().fold(entry, |node, step| match step {
-                    EntryPathStep::Key(key) => node.get(key),
-                    EntryPathStep::Index(at) => node.item(*at),
-                })
-            }
-        }
-    }
-
-    /// The bytes of the scalar. For an alias, those of the anchor, since that is where it must be
-    /// edited.
-    fn bytes(&self, body: &str, root: &YamlNode<'_>) -> Range<usize> {
-        let span = self.node(root).span();
-        match body.get(span.clone()) {
-            Some(text) if text.starts_with('*') => anchored_scalar(body, &span).unwrap_or(span),
-            _ => span,
-        }
-    }
-
-    /// The position, for messages.
-    fn place(&self, read: &ParsedManifest) -> SourceLocation {
-        SourceSpan::new(&read.text, self.bytes(&read.text.text, &read.text.root)).location()
-    }
-
-    /// The scalar at this location of a parsed document.
-    fn read(&self, document: &Value) -> Option<String> {
-        let value = match self {
-            VersionLocation::Var(name, index) => {
-                let value = document.get("vars")?.get(name.as_str())?.get("value")?;
-                index.map_or(Some(value), |index| value.get(index))?
-            }
-            VersionLocation::Entry(section, index, path) => {
-                let entry = document.get(*section)?.get(*index)?;
-                path.iter().try_fold(entry, |value, step| match step {
-                    EntryPathStep::Key(key) => value.get(*key),
-                    EntryPathStep::Index(at) => value.get(*at),
-                })?
-            }
-        };
-        value.as_str().map(str::to_owned)
-    }
-}
-
-const NOT_PLAIN: &str = "it is written with escapes, or part of what an alias repeats, and \
-                         cannot be edited in its place";
-
-/// Replaces the version of `slot` in the manifest `text` by `new`.
-///
-/// # Errors
-/// Why changing only the bytes of the version would not have this effect.
-pub fn set_version(text: &str, slot: &UpdatableVersion, new: &str) -> Result<String, String> {
-    let (mark, body) = without_mark(text);
-    let root = YamlNode::parse(body).ok_or("the manifest cannot be read any more")?;
-    let span = slot.key.bytes(body, &root);
-    // an anchor may precede the scalar
-    let at = body[span.clone()].rfind(&slot.text).ok_or(NOT_PLAIN)? + span.start;
-    let (start, end) = (at + slot.version.start, at + slot.version.end);
-    let edited = [&body[..start], new, &body[end..]].concat();
-    let wanted = [
-        &slot.text[..slot.version.start],
-        new,
-        &slot.text[slot.version.end..],
-    ]
-    .concat();
-    let document: Option<Value> = yaml::from_str(&edited).ok();
-    match document.and_then(|document| slot.key.read(&document)) {
-        Some(read) if read == wanted => Ok([mark, &edited].concat()),
-        _ => Err(format!(
-            "`{new}` cannot be written in its place: YAML would read it as something else"
-        )),
-    }
-}
-
-/// Replaces the digest `old` by `new` in the entry at `at` of the manifest `text`.
-///
-/// # Errors
-/// Why the digest cannot be replaced.
-pub fn set_digest(
-    text: &str,
-    at: &SourceLocation,
-    old: &Digest,
-    new: &Digest,
-) -> Result<String, String> {
-    let (mark, body) = without_mark(text);
-    let root = YamlNode::parse(body).ok_or("the manifest cannot be read any more")?;
-    let source = landfall_model::document::SourceText::yaml(at.file.clone(), body.to_owned());
-    let sections = ["images", "charts"]
-        .into_iter()
-        .filter(|section| root.key_span(section).is_some());
-    let entries = sections.flat_map(|section| {
-        let section = root.get(section);
-        (0..section.count()).map(|index| section.item(index))
-    });
-    let is_there = |entry: &&YamlNode<'_>| {
-        let item = if entry.key_span("repo").is_some() {
-            entry.get("repo")
-        } else {
-            entry.get("ref")
-        };
-        SourceSpan::new(&source, item.span()).location() == *at
-    };
-    let entry = entries
-        .into_iter()
-        .find(is_there)
-        .ok_or("it is written in no `images` and no `charts`")?;
-    let nodes = [entry.get("ref").span()]
-        .into_iter()
-        .chain(entry.key_span("digest").map(|_| entry.get("digest").span()));
-    let old = old.to_string();
-    let mut places: Vec<usize> = nodes
-        .filter_map(|span| body[span.clone()].rfind(&old).map(|at| at + span.start))
-        .collect();
-    if places.is_empty() {
-        return Err(
-            "its digest stands in a variable or an alias, and cannot be edited in its place".into(),
-        );
-    }
-    places.sort_unstable();
-    let mut edited = body.to_owned();
-    places
-        .iter()
-        .rev()
-        .for_each(|&at| edited.replace_range(at..at + old.len(), &new.to_string()));
-    Ok([mark, &edited].concat())
-}
-
-/// Splits a text after its byte order mark.
-fn without_mark(text: &str) -> (&str, &str) {
-    let body = text.trim_start_matches('\u{feff}');
-    text.split_at(text.len() - body.len())
-}
-
-/// The text of the manifest at `path`, overridden or read from disk.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn text_of(path: &Path, edited: &FileOverrides) -> Result<String, LoadManifestError> {
-    match edited.get(path) {
-        Some(text) => Ok(text.clone()),
-        None => read_text_input(path).map_err(|source| LoadManifestError::Open {
-            path: path.into(),
-            source,
-        }),
     }
 }

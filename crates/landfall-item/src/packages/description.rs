@@ -28,7 +28,7 @@ pub struct PackageDescription<'a> {
 
 /// Why the carried metadata of a source cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the metadata of {url} cannot be read: {why}")]
+#[error("cannot read the metadata of {url}: {why}")]
 pub struct DescribeError {
     url: String,
     why: DescribeReason,
@@ -132,11 +132,12 @@ impl PackageSource {
         };
         let mut packed = PackedIndex::of(index, limits.package_index_bytes)?;
         packed.bytes = primary.read(blobs)?.into();
-        let wanted: BTreeSet<String> = self
+        // the index describes every package of the repository, of which a few are carried
+        let digests: BTreeSet<String> = self
             .packages
             .iter()
             .map(|package| package.digest.hex())
             .collect();
-        Ok(packed.labels(&wanted)?)
+        Ok(packed.labels(&digests)?)
     }
 }

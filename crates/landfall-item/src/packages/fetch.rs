@@ -415,7 +415,7 @@ pub(super) async fn fetch(
     if let Ok(Some(bytes)) = stored.await {
         return Ok(bytes.into());
     }
-    // a `by-hash` file does not change when the repository is updated, so it is requested first
+    // like apt, request the `by-hash` file first: it does not change when the repository is updated
     let by_hash = source.by_hash_url(index);
     let first = by_hash.as_ref().unwrap_or(url);
     let mut found = resolver

@@ -146,8 +146,7 @@ struct IndexLine {
     path: String,
 }
 
-/// A package in the lock, as a line `DIGEST SIZE NAME VERSION ARCH PATH`: with thousands of
-/// packages, a mapping for each would make the lock several times as long.
+/// A package in the lock, as a line `DIGEST SIZE NAME VERSION ARCH PATH`.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct PackageLine {

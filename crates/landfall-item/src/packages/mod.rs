@@ -35,7 +35,7 @@ pub use carried_index::PackageIndexError;
 pub use description::{DescribeError, PackageDescription};
 pub use locked::{LockedPackage, LockedPackageSet, PackageIndex, PackageSource};
 pub(crate) use manifest_entry::PackageEntry;
-pub use newer_versions::{OfferedVersion, PinnedPackage, newer_packages};
+pub use newer_versions::{NewerVersions, OfferedVersion, PinnedPackage, newer_packages};
 pub use package_summary::PackageSummary;
 pub use request::OfferedIndex;
 pub use request::PackageSetRequest;

@@ -115,7 +115,8 @@ fn newer_in_suites(
     native: &str,
 ) -> Result<Vec<OfferedVersion>, String> {
     let ((name, arch), current) = (split_name(&pin.name), &pin.version);
-    // `any` stands for the native architecture
+    // `any` is not an architecture: it marks a package that serves others, and the machine has the
+    // native one
     let arch = arch.filter(|arch| *arch != "any").unwrap_or(native);
     let mut offers: Vec<&SuiteOffer<'_>> = offers
         .iter()
@@ -203,8 +204,8 @@ fn newer_in_pool(
             "no source has {name}; write its version as name-version-release"
         ));
     }
-    // A pin may omit the epoch and the release, and a new version is written like it. If a source
-    // still has the pinned version, complete versions are compared, so that epochs count.
+    // A pin may omit the epoch or the release, and a new version is written like it. If a source
+    // still has the pinned version, complete versions are compared, so that the omitted parts count.
     let written = |evr: &str| RpmPin::written_like(current, evr);
     let current_evr = offers
         .iter()

@@ -40,7 +40,7 @@ pub(super) fn package_faults(
     faults
 }
 
-/// The keys that must have signed the packages of `source`; `None` for apt.
+/// The keys that must have signed the packages of `source`. `None` for apt.
 fn keys_of(set: &LockedPackageSet, source: &PackageSource) -> Result<Option<OpenPgpKeys>, String> {
     if !set.is_yum() {
         return Ok(None);
@@ -50,6 +50,7 @@ fn keys_of(set: &LockedPackageSet, source: &PackageSource) -> Result<Option<Open
         .map_err(|error| format!("the key of {}: {error}", source.url))
 }
 
+/// Verifies a package file and reads what it says it is.
 fn identity(
     file: &mut dyn Read,
     keys: Option<&OpenPgpKeys>,
@@ -63,7 +64,7 @@ fn identity(
     }
 }
 
-/// Refuses a package whose header differs from its index entry. The index may be unsigned, so a
+/// Rejects a package whose header differs from its index entry. The index may be unsigned, so a
 /// mirror could offer an older package of the same signer as a newer one.
 fn compare(locked: &LockedPackage, found: &PackageIdentity) -> Result<(), String> {
     let LockedPackage {
@@ -72,13 +73,13 @@ fn compare(locked: &LockedPackage, found: &PackageIdentity) -> Result<(), String
         arch,
         ..
     } = locked;
-    // an epoch of 0 may be omitted
-    let is_same =
-        |version: &str, other: &str| version == other || Evr::parse(version) == Evr::parse(other);
-    if found.name == *name && found.arch == *arch && is_same(&found.version, version) {
+    // versions are parsed because an epoch of 0 may be omitted in one of the two
+    let has_version =
+        found.version == *version || Evr::parse(&found.version) == Evr::parse(version);
+    if found.name == *name && found.arch == *arch && has_version {
         return Ok(());
     }
     Err(format!(
-        "its index offers it as {name} {version} {arch}, and the file itself is {found}"
+        "its index offers it as {name} {version} {arch}, but the file is {found}"
     ))
 }

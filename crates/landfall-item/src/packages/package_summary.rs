@@ -1,6 +1,6 @@
 //! A package of a set, for comparing it with other versions.
 
-use super::locked::{LockedPackage, LockedPackageSet};
+use super::locked::LockedPackageSet;
 use landfall_content::BlobRead;
 use landfall_model::{Digest, Limits};
 use landfall_packages::{apt, yum};
@@ -36,13 +36,15 @@ impl PackageSummary<'_> {
     /// # Errors
     /// If the package file cannot be read.
     pub fn changelog(&self, content: &dyn BlobRead) -> io::Result<Vec<String>> {
-        match content.stat(self.digest).map_err(io::Error::other)? {
-            None => Ok(Vec::new()),
-            Some(_) => {
-                let file = content.open(self.digest, 0).map_err(io::Error::other)?;
-                (self.changelog)(&mut BufReader::new(file), self.name)
-            }
+        if content
+            .stat(self.digest)
+            .map_err(io::Error::other)?
+            .is_none()
+        {
+            return Ok(Vec::new());
         }
+        let file = content.open(self.digest, 0).map_err(io::Error::other)?;
+        (self.changelog)(&mut BufReader::new(file), self.name)
     }
 }
 
@@ -57,23 +59,14 @@ pub(super) fn summaries(set: &LockedPackageSet) -> Vec<PackageSummary<'_>> {
     };
     let packages = set.sources.iter().flat_map(|source| &source.packages);
     packages
-        .map(
-            |LockedPackage {
-                 digest,
-                 size,
-                 name,
-                 version,
-                 arch,
-                 ..
-             }| PackageSummary {
-                name,
-                version,
-                arch,
-                digest,
-                size: *size,
-                order,
-                changelog,
-            },
-        )
+        .map(|package| PackageSummary {
+            name: &package.name,
+            version: &package.version,
+            arch: &package.arch,
+            digest: &package.digest,
+            size: package.size,
+            order,
+            changelog,
+        })
         .collect()
 }

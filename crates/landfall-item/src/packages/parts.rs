@@ -36,25 +36,26 @@ pub(super) fn entry(set: &LockedPackageSet) -> LockEntry {
     }
 }
 
-/// Builds the locked set for `wish`; sorts the packages of `sources`.
+/// Builds the locked set for `request`, and sorts the packages of `sources`.
 pub(super) fn set(
-    wish: &PackageSetRequest,
+    request: &PackageSetRequest,
     expected: BTreeSet<String>,
     mut sources: Vec<PackageSource>,
 ) -> LockedPackageSet {
+    // the resolver's order of packages means nothing, and equal sets must get equal digests
     for source in &mut sources {
         source
             .packages
             .sort_by(|a, b| (&a.name, &a.arch, &a.version).cmp(&(&b.name, &b.arch, &b.version)));
     }
     let mut set = LockedPackageSet {
-        name: wish.name.clone(),
+        name: request.name.clone(),
         digest: Digest::sha256(b""),
-        architectures: wish.architectures.clone(),
-        install: wish.install.clone(),
-        recommends: wish.recommends,
-        index: wish.index,
-        base: wish.bases.iter().map(ToString::to_string).collect(),
+        architectures: request.architectures.clone(),
+        install: request.install.clone(),
+        recommends: request.recommends,
+        index: request.index,
+        base: request.bases.iter().map(ToString::to_string).collect(),
         expected: expected.into_iter().collect(),
         sources,
     };
@@ -84,6 +85,7 @@ fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
         descriptor: config.clone(),
         origin: PartOrigin::Computed(EMPTY.into()),
     }];
+    // two sources may have the same key or package, which is transferred once
     let mut known = BTreeSet::from([config.digest.clone()]);
     let mut layers = Vec::new();
     let mut add = |descriptor: Descriptor, title: &str, url: &str, origin: PartOrigin| {
@@ -116,7 +118,8 @@ fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
                 size: index.size,
                 media_type: media_type::OCTETS.into(),
             };
-            // repositories keep `by-hash` files for a while after they replace an index
+            // the `by-hash` URL first: repositories keep such files for a while after they replace
+            // an index
             let by_hash = source.by_hash_url(index);
             let urls = by_hash
                 .into_iter()

@@ -1,9 +1,7 @@
 //! How a request for a set of packages is merged, resolved and updated.
 
 use super::locked::{LockedPackageSet, PackageSource};
-use super::request::{
-    MachineBase, OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request,
-};
+use super::request::{OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request};
 use crate::field_conflict::FieldConflict;
 use crate::{
     Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
@@ -26,51 +24,11 @@ impl ItemRequest for PackageSetRequest {
     }
 
     fn merge(&mut self, other: &PackageSetRequest) -> Result<(), FieldConflict> {
-        let sources = |all: &Vec<PackageSourceRequest>| {
-            all.iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let words = |all: &Vec<String>| all.join(", ");
-        let bases = |all: &Vec<MachineBase>| {
-            all.iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        const HELP: &str = "(give one of them a `name`)";
-        let with_help = |contradiction: FieldConflict| FieldConflict {
-            second: format!("{} {HELP}", contradiction.second),
-            ..contradiction
-        };
-        FieldConflict::check_equal("list of sources", &self.sources, &other.sources, sources)
-            .and_then(|()| {
-                FieldConflict::check_equal(
-                    "architectures",
-                    &self.architectures,
-                    &other.architectures,
-                    words,
-                )
-            })
-            .and_then(|()| FieldConflict::check_equal("base", &self.bases, &other.bases, bases))
-            .and_then(|()| {
-                FieldConflict::check_equal(
-                    "choice of recommends",
-                    &self.recommends,
-                    &other.recommends,
-                    bool::to_string,
-                )
-            })
-            .and_then(|()| {
-                FieldConflict::check_equal(
-                    "index",
-                    &self.index,
-                    &other.index,
-                    OfferedIndex::to_string,
-                )
-            })
-            .map_err(with_help)?;
+        // with different names, they would be two sets
+        check_same_machine(self, other).map_err(|conflict| FieldConflict {
+            second: format!("{} (give one of them a `name`)", conflict.second),
+            ..conflict
+        })?;
         for text in &other.install {
             add_request(&mut self.install, text.clone());
         }
@@ -79,6 +37,45 @@ impl ItemRequest for PackageSetRequest {
         }
         Ok(())
     }
+}
+
+/// Checks that two requests differ only in their packages.
+fn check_same_machine(
+    first: &PackageSetRequest,
+    second: &PackageSetRequest,
+) -> Result<(), FieldConflict> {
+    FieldConflict::check_equal(
+        "list of sources",
+        &first.sources,
+        &second.sources,
+        |sources| join_texts(sources),
+    )?;
+    FieldConflict::check_equal(
+        "architectures",
+        &first.architectures,
+        &second.architectures,
+        |architectures| join_texts(architectures),
+    )?;
+    FieldConflict::check_equal("base", &first.bases, &second.bases, |bases| {
+        join_texts(bases)
+    })?;
+    FieldConflict::check_equal(
+        "choice of recommends",
+        &first.recommends,
+        &second.recommends,
+        bool::to_string,
+    )?;
+    FieldConflict::check_equal(
+        "index",
+        &first.index,
+        &second.index,
+        OfferedIndex::to_string,
+    )
+}
+
+fn join_texts(texts: &[impl ToString]) -> String {
+    let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
+    texts.join(", ")
 }
 
 impl ResolvableRequest for PackageSetRequest {
@@ -90,8 +87,8 @@ impl ResolvableRequest for PackageSetRequest {
         old: Option<&LockedPackageSet>,
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedPackageSet> {
-        let old_same = old.filter(|old| is_what(old, self));
-        if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old_same, pins) {
+        let matching = old.filter(|old| satisfies(old, self));
+        if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (matching, pins) {
             // how packages are served is a decision of the manifest, so upstream is not asked
             return if old.index == self.index {
                 ResolveOutcome::Kept(old.clone())
@@ -102,22 +99,25 @@ impl ResolvableRequest for PackageSetRequest {
                 })
             };
         }
-        let found = chosen(resolver, self, old.filter(|_| pins != PinPolicy::Recall)).await;
-        let told = |(set, notes): (LockedPackageSet, Vec<String>)| {
-            notes.iter().for_each(|note| resolver.progress().note(note));
-            set
-        };
-        match found.map(told) {
-            Ok(set) if old == Some(&set) => ResolveOutcome::Kept(set),
-            Ok(set) => {
+        // the date of a lock that was only remembered must not lead to the rejection of a mirror
+        let before = old.filter(|_| pins != PinPolicy::Recall);
+        match choose(resolver, self, before).await {
+            Ok((set, notes)) => {
+                for note in &notes {
+                    resolver.progress().note(note);
+                }
+                if old == Some(&set) {
+                    return ResolveOutcome::Kept(set);
+                }
                 note_replaced(resolver, &set);
                 ResolveOutcome::New(set)
             }
-            Err(cause) => match (old_same, old) {
+            Err(cause) => match (matching, old) {
                 (Some(old), _) if cause.is_gone => ResolveOutcome::Gone(old.clone()),
+                // a set with other packages is still usable if the same keys signed its sources
                 (None, Some(old)) if is_trusted(old, self) => ResolveOutcome::Failed(
                     Some(old.clone()),
-                    cause.followed_by(&"it was locked for another text of its entry"),
+                    cause.followed_by(&"the lock has it for an earlier text of its entry"),
                 ),
                 (old, _) => ResolveOutcome::Failed(old.cloned(), cause),
             },
@@ -138,68 +138,70 @@ impl PackageSetRequest {
         resolver: &Resolver,
         old: Option<&LockedPackageSet>,
     ) -> Result<(), ResolveError> {
-        chosen(resolver, self, old).await.map(drop)
+        choose(resolver, self, old).await.map(drop)
     }
 }
 
-/// Resolves `wish`. Returns the set, and notes for people.
-async fn chosen(
+/// Resolves `request`. Returns the set, and notes for people.
+async fn choose(
     resolver: &Resolver,
-    wish: &PackageSetRequest,
+    request: &PackageSetRequest,
     old: Option<&LockedPackageSet>,
 ) -> Result<(LockedPackageSet, Vec<String>), ResolveError> {
-    if wish.is_yum() {
-        super::yum::resolve(resolver, wish, old).await
+    if request.is_yum() {
+        super::yum::resolve(resolver, request, old).await
     } else {
-        super::apt::resolve(resolver, wish, old).await
+        super::apt::resolve(resolver, request, old).await
     }
 }
 
 /// Notes which metadata of `set` will be available only in this run's store once its repository
 /// changes.
 fn note_replaced(resolver: &Resolver, set: &LockedPackageSet) {
-    let lasting = |source: &PackageSource| {
-        source.snapshot.is_some() || source.replaced_files().next().is_none()
-    };
-    for source in set.sources.iter().filter(|source| !lasting(source)) {
+    for source in &set.sources {
+        if source.snapshot.is_some() || source.replaced_files().next().is_none() {
+            continue;
+        }
         resolver.note_once(&format!(
             "{} replaces its metadata when it changes, and names no snapshots: pull with the \
-             store of this lock \
-             (another one can until then)",
+             store of this lock (until then, any other store works too)",
             source.url
         ));
     }
 }
 
-/// Whether all sources of `old` are also sources of `wish`, with the keys that signed them.
-fn is_trusted(old: &LockedPackageSet, wish: &PackageSetRequest) -> bool {
+/// Whether all sources of `old` are also sources of `request`, with the keys that signed them.
+fn is_trusted(old: &LockedPackageSet, request: &PackageSetRequest) -> bool {
     old.sources.iter().all(|old| {
-        let mut same = wish
-            .sources
-            .iter()
-            .filter(|wish| wish.url == old.url && wish.suite == old.suite);
-        same.any(|wish| is_signer(wish, old))
+        request.sources.iter().any(|requested| {
+            requested.url == old.url && requested.suite == old.suite && is_signer(requested, old)
+        })
     })
 }
 
-/// Whether a key of `wish` signed `old`.
-fn is_signer(wish: &PackageSourceRequest, old: &PackageSource) -> bool {
-    wish.keys.has(&old.signed_by) || wish.keys.to_string() == old.signed_by
+/// Whether a key of `requested` signed `old`. For apt, the lock names the one key that signed; for
+/// yum, all keys.
+fn is_signer(requested: &PackageSourceRequest, old: &PackageSource) -> bool {
+    requested.keys.has(&old.signed_by) || requested.keys.to_string() == old.signed_by
 }
 
-/// Whether `old` satisfies `wish`.
-fn is_what(old: &LockedPackageSet, wish: &PackageSetRequest) -> bool {
-    let bases: Vec<String> = wish.bases.iter().map(ToString::to_string).collect();
-    old.architectures == wish.architectures
-        && old.install == wish.install
-        && old.recommends == wish.recommends
+/// Whether `old` satisfies `request`, except for `index`.
+fn satisfies(old: &LockedPackageSet, request: &PackageSetRequest) -> bool {
+    let bases: Vec<String> = request.bases.iter().map(ToString::to_string).collect();
+    old.architectures == request.architectures
+        && old.install == request.install
+        && old.recommends == request.recommends
         && old.base == bases
-        && old.sources.len() == wish.sources.len()
-        && old.sources.iter().zip(&wish.sources).all(|(old, wish)| {
-            old.url == wish.url
-                && old.suite == wish.suite
-                && old.components == wish.components
-                && old.targets == wish.targets
-                && is_signer(wish, old)
-        })
+        && old.sources.len() == request.sources.len()
+        && old
+            .sources
+            .iter()
+            .zip(&request.sources)
+            .all(|(old, requested)| {
+                old.url == requested.url
+                    && old.suite == requested.suite
+                    && old.components == requested.components
+                    && old.targets == requested.targets
+                    && is_signer(requested, old)
+            })
 }

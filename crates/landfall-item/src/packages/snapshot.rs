@@ -36,6 +36,8 @@ pub(super) async fn snapshot(
         .date
         .and_then(|date| date.checked_add(SETTLED).ok())
         .filter(|at| *at < now);
+    // A URL stands for the state at its time: first soon after the date of the release, then now,
+    // in case the service did not have the release at that time.
     let looking = async {
         for at in settled.into_iter().chain([now]) {
             let id = at.strftime("%Y%m%dT%H%M%SZ").to_string();

@@ -30,7 +30,7 @@ pub struct GeneratedFile {
 
 /// Why trimmed metadata cannot be generated.
 #[derive(Debug, thiserror::Error)]
-#[error("the metadata of {url} cannot be made: {why}")]
+#[error("cannot generate the metadata of {url}: {why}")]
 pub struct TrimError {
     url: String,
     why: TrimErrorReason,
@@ -39,11 +39,11 @@ pub struct TrimError {
 #[derive(Debug, thiserror::Error)]
 enum TrimErrorReason {
     #[error(
-        "one set asks for `index: trimmed`, and {0} for what the repository signed; write the \
-         same `index` for both"
+        "one set has `index: trimmed`, but {0} has `index: signed`; write the same `index` for \
+         both"
     )]
     Mixed(String),
-    #[error("the lock names no {0}")]
+    #[error("the lock has no {0}")]
     NoIndex(&'static str),
     #[error(transparent)]
     Index(#[from] PackageIndexError),
@@ -51,10 +51,19 @@ enum TrimErrorReason {
     Yum { path: String, source: YumError },
     #[error(transparent)]
     Apt(#[from] PackagesError),
-    #[error("its indexes do not name {0}")]
-    Lacks(String),
+    #[error("its indexes do not contain {0}")]
+    NotIndexed(String),
     #[error("the site's key: {0}")]
     Signing(#[from] OpenPgpError),
+}
+
+impl TrimErrorReason {
+    fn yum(path: &str, source: YumError) -> TrimErrorReason {
+        TrimErrorReason::Yum {
+            path: path.to_owned(),
+            source,
+        }
+    }
 }
 
 impl GeneratedFile {
@@ -105,8 +114,10 @@ pub fn trimmed_metadata<'s>(
                 .push(TrimmedSource { set, source, blobs });
         }
     }
-    let mut made = Vec::new();
+    let mut generated = Vec::new();
     for ((is_yum, url, suite), parts) in sources {
+        // A client sees one index for each repository, so all sets that share a repository must
+        // agree about it.
         let (trimmed, signed): (Vec<_>, Vec<_>) = parts
             .iter()
             .partition(|part| part.set.index == OfferedIndex::Trimmed);
@@ -116,15 +127,17 @@ pub fn trimmed_metadata<'s>(
             (parts, []) if is_yum => repository(parts, signer, limits),
             (parts, []) => apt_suite(parts, signer, limits),
         };
-        let place = format!("{url} {suite}").trim_end().to_owned();
-        let files = files.map_err(|why| TrimError { url: place, why })?;
-        made.extend(
+        let files = files.map_err(|why| TrimError {
+            url: format!("{url} {suite}").trim_end().to_owned(),
+            why,
+        })?;
+        generated.extend(
             files
                 .into_iter()
                 .map(|(path, bytes)| GeneratedFile::new(url, &path, bytes)),
         );
     }
-    Ok(made)
+    Ok(generated)
 }
 
 type FilesByPath = BTreeMap<String, Vec<u8>>;
@@ -157,48 +170,54 @@ fn apt_suite(
         let mut found = BTreeSet::new();
         for (path, index) in part.readable("Packages") {
             let text = part.text(index, limits)?;
-            let names = suite.add_packages(below(folder, path), &text, &carried);
+            let names = suite.add_packages(relative_to(folder, path), &text, &carried);
             found.extend(names.into_iter().map(str::to_owned));
         }
-        if let Some(lacking) = part
+        // a package that the generated index lacks could not be installed
+        if let Some(package) = part
             .source
             .packages
             .iter()
             .find(|package| !found.contains(&package.path))
         {
-            return Err(TrimErrorReason::Lacks(lacking.path.clone()));
+            return Err(TrimErrorReason::NotIndexed(package.path.clone()));
         }
     }
+    // after all packages, since only the descriptions of carried packages are kept
     for part in parts {
         for (path, index) in part.readable("Translation-en") {
-            suite.add_descriptions(below(folder, path), &part.text(index, limits)?);
+            suite.add_descriptions(relative_to(folder, path), &part.text(index, limits)?);
         }
     }
+    // the date is that of the carried releases, so equal content gives an equal Release file
     let date = suite
         .date()
         .unwrap_or_else(|| signer.time(Timestamp::UNIX_EPOCH));
     let (release, indexes) = suite.files(date);
-    let place = |path: &str| {
-        if folder.is_empty() {
-            path.to_owned()
-        } else {
-            format!("{folder}/{path}")
-        }
-    };
     let mut files: FilesByPath = indexes
         .into_iter()
-        .map(|(path, text)| (place(&path), text.into_bytes()))
+        .map(|(path, text)| (in_folder(folder, &path), text.into_bytes()))
         .collect();
     files.insert(
-        place("InRelease"),
+        in_folder(folder, "InRelease"),
         signer.cleartext(&release, date)?.into_bytes(),
     );
     Ok(files)
 }
 
-fn below<'p>(folder: &str, path: &'p str) -> &'p str {
+/// The path of `path`, which is in `folder`, relative to that folder.
+fn relative_to<'p>(folder: &str, path: &'p str) -> &'p str {
     path.strip_prefix(folder)
         .map_or(path, |path| path.trim_start_matches('/'))
+}
+
+/// The path of `path` in the folder `folder`, which may be empty.
+fn in_folder(folder: &str, path: &str) -> String {
+    if folder.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{folder}/{path}")
+    }
 }
 
 /// The generated files of a yum repository, by their paths below it.
@@ -213,14 +232,11 @@ fn repository(
         let list = part
             .index("repodata/repomd.xml")
             .ok_or(TrimErrorReason::NoIndex("repomd.xml"))?;
-        let yum = |source, path: &str| TrimErrorReason::Yum {
-            path: path.to_owned(),
-            source,
-        };
-        let repomd =
-            Repomd::parse(&list.read(part.blobs)?).map_err(|error| yum(error, &list.path))?;
+        let repomd = Repomd::parse(&list.read(part.blobs)?)
+            .map_err(|error| TrimErrorReason::yum(&list.path, error))?;
         let own_date = repomd.date.unwrap_or_default();
-        // dnf refuses to install packages of a module without its metadata
+        // dnf refuses to install packages of a module without its metadata. If several sets have
+        // it, the newest is used.
         if let Some(listed) = repomd
             .index("modules")
             .filter(|_| modules.is_none() || own_date > date)
@@ -246,27 +262,28 @@ fn repository(
                 .index(&listed.path)
                 .ok_or(TrimErrorReason::NoIndex(what))?;
             let bytes = index.read(part.blobs)?;
-            let compression = Compression::of(&index.path)
-                .ok_or_else(|| yum(YumError::Compression(index.path.clone()), &index.path))?;
+            let compression = Compression::of(&index.path).ok_or_else(|| {
+                TrimErrorReason::yum(&index.path, YumError::Compression(index.path.clone()))
+            })?;
             let reader = decompressed(&bytes[..], compression, limits.package_index_bytes)
-                .map_err(|error| yum(error.into(), &index.path))?;
-            let found =
-                indexes
-                    .entry(kind)
-                    .or_default()
-                    .add(BufReader::new(reader), what, &carried);
-            let found = found.map_err(|error| yum(error, &index.path))?;
-            let lacking = carried
+                .map_err(|error| TrimErrorReason::yum(&index.path, error.into()))?;
+            let found = indexes
+                .entry(kind)
+                .or_default()
+                .add(BufReader::new(reader), what, &carried)
+                .map_err(|error| TrimErrorReason::yum(&index.path, error))?;
+            // only the primary index must have each package
+            let missing = carried
                 .iter()
                 .find(|(digest, _)| kind == "primary" && !found.contains(*digest));
-            if let Some((_, path)) = lacking {
-                return Err(TrimErrorReason::Lacks((*path).to_owned()));
+            if let Some((_, path)) = missing {
+                return Err(TrimErrorReason::NotIndexed((*path).to_owned()));
             }
         }
     }
     let date = signer.time(date);
-    let kept = modules.as_ref().map(|(listed, _)| listed);
-    let (repomd, indexes) = trimmed_repomd(&indexes, kept, date.as_second());
+    let modules_index = modules.as_ref().map(|(listed, _)| listed);
+    let (repomd, indexes) = trimmed_repomd(&indexes, modules_index, date.as_second());
     let mut files: FilesByPath = indexes
         .into_iter()
         .map(|(path, text)| (path, text.into_bytes()))

@@ -6,70 +6,77 @@ use crate::resolver::{ResolveError, Resolver};
 use landfall_model::Digest;
 use landfall_packages::yum::{MirrorList, read_mirrors};
 
-/// The URLs of a repository.
-pub(super) struct MirrorUrls {
-    /// The URLs without a trailing slash, the repository's own first.
-    pub(super) urls: Vec<String>,
+/// The URLs of a repository, without trailing slashes.
+pub(super) struct RepositoryUrls {
+    /// The URL in the manifest.
+    pub(super) own: String,
+    /// The URLs of mirrors, which are used if the own URL fails.
+    pub(super) mirrors: Vec<String>,
     /// The accepted digests of `repomd.xml`, if a metalink names any.
     pub(super) repomd: Option<Vec<Digest>>,
 }
 
-/// Fetches the list of mirrors that `wanted` names.
-pub(super) async fn places(
+/// Fetches the list of mirrors that the source `requested` names.
+pub(super) async fn repository_urls(
     resolver: &Resolver,
-    wanted: &PackageSourceRequest,
-) -> Result<MirrorUrls, ResolveError> {
-    let own = wanted.url.clone();
-    let Some(mirrors) = &wanted.mirrors else {
-        return Ok(MirrorUrls {
-            urls: vec![own],
-            repomd: None,
-        });
+    requested: &PackageSourceRequest,
+) -> Result<RepositoryUrls, ResolveError> {
+    let mut urls = RepositoryUrls {
+        own: requested.url.clone(),
+        mirrors: Vec::new(),
+        repomd: None,
     };
-    let (MirrorsRequest::Metalink(list) | MirrorsRequest::List(list)) = mirrors;
-    let found = match mirrors {
-        MirrorsRequest::Metalink(url) => {
-            let named = listed(resolver, url)
+    let (list_url, list) = match &requested.mirrors {
+        None => return Ok(urls),
+        // a metalink is required, since its digest is what protects an unsigned `repomd.xml`
+        Some(MirrorsRequest::Metalink(url)) => {
+            let list = fetch_list(resolver, url)
                 .await
                 .map_err(|cause| cause.about("the metalink"))?;
-            if named.repomd.is_empty() {
+            if list.repomd.is_empty() {
                 return Err("the metalink: it has no digest of repomd.xml".into());
             }
-            named
+            (url, list)
         }
         // a plain list is optional: the repository's own URL still works without it
-        MirrorsRequest::List(url) => match listed(resolver, url).await {
-            Ok(named) => named,
+        Some(MirrorsRequest::List(url)) => match fetch_list(resolver, url).await {
+            Ok(list) => (url, list),
             Err(cause) => {
-                resolver.note_once(&format!("{own}: its list of mirrors is not used: {cause}"));
-                return Ok(MirrorUrls {
-                    urls: vec![own],
-                    repomd: None,
-                });
+                resolver.note_once(&format!(
+                    "{}: its list of mirrors is not used: {cause}",
+                    urls.own
+                ));
+                return Ok(urls);
             }
         },
     };
-    let mirrors = found
+    let mirrors = list
         .urls
         .iter()
-        .map(|url| url.trim_end_matches('/').to_owned());
-    let mirrors = mirrors
-        .filter(|url| *url != own)
+        .map(|url| url.trim_end_matches('/').to_owned())
+        .filter(|url| *url != urls.own)
         .take(resolver.limits().package_mirrors);
-    let mut urls = vec![own.clone()];
+    let mut usable = Vec::new();
     for mirror in mirrors {
-        match resolver.sessions().check_named_target(&mirror, list).await {
-            Ok(()) => urls.push(mirror),
-            Err(error) => resolver.note_once(&format!("{own}: a mirror is not used: {error}")),
+        // anybody may have written the list, so it must not lead to hosts of the local network
+        match resolver
+            .sessions()
+            .check_named_target(&mirror, list_url)
+            .await
+        {
+            Ok(()) => usable.push(mirror),
+            Err(error) => {
+                resolver.note_once(&format!("{}: a mirror is not used: {error}", urls.own));
+            }
         }
     }
-    Ok(MirrorUrls {
-        urls,
-        repomd: Some(found.repomd).filter(|digests| !digests.is_empty()),
-    })
+    urls.mirrors = usable;
+    urls.repomd = Some(list.repomd).filter(|digests| !digests.is_empty());
+    Ok(urls)
 }
 
-async fn listed(resolver: &Resolver, url: &str) -> Result<MirrorList, ResolveError> {
+async fn fetch_list(resolver: &Resolver, url: &str) -> Result<MirrorList, ResolveError> {
+    // several repositories may name the same list
     let bytes = resolver
         .shared_file(url, resolver.limits().document_bytes)
         .await?;

@@ -2,10 +2,10 @@
 //! by its digest in `repomd.xml`.
 
 use super::consistent::read_consistent;
-use super::fetch::{check_age, fetch, kept};
+use super::fetch::{check_age, fetch, store_index};
 use super::locked::{PackageIndex, PackageSource};
 use super::request::PackageSourceRequest;
-use super::yum_mirrors::{MirrorUrls, places};
+use super::yum_mirrors::{RepositoryUrls, repository_urls};
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use landfall_http::ErrorKind;
@@ -24,8 +24,9 @@ pub(super) struct YumRepository {
     /// The lock's record of the repository, still without packages.
     pub(super) source: PackageSource,
     repomd: Repomd,
+    /// The URLs of mirrors, for indexes that are fetched later.
     mirrors: Vec<String>,
-    /// The decompressed indexes.
+    /// The compressed indexes that have been fetched.
     pub(super) metadata: SourceMetadata,
 }
 
@@ -41,53 +42,58 @@ impl From<MetadataError> for ResolveError {
     }
 }
 
-/// Fetches the metadata of `wanted`, without the full file lists. It must not be older than `old`,
-/// the metadata in the last lock.
+/// Fetches the metadata of the source `requested`, without the full file lists. It must not be
+/// older than `old`, the metadata in the last lock.
 pub(super) async fn repository(
     resolver: &Resolver,
-    wanted: &PackageSourceRequest,
+    requested: &PackageSourceRequest,
     old: Option<&PackageSource>,
 ) -> Result<YumRepository, ResolveError> {
-    let places = places(resolver, wanted).await?;
+    let urls = repository_urls(resolver, requested).await?;
     read_consistent(
-        async || signed_list(resolver, wanted, &places, old).await,
-        async |list: &SignedList| indexed(resolver, wanted, &places, list.clone()).await,
+        async || fetch_repomd(resolver, requested, &urls, old).await,
+        async |list: &SignedRepomd| fetch_indexes(resolver, requested, &urls, list.clone()).await,
     )
     .await
 }
 
 /// Fetches the indexes that the `repomd.xml` of a repository names.
-async fn indexed(
+async fn fetch_indexes(
     resolver: &Resolver,
-    wanted: &PackageSourceRequest,
-    places: &MirrorUrls,
-    list: SignedList,
+    requested: &PackageSourceRequest,
+    urls: &RepositoryUrls,
+    list: SignedRepomd,
 ) -> Result<YumRepository, ResolveError> {
-    let SignedList {
+    let SignedRepomd {
         bytes,
         signature,
         repomd,
     } = list;
     let mut indexes = Vec::new();
     match signature {
-        Some(signature) => indexes.push(kept(resolver, wanted, SIGNATURE.into(), signature).await),
+        Some(signature) => {
+            indexes.push(store_index(resolver, requested, SIGNATURE.into(), signature).await);
+        }
+        // the signature of each package is verified instead, once it is downloaded
         None => resolver.note_once(&format!(
-            "{} does not sign its metadata; its packages are checked by `landfall pull`",
-            wanted.url
+            "{} does not sign its metadata; `landfall pull` verifies the signatures of its \
+             packages",
+            requested.url
         )),
     }
-    indexes.push(kept(resolver, wanted, REPOMD.into(), bytes).await);
+    indexes.push(store_index(resolver, requested, REPOMD.into(), bytes).await);
     for index in repomd
         .indexes
         .iter()
         .filter(|index| is_carried(&index.kind))
     {
-        indexes.push(listed(&wanted.url, index)?);
+        indexes.push(index_record(&requested.url, index)?);
     }
     indexes.sort_by(|a, b| a.path.cmp(&b.path));
+    // two kinds may name the same file
     indexes.dedup();
     let source = PackageSource {
-        url: wanted.url.clone(),
+        url: requested.url.clone(),
         suite: String::new(),
         components: Vec::new(),
         targets: Vec::new(),
@@ -95,20 +101,20 @@ async fn indexed(
         snapshot: None,
         date: repomd.date.map(|date| date.to_string()),
         valid_until: None,
-        signed_by: wanted.keys.to_string(),
-        key: wanted
+        // all keys, since any of them may have signed a package
+        signed_by: requested.keys.to_string(),
+        key: requested
             .keys
             .certificates()
-            .ok_or("its keys cannot be written")?,
+            .ok_or("its keys cannot be encoded")?,
         indexes,
         packages: Vec::new(),
     };
-    let mirrors = places.urls[1..].to_vec();
-    let read = async |kind| packed(resolver, &source, &repomd, &mirrors, kind).await;
-    let primary = read("primary")
+    let mirrors = urls.mirrors.clone();
+    let primary = packed(resolver, &source, &repomd, &mirrors, "primary")
         .await?
         .ok_or("its repomd.xml names no primary index")?;
-    let modules = read("modules").await?;
+    let modules = packed(resolver, &source, &repomd, &mirrors, "modules").await?;
     let metadata = SourceMetadata {
         url: source.url.clone(),
         primary,
@@ -125,29 +131,29 @@ async fn indexed(
 
 /// A verified `repomd.xml`.
 #[derive(Clone, PartialEq)]
-struct SignedList {
+struct SignedRepomd {
     bytes: Bytes,
+    /// The content of `repomd.xml.asc`, if the repository signs its metadata.
     signature: Option<Bytes>,
     repomd: Repomd,
 }
 
-/// Fetches `repomd.xml` from the first of `places` that has a valid one.
-async fn signed_list(
+/// Fetches `repomd.xml` from the repository, or else from the first mirror that has a valid one.
+async fn fetch_repomd(
     resolver: &Resolver,
-    wanted: &PackageSourceRequest,
-    places: &MirrorUrls,
+    requested: &PackageSourceRequest,
+    urls: &RepositoryUrls,
     old: Option<&PackageSource>,
-) -> Result<SignedList, ResolveError> {
-    let (own, mirrors) = places.urls.split_first().ok_or("it has no URL")?;
-    let mut found = list_at(resolver, wanted, own, places, old).await;
-    for mirror in mirrors {
+) -> Result<SignedRepomd, ResolveError> {
+    let mut found = fetch_repomd_at(resolver, requested, &urls.own, urls, old).await;
+    for mirror in &urls.mirrors {
         let Err(cause) = found else { break };
-        let next = list_at(resolver, wanted, mirror, places, old)
+        let next = fetch_repomd_at(resolver, requested, mirror, urls, old)
             .await
             .and_then(|list| {
                 // an unsigned `repomd.xml` is accepted from the repository's own URL, but never
                 // from a mirror, which anybody may run
-                if list.signature.is_some() || places.repomd.is_some() {
+                if list.signature.is_some() || urls.repomd.is_some() {
                     Ok(list)
                 } else {
                     Err("it is not signed, and no metalink has its digest".into())
@@ -160,18 +166,18 @@ async fn signed_list(
 
 /// Fetches `repomd.xml` below `url` and verifies it: by its digest in a metalink, its signature,
 /// and its age.
-async fn list_at(
+async fn fetch_repomd_at(
     resolver: &Resolver,
-    wanted: &PackageSourceRequest,
+    requested: &PackageSourceRequest,
     url: &str,
-    places: &MirrorUrls,
+    urls: &RepositoryUrls,
     old: Option<&PackageSource>,
-) -> Result<SignedList, ResolveError> {
+) -> Result<SignedRepomd, ResolveError> {
     let most = resolver.limits().document_bytes;
     let bytes = resolver
         .small_file(&file_url(url, REPOMD), most, None)
         .await?;
-    if let Some(digests) = &places.repomd
+    if let Some(digests) = &urls.repomd
         && !digests.iter().any(|digest| digest.matches(&bytes))
     {
         let why = "none of its digests is that of repomd.xml: the mirror is behind, or was changed";
@@ -182,12 +188,14 @@ async fn list_at(
         .await
     {
         Ok(signature) => {
-            let signed = wanted
+            requested
                 .keys
-                .verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]));
-            signed.map_err(|error| ResolveError::from(format!("{SIGNATURE}: {error}")))?;
+                .verify_detached(&signature, SignatureTime::Now, || Ok(&bytes[..]))
+                .map_err(|error| ResolveError::from(format!("{SIGNATURE}: {error}")))?;
             Some(signature)
         }
+        // unlike for apt, only 404 means that there is no signature: an unsigned list is accepted,
+        // so an error of the server must not make it one
         Err(error) if error.kind == ErrorKind::NotFound => None,
         Err(error) => return Err(ResolveError::from(error).about(SIGNATURE)),
     };
@@ -200,12 +208,12 @@ async fn list_at(
     )?;
     // an unsigned file can carry any date, so removing the signature must not bypass the age check
     let was_signed = old.is_some_and(|old| old.indexes.iter().any(|index| index.path == SIGNATURE));
-    if was_signed && signature.is_none() && places.repomd.is_none() {
-        let why = "it has no signature any more, and had one when it was locked; take the item \
-                   out of the lock to accept that";
+    if was_signed && signature.is_none() && urls.repomd.is_none() {
+        let why = "it has no signature, but had one when it was locked; remove the item from the \
+                   lock to accept that";
         return Err(ResolveError::from(why).about(REPOMD));
     }
-    Ok(SignedList {
+    Ok(SignedRepomd {
         bytes,
         signature,
         repomd,
@@ -227,17 +235,19 @@ impl YumRepository {
     }
 }
 
-/// Whether clients download an index of this kind by default: not the sqlite forms, which only yum
-/// of release 7 uses, and not changelogs.
+/// Whether clients download an index of this kind by default: all but changelogs (`other`) and the
+/// sqlite forms (`_db`), which only yum of release 7 uses.
 fn is_carried(kind: &str) -> bool {
     !kind.starts_with("other") && !kind.ends_with("_db")
 }
 
-fn listed(url: &str, index: &RepomdIndex) -> Result<PackageIndex, ResolveError> {
+/// The lock's record of an index of the repository at `url`.
+fn index_record(url: &str, index: &RepomdIndex) -> Result<PackageIndex, ResolveError> {
     let path = index.path.clone();
+    // an index may be listed without a size, but the lock must have it
     let size = index
         .size
-        .ok_or_else(|| format!("its repomd.xml gives {path} no size"))?;
+        .ok_or_else(|| format!("its repomd.xml has no size of {path}"))?;
     Ok(PackageIndex {
         digest: index.digest.clone(),
         size,
@@ -258,6 +268,7 @@ async fn packed(
         return Ok(None);
     };
     let mut packed = PackedIndex::of(index, resolver.limits().package_index_bytes)?;
-    packed.bytes = fetch(resolver, source, &listed(&source.url, index)?, mirrors).await?;
+    let record = index_record(&source.url, index)?;
+    packed.bytes = fetch(resolver, source, &record, mirrors).await?;
     Ok(Some(packed))
 }
