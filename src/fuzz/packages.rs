@@ -89,8 +89,8 @@ pub(super) fn apt(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let _ = apt::AptRelease::parse("Release", &text);
     let mut universe = apt::Universe::new(&["amd64".into()]);
-    let source = universe.source(500);
-    universe.add(source, &text);
+    let source = universe.add_source(500);
+    universe.add_index(source, &text);
     let _ = apt::choose(
         &universe,
         &[vec!["t".into()]],

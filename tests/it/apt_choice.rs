@@ -154,7 +154,7 @@ fn an_impossible_installation_is_reported_with_all_reasons() {
     for (install, why) in [
         (
             "mailer",
-            "mailer is a virtual package, which mta-a, mta-b provide; ask for one of them",
+            "mailer is a virtual package, provided by mta-a, mta-b; request one of them",
         ),
         (
             "script",
@@ -162,7 +162,7 @@ fn an_impossible_installation_is_reported_with_all_reasons() {
         ),
         (
             "'tool:any'",
-            "no source has tool with `Multi-Arch: allowed`; ask for tool",
+            "no source has tool with `Multi-Arch: allowed`; request tool",
         ),
         (
             "either",
@@ -172,8 +172,8 @@ fn an_impossible_installation_is_reported_with_all_reasons() {
         ),
         (
             "new-style",
-            "new-style 1 needs library (>= 2), and apt takes library 1, or none; \
-             library 2 would fit: ask for library=2 too",
+            "new-style 1 needs library (>= 2), and apt selects library 1, or none; \
+             library 2 would satisfy it: request library=2 too",
         ),
     ] {
         assert_eq!(refused(install), why);

@@ -1,23 +1,25 @@
-//! What a changelog says first: a few lines of its newest entry, for people who read what an update
-//! brings.
+//! Excerpts of changelogs: the first lines of the newest entry, which `diff` shows below a package
+//! that was upgraded.
 
-/// How many lines are told of one package.
+/// The maximum number of lines per package.
 const LINES: usize = 3;
-/// How long one of them may be, in characters.
+/// The maximum length of a line in characters; longer lines end with `…`.
 const LINE_CHARS: usize = 200;
-/// How much of a changelog is read for that, in bytes.
+/// The number of bytes that are read of a changelog. It contains all versions, the newest first.
 pub(super) const READ_BYTES: u64 = 16 << 10;
 
-/// The first `lines` that say something.
+/// Returns the first non-empty lines, trimmed and shortened.
 pub(super) fn first_lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let said = lines
+    lines
         .into_iter()
         .map(str::trim)
-        .filter(|line| !line.is_empty());
-    said.take(LINES).map(shortened).collect()
+        .filter(|line| !line.is_empty())
+        .take(LINES)
+        .map(shorten)
+        .collect()
 }
 
-fn shortened(line: &str) -> String {
+fn shorten(line: &str) -> String {
     match line.char_indices().nth(LINE_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
@@ -29,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_short_lines_are_told() {
+    fn the_first_non_empty_lines_are_returned_and_shortened() {
         assert_eq!(
             first_lines(["", "  - a", "\t", "- b ", "c", "d"]),
             ["- a", "- b", "c"]

@@ -1,7 +1,7 @@
-//! Indexes as repositories compress them, read up to a bound.
+//! Decompresses the indexes of repositories, up to a limit.
 //!
-//! An index may be a bomb. What it unpacks to is bounded by the caller, who knows the size that
-//! signed metadata give, and the memory of a decoder here.
+//! An index may be a decompression bomb. The caller limits the unpacked size, because it knows the
+//! size in the signed metadata; this module limits the memory of the decoders.
 
 use super::error::PackagesError;
 use flate2::bufread::MultiGzDecoder;
@@ -29,31 +29,33 @@ pub const COMPRESSIONS: [(&str, Compression); 4] = [
     ("", Compression::None),
 ];
 
-/// The most memory that an xz decoder may use, in KiB: what `xz -9` needs.
+/// The memory limit of the xz decoder in KiB: enough for files of `xz -9`.
 const XZ_MEMORY: u32 = 66 << 10;
-/// The same for Zstandard, as the exponent of its window.
+/// The memory limit of the Zstandard decoder, as the base-2 logarithm of its window (128 MiB).
 const ZSTD_WINDOW_LOG: u32 = 27;
 
 impl Compression {
-    /// That of the file at `path`, by the end of its name; `None` for one that landfall does not
-    /// read.
+    /// Returns the compression of the file at `path` by the ending of its name, or `None` if
+    /// landfall cannot read it.
     pub fn of(path: &str) -> Option<Compression> {
+        // only the last component counts: folders may contain dots, such as `dists/a.gz/Packages`
         let name = path.rsplit('/').next().unwrap_or(path);
         match name.rsplit_once('.').map(|(_, end)| end) {
             Some("gz") => Some(Compression::Gzip),
             Some("xz") => Some(Compression::Xz),
             Some("zst") => Some(Compression::Zstd),
             Some("bz2" | "lzma" | "lz4" | "zck" | "lz" | "br") => None,
+            // other endings are part of the name of an uncompressed file, such as `primary.xml`
             _ => Some(Compression::None),
         }
     }
 }
 
-/// What `compressed` unpacks to, while it is read: at most `most` bytes, and an error where there
-/// are more.
+/// Returns a reader of the unpacked content of `compressed`. It fails after `most` bytes, and if
+/// the compressed bytes are damaged or truncated.
 ///
 /// # Errors
-/// When no decoder can be made. Reading fails where the bytes are damaged or cut short.
+/// If no decoder can be created.
 pub fn decompressed<'a>(
     compressed: impl BufRead + 'a,
     by: Compression,
@@ -71,10 +73,10 @@ pub fn decompressed<'a>(
     })
 }
 
-/// What `bytes` unpack to, at most `most` bytes. `name` is for messages.
+/// Returns the unpacked content of `bytes`, at most `most` bytes. `name` is for messages.
 ///
 /// # Errors
-/// When they are damaged, cut short, or unpack to more.
+/// If the bytes are damaged or truncated, or unpack to more than `most` bytes.
 pub fn decompress(
     name: &str,
     bytes: &[u8],
@@ -86,6 +88,7 @@ pub fn decompress(
         .and_then(|mut reader| reader.read_to_end(&mut content));
     match read {
         Ok(_) => Ok(content),
+        // `Bounded` reports the limit with this kind
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(PackagesError::TooLarge {
             name: name.into(),
             most,
@@ -105,7 +108,8 @@ fn bounded<'a>(reader: impl Read + 'a, most: u64) -> Box<dyn Read + 'a> {
     })
 }
 
-/// Fails after `most` bytes. `io::Take` would report the end there, as if the file were complete.
+/// A reader that fails after `most` bytes. `io::Take` would report the end of the file instead, so
+/// a truncated index would look complete.
 struct Bounded<R> {
     reader: R,
     left: u64,
@@ -139,7 +143,7 @@ mod tests {
         writer.finish().unwrap()
     }
 
-    fn all(text: &[u8]) -> Vec<(Compression, Vec<u8>)> {
+    fn compress_all(text: &[u8]) -> Vec<(Compression, Vec<u8>)> {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(text).unwrap();
         vec![
@@ -151,8 +155,8 @@ mod tests {
     }
 
     #[test]
-    fn each_form_is_read_and_told_by_its_name() {
-        for (by, bytes) in all(TEXT) {
+    fn each_compression_is_read_and_recognized_by_its_name() {
+        for (by, bytes) in compress_all(TEXT) {
             assert_eq!(
                 decompress("x", &bytes, by, TEXT.len() as u64).unwrap(),
                 TEXT,
@@ -175,8 +179,8 @@ mod tests {
     }
 
     #[test]
-    fn several_streams_one_after_the_other_are_one_text() {
-        for (by, bytes) in all(TEXT) {
+    fn concatenated_streams_are_one_text() {
+        for (by, bytes) in compress_all(TEXT) {
             let twice = [bytes.clone(), bytes].concat();
             assert_eq!(
                 decompress("x", &twice, by, 1 << 20).unwrap(),
@@ -188,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_bomb_stops_at_the_bound() {
-        for (by, bytes) in all(&vec![0; 4 << 20]) {
+        for (by, bytes) in compress_all(&vec![0; 4 << 20]) {
             let error = decompress("x", &bytes, by, 1 << 20).unwrap_err();
             assert_eq!(
                 error,
@@ -202,11 +206,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_damaged_is_an_error() {
+    fn truncated_and_damaged_bytes_are_errors() {
         let text: Vec<u8> = (0..100_000_u32)
             .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
             .collect();
-        for (by, bytes) in all(&text).into_iter().skip(1) {
+        for (by, bytes) in compress_all(&text).into_iter().skip(1) {
             for length in [0, 1, 5, bytes.len() / 2, bytes.len() - 1] {
                 let read = decompress("x", &bytes[..length], by, 1 << 20);
                 assert!(
@@ -226,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decoder_that_wants_much_memory_is_refused() {
+    fn a_file_that_needs_too_much_memory_is_rejected() {
         let text = vec![7; 3 << 20];
         let mut options = lzma_rust2::XzOptions::with_preset(6);
         options.lzma_options.dict_size = 1 << 27;

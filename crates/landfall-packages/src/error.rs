@@ -1,59 +1,59 @@
-//! Why the metadata of a package repository is refused.
+//! Errors in the metadata of an apt repository, and in compressed indexes.
 
 /// The metadata of a package repository cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackagesError {
     /// A compressed index is damaged or truncated.
-    #[error("{name} is not what its name says: {why}")]
+    #[error("{name} cannot be decompressed: {why}")]
     Damaged {
-        /// Which file of the repository.
+        /// The file in the repository.
         name: String,
-        /// What is wrong with it.
+        /// The decoder's error.
         why: String,
     },
     /// An index unpacks to more bytes than allowed.
     #[error("{name} unpacks to more than {most} bytes")]
     TooLarge {
-        /// Which file of the repository.
+        /// The file in the repository.
         name: String,
-        /// The most bytes that it may unpack to.
+        /// The maximum size of its unpacked content in bytes.
         most: u64,
     },
-    /// The text of an index or a release is malformed.
+    /// A line in the list of checksums of a release is malformed.
     #[error("{name}, line {line}: {why}")]
     Text {
-        /// Which file of the repository.
+        /// The file in the repository.
         name: String,
-        /// The number of the line, counted from 1.
+        /// The number of the line in the list of checksums.
         line: usize,
-        /// What is wrong with it.
+        /// What is malformed, with the text of the line or word.
         why: String,
     },
     /// The release is past its `Valid-Until`.
     #[error(
-        "{name} was good until {until}, and that is past: the mirror is behind, or somebody replays \
-         an old one"
+        "{name} expired at {until} (`Valid-Until`): the mirror is outdated, or an old release is \
+         being replayed"
     )]
     Expired {
-        /// Which file of the repository.
+        /// The file in the repository.
         name: String,
-        /// The end of its validity.
+        /// The time in `Valid-Until`.
         until: String,
     },
     /// A release has only checksums that are too weak to verify its files.
-    #[error("{name} has no SHA-256 or SHA-512 sums{weak}, so nothing below it can be checked")]
+    #[error("{name} has no SHA-256 or SHA-512 checksums{weak}, so its indexes cannot be verified")]
     Weak {
-        /// Which file of the repository.
+        /// The file in the repository.
         name: String,
-        /// The weaker sums that it has, with a leading space.
+        /// `, only MD5 or SHA-1` if the release has those; otherwise empty.
         weak: &'static str,
     },
     /// A required field of a release is missing or malformed.
     #[error("{name} {why}")]
     Release {
-        /// Which file of the repository.
+        /// The file in the repository.
         name: String,
-        /// What is wrong with it.
+        /// The rest of the sentence that begins with the name of the file.
         why: String,
     },
 }

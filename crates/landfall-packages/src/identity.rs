@@ -1,4 +1,4 @@
-//! What the file of a package says that it is.
+//! The identity of a package according to its own file.
 
 use std::fmt;
 
@@ -7,14 +7,16 @@ use std::fmt;
 pub struct PackageIdentity {
     /// The name of the package, without version and architecture.
     pub name: String,
-    /// Its version: that of Debian, or `[epoch:]version-release` of RPM, without an epoch of 0.
+    /// The Debian version, or `[epoch:]version-release` of an RPM package. An epoch of 0 is
+    /// omitted.
     pub version: String,
-    /// The architecture that it was built for, such as `amd64` or `noarch`.
+    /// The architecture that the package was built for, such as `amd64` or `noarch`.
     pub arch: String,
 }
 
 impl fmt::Display for PackageIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // the fields come from the file, which may contain control characters
         let text = format!("{} {} {}", self.name, self.version, self.arch);
         write!(f, "{}", text.escape_debug())
     }

@@ -1,9 +1,9 @@
-//! Package repositories of apt and dnf, without network: signed metadata, versions, and the choice
-//! of packages with their dependencies. It is of use by itself.
+//! Package repositories of apt and dnf, without network access: parses their signed metadata,
+//! compares versions, and selects packages with their dependencies. It can be used on its own.
 //!
-//! [`apt`] has Debian's repositories: `Release`, `Packages`, and a choice that follows apt's.
-//! [`yum`] has those of RPM: `repomd.xml`, `primary.xml`, modules, and a solver that follows
-//! libsolv's rules and policies.
+//! [`apt`] reads Debian repositories (`Release`, `Packages`) and selects packages as apt does.
+//! [`yum`] reads RPM repositories (`repomd.xml`, `primary.xml`, modules) and selects packages with
+//! a solver that follows libsolv's rules and policies.
 //!
 //! It imports `landfall-model`. Begin with `apt/choose.rs` and `yum/solve/mod.rs`.
 

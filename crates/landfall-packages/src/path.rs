@@ -1,9 +1,9 @@
-//! Paths below the URL of a repository. They come from outside.
+//! Paths below the URL of a repository. They come from its indexes, so they are checked.
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-/// What a path of a URL does not hold as it is. `+`, `~` and `:` stay, as in the names of packages;
-/// servers and clients that write them otherwise mean the same.
+/// The characters that are percent-encoded in the path of a URL. `+`, `~` and `:` are common in the
+/// names of packages and stay as they are; servers accept both forms.
 const ENCODED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -18,9 +18,13 @@ const ENCODED: &AsciiSet = &CONTROLS
 
 /// Whether `path` stays below the URL that it is relative to, and is a single word of the lock.
 pub fn is_plain_path(path: &str) -> bool {
-    let is_name = |part: &str| !matches!(part, "" | "." | "..");
-    let is_odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '\\' | '\u{fffd}');
-    path.len() < 1024 && path.split('/').all(is_name) && !path.contains(is_odd)
+    path.len() < 1024
+        // an empty part is a leading, trailing or double slash
+        && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+        // U+FFFD is what is left of bytes that are not UTF-8; the original path is lost
+        && !path.contains(|c: char| {
+            c.is_whitespace() || c.is_control() || matches!(c, '\\' | '\u{fffd}')
+        })
 }
 
 /// Returns the URL of `path` below `base`.

@@ -39,10 +39,12 @@ pub(super) fn rehearse(
     }
     let mut universe = Universe::new(&set.architectures);
     for (source, texts) in set.sources.iter().zip(&texts) {
-        let number = universe.source(preference(source, carried)?);
-        texts.iter().for_each(|text| universe.add(number, text));
+        let number = universe.add_source(preference(source, carried)?);
+        texts
+            .iter()
+            .for_each(|text| universe.add_index(number, text));
     }
-    universe.install(status);
+    universe.add_installed(status);
     let suites: Vec<Vec<String>> = set
         .sources
         .iter()

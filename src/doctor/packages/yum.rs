@@ -58,7 +58,7 @@ pub(super) fn rehearse(
                 let help = "; the list has only names and versions, not what packages provide: \
                             `landfall help packages` has the format that includes it";
                 let help = if is_plain_list(rpms) { help } else { "" };
-                Rehearsal::refused(set, format!("{}{help}", offered.told(&refusal)))
+                Rehearsal::refused(set, format!("{}{help}", offered.explain(&refusal)))
             }
             Ok(choice) => {
                 let packages: BTreeSet<&Digest> = set

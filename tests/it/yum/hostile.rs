@@ -116,7 +116,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
                 swap("repomd.xml", &open, &"0".repeat(64));
             }),
             true,
-            "something else than repomd.xml says",
+            "does not match the open-checksum in repomd.xml",
         ),
         (
             "SHA-1 alone",
@@ -128,7 +128,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
                 )
             }),
             true,
-            "only sha256 and sha512 are believed",
+            "only sha256 and sha512 are accepted",
         ),
         (
             "an index outside",
@@ -140,13 +140,13 @@ fn hostile_repositories_are_refused_and_not_locked() {
                 )
             }),
             true,
-            "no path inside the repository",
+            "not a path inside the repository",
         ),
         (
             "a form that is not read",
             Box::new(|| swap("repomd.xml", "primary.xml.gz", "primary.xml.bz2")),
             true,
-            "landfall does not read",
+            "is not supported",
         ),
         (
             "a package outside",

@@ -162,7 +162,7 @@ fn install_base<'t>(
     let system = match base {
         MachineBase::None | MachineBase::Rpms(_) => return Ok(()),
         MachineBase::Status(text) => {
-            universe.install(text);
+            universe.add_installed(text);
             return Ok(());
         }
         MachineBase::Minimal => BaseSystem::Minimal,

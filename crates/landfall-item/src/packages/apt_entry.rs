@@ -8,7 +8,9 @@ use super::request::{
 use crate::MovableVersion;
 use crate::entry_reader::{EntryContext, ManifestResult};
 use landfall_model::document::{SourceSpan, TemplateField, VarBinding, YamlNode};
-use landfall_packages::apt::{is_request, is_target, pinned, target_language, target_names};
+use landfall_packages::apt::{
+    is_request, is_target, pinned_version, target_language, target_names,
+};
 use landfall_packages::is_plain_path;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -146,7 +148,7 @@ pub(super) fn pin_with_variable(entry: &AptEntry, variable: &str) -> Option<Vari
 
 /// The name of a pinned package, and the bytes of `text` that are its version.
 fn pin(text: &str) -> Option<(String, Range<usize>)> {
-    pinned(text).map(|(name, version)| (name.to_owned(), version))
+    pinned_version(text).map(|(name, version)| (name.to_owned(), version))
 }
 
 /// Expands `entry` to one request for each combination of its variables.

@@ -68,7 +68,7 @@ async fn newer_debs(
         let mut offers = Vec::new();
         for (suite, source) in suites.iter().zip(&sources) {
             for text in &suite.texts {
-                let found = apt::offered(text, &names).into_iter();
+                let found = apt::listed_versions(text, &names).into_iter();
                 offers.extend(found.map(|package| SuiteOffer {
                     package,
                     priority: suite.release.pin,
@@ -255,7 +255,7 @@ mod tests {
         let offers: Vec<SuiteOffer<'_>> = texts
             .iter()
             .flat_map(|(source, priority, text)| {
-                apt::offered(text, &names)
+                apt::listed_versions(text, &names)
                     .into_iter()
                     .map(move |package| SuiteOffer {
                         package,

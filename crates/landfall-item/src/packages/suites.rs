@@ -41,9 +41,9 @@ impl ReadSuites {
             .spawn(move || {
                 let mut universe = Universe::new(&architectures);
                 for suite in own.iter() {
-                    let source = universe.source(suite.release.pin);
+                    let source = universe.add_source(suite.release.pin);
                     for text in &suite.texts {
-                        universe.add(source, text);
+                        universe.add_index(source, text);
                     }
                 }
                 // ends when the `ReadSuites` is dropped, and with it the sender

@@ -142,7 +142,7 @@ fn lock(
         let choice = match choose(selection) {
             Ok(choice) => choice,
             Err(refusal) => {
-                let why = offered.told(&refusal);
+                let why = offered.explain(&refusal);
                 unlisted.extend(refusal.unlisted);
                 return Err(choice_error(why, base, bases));
             }

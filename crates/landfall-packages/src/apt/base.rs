@@ -1,5 +1,4 @@
-//! What a machine has after its system was installed: debootstrap's choice over the indexes of a
-//! suite.
+//! The packages of a freshly installed system, which debootstrap would install from a suite.
 
 use super::choose::choose;
 use super::marking::AptSettings;
@@ -12,54 +11,60 @@ const REQUIRED: u8 = 1;
 const IMPORTANT: u8 = 2;
 const STANDARD: u8 = 3;
 
-/// The package that moves an installed system to a merged `/usr`, and the empty one that says that
-/// it is merged. A system that debootstrap makes is merged from its start, so it has the latter,
-/// whatever comes first in a relation.
-const MERGE: (&str, &str) = ("usrmerge", "usr-is-merged");
+/// The package that moves an installed system to a merged `/usr`, and the empty package that says
+/// that it is merged. debootstrap creates merged systems, so it installs the second one, even if a
+/// relation lists the first one before it.
+const USRMERGE: (&str, &str) = ("usrmerge", "usr-is-merged");
 
-/// Which packages the system was installed with.
+/// The set of packages of a freshly installed system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaseSystem {
-    /// What is essential or required, and apt: `debootstrap --variant=minbase`.
+    /// Essential and required packages, and apt: `debootstrap --variant=minbase`.
     Minimal,
-    /// All up to the priority `standard`: debootstrap's default, and on it what is standard by
-    /// apt's choice.
+    /// debootstrap's default, and the packages of the priority `standard`, as apt installs them on
+    /// it.
     Standard,
 }
 
-/// Returns name and version of every package that `system` has, when it is installed from the
-/// indexes `texts`.
+/// Returns the name and version of every package of `system`, if it is installed from the indexes
+/// `texts`.
 ///
 /// # Errors
-/// When the indexes are not those of a distribution, or what is standard cannot be installed.
+/// If the indexes have no package of the priority `required`, or the `standard` packages cannot be
+/// installed together.
 pub fn suite_packages(
     architectures: &[String],
     texts: &[&str],
     system: BaseSystem,
 ) -> Result<Vec<(String, String)>, String> {
     let mut universe = Universe::new(architectures);
-    let source = universe.source(500);
-    texts.iter().for_each(|text| universe.add(source, text));
-    let least = if system == BaseSystem::Minimal {
+    let source = universe.add_source(500);
+    texts
+        .iter()
+        .for_each(|text| universe.add_index(source, text));
+    let lowest_priority = if system == BaseSystem::Minimal {
         REQUIRED
     } else {
         IMPORTANT
     };
-    let mut versions = bootstrap(&universe, least);
-    let is_required = |version: &AptVersionId| universe.offer_of(*version).priority == REQUIRED;
-    if !versions.iter().any(is_required) {
+    let mut versions = bootstrap(&universe, lowest_priority);
+    // without this check, the repository of one vendor would give a base of apt alone, or none
+    if !versions
+        .iter()
+        .any(|version| universe.offer_of(*version).priority == REQUIRED)
+    {
         return Err(
             "it has no package of the priority `required`; name the suite of the \
-             distribution first, or take another `base`"
+             distribution first, or use another `base`"
                 .into(),
         );
     }
     if system == BaseSystem::Standard {
-        let names = of_priority(&universe, STANDARD);
-        let names: Vec<String> = names
+        let names: Vec<String> = versions_of_priority(&universe, STANDARD)
             .iter()
             .map(|version| name_of(&universe, *version).to_owned())
             .collect();
+        // what debootstrap installed is there before apt selects the rest
         versions
             .iter()
             .for_each(|version| universe.set_current(*version));
@@ -69,40 +74,47 @@ pub fn suite_packages(
         };
         versions.extend(choose(&universe, &[], &names, settings)?.versions);
     }
-    let named = |version: &AptVersionId| {
-        (
-            name_of(&universe, *version).to_owned(),
-            universe.offer_of(*version).version.to_owned(),
-        )
-    };
-    Ok(versions.iter().map(named).collect())
+    Ok(versions
+        .iter()
+        .map(|version| {
+            (
+                name_of(&universe, *version).to_owned(),
+                universe.offer_of(*version).version.to_owned(),
+            )
+        })
+        .collect())
 }
 
-/// The packages up to the priority `least`, apt, and what these need as debootstrap resolves it: of
-/// alternatives the first, names that no package has are left out, and versions are not compared.
-fn bootstrap(universe: &Universe<'_>, least: u8) -> BTreeSet<AptVersionId> {
-    let mut next: Vec<AptVersionId> = (REQUIRED..=least)
-        .flat_map(|priority| of_priority(universe, priority))
+/// Returns the packages up to `lowest_priority`, essential packages, apt, and their dependencies as
+/// debootstrap resolves them: it takes the first alternative, skips names without a package, and
+/// does not compare versions.
+fn bootstrap(universe: &Universe<'_>, lowest_priority: u8) -> BTreeSet<AptVersionId> {
+    let mut next: Vec<AptVersionId> = (REQUIRED..=lowest_priority)
+        .flat_map(|priority| versions_of_priority(universe, priority))
         .collect();
-    next.extend(native(universe).filter(|version| universe.offer_of(*version).is_essential));
-    next.extend(real(universe, "apt"));
+    next.extend(
+        native_versions(universe).filter(|version| universe.offer_of(*version).is_essential),
+    );
+    next.extend(native_version(universe, "apt"));
     let mut found: BTreeSet<AptVersionId> = next.iter().copied().collect();
-    let (merge, merged) = MERGE;
+    let (usrmerge, usr_is_merged) = USRMERGE;
     while let Some(version) = next.pop() {
+        // `relation.or` says that another alternative follows, so the first one comes after a
+        // relation without it
         let mut is_first = true;
         for relation in universe.relations_of(version) {
-            let is_need = matches!(
+            let is_dependency = matches!(
                 relation.kind,
                 RelationKind::PreDepends | RelationKind::Depends
             );
-            if is_need && is_first {
+            if is_dependency && is_first {
                 let name = universe.text(relation.name);
-                let instead = if name == merge {
-                    real(universe, merged)
+                let instead = if name == usrmerge {
+                    native_version(universe, usr_is_merged)
                 } else {
                     None
                 };
-                let needed = instead.or_else(|| real(universe, name));
+                let needed = instead.or_else(|| native_version(universe, name));
                 next.extend(needed.filter(|needed| found.insert(*needed)));
             }
             is_first = !relation.or;
@@ -111,20 +123,20 @@ fn bootstrap(universe: &Universe<'_>, least: u8) -> BTreeSet<AptVersionId> {
     found
 }
 
-/// The newest version of each native package.
-fn native<'u>(universe: &'u Universe<'_>) -> impl Iterator<Item = AptVersionId> + use<'u> {
+/// Returns the newest version of each native package.
+fn native_versions<'u>(universe: &'u Universe<'_>) -> impl Iterator<Item = AptVersionId> + use<'u> {
     let all = universe.packages.iter().filter(|known| known.arch == 0);
     all.filter_map(|known| known.versions.first().copied())
 }
 
-fn of_priority(universe: &Universe<'_>, priority: u8) -> Vec<AptVersionId> {
-    native(universe)
+fn versions_of_priority(universe: &Universe<'_>, priority: u8) -> Vec<AptVersionId> {
+    native_versions(universe)
         .filter(|version| universe.offer_of(*version).priority == priority)
         .collect()
 }
 
-/// The newest version of the native package `name`.
-fn real(universe: &Universe<'_>, name: &str) -> Option<AptVersionId> {
+/// Returns the newest version of the native package `name`.
+fn native_version(universe: &Universe<'_>, name: &str) -> Option<AptVersionId> {
     let package: AptPackageId = universe.find(name, None)?;
     let known = &universe.packages[package as usize];
     known.versions.first().copied().filter(|_| known.arch == 0)

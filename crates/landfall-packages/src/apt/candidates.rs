@@ -1,4 +1,4 @@
-//! Which versions fulfil a relation, and which one of a package apt would take.
+//! Which versions satisfy a relation, and which version of a package is apt's candidate.
 
 use super::offer::{
     AptPackageId, AptRelation, AptVersion, AptVersionId, ArchQualifier, MultiArch, RelationKind,
@@ -8,7 +8,8 @@ use super::universe::Universe;
 use super::version::compare;
 
 impl Universe<'_> {
-    /// Whether `version` fulfils `relation` of a package of the architecture `own`.
+    /// Whether `version` satisfies `relation` of a package of the architecture `own`, by its name
+    /// or by a name that it provides.
     pub fn fulfils(&self, relation: &AptRelation<'_>, own: u8, version: AptVersionId) -> bool {
         let offer = &self.versions[version as usize];
         let known = &self.packages[offer.package as usize];
@@ -19,6 +20,7 @@ impl Universe<'_> {
         if known.name == relation.name && allows(offer.version) {
             return true;
         }
+        // Debian Policy 7.5: a virtual package without a version satisfies no versioned relation
         self.provides_of(version).iter().any(|provide| {
             provide.name == relation.name
                 && (relation.op == VersionOperator::Any
@@ -26,6 +28,8 @@ impl Universe<'_> {
         })
     }
 
+    /// Whether a version of the architecture `arch` may satisfy `relation` of a package of the
+    /// architecture `own` (wiki.debian.org/Multiarch).
     fn fits_architecture(
         relation: &AptRelation<'_>,
         own: u8,
@@ -36,6 +40,7 @@ impl Universe<'_> {
             relation.kind,
             RelationKind::Conflicts | RelationKind::Breaks
         ) {
+            // without a qualifier, a conflict applies to the package of every architecture
             return !matches!(relation.arch, ArchQualifier::This(wanted) if wanted != arch);
         }
         match relation.arch {
@@ -47,36 +52,38 @@ impl Universe<'_> {
         }
     }
 
-    /// The version that apt would take of `package`: of those with the highest preference the
-    /// highest version.
+    /// Returns the version of `package` that apt would install: the highest version among those
+    /// with the highest pin priority.
     pub fn candidate(&self, package: AptPackageId) -> Option<AptVersionId> {
         let known = &self.packages[package as usize];
-        let pin = |version: &AptVersionId| {
-            let of_source = self
-                .sources_of(*version)
-                .map(|source| self.pins[source as usize])
-                .max();
-            // apt_preferences(5): an installed version has the priority 100
-            let of_current = (known.current == Some(*version)).then_some(100);
-            of_source.max(of_current).unwrap_or(0)
-        };
-        let best = known
-            .versions
-            .iter()
-            .copied()
-            .map(|version| (pin(&version), version));
-        // apt goes back to a lower version only for preferences of more than 1000
-        let above = |version: &AptVersionId| {
-            known.current.is_none_or(|current| {
+        // apt downgrades only for priorities above 1000, which no source has here
+        let is_downgrade = |version: AptVersionId| {
+            known.current.is_some_and(|current| {
                 compare(
-                    self.versions[*version as usize].version,
+                    self.versions[version as usize].version,
                     self.versions[current as usize].version,
                 )
-                .is_ge()
+                .is_lt()
             })
         };
-        let best = best.filter(|(pin, version)| *pin > 0 && above(version));
-        best.reduce(|best, next| if next.0 > best.0 { next } else { best })
+        known
+            .versions
+            .iter()
+            .map(|version| (self.pin_of(*version, known.current), *version))
+            .filter(|(pin, version)| *pin > 0 && !is_downgrade(*version))
+            // versions are sorted, so the first of equal priority is the highest
+            .reduce(|best, next| if next.0 > best.0 { next } else { best })
             .map(|(_, version)| version)
+    }
+
+    /// Returns the pin priority of a version: the highest of its sources.
+    fn pin_of(&self, version: AptVersionId, current: Option<AptVersionId>) -> i16 {
+        let of_sources = self
+            .sources_of(version)
+            .map(|source| self.pins[source as usize])
+            .max();
+        // apt_preferences(5): an installed version has the priority 100
+        let of_current = (current == Some(version)).then_some(100);
+        of_sources.max(of_current).unwrap_or(0)
     }
 }

@@ -1,33 +1,36 @@
-//! Which packages apt would install for what is asked for.
+//! Selects the packages that apt would install for a list of requests.
 
 pub use super::marking::AptSettings;
 use super::marking::Marking;
-use super::of_suite::SuitePreference;
 use super::offer::{AptPackageId, AptVersionId};
-use super::reason::{broken, shown, written};
+use super::reason::{broken_relation_text, name_and_version, relation_text};
 use super::request::InstallRequest;
+use super::suite_preference::SuitePreference;
 use super::universe::Universe;
 use std::collections::BTreeSet;
 
 /// The packages that apt would install for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AptSelection {
-    /// What is new on the machine.
+    /// The versions to install or upgrade to.
     pub versions: Vec<AptVersionId>,
-    /// What the machine must have besides, as no source offers it: relations as they are written.
+    /// Dependencies that no source offers, so that the machine must have them already, in the
+    /// syntax of Debian relations.
     pub expected: BTreeSet<String>,
-    /// What is installed and would go, or be another version: names with versions.
+    /// The installed packages that are upgraded or removed: one line each, for people.
     pub replaced: Vec<String>,
 }
 
-/// The stack for the choice: packages need each other hundreds deep.
+/// The stack size of the thread that selects, in bytes. It recurses into dependencies, which can be
+/// hundreds of packages deep.
 const STACK: usize = 256 << 20;
 
-/// Chooses for `install`, in its order: what comes first is marked first with all that it needs,
-/// and decides for what follows. `suites` says by which names each source is known.
+/// Selects packages for the requests `install`, in their order: the first is marked first with all
+/// its dependencies, and so affects the alternatives of those that follow. `suites` has the names
+/// of the suite of each source.
 ///
 /// # Errors
-/// The chain of reasons why it cannot be installed.
+/// If the requests cannot be installed; the text is a chain of reasons.
 pub fn choose(
     universe: &Universe<'_>,
     suites: &[Vec<String>],
@@ -39,9 +42,9 @@ pub fn choose(
         let thread =
             thread.spawn_scoped(scope, || choose_here(universe, suites, install, settings));
         let joined = thread
-            .map_err(|error| format!("the choice of packages cannot begin: {error}"))?
+            .map_err(|error| format!("the package selection cannot start a thread: {error}"))?
             .join();
-        joined.unwrap_or_else(|_| Err("the choice of packages stopped".into()))
+        joined.unwrap_or_else(|_| Err("the package selection ended unexpectedly".into()))
     })
 }
 
@@ -52,33 +55,39 @@ fn choose_here(
     settings: AptSettings,
 ) -> Result<AptSelection, String> {
     let mut marking = Marking::new(universe, settings);
-    let (mut asked, mut of_suite) = (Vec::new(), Vec::new());
+    let (mut requested, mut of_suite) = (Vec::new(), Vec::new());
     for text in install {
-        let request = InstallRequest::of(text);
-        let meant = request.find(universe, suites)?;
-        meant
+        let request = InstallRequest::parse(text);
+        let resolved = request.resolve(universe, suites)?;
+        resolved
             .version
             .into_iter()
-            .for_each(|version| marking.prefer(version));
+            .for_each(|version| marking.set_candidate(version));
         of_suite.extend(
-            meant
+            resolved
                 .version
-                .filter(|_| meant.is_of_suite)
+                .filter(|_| resolved.is_of_suite)
                 .map(|version| (request, version)),
         );
-        if !asked.contains(&meant.package) {
-            asked.push(meant.package);
+        if !requested.contains(&resolved.package) {
+            requested.push(resolved.package);
         }
     }
+    // only after all requested versions are candidates: `name=version` decides for dependencies too
     for (request, version) in of_suite {
-        let has = |version| request.is_of_suite(universe, suites, version);
-        marking.prefer_of_suite(version, &mut SuitePreference::new(&has));
+        let is_in_suite = |version| request.is_of_suite(universe, suites, version);
+        marking.prefer_from_suite(version, &mut SuitePreference::new(&is_in_suite));
     }
-    asked.iter().for_each(|package| marking.ask(*package));
-    asked.iter().for_each(|package| marking.complete(*package));
+    // all requests are marked before any dependency, which may then be satisfied by another request
+    requested
+        .iter()
+        .for_each(|package| marking.mark_requested(*package));
+    requested
+        .iter()
+        .for_each(|package| marking.mark_dependencies(*package));
     if let Some(bad) = marking.broken().first() {
-        // what marking found out is told, whatever is tried then
-        let why = why(universe, &marking, &asked, *bad);
+        // the reasons are collected before the resolver changes the marks they are about
+        let why = explain(universe, &marking, &requested, *bad);
         if !marking.can_resolve() {
             return Err(why);
         }
@@ -90,53 +99,56 @@ fn choose_here(
     let versions = marking.needed();
     let expected = versions
         .iter()
-        .flat_map(|version| marking.expected(*version));
-    let expected = expected.map(|group| written(universe, group)).collect();
-    let had = universe
+        .flat_map(|version| marking.expected(*version))
+        .map(|group| relation_text(universe, group))
+        .collect();
+    let installed = universe
         .packages
         .iter()
         .enumerate()
         .filter_map(|(at, known)| Some((at as AptPackageId, known.current?)));
-    let replaced = had.filter(|(package, current)| marking.installed(*package) != Some(*current));
-    let replaced = replaced.map(|(package, current)| match marking.installed(package) {
-        Some(new) => format!(
-            "{} → {}",
-            shown(universe, current),
-            universe.offer_of(new).version
-        ),
-        None => format!("{} would be removed", shown(universe, current)),
-    });
+    let replaced = installed
+        .filter(|(package, current)| marking.planned_version(*package) != Some(*current))
+        .map(
+            |(package, current)| match marking.planned_version(package) {
+                Some(new) => format!(
+                    "{} → {}",
+                    name_and_version(universe, current),
+                    universe.offer_of(new).version
+                ),
+                None => format!("{} would be removed", name_and_version(universe, current)),
+            },
+        )
+        .collect();
     Ok(AptSelection {
         versions,
         expected,
-        replaced: replaced.collect(),
+        replaced,
     })
 }
 
-/// Why `bad`, which is there in the end, cannot be: by the chain from what was asked for where
-/// there is one.
-fn why(
+/// Explains why the package `bad` is broken: by the chain of reasons from a requested package, or
+/// from `bad` itself, or by its broken relation.
+fn explain(
     universe: &Universe<'_>,
     marking: &Marking<'_, '_>,
-    asked: &[AptPackageId],
+    requested: &[AptPackageId],
     bad: AptPackageId,
 ) -> String {
-    let chains = asked
+    let chain = requested
         .iter()
         .chain([&bad])
-        .map(|package| marking.reasons.chain(universe, *package));
-    let chain = chains
-        .into_iter()
+        .map(|package| marking.reasons.chain(universe, *package))
         .find(|chain| !chain.is_empty())
         .unwrap_or_else(|| {
-            let group = marking.installed(bad).zip(marking.unmet(bad));
-            group
-                .map(|(version, group)| broken(universe, version, group))
+            let relation = marking.planned_version(bad).zip(marking.unmet(bad));
+            relation
+                .map(|(version, group)| broken_relation_text(universe, version, group))
                 .into_iter()
                 .collect()
         });
     if chain.is_empty() {
-        "what is asked for cannot be installed together".into()
+        "the requested packages cannot be installed together".into()
     } else {
         chain.join("; ")
     }
@@ -148,8 +160,8 @@ mod tests {
 
     fn outcome(index: &str, install: &[&str]) -> Result<usize, String> {
         let mut universe = Universe::new(&["amd64".to_owned()]);
-        let source = universe.source(500);
-        universe.add(source, index);
+        let source = universe.add_source(500);
+        universe.add_index(source, index);
         let install: Vec<String> = install.iter().map(|name| (*name).to_owned()).collect();
         let settings = AptSettings {
             recommends: false,
@@ -169,10 +181,10 @@ mod tests {
         (0..count).map(name).collect::<Vec<_>>().join(between)
     }
 
-    /// Pigeons that need a hole each, one hole fewer than there are. apt takes back no choice, so
-    /// it gives up soon, and so must this.
+    /// The pigeonhole problem: each pigeon needs a hole of its own, and there is one hole too few.
+    /// apt never reverts a decision, so it fails quickly, and so must this.
     #[test]
-    fn packages_that_exclude_each_other_are_given_up_soon() {
+    fn packages_that_exclude_each_other_fail_quickly() {
         let count = 20;
         let mut index = String::new();
         for pigeon in 0..count {
@@ -191,9 +203,10 @@ mod tests {
         outcome(&index, &all).unwrap_err();
     }
 
-    /// Two ways at each of 40 steps, all of which end in what cannot be installed.
+    /// Two alternatives at each of 40 steps, all of which end in a package that cannot be
+    /// installed.
     #[test]
-    fn ways_that_all_end_in_a_conflict_are_given_up_soon() {
+    fn alternatives_that_all_end_in_a_conflict_fail_quickly() {
         let depth = 40;
         for end in ["Conflicts: root\n", "Depends: nothing\n", "Breaks: root\n"] {
             let mut index = package("root", "Depends: s0a | s0b\n");

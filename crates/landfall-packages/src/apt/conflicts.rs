@@ -1,16 +1,19 @@
-//! What has to go, or to be upgraded, so that a package can be installed.
+//! Conflicts of a package that is going to be installed: which packages must be removed or
+//! upgraded.
 
 use super::marking::{MarkMode, MarkedVersion, Marking};
 use super::offer::{AptPackageId, AptRelation, AptVersionId};
 use super::reason::BrokenReason;
 
 impl<'u, 't> Marking<'u, 't> {
-    /// Takes out of the way what `candidate` must not be beside.
+    /// Resolves the conflicts `against` of `candidate`. Packages to upgrade or remove are added to
+    /// `upgrades` and `removals`; for a protected package they are removed at once. Returns whether
+    /// all conflicts can be resolved.
     #[allow(
         clippy::too_many_arguments,
         reason = "the state of one step of the recursion"
     )]
-    pub(super) fn clear(
+    pub(super) fn resolve_conflicts(
         &mut self,
         package: AptPackageId,
         candidate: AptVersionId,
@@ -21,9 +24,11 @@ impl<'u, 't> Marking<'u, 't> {
         removals: &mut Vec<AptPackageId>,
     ) -> bool {
         let is_protected = self.states[package as usize].is_protected;
+        // packages whose candidate conflicts too, so an upgrade does not help
         let mut bad = Vec::new();
         for group in against {
             let mut failed = None;
+            // first the candidates that conflict, then the installed versions
             for version in self.solutions(group, candidate, MarkedVersion::Candidate) {
                 let other = self.universe.offer_of(version).package;
                 let state = self.states[other as usize];
@@ -31,12 +36,13 @@ impl<'u, 't> Marking<'u, 't> {
                     continue;
                 }
                 if state.current == Some(version) {
-                    if !self.remove(other, is_protected, depth, removals) {
+                    if !self.remove_conflicting(other, is_protected, depth, removals) {
                         failed = Some(version);
                     }
                 } else if state.mode == MarkMode::Install && !self.keep(other, depth, false) {
                     failed = Some(version);
                 } else if is_protected {
+                    // nothing that is marked later may install it
                     self.discard_candidate(other);
                     if state.current.is_none() {
                         self.state(other).is_protected = true;
@@ -56,9 +62,10 @@ impl<'u, 't> Marking<'u, 't> {
                         && state.candidate != Some(version)
                         && !bad.contains(&other)
                     {
+                        // the candidate does not conflict
                         upgrades.push(other);
                     } else if state.candidate != state.current
-                        && !self.remove(other, is_protected, depth, removals)
+                        && !self.remove_conflicting(other, is_protected, depth, removals)
                     {
                         failed = Some(version);
                     }
@@ -73,7 +80,9 @@ impl<'u, 't> Marking<'u, 't> {
         true
     }
 
-    pub(super) fn remove(
+    /// Removes a conflicting package: at once for a protected package, otherwise later, by way of
+    /// `removals`. Returns whether it may be removed.
+    fn remove_conflicting(
         &mut self,
         package: AptPackageId,
         is_protected: bool,
@@ -96,7 +105,8 @@ impl<'u, 't> Marking<'u, 't> {
         true
     }
 
-    /// Installed packages that need the installed version of what is replaced, and not the new one.
+    /// Adds the installed packages to `upgrades` whose dependencies the installed version of
+    /// `package` satisfies and `candidate` does not.
     pub(super) fn collect_dependents(
         &self,
         package: AptPackageId,
@@ -118,10 +128,9 @@ impl<'u, 't> Marking<'u, 't> {
             }
             let own = self.architecture(parent);
             let mut relations = self.universe.relations_of(parent).iter();
-            // apt looks at those that name the package, and not at those that another name of it
-            // serves
+            // apt considers relations that name the package itself, but not virtual packages
             let depends = relations.any(|relation| {
-                self.counts(relation)
+                self.is_followed(relation)
                     && !relation.is_negative()
                     && self.target(relation, own) == Some(package)
                     && self.universe.fulfils(relation, own, current)
@@ -133,7 +142,7 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Installed packages of the same source follow to the same version of it.
+    /// Upgrades the installed packages that were built from the same source version as `candidate`.
     pub(super) fn upgrade_siblings(
         &mut self,
         package: AptPackageId,
@@ -153,6 +162,7 @@ impl<'u, 't> Marking<'u, 't> {
             .map(|version| self.universe.offer_of(version).package)
             .filter(|other| *other != package)
             .collect();
+        // all of them are marked before any dependency, because they may depend on each other
         for with_needs in [false, true] {
             for other in &siblings {
                 self.install(*other, with_needs, depth + 1, false);

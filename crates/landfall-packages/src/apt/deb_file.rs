@@ -1,9 +1,8 @@
-//! The file of a package: what it is, and what its changelog says of its version.
+//! Reads the identity and the changelog of a `.deb` file.
 //!
-//! The format is that of deb(5): an archive of ar(5) whose member `control.tar`, compressed as the
-//! end of its name says, has the fields of the package, and `data.tar` the files. Debian's policy
-//! 12.7 says where a changelog is, and 4.4 what it looks like. What a name in the package says is
-//! read, and nothing is written.
+//! deb(5): an ar(5) archive whose member `control.tar` contains the fields of the package, and
+//! `data.tar` its files; both may be compressed. Debian Policy 12.7 specifies the path of a
+//! changelog, and 4.4 its format. Nothing is extracted, so names in the archive cannot do harm.
 
 use super::paragraph::paragraphs;
 use crate::PackageIdentity;
@@ -12,30 +11,32 @@ use crate::decompress::{Compression, decompressed};
 use std::io::{self, BufReader, Read};
 
 const MAGIC: &[u8; 8] = b"!<arch>\n";
-/// Bytes of the header of a member: its name, four fields that say nothing here, its size, and an
-/// end.
+/// The size of a member's header in bytes: its name, four fields that are not needed, its size, and
+/// an end mark.
 const HEADER: usize = 60;
 const HEADER_END: &[u8; 2] = b"`\n";
-/// How much a package may unpack to, in bytes: a bomb costs time up to here, and no memory.
+/// The maximum unpacked size of a package in bytes. It is read as a stream, so a decompression bomb
+/// costs time up to here, but no memory.
 const MOST: u64 = 64 << 30;
-/// How much of a control file is read, in bytes.
+/// The number of bytes that are read of a control file.
 const CONTROL_BYTES: u64 = 1 << 20;
 
-/// The first lines of what the package `name` says of its newest version; none where it has no
-/// changelog, as many of other vendors.
+/// Returns the first lines of the newest changelog entry of the package `name`. They are empty if
+/// it has no changelog, which is common for packages of other vendors.
 ///
 /// # Errors
-/// When it is no package, or cannot be read.
+/// If `package` is not a Debian package, or cannot be read.
 pub fn changelog(package: &mut dyn Read, name: &str) -> io::Result<Vec<String>> {
-    in_data(open_member(package, "data.tar")?, name)
+    changelog_in_data(open_member(package, "data.tar")?, name)
 }
 
-/// Returns what `package` is, by its control file.
+/// Returns the name, version and architecture in the control file of `package`.
 ///
 /// # Errors
-/// When it is no package, or cannot be read.
+/// If `package` is not a Debian package, or cannot be read.
 pub fn package_identity(package: &mut dyn Read) -> io::Result<PackageIdentity> {
-    let lacks = |what: &str| wrong(&format!("the package has no {what} in its control file"));
+    let lacks = |what: &str| invalid(&format!("the package has no {what} in its control file"));
+    // raw: extended headers with long names are skipped instead of read into memory
     for entry in tar::Archive::new(open_member(package, "control.tar")?)
         .entries()?
         .raw(true)
@@ -61,27 +62,28 @@ pub fn package_identity(package: &mut dyn Read) -> io::Result<PackageIdentity> {
             arch: field("Architecture")?,
         });
     }
-    Err(wrong("the package has no control file"))
+    Err(invalid("the package has no control file"))
 }
 
-/// The content of the first member of `package` whose name begins with `start`, decompressed.
+/// Returns the decompressed content of the first member of `package` whose name begins with
+/// `start`.
 fn open_member<'p>(mut package: &'p mut dyn Read, start: &str) -> io::Result<Box<dyn Read + 'p>> {
     let mut magic = [0; MAGIC.len()];
     package.read_exact(&mut magic)?;
     if magic != *MAGIC {
-        return Err(wrong("it is no package of Debian"));
+        return Err(invalid("it is not a Debian package"));
     }
     loop {
         let mut header = [0; HEADER];
         package.read_exact(&mut header)?;
-        let (member, size) =
-            member(&header).ok_or_else(|| wrong("it is no package of Debian, or a damaged one"))?;
+        let (member, size) = parse_header(&header)
+            .ok_or_else(|| invalid("it is not a Debian package, or it is damaged"))?;
         if member.starts_with(start) {
-            let compression =
-                Compression::of(member).ok_or_else(|| wrong("its compression is not read here"))?;
+            let compression = Compression::of(member)
+                .ok_or_else(|| invalid("its compression is not supported"))?;
             return decompressed(BufReader::new(package.take(size)), compression, MOST);
         }
-        // members begin at even places
+        // ar(5): members begin at even offsets
         let skipped = size + size % 2;
         if io::copy(&mut (&mut package).take(skipped), &mut io::sink())? != skipped {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -89,24 +91,23 @@ fn open_member<'p>(mut package: &'p mut dyn Read, start: &str) -> io::Result<Box
     }
 }
 
-/// The name and the size of a member.
-fn member(header: &[u8; HEADER]) -> Option<(&str, u64)> {
-    let (name, size) = (
-        std::str::from_utf8(&header[..16]).ok()?,
-        std::str::from_utf8(&header[48..58]).ok()?,
-    );
-    let is_whole = header[58..] == *HEADER_END;
-    is_whole.then_some((
-        name.trim_end().trim_end_matches('/'),
-        size.trim_end().parse().ok()?,
-    ))
+/// Returns the name and the size of a member.
+fn parse_header(header: &[u8; HEADER]) -> Option<(&str, u64)> {
+    let name = std::str::from_utf8(&header[..16]).ok()?;
+    let size = std::str::from_utf8(&header[48..58]).ok()?;
+    if header[58..] != *HEADER_END {
+        return None;
+    }
+    // some archivers end a name with `/`, others only pad it with blanks
+    let name = name.trim_end().trim_end_matches('/');
+    Some((name, size.trim_end().parse().ok()?))
 }
 
-/// As [`changelog`], in the tar of the files.
-fn in_data(data: impl Read, name: &str) -> io::Result<Vec<String>> {
+/// Like [`changelog`], for the unpacked `data.tar`.
+fn changelog_in_data(data: impl Read, name: &str) -> io::Result<Vec<String>> {
     let folder = format!("usr/share/doc/{name}/");
     let mut upstream = Vec::new();
-    // raw, as long names cost memory, and that of a changelog is short
+    // raw: long names would cost memory, and the path of a changelog is short
     for entry in tar::Archive::new(data).entries()?.raw(true) {
         let mut entry = entry?;
         if !entry.header().entry_type().is_file() {
@@ -116,8 +117,8 @@ fn in_data(data: impl Read, name: &str) -> io::Result<Vec<String>> {
         let Some(file) = path.trim_start_matches("./").strip_prefix(&folder) else {
             continue;
         };
-        // one that was built again for an architecture has `changelog.Debian.amd64.gz` too, which
-        // comes first and is newer
+        // a package that was rebuilt for one architecture has a `changelog.Debian.amd64.gz` too,
+        // which comes first and is newer
         let is_debian = file.starts_with("changelog.Debian");
         if is_debian || ["changelog", "changelog.gz"].contains(&file) {
             let Some(compression) = Compression::of(file) else {
@@ -131,35 +132,39 @@ fn in_data(data: impl Read, name: &str) -> io::Result<Vec<String>> {
             if is_debian {
                 return Ok(lines);
             }
-            // that of a package that Debian itself makes; others have upstream's own text there
+            // native packages of Debian have their changelog here; in others it is upstream's text,
+            // of which `first_entry` returns nothing
             upstream = lines;
         }
     }
     Ok(upstream)
 }
 
-/// The first lines of the newest entry of a changelog in Debian's form; none of another text.
+/// Returns the first lines of the newest entry of a changelog in Debian's format; nothing for other
+/// texts.
 fn first_entry(text: &str) -> Vec<String> {
     let mut lines = text.lines().skip_while(|line| line.trim().is_empty());
-    let is_title =
-        |line: &str| line.contains(" (") && line.contains(") ") && line.contains("; urgency=");
-    if !lines.next().is_some_and(is_title) {
+    // `name (version) suites; urgency=low`
+    if !lines.next().is_some_and(|line| {
+        line.contains(" (") && line.contains(") ") && line.contains("; urgency=")
+    }) {
         return Vec::new();
     }
-    // `[ Name ]` and words of procedure say who made the changes, and not what they are
-    let is_about_people = |line: &str| {
-        let line = line.trim();
-        line.starts_with("[ ") && line.ends_with(" ]")
-            || line.starts_with("* Non-maintainer upload")
-    };
     first_lines(
         lines
+            // ` -- Name <address>  date` ends an entry
             .take_while(|line| !line.starts_with(" -- "))
-            .filter(|line| !is_about_people(line)),
+            .filter(|line| !names_author(line)),
     )
 }
 
-fn wrong(why: &str) -> io::Error {
+/// Whether a line of a changelog says who made the changes, instead of what was changed.
+fn names_author(line: &str) -> bool {
+    let line = line.trim();
+    line.starts_with("[ ") && line.ends_with(" ]") || line.starts_with("* Non-maintainer upload")
+}
+
+fn invalid(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
@@ -209,7 +214,7 @@ mod tests {
         bytes
     }
 
-    fn told(files: &[(&str, Vec<u8>)]) -> Vec<String> {
+    fn changelog_of(files: &[(&str, Vec<u8>)]) -> Vec<String> {
         changelog(
             &mut &*deb(&[
                 ("debian-binary", b"2.0\n\n"),
@@ -222,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_entry_is_told() {
+    fn the_newest_entry_is_returned() {
         let lines = ["* CVE-1: first", "line", "* second"];
         let other = (
             "./usr/share/doc/a-doc/changelog.Debian.gz",
@@ -234,7 +239,7 @@ mod tests {
             "changelog.gz",
         ] {
             assert_eq!(
-                told(&[
+                changelog_of(&[
                     other.clone(),
                     (&format!("./usr/share/doc/a/{path}"), gzip(CHANGELOG))
                 ]),
@@ -244,18 +249,18 @@ mod tests {
         }
         let upstream = ("usr/share/doc/a/changelog.gz", gzip("Version 1.0\n- new\n"));
         assert_eq!(
-            told(&[
+            changelog_of(&[
                 upstream.clone(),
                 ("usr/share/doc/a/changelog.Debian", CHANGELOG.into())
             ]),
             lines
         );
-        assert!(told(&[upstream]).is_empty());
-        assert!(told(&[other]).is_empty());
+        assert!(changelog_of(&[upstream]).is_empty());
+        assert!(changelog_of(&[other]).is_empty());
     }
 
     #[test]
-    fn the_control_file_says_what_a_package_is() {
+    fn the_identity_is_read_from_the_control_file() {
         let read = |control: &str, path: &str| {
             let control = tar(&[("./md5sums", b"x".to_vec()), (path, control.into())]);
             package_identity(&mut &*deb(&[
@@ -281,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_package_or_a_damaged_one_is_an_error() {
+    fn other_files_and_damaged_packages_are_errors() {
         let whole = deb(&[("data.tar.gz", &gzip("x"))]);
         for package in [
             &b""[..],

@@ -1,9 +1,9 @@
-//! The fields of a package's paragraph that count, of an index or of a dpkg status file.
+//! The fields of a package that are needed to select packages, from an index or a dpkg status file.
 
 use super::offer::RelationKind;
 use super::paragraph::Paragraph;
 
-/// The fields of a paragraph that count.
+/// The fields of a paragraph that are needed; empty if the paragraph lacks them.
 #[derive(Default)]
 pub(super) struct PackageFields<'t> {
     pub(super) package: &'t str,
@@ -13,7 +13,7 @@ pub(super) struct PackageFields<'t> {
     pub(super) priority: &'t str,
     pub(super) essential: &'t str,
     pub(super) important: &'t str,
-    /// In the order in which apt reads them.
+    /// The relation fields, in the order in which apt reads them; [`KINDS`] has the kind of each.
     pub(super) relations: [&'t str; 8],
     pub(super) provides: &'t str,
     pub(super) path: &'t str,
@@ -25,10 +25,10 @@ pub(super) struct PackageFields<'t> {
 }
 
 impl<'t> PackageFields<'t> {
-    pub(super) fn of(paragraph: Paragraph<'t>) -> PackageFields<'t> {
+    pub(super) fn parse(paragraph: Paragraph<'t>) -> PackageFields<'t> {
         let mut fields = PackageFields::default();
         for (name, value) in paragraph.fields() {
-            let place = match name {
+            let field = match name {
                 "Package" => &mut fields.package,
                 "Version" => &mut fields.version,
                 "Architecture" => &mut fields.arch,
@@ -53,13 +53,13 @@ impl<'t> PackageFields<'t> {
                 "Source" => &mut fields.built_from,
                 _ => continue,
             };
-            *place = value;
+            *field = value;
         }
         fields
     }
 
-    /// The name and version of the source package that it was built from: `Source` is `name`, `name
-    /// (version)`, or absent where both are those of the package.
+    /// Returns the name and version of the source package. `Source` is `name`, `name (version)`, or
+    /// absent if both are equal to those of the package.
     pub(super) fn built_from(&self) -> (&'t str, &'t str) {
         match self.built_from.split_once('(') {
             Some((name, version)) => (name.trim(), version.trim_end_matches(')').trim()),
@@ -69,7 +69,8 @@ impl<'t> PackageFields<'t> {
     }
 }
 
-/// The kinds of [`PackageFields::relations`]; `None` where only the names count.
+/// The kinds of [`PackageFields::relations`]; `None` if only the order of the names is needed,
+/// which decides between equal providers.
 pub(super) const KINDS: [Option<RelationKind>; 8] = [
     Some(RelationKind::PreDepends),
     Some(RelationKind::Depends),

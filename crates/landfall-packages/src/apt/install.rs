@@ -1,26 +1,23 @@
-//! What apt does when it marks a package for installation, with all that this needs: depth first,
-//! in the order of the relations, and of alternatives the first that works. The far side's apt
-//! chooses by the same rules, so what it would take is what is carried. It follows apt's
-//! `pkgDepCache::MarkInstall`, as of apt 2.6.
+//! Marks a package and its dependencies for installation: depth first, in the order of the
+//! relations, with the first alternative that works.
+//!
+//! The machines' apt selects by the same rules, so the carried packages are those that it will
+//! request. The code follows `pkgDepCache::MarkInstall` of apt 2.6.
 
 use super::marking::{MarkMode, MarkedVersion, Marking};
 use super::offer::{AptPackageId, AptRelation, AptVersionId, MultiArch};
-use super::reason::{BrokenReason, written};
+use super::reason::{BrokenReason, relation_text};
 
 impl<'u, 't> Marking<'u, 't> {
-    /// Whether each relation of the candidate can be fulfilled by some candidate. If not, it is no
-    /// candidate any more.
-    pub(super) fn can_install(
-        &mut self,
-        package: AptPackageId,
-        with_needs: bool,
-        is_user: bool,
-    ) -> bool {
+    /// Whether some candidate can satisfy each dependency of the candidate of `package`. Otherwise
+    /// the candidate is discarded, unless the package is protected.
+    fn can_install(&mut self, package: AptPackageId, with_needs: bool, is_user: bool) -> bool {
         let state = self.states[package as usize];
         let Some(candidate) = state.candidate else {
             return false;
         };
         if !(is_user || state.mode == MarkMode::Install && state.install == Some(candidate)) {
+            // packages with `Multi-Arch: same` must have one version for all architectures
             let others = self.other_architectures(package, candidate, MarkedVersion::Install);
             if let (Some(other), true) = (
                 others.first(),
@@ -36,11 +33,10 @@ impl<'u, 't> Marking<'u, 't> {
             return true;
         }
         let unmet = self.groups(candidate).find(|group| {
-            let can = |which| self.is_met(group, candidate, which);
             group[0].is_critical()
                 && !group[0].is_negative()
-                && !can(MarkedVersion::Install)
-                && !can(MarkedVersion::Candidate)
+                && !self.is_met(group, candidate, MarkedVersion::Install)
+                && !self.is_met(group, candidate, MarkedVersion::Candidate)
         });
         let Some(unmet) = unmet else { return true };
         self.reasons.set(
@@ -57,8 +53,8 @@ impl<'u, 't> Marking<'u, 't> {
         false
     }
 
-    /// Marks `package` for installation; with its needs, unless they are asked for later. Returns
-    /// whether that worked.
+    /// Marks the candidate of `package` for installation, and if `with_needs` is set, its
+    /// dependencies. `is_user` is set for requested packages. Returns whether that worked.
     pub(super) fn install(
         &mut self,
         package: AptPackageId,
@@ -67,11 +63,11 @@ impl<'u, 't> Marking<'u, 't> {
         is_user: bool,
     ) -> bool {
         let state = self.states[package as usize];
-        let stays = state.is_protected
+        let is_kept = state.is_protected
             && state.mode == MarkMode::Keep
             && state.candidate.is_some()
             && state.candidate == state.current;
-        if !stays && !self.may_change(package, MarkMode::Install, depth, is_user) {
+        if !is_kept && !self.may_change(package, MarkMode::Install, depth, is_user) {
             return false;
         }
         let Some(candidate) = state.candidate else {
@@ -88,8 +84,10 @@ impl<'u, 't> Marking<'u, 't> {
         if !self.can_install(package, with_needs, is_user) {
             return false;
         }
+        // a requested package is planned even if its dependencies fail; the problem resolver then
+        // looks for another way
         if is_user {
-            self.change(package);
+            self.apply_candidate(package);
         }
         let fails_early = !state.is_protected && !is_user;
         let mut has_failed = false;
@@ -98,7 +96,7 @@ impl<'u, 't> Marking<'u, 't> {
             let mut against = Vec::new();
             for group in self.groups(candidate) {
                 if self.is_met(group, candidate, MarkedVersion::Install) && !state.is_protected
-                    || !self.counts(&group[0])
+                    || !self.is_followed(&group[0])
                 {
                     continue;
                 }
@@ -108,7 +106,7 @@ impl<'u, 't> Marking<'u, 't> {
                     needs.push(group)
                 }
             }
-            let cleared = self.clear(
+            let cleared = self.resolve_conflicts(
                 package,
                 candidate,
                 &against,
@@ -126,13 +124,14 @@ impl<'u, 't> Marking<'u, 't> {
             self.collect_dependents(package, candidate, &mut upgrades);
         }
         if !is_user {
-            self.change(package);
+            self.apply_candidate(package);
         }
         if !with_needs {
             return !has_failed;
         }
+        // none of the dependencies may remove the package again
         self.state(package).is_protected = true;
-        let worked = self.bring_needs(
+        let worked = self.install_dependencies(
             package,
             candidate,
             &needs,
@@ -150,11 +149,14 @@ impl<'u, 't> Marking<'u, 't> {
         worked && !has_failed
     }
 
+    /// Installs the dependencies `needs` of `candidate`, upgrades `upgrades` and deletes
+    /// `removals`, all on behalf of `package`. Stops at the first failure, unless the package is
+    /// protected or requested. Returns whether all of it worked.
     #[allow(
         clippy::too_many_arguments,
         reason = "the state of one step of the recursion"
     )]
-    pub(super) fn bring_needs(
+    fn install_dependencies(
         &mut self,
         package: AptPackageId,
         candidate: AptVersionId,
@@ -165,7 +167,7 @@ impl<'u, 't> Marking<'u, 't> {
         is_user: bool,
         is_protected: bool,
     ) -> bool {
-        let goes_on = is_protected || is_user;
+        let continues_after_failure = is_protected || is_user;
         self.upgrade_siblings(package, candidate, depth);
         let mut worked = true;
         for other in upgrades {
@@ -173,10 +175,11 @@ impl<'u, 't> Marking<'u, 't> {
             if is_marked || self.install(*other, true, depth + 1, false) {
                 continue;
             }
+            // a package that cannot be upgraded is removed, if that is allowed
             if !self.delete(*other, depth + 1) {
                 self.reasons.set(package, BrokenReason::Holds(*other));
                 worked = false;
-                if !goes_on {
+                if !continues_after_failure {
                     return false;
                 }
             } else if is_protected {
@@ -184,9 +187,9 @@ impl<'u, 't> Marking<'u, 't> {
             }
         }
         for group in needs {
-            if !self.bring(package, candidate, group, depth, is_protected) {
+            if !self.install_dependency(package, candidate, group, depth, is_protected) {
                 worked = false;
-                if !goes_on {
+                if !continues_after_failure {
                     return false;
                 }
             }
@@ -197,7 +200,9 @@ impl<'u, 't> Marking<'u, 't> {
         worked
     }
 
-    pub(super) fn bring(
+    /// Installs the first alternative of `group`, a dependency of `parent`, that works. Returns
+    /// whether one did, or the dependency is not critical.
+    fn install_dependency(
         &mut self,
         package: AptPackageId,
         parent: AptVersionId,
@@ -214,6 +219,8 @@ impl<'u, 't> Marking<'u, 't> {
             all.extend(self.matching(group, parent, MarkedVersion::Current));
             all.sort_unstable();
             all.dedup();
+            // if only one version satisfies a dependency of a protected package, that version is
+            // as necessary as the package, so it is protected too
             let [only] = all[..] else { return true };
             let only = self.universe.offer_of(only).package;
             if self.states[only as usize].is_protected {
@@ -222,6 +229,7 @@ impl<'u, 't> Marking<'u, 't> {
             self.state(only).is_protected = true;
             return self.install(only, true, depth + 1, false);
         }
+        // an upgrade does not install recommendations that the installed version did without
         let current = self.states[package as usize].current;
         if let Some(current) = current.filter(|_| !is_critical)
             && !self.is_new_or_was_met(current, &group[0])
@@ -231,6 +239,7 @@ impl<'u, 't> Marking<'u, 't> {
         let solutions = self.solutions(group, parent, MarkedVersion::Candidate);
         for solution in &solutions {
             let other = self.universe.offer_of(*solution).package;
+            // an alternative that failed before may have lost its candidate
             if self.states[other as usize].candidate != Some(*solution) {
                 continue;
             }
@@ -249,23 +258,20 @@ impl<'u, 't> Marking<'u, 't> {
                 .iter()
                 .map(|version| self.universe.offer_of(*version).package)
                 .collect();
-            let needed = written(self.universe, group);
+            let needed = relation_text(self.universe, group);
             self.reasons
                 .set(package, BrokenReason::Needs(parent, needed, tried));
         }
         !is_critical
     }
 
-    /// Whether a recommendation is new with an upgrade, or was met before it.
-    pub(super) fn is_new_or_was_met(
-        &self,
-        current: AptVersionId,
-        wanted: &AptRelation<'t>,
-    ) -> bool {
+    /// Whether the installed version `current` does not have the recommendation, or has it and it
+    /// was satisfied.
+    fn is_new_or_was_met(&self, current: AptVersionId, wanted: &AptRelation<'t>) -> bool {
         let mut is_new = true;
         for group in self
             .groups(current)
-            .filter(|group| !group[0].is_critical() && self.counts(&group[0]))
+            .filter(|group| !group[0].is_critical() && self.is_followed(&group[0]))
         {
             if group.iter().any(|relation| relation.name == wanted.name) {
                 is_new = false;

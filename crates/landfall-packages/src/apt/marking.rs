@@ -1,12 +1,12 @@
-//! The state of every package while apt's choice is made: what is installed, what could be, and
-//! what will be.
+//! The state of every package during the selection: its installed version, its candidate, and the
+//! version after all changes.
 
 use super::offer::{AptPackageId, AptRelation, AptVersionId, ArchQualifier, RelationKind};
 use super::reason::BrokenReasons;
 use super::universe::Universe;
 use std::collections::BTreeSet;
 
-/// How deep packages may need each other; apt's own bound.
+/// The maximum depth of dependencies, which is apt's own limit.
 const DEPTH: u32 = 3000;
 
 /// Options for the selection of packages.
@@ -18,6 +18,7 @@ pub struct AptSettings {
     pub expects_rest: bool,
 }
 
+/// What is going to happen to a package.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum MarkMode {
     #[default]
@@ -26,16 +27,20 @@ pub(super) enum MarkMode {
     Delete,
 }
 
+/// The state of a package.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PackageMark {
+    /// The version that is installed on the machine.
     pub(super) current: Option<AptVersionId>,
+    /// The version that would be installed or upgraded to.
     pub(super) candidate: Option<AptVersionId>,
     /// The version that is installed after all changes; `None` if it is removed.
     pub(super) install: Option<AptVersionId>,
     pub(super) mode: MarkMode,
+    /// Whether only the user may change the mode.
     pub(super) is_protected: bool,
     /// Whether the package was requested by name.
-    pub(super) is_asked: bool,
+    pub(super) is_requested: bool,
 }
 
 /// The state of the selection: one [`PackageMark`] for each package.
@@ -94,43 +99,43 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Makes `version` the one that is taken of its package, if any is.
-    pub(super) fn prefer(&mut self, version: AptVersionId) {
+    /// Makes `version` the candidate of its package.
+    pub(super) fn set_candidate(&mut self, version: AptVersionId) {
         let package = self.universe.offer_of(version).package;
         self.state(package).candidate = Some(version);
     }
 
-    /// Marks a package that is asked for, without what it needs.
-    pub(super) fn ask(&mut self, package: AptPackageId) {
+    /// Marks a requested package for installation, without its dependencies.
+    pub(super) fn mark_requested(&mut self, package: AptPackageId) {
         self.state(package).is_protected = true;
-        self.state(package).is_asked = true;
+        self.state(package).is_requested = true;
         self.install(package, false, 0, true);
     }
 
-    /// Marks what a package needs that is asked for.
-    pub(super) fn complete(&mut self, package: AptPackageId) {
+    /// Marks the dependencies of a requested package.
+    pub(super) fn mark_dependencies(&mut self, package: AptPackageId) {
         self.install(package, true, 0, true);
     }
 
-    /// What is there in the end.
-    pub(super) fn installed(&self, package: AptPackageId) -> Option<AptVersionId> {
+    /// Returns the version of a package that is installed after all changes.
+    pub(super) fn planned_version(&self, package: AptPackageId) -> Option<AptVersionId> {
         self.states[package as usize].install
     }
 
-    /// The packages that are there in the end and lack something, or must not be together.
+    /// Returns the packages whose critical relations do not hold after all changes.
     pub(super) fn broken(&self) -> Vec<AptPackageId> {
-        let changed = |package: &AptPackageId| {
-            let state = &self.states[*package as usize];
-            state.install.is_some()
-                && (state.install != state.current || !self.was_broken(*package))
-        };
         (0..self.states.len() as AptPackageId)
-            .filter(changed)
+            .filter(|package| {
+                let state = &self.states[*package as usize];
+                // an installed package that was broken before is not the fault of this selection
+                state.install.is_some()
+                    && (state.install != state.current || !self.was_broken(*package))
+            })
             .filter(|package| self.is_broken(*package, false))
             .collect()
     }
 
-    /// The first relation of what is there of `package` that does not hold, critical ones alone.
+    /// Returns the first critical relation of the planned version of `package` that does not hold.
     pub(super) fn unmet(&self, package: AptPackageId) -> Option<&'u [AptRelation<'t>]> {
         let version = self.states[package as usize].install?;
         self.groups(version).find(|group| {
@@ -138,21 +143,22 @@ impl<'u, 't> Marking<'u, 't> {
         })
     }
 
-    /// What the machine must have for `version`, as no source offers it.
+    /// Returns the dependencies of `version` that no source offers, so the machine must have them.
     pub(super) fn expected(&self, version: AptVersionId) -> Vec<&'u [AptRelation<'t>]> {
-        let critical = self
-            .groups(version)
-            .filter(|group| group[0].is_critical() && !group[0].is_negative());
-        critical.filter(|group| self.is_expected(group)).collect()
+        self.groups(version)
+            .filter(|group| group[0].is_critical() && !group[0].is_negative())
+            .filter(|group| self.is_expected(group))
+            .collect()
     }
 
-    /// What is new in the end, and needed by something that is asked for.
+    /// Returns the new versions that a requested or an installed package needs. The others were
+    /// marked for a package that was given up later.
     pub(super) fn needed(&self) -> Vec<AptVersionId> {
-        let asked = (0..self.states.len() as AptPackageId)
-            .filter(|package| self.states[*package as usize].is_asked);
-        let had = (0..self.states.len() as AptPackageId)
+        let requested = (0..self.states.len() as AptPackageId)
+            .filter(|package| self.states[*package as usize].is_requested);
+        let installed = (0..self.states.len() as AptPackageId)
             .filter(|package| self.states[*package as usize].current.is_some());
-        let mut next: Vec<AptPackageId> = asked.chain(had).collect();
+        let mut next: Vec<AptPackageId> = requested.chain(installed).collect();
         let mut seen: BTreeSet<AptPackageId> = next.iter().copied().collect();
         let mut needed = Vec::new();
         while let Some(package) = next.pop() {
@@ -163,8 +169,8 @@ impl<'u, 't> Marking<'u, 't> {
             if state.current != Some(version) {
                 needed.push(version);
             }
-            // what is recommended or suggested is not removed again, whether it would be taken for
-            // that or not
+            // apt does not remove a package again that something recommends or suggests, even if
+            // recommendations are not installed
             for group in self.groups(version).filter(|group| !group[0].is_negative()) {
                 for other in self.matching(group, version, MarkedVersion::Install) {
                     let other = self.universe.offer_of(other).package;
@@ -179,22 +185,24 @@ impl<'u, 't> Marking<'u, 't> {
         needed
     }
 
-    /// The packages that are there in the end, with their versions.
-    pub(super) fn there(&self) -> impl Iterator<Item = (AptPackageId, AptVersionId)> {
+    /// Iterates over the packages that are installed after all changes, with their versions.
+    pub(super) fn planned_versions(&self) -> impl Iterator<Item = (AptPackageId, AptVersionId)> {
         let all = self.states.iter().enumerate();
         all.filter_map(|(package, state)| Some((package as AptPackageId, state.install?)))
     }
 
-    /// The package that a relation of a package of the architecture `own` names, where some source
-    /// has it.
+    /// Returns the package that a relation of a package of the architecture `own` names, if it has
+    /// any version.
     pub(super) fn target(&self, relation: &AptRelation<'_>, own: u8) -> Option<AptPackageId> {
         let arch = match relation.arch {
             ArchQualifier::This(arch) => arch,
             ArchQualifier::Own | ArchQualifier::Any => own,
         };
-        let known = |package: &AptPackageId| &self.universe.packages[*package as usize];
         let mut packages = self.universe.packages_of(relation.name).iter().copied();
-        packages.find(|package| known(package).arch == arch && !known(package).versions.is_empty())
+        packages.find(|package| {
+            let known = &self.universe.packages[*package as usize];
+            known.arch == arch && !known.versions.is_empty()
+        })
     }
 
     pub(super) fn state(&mut self, package: AptPackageId) -> &mut PackageMark {
@@ -209,7 +217,7 @@ impl<'u, 't> Marking<'u, 't> {
         self.universe.packages[self.universe.offer_of(version).package as usize].arch
     }
 
-    /// The relations of a version, alternatives together.
+    /// Iterates over the relations of a version, each with all its alternatives.
     pub(super) fn groups(
         &self,
         version: AptVersionId,
@@ -220,18 +228,22 @@ impl<'u, 't> Marking<'u, 't> {
             .chunk_by(|relation, _| relation.or)
     }
 
-    pub(super) fn counts(&self, relation: &AptRelation<'_>) -> bool {
+    /// Whether a relation affects the selection: `Suggests` never do, `Recommends` by the settings.
+    pub(super) fn is_followed(&self, relation: &AptRelation<'_>) -> bool {
         relation.is_critical()
             || (self.settings.recommends && relation.kind == RelationKind::Recommends)
     }
 
+    /// Whether a dependency counts as installed, because no source offers any of its alternatives.
     pub(super) fn is_expected(&self, group: &[AptRelation<'_>]) -> bool {
         self.settings.expects_rest
             && group
                 .iter()
-                .all(|relation| !self.universe.has(relation.name))
+                .all(|relation| !self.universe.is_offered(relation.name))
     }
 
+    /// Whether the mode of a package may be changed to `mode`. `is_user` is set for requested
+    /// packages.
     pub(super) fn may_change(
         &self,
         package: AptPackageId,
@@ -243,10 +255,13 @@ impl<'u, 't> Marking<'u, 't> {
         if depth > DEPTH || self.universe.packages[package as usize].versions.is_empty() {
             return false;
         }
-        let is_vital = || mode == MarkMode::Delete && self.universe.is_vital(package);
-        is_user || state.mode == mode || !(state.is_protected || is_vital())
+        is_user
+            || state.mode == mode
+            || !(state.is_protected || mode == MarkMode::Delete && self.universe.is_vital(package))
     }
 
+    /// Keeps the installed version of a package, or leaves it uninstalled. Returns whether that is
+    /// allowed.
     pub(super) fn keep(&mut self, package: AptPackageId, depth: u32, is_user: bool) -> bool {
         if !self.may_change(package, MarkMode::Keep, depth, is_user) {
             return false;
@@ -258,10 +273,12 @@ impl<'u, 't> Marking<'u, 't> {
 
     pub(super) fn may_delete(&self, package: AptPackageId, depth: u32) -> bool {
         let state = &self.states[package as usize];
-        let is_asked = state.current.is_none() && state.install.is_some() && state.is_asked;
-        self.may_change(package, MarkMode::Delete, depth, false) && !is_asked
+        let is_new_request =
+            state.current.is_none() && state.install.is_some() && state.is_requested;
+        self.may_change(package, MarkMode::Delete, depth, false) && !is_new_request
     }
 
+    /// Marks a package for removal. Returns whether that is allowed.
     pub(super) fn delete(&mut self, package: AptPackageId, depth: u32) -> bool {
         if self.states[package as usize].mode == MarkMode::Delete
             || self.states[package as usize].install.is_none()
@@ -272,6 +289,7 @@ impl<'u, 't> Marking<'u, 't> {
             return false;
         }
         let state = self.state(package);
+        // a package that is not installed has nothing to delete
         state.mode = if state.current.is_none() {
             MarkMode::Keep
         } else {
@@ -281,11 +299,13 @@ impl<'u, 't> Marking<'u, 't> {
         true
     }
 
+    /// Makes the planned version the candidate, so that no other version is tried.
     pub(super) fn discard_candidate(&mut self, package: AptPackageId) {
         let state = self.state(package);
         state.candidate = state.install;
     }
 
+    /// Reverts the mark for installation, and discards the candidate.
     pub(super) fn discard_install(&mut self, package: AptPackageId) {
         let state = self.state(package);
         if state.mode == MarkMode::Keep
@@ -298,7 +318,8 @@ impl<'u, 't> Marking<'u, 't> {
         self.discard_candidate(package);
     }
 
-    pub(super) fn change(&mut self, package: AptPackageId) {
+    /// Plans the candidate of a package for installation.
+    pub(super) fn apply_candidate(&mut self, package: AptPackageId) {
         let state = self.state(package);
         if state.is_protected && state.install == state.candidate {
             return;

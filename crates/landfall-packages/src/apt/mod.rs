@@ -1,5 +1,4 @@
-//! Debian's repositories: releases, indexes, versions, and the choice that apt makes among
-//! packages.
+//! Debian repositories: releases, indexes, versions, and package selection as apt does it.
 
 mod base;
 mod candidates;
@@ -8,10 +7,9 @@ mod conflicts;
 mod deb_file;
 mod fields;
 mod install;
+mod listed_versions;
 mod marking;
-mod of_suite;
 mod offer;
-mod offered;
 mod paragraph;
 mod reason;
 mod relation;
@@ -21,6 +19,7 @@ mod request;
 mod resolver;
 mod scores;
 mod solutions;
+mod suite_preference;
 mod targets;
 mod trimmed;
 mod universe;
@@ -29,11 +28,11 @@ mod version;
 pub use base::{BaseSystem, suite_packages};
 pub use choose::{AptSelection, AptSettings, choose};
 pub use deb_file::{changelog, package_identity};
+pub use listed_versions::{IndexedVersion, listed_versions};
 pub use offer::{AptVersion, AptVersionId};
-pub use offered::{IndexedVersion, offered};
 pub use release::AptRelease;
 pub use release_names::ReleaseNames;
-pub use request::{is_request, pinned};
+pub use request::{is_request, pinned_version};
 pub use targets::{is_target, target_language, target_names, target_paths};
 pub use trimmed::{TrimmedSuite, plain_path};
 pub use universe::Universe;

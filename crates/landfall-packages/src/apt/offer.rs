@@ -1,13 +1,15 @@
-//! What a source offers: versions of packages, with their relations to others.
+//! The packages of a source: their versions and the relations between them.
 
 use super::relation::VersionOperator;
 use std::ops::Range;
 
-/// A name of packages, in the order of its first mention.
+/// The id of a package name. Ids follow the order in which the indexes first mention the names.
 pub(super) type NameId = u32;
-/// A package: a name on an architecture. Its number is its position in [`Universe::packages`].
+/// The id of a package (a name and an architecture): its position in
+/// [`Universe::packages`](super::Universe::packages).
 pub(super) type AptPackageId = u32;
-/// A version of a package, by its position in [`Universe::versions`].
+/// The id of a version of a package: its position in
+/// [`Universe::versions`](super::Universe::versions).
 pub type AptVersionId = u32;
 
 /// The values of the field `Multi-Arch`, as wiki.debian.org/Multiarch defines them.
@@ -30,12 +32,12 @@ pub enum RelationKind {
     Suggests,
 }
 
-/// Which architecture a relation means.
+/// The architecture that satisfies a relation: the qualifier after the colon of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArchQualifier {
-    /// That of the package that has it.
+    /// No qualifier: the architecture of the package that has the relation.
     Own,
-    /// Any that the other allows.
+    /// `:any`: any architecture, if the other package is `Multi-Arch: allowed` or `foreign`.
     Any,
     /// The architecture with this position in `Universe::architectures`.
     This(u8),
@@ -49,7 +51,7 @@ pub struct AptRelation<'t> {
     pub op: VersionOperator,
     pub arch: ArchQualifier,
     pub kind: RelationKind,
-    /// Whether another alternative of the same dependency follows.
+    /// Whether another alternative of the same relation follows.
     pub or: bool,
 }
 
@@ -58,27 +60,27 @@ pub struct AptRelation<'t> {
 pub struct AptVersion<'t> {
     /// The package, as a position in [`Universe::packages`](super::Universe::packages).
     pub package: AptPackageId,
-    /// As the index has it.
+    /// The version as the index writes it.
     pub version: &'t str,
     /// `all`, or the name of the package's architecture.
     pub arch: &'t str,
-    /// The field `Multi-Arch`, which decides whose dependencies it may fulfil.
+    /// The field `Multi-Arch`, which decides for which architectures it satisfies dependencies.
     pub multi_arch: MultiArch,
-    /// From 1, required, to 5, extra, which is also that of a package without one.
+    /// The field `Priority`, from 1 (required) to 5 (extra). Without the field it is 5.
     pub priority: u8,
     /// The field `Essential`: apt never removes such a package.
     pub is_essential: bool,
-    /// `Protected`, or `Important` as it was called before.
+    /// The field `Protected`, which was called `Important` before.
     pub is_important: bool,
-    /// The first source that has it; `None` for what is installed and no source has.
+    /// The first source that lists the version; `None` if it is installed and no source lists it.
     pub source: Option<u16>,
-    /// The path of its file, relative to the root of the repository.
+    /// The path of the package file, relative to the root of the repository.
     pub path: &'t str,
-    /// The SHA-256 of the file in hex; empty where the index has none.
+    /// The SHA-256 of the file in hex; empty if the index has none.
     pub sha256: &'t str,
-    /// The SHA-512 of the file in hex; empty where the index has none.
+    /// The SHA-512 of the file in hex; empty if the index has none.
     pub sha512: &'t str,
-    /// The size of the file in bytes.
+    /// The size of the file in bytes; 0 if the index has none.
     pub size: u64,
     /// The name and version of the source package that it was built from.
     pub(super) built_from: (&'t str, &'t str),
@@ -90,8 +92,9 @@ pub struct AptVersion<'t> {
 #[derive(Debug, Clone, Copy)]
 pub struct ProvidedName<'t> {
     pub name: NameId,
-    /// Empty where it has none.
+    /// The version in `Provides: name (= version)`; empty if it has none.
     pub version: &'t str,
+    /// The version that provides the name.
     pub by: AptVersionId,
 }
 

@@ -1,7 +1,7 @@
-//! Paragraphs of fields (deb822(5)), read where they stand: an index has millions of fields, and
-//! few are looked at.
+//! Paragraphs of fields (deb822(5)), parsed lazily and without copies: an index has millions of
+//! fields, and only a few of them are needed.
 
-/// A paragraph: its text, without the empty line that ends it.
+/// The text of a paragraph, without the empty line that ends it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Paragraph<'t>(&'t str);
 
@@ -20,17 +20,18 @@ pub(super) fn paragraphs(text: &str) -> impl Iterator<Item = Paragraph<'_>> {
 }
 
 impl<'t> Paragraph<'t> {
-    /// It as it stands, with the end of its last line.
+    /// Returns the unchanged text with exactly one newline at its end.
     pub(super) fn to_text(self) -> String {
         format!("{}\n", self.0.trim_end_matches('\n'))
     }
 
-    /// The fields in their order: names, and values without the blanks around them. A value has the
-    /// lines after the first one as they stand.
+    /// Iterates over the names and values of the fields in their order. Values are trimmed;
+    /// continuation lines are left unchanged.
     pub(super) fn fields(self) -> impl Iterator<Item = (&'t str, &'t str)> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
             while !rest.is_empty() {
+                // a line that begins with a blank continues the field
                 let mut end = 0;
                 loop {
                     let line = memchr::memchr(b'\n', &rest.as_bytes()[end..]);
@@ -41,6 +42,7 @@ impl<'t> Paragraph<'t> {
                 }
                 let (field, left) = rest.split_at(end);
                 rest = left;
+                // lines that begin with `#` are comments
                 let colon =
                     memchr::memchr(b':', field.as_bytes()).filter(|_| field.as_bytes()[0] != b'#');
                 if let Some(colon) = colon {
@@ -51,10 +53,10 @@ impl<'t> Paragraph<'t> {
         })
     }
 
-    /// The value of the first field with this name, in whatever case.
-    pub(super) fn field(self, wanted: &str) -> Option<&'t str> {
+    /// Returns the value of the first field with this name, ignoring ASCII case.
+    pub(super) fn field(self, field_name: &str) -> Option<&'t str> {
         self.fields()
-            .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+            .find(|(name, _)| name.eq_ignore_ascii_case(field_name))
             .map(|(_, value)| value)
     }
 }
@@ -64,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_read_where_they_stand() {
+    fn fields_are_read_with_continuation_lines_and_without_comments() {
         let text = "\nA: 1\nB:  two\n three\n\tfour\n# no: field\nC:\n\n\nA: 2";
         let read: Vec<Vec<(&str, &str)>> =
             paragraphs(text).map(|one| one.fields().collect()).collect();

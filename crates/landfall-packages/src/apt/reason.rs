@@ -1,97 +1,98 @@
-//! Why packages cannot be installed: one reason a package, and the chain from what was asked for to
-//! what is in the way.
+//! Reasons why packages cannot be installed: one for each package, and the chain of reasons from a
+//! requested package to the cause.
 
 use super::offer::{AptPackageId, AptRelation, AptVersionId, ArchQualifier, NameId, RelationKind};
 use super::relation::VersionOperator;
 use super::universe::Universe;
 use std::collections::HashMap;
 
-/// How many reasons are told at the most.
+/// The maximum number of reasons in a chain.
 const MOST: usize = 12;
 
 /// Why a package cannot be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BrokenReason {
-    /// This relation of the version is fulfilled by nothing that apt would take.
+    /// No candidate satisfies this relation of the version.
     Unmet(AptVersionId, UnmetRelation),
-    /// It needs this, and these packages could be it.
+    /// The version has this dependency, and none of these packages could be installed for it.
     Needs(AptVersionId, String, Vec<AptPackageId>),
-    /// It must not be beside this version.
+    /// The first version conflicts with the second.
     Conflicts(AptVersionId, AptVersionId),
-    /// This version of another architecture is there.
+    /// This version for another architecture cannot be installed together with it.
     OtherArchitecture(AptVersionId),
-    /// This package would have to go.
+    /// This package would have to be removed, and must not be.
     Holds(AptPackageId),
 }
 
-/// A relation that nothing fulfils.
+/// A relation that no candidate satisfies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct UnmetRelation {
     text: String,
     names: Vec<NameId>,
-    /// The versions that would fulfil it, though apt takes others of their packages.
+    /// The versions that would satisfy it, but are not the candidates of their packages.
     fitting: Vec<AptVersionId>,
 }
 
 impl BrokenReason {
+    /// Returns the reason for the unmet relation `group` of `version`.
     pub(super) fn unmet(
         universe: &Universe<'_>,
         version: AptVersionId,
         group: &[AptRelation<'_>],
     ) -> BrokenReason {
         let own = universe.packages[universe.offer_of(version).package as usize].arch;
-        let versions = |name: NameId| {
-            let packages = universe.packages_of(name).iter();
-            packages.flat_map(|package| {
-                universe.packages[*package as usize]
-                    .versions
+        let fitting = group
+            .iter()
+            .flat_map(|relation| {
+                let provided = universe
+                    .providers_of(relation.name)
+                    .map(|provide| provide.by);
+                universe
+                    .packages_of(relation.name)
                     .iter()
+                    .flat_map(|package| &universe.packages[*package as usize].versions)
                     .copied()
+                    .chain(provided)
+                    .filter(|version| universe.fulfils(relation, own, *version))
+                    .collect::<Vec<_>>()
             })
-        };
-        let fitting = group.iter().flat_map(|relation| {
-            let provided = universe
-                .providers_of(relation.name)
-                .map(|provide| provide.by);
-            let all = versions(relation.name).chain(provided);
-            all.filter(|version| universe.fulfils(relation, own, *version))
-                .collect::<Vec<_>>()
-        });
-        let names = group.iter().map(|relation| relation.name).collect();
+            .collect();
         let unmet = UnmetRelation {
-            text: written(universe, group),
-            names,
-            fitting: fitting.collect(),
+            text: relation_text(universe, group),
+            names: group.iter().map(|relation| relation.name).collect(),
+            fitting,
         };
         BrokenReason::Unmet(version, unmet)
     }
 }
 
-fn bounds(relation: &AptRelation<'_>) -> String {
-    match relation.op {
+/// Returns a relation in Debian's syntax: `a (>= 1) | b:any`.
+pub(super) fn relation_text(universe: &Universe<'_>, group: &[AptRelation<'_>]) -> String {
+    let alternatives: Vec<String> = group
+        .iter()
+        .map(|relation| alternative_text(universe, relation))
+        .collect();
+    alternatives.join(" | ")
+}
+
+fn alternative_text(universe: &Universe<'_>, relation: &AptRelation<'_>) -> String {
+    let arch = match relation.arch {
+        ArchQualifier::Own => String::new(),
+        ArchQualifier::Any => ":any".into(),
+        ArchQualifier::This(at) => universe
+            .architectures
+            .get(at as usize)
+            .map(|arch| format!(":{arch}"))
+            .unwrap_or_default(),
+    };
+    let constraint = match relation.op {
         VersionOperator::Any => String::new(),
         op => format!(" ({op} {})", relation.version),
-    }
-}
-
-/// `a (>= 1) | b` as people write it.
-pub(super) fn written(universe: &Universe<'_>, group: &[AptRelation<'_>]) -> String {
-    let one = |relation: &AptRelation<'_>| {
-        let arch = match relation.arch {
-            ArchQualifier::Own => String::new(),
-            ArchQualifier::Any => ":any".into(),
-            ArchQualifier::This(at) => universe
-                .architectures
-                .get(at as usize)
-                .map(|arch| format!(":{arch}"))
-                .unwrap_or_default(),
-        };
-        format!("{}{arch}{}", universe.text(relation.name), bounds(relation))
     };
-    group.iter().map(one).collect::<Vec<_>>().join(" | ")
+    format!("{}{arch}{constraint}", universe.text(relation.name))
 }
 
-/// The first reason of each package.
+/// The first reason of each package. Later ones are often consequences of it.
 #[derive(Debug, Default)]
 pub(super) struct BrokenReasons(HashMap<AptPackageId, BrokenReason>);
 
@@ -100,7 +101,8 @@ impl BrokenReasons {
         self.0.entry(package).or_insert(reason);
     }
 
-    /// The chain of reasons from `package` on, a sentence each. Of alternatives each has its own.
+    /// Returns the chain of reasons that begins with `package`, one sentence each. Each failed
+    /// alternative of a dependency adds its own.
     pub(super) fn chain(&self, universe: &Universe<'_>, package: AptPackageId) -> Vec<String> {
         let (mut lines, mut seen, mut next) = (Vec::new(), Vec::new(), vec![package]);
         while let Some(at) = next.pop() {
@@ -112,30 +114,33 @@ impl BrokenReasons {
                 continue;
             };
             seen.push(at);
-            let (line, more) = told(universe, at, reason);
+            let (line, causes) = describe(universe, at, reason);
             lines.push(line);
-            next.extend(more.into_iter().rev());
+            // the last is visited first, so that the sentences follow the order of the alternatives
+            next.extend(causes.into_iter().rev());
         }
         lines
     }
 }
 
-/// What a broken relation of `version` says, where nothing was noted on the way.
-pub(super) fn broken(
+/// Describes a broken relation of `version`, for packages without a recorded reason.
+pub(super) fn broken_relation_text(
     universe: &Universe<'_>,
     version: AptVersionId,
     group: &[AptRelation<'_>],
 ) -> String {
-    let (name, text) = (shown(universe, version), written(universe, group));
+    let (name, text) = (
+        name_and_version(universe, version),
+        relation_text(universe, group),
+    );
     match group[0].kind {
-        RelationKind::Conflicts | RelationKind::Breaks => {
-            format!("{name} must not be beside {text}")
-        }
+        RelationKind::Conflicts | RelationKind::Breaks => format!("{name} conflicts with {text}"),
         _ => format!("{name} needs {text}"),
     }
 }
 
-fn told(
+/// Returns the sentence of a reason of `package`, and the packages whose reasons are its cause.
+fn describe(
     universe: &Universe<'_>,
     package: AptPackageId,
     reason: &BrokenReason,
@@ -157,20 +162,22 @@ fn told(
             let versions: Vec<String> = all
                 .iter()
                 .flat_map(|package| &universe.packages[*package as usize].versions)
-                .map(|version| shown(universe, *version))
+                .map(|version| name_and_version(universe, *version))
                 .collect();
-            let there = match (versions.is_empty(), fitting.first()) {
+            let existing = match (versions.is_empty(), fitting.first()) {
                 (_, Some(fits)) => {
                     let offer = universe.offer_of(*fits);
                     let name = name_of(offer.package);
-                    let taken = universe
+                    let selected = universe
                         .candidate(offer.package)
-                        .filter(|taken| taken != fits);
-                    let taken =
-                        taken.map_or("another version".into(), |taken| shown(universe, taken));
+                        .filter(|selected| selected != fits)
+                        .map_or("another version".into(), |selected| {
+                            name_and_version(universe, selected)
+                        });
                     format!(
-                        "and apt takes {taken}, or none; {} would fit: ask for {name}={} too",
-                        shown(universe, *fits),
+                        "and apt selects {selected}, or none; {} would satisfy it: request \
+                         {name}={} too",
+                        name_and_version(universe, *fits),
                         offer.version
                     )
                 }
@@ -178,42 +185,49 @@ fn told(
                 (false, None) => format!("and the sources have {}", versions.join(", ")),
             };
             (
-                format!("{} needs {text}, {there}", shown(universe, *version)),
+                format!(
+                    "{} needs {text}, {existing}",
+                    name_and_version(universe, *version)
+                ),
                 all,
             )
         }
-        BrokenReason::Needs(version, wanted, tried) => {
+        BrokenReason::Needs(version, dependency, tried) => {
             let mut names: Vec<&str> = tried.iter().map(|package| name_of(*package)).collect();
             names.dedup();
-            let tried_ones = match names[..] {
-                [only] if wanted.split([' ', ':']).next() == Some(only) => String::new(),
-                [] => ", of which no version fits".into(),
+            let tried_names = match names[..] {
+                // the dependency names the package already
+                [only] if dependency.split([' ', ':']).next() == Some(only) => String::new(),
+                [] => ", and no version can be installed".into(),
                 _ => format!(", which could be {}", names.join(" or ")),
             };
             (
-                format!("{} needs {wanted}{tried_ones}", shown(universe, *version)),
+                format!(
+                    "{} needs {dependency}{tried_names}",
+                    name_and_version(universe, *version)
+                ),
                 tried.clone(),
             )
         }
         BrokenReason::Conflicts(version, other) => (
             format!(
-                "{} must not be beside {}",
-                shown(universe, *version),
-                shown(universe, *other)
+                "{} conflicts with {}",
+                name_and_version(universe, *version),
+                name_and_version(universe, *other)
             ),
             Vec::new(),
         ),
         BrokenReason::OtherArchitecture(other) => (
             format!(
-                "{} has another version than {}",
+                "{} has a different version than {}, which is for another architecture",
                 name_of(package),
-                shown(universe, *other)
+                name_and_version(universe, *other)
             ),
             Vec::new(),
         ),
         BrokenReason::Holds(other) => (
             format!(
-                "{} would have to go for {}",
+                "{} would have to be removed for {}",
                 name_of(*other),
                 name_of(package)
             ),
@@ -222,8 +236,9 @@ fn told(
     }
 }
 
-/// `name version` of a version.
-pub(super) fn shown(universe: &Universe<'_>, version: AptVersionId) -> String {
+/// Returns the text `name version`, with the architecture after the name unless it is the native
+/// one.
+pub(super) fn name_and_version(universe: &Universe<'_>, version: AptVersionId) -> String {
     let offer = universe.offer_of(version);
     let known = &universe.packages[offer.package as usize];
     let arch = match known.arch {

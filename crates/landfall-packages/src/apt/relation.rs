@@ -1,11 +1,10 @@
-//! Relations between packages as they are written (Debian Policy 7.1): `a (>= 1) | b:any, c
-//! [amd64]`.
+//! Parses the relations between packages (Debian Policy 7.1): `a (>= 1) | b:any, c [amd64]`.
 
 use super::version::compare;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// How a version must compare.
+/// The operator of a version constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionOperator {
     Any,
@@ -20,27 +19,30 @@ pub enum VersionOperator {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ParsedRelation<'t> {
     pub name: &'t str,
-    /// What stands behind its colon.
+    /// The qualifier after the colon: an architecture, `any` or `native`.
     pub arch: Option<&'t str>,
-    /// How the version must compare.
     pub op: VersionOperator,
     /// The version to compare with; empty for [`VersionOperator::Any`].
     pub version: &'t str,
-    /// Whether another alternative of the same dependency follows.
+    /// Whether another alternative of the same relation follows.
     pub or: bool,
 }
 
 impl VersionOperator {
-    /// Whether `version` is such a version, compared with `wanted`.
-    pub fn allows(self, version: &str, wanted: &str) -> bool {
-        let order = || compare(version, wanted);
+    /// Whether `version` satisfies the constraint of this operator and `bound`.
+    pub fn allows(self, version: &str, bound: &str) -> bool {
+        // most relations have no version, so nothing is compared for them
+        if self == VersionOperator::Any {
+            return true;
+        }
+        let order = compare(version, bound);
         match self {
             VersionOperator::Any => true,
-            VersionOperator::Earlier => order() == Ordering::Less,
-            VersionOperator::EarlierEqual => order() != Ordering::Greater,
-            VersionOperator::Equal => order() == Ordering::Equal,
-            VersionOperator::LaterEqual => order() != Ordering::Less,
-            VersionOperator::Later => order() == Ordering::Greater,
+            VersionOperator::Earlier => order == Ordering::Less,
+            VersionOperator::EarlierEqual => order != Ordering::Greater,
+            VersionOperator::Equal => order == Ordering::Equal,
+            VersionOperator::LaterEqual => order != Ordering::Less,
+            VersionOperator::Later => order == Ordering::Greater,
         }
     }
 }
@@ -58,7 +60,7 @@ impl fmt::Display for VersionOperator {
     }
 }
 
-/// The alternatives in `text`, one after the other. What is no relation ends the list.
+/// Iterates over the alternatives of all relations in `text`. Those without a name are skipped.
 pub(super) fn relations(text: &str) -> impl Iterator<Item = ParsedRelation<'_>> {
     let groups = text
         .split(',')
@@ -66,13 +68,13 @@ pub(super) fn relations(text: &str) -> impl Iterator<Item = ParsedRelation<'_>> 
         .filter(|group| !group.is_empty());
     groups.flat_map(|group| {
         let count = group.split('|').count();
-        let all = group.split('|').enumerate();
-        all.filter_map(move |(at, one)| alternative(one.trim(), at + 1 < count))
+        let alternatives = group.split('|').enumerate();
+        alternatives.filter_map(move |(at, one)| parse_alternative(one.trim(), at + 1 < count))
     })
 }
 
-fn alternative(text: &str, or: bool) -> Option<ParsedRelation<'_>> {
-    // restrictions to architectures and profiles stand in sources alone
+fn parse_alternative(text: &str, or: bool) -> Option<ParsedRelation<'_>> {
+    // restrictions to architectures `[…]` and profiles `<…>` apply to source packages only
     let (text, version) = match text.split_once('(') {
         Some((name, version)) => (name, version.split(')').next().unwrap_or_default().trim()),
         None => (text.split(['[', '<']).next().unwrap_or_default(), ""),
@@ -89,6 +91,7 @@ fn alternative(text: &str, or: bool) -> Option<ParsedRelation<'_>> {
         [b'>', b'>', ..] => (VersionOperator::Later, &version[2..]),
         [b'=', b'=', ..] => (VersionOperator::Equal, &version[2..]),
         [b'=', ..] => (VersionOperator::Equal, &version[1..]),
+        // Debian Policy 7.1: the deprecated `<` and `>` include the version itself
         [b'<', ..] => (VersionOperator::EarlierEqual, &version[1..]),
         [b'>', ..] => (VersionOperator::LaterEqual, &version[1..]),
         _ => (VersionOperator::Equal, version),

@@ -1,4 +1,4 @@
-//! The Release file of a suite: what its signer says of every index below it
+//! The `Release` file of a suite, which lists the checksums of all its indexes
 //! (wiki.debian.org/DebianRepository/Format).
 
 use super::paragraph::paragraphs;
@@ -21,19 +21,20 @@ pub struct AptRelease {
     pub valid_until: Option<Timestamp>,
     /// The field `Acquire-By-Hash`: whether indexes can be downloaded by digest too.
     pub by_hash: bool,
-    /// The URL of what it had at a time, with a placeholder for the time.
+    /// The field `Snapshots`: the URL of earlier states of the repository, with a placeholder for
+    /// the time.
     pub snapshots: Option<String>,
-    /// The architectures that it has, `all` among them where packages of it have indexes of their
-    /// own.
+    /// The field `Architectures`. It contains `all` if packages of the architecture `all` may have
+    /// an index of their own.
     pub architectures: Vec<String>,
     /// The field `Components`, such as `main` and `contrib`.
     pub components: Vec<String>,
     /// Whether packages of the architecture `all` have an index of their own.
     pub has_index_of_all: bool,
-    /// The preference of its packages: 500; less for suites whose packages are taken only when
-    /// asked for.
+    /// The default pin priority of its packages: 500, or less if `NotAutomatic` says that packages
+    /// are only installed on request.
     pub pin: i16,
-    /// The indexes by their paths, which are relative to the Release file.
+    /// The indexes by path, relative to the `Release` file.
     pub files: BTreeMap<String, ReleaseFile>,
 }
 
@@ -47,33 +48,37 @@ pub struct ReleaseFile {
 }
 
 impl AptRelease {
-    /// Reads the text of a Release file, whose signature was checked. `name` is for messages.
+    /// Parses the text of a `Release` file. The caller has verified its signature. `name` is for
+    /// messages.
     ///
     /// # Errors
-    /// When it cannot be read, or has no strong sums.
+    /// If the text is malformed, or has no SHA-256 or SHA-512 checksums.
     pub fn parse(name: &str, text: &str) -> Result<AptRelease, PackagesError> {
-        let release = |why: &str| PackagesError::Release {
+        let malformed = |why: &str| PackagesError::Release {
             name: name.into(),
             why: why.into(),
         };
-        let paragraph = paragraphs(text).next().ok_or_else(|| release("is empty"))?;
-        let field = |wanted: &str| paragraph.field(wanted).filter(|value| !value.is_empty());
-        let words = |wanted: &str| -> Vec<String> {
-            field(wanted)
+        let paragraph = paragraphs(text)
+            .next()
+            .ok_or_else(|| malformed("is empty"))?;
+        let field = |key: &str| paragraph.field(key).filter(|value| !value.is_empty());
+        let words = |key: &str| -> Vec<String> {
+            field(key)
                 .unwrap_or_default()
                 .split_whitespace()
                 .map(str::to_owned)
                 .collect()
         };
-        let is_yes =
-            |wanted: &str| field(wanted).is_some_and(|value| value.eq_ignore_ascii_case("yes"));
-        let time = |wanted: &str| {
-            field(wanted)
+        let is_yes = |key: &str| field(key).is_some_and(|value| value.eq_ignore_ascii_case("yes"));
+        let time = |key: &str| {
+            field(key)
                 .map(|value| {
-                    date(value).ok_or_else(|| release(&format!("has no date in {wanted}")))
+                    parse_date(value)
+                        .ok_or_else(|| malformed(&format!("has an invalid date in {key}")))
                 })
                 .transpose()
         };
+        // MD5 and SHA-1 collisions can be made, so those lists are never used
         let sums = field("SHA256")
             .map(|sums| ("sha256", sums))
             .or(field("SHA512").map(|sums| ("sha512", sums)));
@@ -108,14 +113,14 @@ impl AptRelease {
             architectures,
             components: words("Components"),
             pin,
-            files: files(name, algorithm, sums)?,
+            files: parse_checksums(name, algorithm, sums)?,
         })
     }
 
-    /// Refuses a release that is good no more at `now`.
+    /// Checks that the release is still valid at `now`. A release without `Valid-Until` always is.
     ///
     /// # Errors
-    /// When its `Valid-Until` is past.
+    /// If `Valid-Until` is before `now`.
     pub fn check_time(&self, name: &str, now: Timestamp) -> Result<(), PackagesError> {
         match self.valid_until.filter(|until| *until < now) {
             Some(until) => Err(PackagesError::Expired {
@@ -126,26 +131,24 @@ impl AptRelease {
         }
     }
 
-    /// Whether it is the release of `suite` by its `Codename` or `Suite`, if it has one: apt
-    /// compares the same (`pkgAcqMetaBase::VerifyVendor`), and only warns.
+    /// Whether `Codename` or `Suite` is `suite`, or the release has neither. apt makes the same
+    /// comparison (`pkgAcqMetaBase::VerifyVendor`), and only warns.
     pub fn is_of_suite(&self, suite: &str) -> bool {
-        // of a path, as in `jammy/mongodb-org/7.0` and `jammy-updates/antelope`, the first part is
-        // the name
-        let first = |text: &str| text.split('/').next().unwrap_or_default().to_owned();
-        // the older path of security.debian.org
+        // the suite `bookworm/updates` of security.debian.org is now called `bookworm-security`
         let security = suite
             .strip_suffix("/updates")
             .map(|name| format!("{name}-security"));
-        let is_same =
-            |name: &String| first(name) == first(suite) || security.as_ref() == Some(name);
         let names: Vec<&String> = [&self.suite, &self.codename]
             .into_iter()
             .flatten()
             .collect();
-        names.is_empty() || names.into_iter().any(is_same)
+        names.is_empty()
+            || names.into_iter().any(|name| {
+                first_component(name) == first_component(suite) || security.as_ref() == Some(name)
+            })
     }
 
-    /// Its `Codename` and `Suite`, for messages.
+    /// Returns `Codename` and `Suite`, joined by "or", for messages.
     pub fn names(&self) -> String {
         let names: Vec<&str> = [&self.codename, &self.suite]
             .into_iter()
@@ -156,8 +159,14 @@ impl AptRelease {
     }
 }
 
-/// Lines of sums: digest, size, path. A path that is none is not read; nothing asks for it.
-fn files(
+/// Returns the name in a suite that is a path, such as `jammy/mongodb-org/7.0` or
+/// `jammy-updates/antelope`. Such releases have only that name in `Suite` or `Codename`.
+fn first_component(suite: &str) -> &str {
+    suite.split('/').next().unwrap_or_default()
+}
+
+/// Parses the lines of a list of checksums: digest, size and path.
+fn parse_checksums(
     name: &str,
     algorithm: &str,
     sums: &str,
@@ -171,24 +180,25 @@ fn files(
             if text.trim().is_empty() {
                 continue;
             }
-            let why = format!("'{}' is no digest, size and path", text.trim());
+            let why = format!("'{}' is not a digest, a size and a path", text.trim());
             return Err(PackagesError::Text {
                 name: name.into(),
-                line,
+                line: line + 1,
                 why,
             });
         };
-        let wrong = |why: String| PackagesError::Text {
+        let malformed = |why: String| PackagesError::Text {
             name: name.into(),
-            line,
+            line: line + 1,
             why,
         };
         let digest = format!("{algorithm}:{sum}")
             .parse()
-            .map_err(|_| wrong(format!("'{sum}' is no {algorithm}")))?;
+            .map_err(|_| malformed(format!("'{sum}' is not a {algorithm} digest")))?;
         let size = size
             .parse()
-            .map_err(|_| wrong(format!("'{size}' is no size")))?;
+            .map_err(|_| malformed(format!("'{size}' is not a size")))?;
+        // other paths could lead out of the suite; no index that landfall needs has one
         if is_plain_path(path) {
             files.insert(path.to_owned(), ReleaseFile { digest, size });
         }
@@ -196,8 +206,9 @@ fn files(
     Ok(files)
 }
 
-/// A date as in mails; Debian's says UTC where RFC 5322 has a number.
-fn date(text: &str) -> Option<Timestamp> {
+/// Parses a date in the format of RFC 5322.
+fn parse_date(text: &str) -> Option<Timestamp> {
+    // Debian writes the name of the time zone, RFC 5322 the offset
     let text = match text.rsplit_once(' ') {
         Some((front, "UTC" | "GMT" | "Z")) => format!("{front} +0000"),
         _ => text.to_owned(),
@@ -219,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_says_what_stands_below_it() {
+    fn a_release_lists_its_indexes_and_names() {
         let more = format!(
             "No-Support-for-Architecture-all: Packages\nSHA256:\n {SUM}   0 main/x\n {SUM} 12 ../x\n"
         );
@@ -227,7 +238,7 @@ mod tests {
         assert_eq!(
             release.files.keys().collect::<Vec<_>>(),
             ["main/x"],
-            "nothing leads out"
+            "paths that lead out are left out"
         );
         assert!(release.by_hash && !release.has_index_of_all && release.is_of_suite("bookworm"));
         assert!(release.is_of_suite("stable") && !release.is_of_suite("trixie"));
@@ -237,9 +248,9 @@ mod tests {
         );
     }
 
-    /// The releases of real repositories, and the suites that people name them by.
+    /// The releases of real repositories, and the suites by which manifests refer to them.
     #[test]
-    fn a_release_is_of_the_suites_that_name_it() {
+    fn a_release_matches_the_suites_that_name_it() {
         let is_of = |names: &str, suite: &str| {
             let text = format!("Origin: x\n{names}SHA256:\n {SUM} 0 main/x\n");
             AptRelease::parse("r", &text).unwrap().is_of_suite(suite)
@@ -287,14 +298,19 @@ mod tests {
     }
 
     #[test]
-    fn weak_sums_broken_lines_and_past_dates_are_refused() {
+    fn weak_checksums_malformed_lines_and_past_dates_are_rejected() {
         let parse = |more: &str| AptRelease::parse("r", &text(more)).unwrap_err().to_string();
         assert!(parse("MD5Sum:\n 00 1 x\n").contains("only MD5 or SHA-1"));
         assert!(parse("").contains("no SHA-256"));
-        assert!(parse("SHA256:\n 00 1 x\n").contains("is no sha256"));
-        assert!(parse(&format!("SHA256:\n {SUM} many x\n")).contains("is no size"));
-        assert!(parse(&format!("SHA256:\n {SUM}\n")).contains("no digest, size and path"));
-        assert!(parse(&format!("Valid-Until: soon\nSHA256:\n {SUM} 1 x\n")).contains("no date"));
+        assert!(parse("SHA256:\n 00 1 x\n").contains("line 1: '00' is not a sha256 digest"));
+        assert!(parse(&format!("SHA256:\n {SUM} many x\n")).contains("is not a size"));
+        assert!(
+            parse(&format!("SHA256:\n {SUM}\n")).contains("is not a digest, a size and a path")
+        );
+        assert!(
+            parse(&format!("Valid-Until: soon\nSHA256:\n {SUM} 1 x\n"))
+                .contains("invalid date in Valid-Until")
+        );
         let more = format!("Valid-Until: Sat, 22 Nov 2025 09:43:16 UTC\nSHA256:\n {SUM} 1 x\n");
         let release = AptRelease::parse("r", &text(&more)).unwrap();
         assert!(
@@ -308,7 +324,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .contains("good until 2025-11-22T09:43:16Z"),
+                .contains("expired at 2025-11-22T09:43:16Z"),
             "{error}"
         );
     }

@@ -1,8 +1,8 @@
-//! What a Release file calls its suite and who made it, for documents that name packages.
+//! The names of a suite and its vendor in a `Release` file, for documents such as SBOMs.
 
 use super::paragraph::paragraphs;
 
-/// The names in a Release file.
+/// The names in a `Release` file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReleaseNames {
     /// The field `Origin`, such as `Debian`.
@@ -12,7 +12,7 @@ pub struct ReleaseNames {
 }
 
 impl ReleaseNames {
-    /// Reads the text of a Release file.
+    /// Reads the names from the text of a `Release` file. Missing fields are `None`.
     pub fn parse(text: &str) -> ReleaseNames {
         let Some(paragraph) = paragraphs(text).next() else {
             return ReleaseNames::default();

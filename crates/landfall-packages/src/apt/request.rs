@@ -1,4 +1,4 @@
-//! What is asked for, as `apt-get install` takes it: `name`, `name:arch`, `name=version`,
+//! Install requests in the syntax of `apt-get install`: `name`, `name:arch`, `name=version`,
 //! `name/suite`.
 
 use super::offer::{AptPackageId, AptVersionId};
@@ -6,15 +6,15 @@ use super::universe::Universe;
 use super::version::fits;
 use std::ops::Range;
 
-/// How many providers of a virtual package are listed.
-const PROVIDERS: usize = 10;
+/// The maximum number of providers of a virtual package that a message lists.
+const LISTED_PROVIDERS: usize = 10;
 
-/// A package that is asked for.
+/// A parsed request for a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InstallRequest<'r> {
     name: &'r str,
     arch: Option<&'r str>,
-    /// A version, in which `*` stands for any text.
+    /// A version pattern, in which `*` matches any text.
     version: Option<&'r str>,
     suite: Option<&'r str>,
 }
@@ -22,44 +22,46 @@ pub(super) struct InstallRequest<'r> {
 /// The package and version that an [`InstallRequest`] resolves to.
 pub(super) struct ResolvedRequest {
     pub(super) package: AptPackageId,
-    /// The version that is asked for.
+    /// The requested version; `None` if the request names no version or suite.
     pub(super) version: Option<AptVersionId>,
-    /// Whether it is asked for by its suite.
+    /// Whether the version was selected by its suite (`name/suite`).
     pub(super) is_of_suite: bool,
 }
 
-/// Whether `text` can be what is asked for.
+/// Whether `text` is a valid install request.
 pub fn is_request(text: &str) -> bool {
-    let request = InstallRequest::of(text);
-    let is_name = |text: &str| {
-        text.len() > 1
-            && text.bytes().all(|byte| {
-                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte)
-            })
-    };
-    let is_word = |text: &str| {
-        !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
-    };
-    is_name(request.name)
+    let request = InstallRequest::parse(text);
+    is_package_name(request.name)
         && [request.arch, request.version, request.suite]
             .into_iter()
             .flatten()
-            .all(is_word)
+            .all(|word| {
+                !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c.is_control())
+            })
 }
 
-/// The name in `text`, with its architecture, and its version as bytes of it; `None` where it has
-/// none, or a pattern.
-pub fn pinned(text: &str) -> Option<(&str, Range<usize>)> {
+/// Debian Policy 5.6.1: lower case letters, digits, `+`, `-` and `.`, at least two characters.
+fn is_package_name(text: &str) -> bool {
+    text.len() > 1
+        && text.bytes().all(|byte| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte)
+        })
+}
+
+/// Returns the name in `text` (with its architecture, if any) and the byte range of its version;
+/// `None` if it has no version, or a pattern.
+pub fn pinned_version(text: &str) -> Option<(&str, Range<usize>)> {
     let (name, version) = text.split_once('=').filter(|_| is_request(text))?;
     (!version.contains('*')).then_some((name, name.len() + 1..text.len()))
 }
 
 impl InstallRequest<'_> {
-    pub(super) fn of(text: &str) -> InstallRequest<'_> {
+    pub(super) fn parse(text: &str) -> InstallRequest<'_> {
         let (text, version) = match text.split_once('=') {
             Some((text, version)) => (text, Some(version)),
             None => (text, None),
         };
+        // `name=version` has no suite: a slash in front of `=` makes the name invalid
         let (text, suite) = match text.split_once('/').filter(|_| version.is_none()) {
             Some((text, suite)) => (text, Some(suite)),
             None => (text, None),
@@ -76,15 +78,15 @@ impl InstallRequest<'_> {
         }
     }
 
-    /// What it means among `universe`; `suites` says by which names each source is known.
-    pub(super) fn find(
+    /// Resolves the request in `universe`. `suites` has the names of the suite of each source.
+    pub(super) fn resolve(
         &self,
         universe: &Universe<'_>,
         suites: &[Vec<String>],
     ) -> Result<ResolvedRequest, String> {
         let name = self.name;
         let versions = |package: AptPackageId| &universe.packages[package as usize].versions;
-        // `any` is no architecture: apt takes the package that allows it
+        // `any` is not an architecture: apt takes the package itself if it is `Multi-Arch: allowed`
         let arch = self.arch.filter(|arch| *arch != "any");
         let package = universe
             .find(name, arch)
@@ -93,56 +95,51 @@ impl InstallRequest<'_> {
             Some(package) if arch == self.arch || universe.allows_any(package) => package,
             Some(_) => {
                 return Err(format!(
-                    "no source has {name} with `Multi-Arch: allowed`; ask for {name}"
+                    "no source has {name} with `Multi-Arch: allowed`; request {name}"
                 ));
             }
-            None => self.provider(universe)?,
+            None => self.only_provider(universe)?,
         };
-        let meant = |version, is_of_suite| {
-            Ok(ResolvedRequest {
-                package,
-                version,
-                is_of_suite,
-            })
+        let resolved = |version, is_of_suite| ResolvedRequest {
+            package,
+            version,
+            is_of_suite,
         };
-        let text = |version: AptVersionId| universe.offer_of(version).version;
-        let has: Vec<&str> = versions(package)
-            .iter()
-            .map(|version| text(*version))
-            .collect();
-        if let Some(wanted) = self.version {
-            let found = versions(package)
-                .iter()
-                .copied()
-                .find(|version| fits(text(*version), wanted));
-            return match found {
-                Some(version) => meant(Some(version), false),
-                None => Err(format!(
-                    "no source has {name} {wanted}; they have {}",
-                    has.join(", ")
-                )),
+        // versions are sorted, so the first match is the highest
+        let mut all = versions(package).iter().copied();
+        if let Some(pattern) = self.version {
+            let text = |version: AptVersionId| universe.offer_of(version).version;
+            return match all.find(|version| fits(text(*version), pattern)) {
+                Some(version) => Ok(resolved(Some(version), false)),
+                None => {
+                    let existing: Vec<&str> = versions(package)
+                        .iter()
+                        .map(|version| text(*version))
+                        .collect();
+                    Err(format!(
+                        "no source has {name} {pattern}; they have {}",
+                        existing.join(", ")
+                    ))
+                }
             };
         }
         if let Some(suite) = self.suite {
-            let found = versions(package)
-                .iter()
-                .copied()
-                .find(|version| self.is_of_suite(universe, suites, *version));
-            return match found {
-                Some(version) => meant(Some(version), true),
+            return match all.find(|version| self.is_of_suite(universe, suites, *version)) {
+                Some(version) => Ok(resolved(Some(version), true)),
                 None => Err(format!("the suite {suite} has no {name}")),
             };
         }
-        meant(None, false)
+        Ok(resolved(None, false))
     }
 
-    /// Whether a version is of the suite that is asked for.
+    /// Whether one of the sources of a version has the requested suite.
     pub(super) fn is_of_suite(
         &self,
         universe: &Universe<'_>,
         suites: &[Vec<String>],
         version: AptVersionId,
     ) -> bool {
+        // several suites may list one version: it belongs to each of them
         let mut names = universe
             .sources_of(version)
             .filter_map(|at| suites.get(at as usize))
@@ -151,9 +148,9 @@ impl InstallRequest<'_> {
             .is_some_and(|suite| names.any(|name| name == suite))
     }
 
-    /// The one package that provides the name, where nothing has it. apt takes no choice among
-    /// several.
-    fn provider(&self, universe: &Universe<'_>) -> Result<AptPackageId, String> {
+    /// Returns the only package that provides the requested name. If several do, apt does not
+    /// choose one of them.
+    fn only_provider(&self, universe: &Universe<'_>) -> Result<AptPackageId, String> {
         let name = self.name;
         let mut all = universe.providers_named(name);
         all.sort_unstable();
@@ -170,18 +167,18 @@ impl InstallRequest<'_> {
                 names.dedup();
                 let few = names
                     .iter()
-                    .take(PROVIDERS)
+                    .take(LISTED_PROVIDERS)
                     .copied()
                     .collect::<Vec<_>>()
                     .join(", ");
-                let more = names.len().saturating_sub(PROVIDERS);
+                let more = names.len().saturating_sub(LISTED_PROVIDERS);
                 let more = if more > 0 {
                     format!(" and {more} more")
                 } else {
                     String::new()
                 };
                 Err(format!(
-                    "{name} is a virtual package, which {few}{more} provide; ask for one of them"
+                    "{name} is a virtual package, provided by {few}{more}; request one of them"
                 ))
             }
         }
@@ -193,21 +190,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_that_several_suites_have_is_of_each_and_as_good_as_in_the_best() {
+    fn a_version_of_several_suites_belongs_to_each_and_has_their_highest_priority() {
         let text =
             |version: &str| format!("Package: app\nVersion: {version}\nArchitecture: amd64\n\n");
         let (backports, stable) = (text("2") + &text("3"), text("1") + &text("2"));
         let mut universe = Universe::new(&["amd64".to_owned()]);
         for (pin, text) in [(100, &backports), (500, &stable)] {
-            let source = universe.source(pin);
-            universe.add(source, text);
+            let source = universe.add_source(pin);
+            universe.add_index(source, text);
         }
         let suites = ["backports", "stable"].map(|name| vec![name.to_owned()]);
-        let version = |asked: &str| {
-            let meant = InstallRequest::of(asked).find(&universe, &suites).unwrap();
-            let version = meant
+        let version = |request: &str| {
+            let resolved = InstallRequest::parse(request)
+                .resolve(&universe, &suites)
+                .unwrap();
+            let version = resolved
                 .version
-                .or_else(|| universe.candidate(meant.package))
+                .or_else(|| universe.candidate(resolved.package))
                 .unwrap();
             universe.offer_of(version).version
         };

@@ -1,47 +1,49 @@
-//! What apt does where marking left something broken: it goes through what is there by its scores,
-//! keeps, upgrades or removes the weaker side of each broken relation, and does so again while that
-//! changes anything. As `pkgProblemResolver` of apt 2.6.
+//! apt's problem resolver, for packages that are broken after marking. It visits the planned
+//! packages in the order of their scores, keeps, upgrades or removes the weaker side of each broken
+//! relation, and repeats that until nothing changes. The code follows `pkgProblemResolver` of apt
+//! 2.6.
 
 use super::marking::{MarkMode, MarkedVersion, Marking};
 use super::offer::{AptPackageId, AptRelation, AptVersionId, RelationKind};
+use super::version::compare;
 
-/// How often apt goes through all packages.
+/// The maximum number of rounds over all packages, as in apt.
 const ROUNDS: usize = 20;
 
-/// What is settled in the end for the package of a group of alternatives of which none helped.
+/// What happens to a package if none of the alternatives of its dependency helped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unwind {
     Remove,
     Keep,
 }
 
-/// A package that stands in the way, and the relation that says so.
+/// A package that prevents a relation from holding, and that relation with its version.
 type Obstacle<'r, 't> = (AptPackageId, &'r [AptRelation<'t>], AptVersionId);
 
 /// The state of the problem resolver beside that of the packages.
 struct Resolution {
     scores: Vec<i64>,
-    /// What was marked for installation before.
+    /// For each package, whether it was marked for installation before the resolver started.
     was_marked: Vec<bool>,
-    /// What may still be upgraded to mend something.
+    /// For each package, whether an upgrade may still be tried. Each is tried once.
     may_upgrade: Vec<bool>,
-    /// Packages that no other package needs, by package id.
+    /// For each package, whether it is new and no other package needs it.
     is_garbage: Vec<bool>,
     round: usize,
     has_changed: bool,
 }
 
 impl<'u, 't> Marking<'u, 't> {
-    /// Whether apt would settle anything here: not where something that is installed lacks
-    /// something already.
+    /// Whether the resolver may run. A machine whose installed packages are broken already is not
+    /// repaired; a selection that would need it is rejected.
     pub(super) fn can_resolve(&self) -> bool {
         (0..self.states.len() as AptPackageId).all(|package| !self.was_broken(package))
     }
 
-    /// Settles what is broken. What is broken after that cannot be installed.
+    /// Resolves broken packages. Those that are still broken afterwards cannot be installed.
     pub(super) fn resolve(&mut self) {
         let count = self.states.len() as AptPackageId;
-        // what marking broke and a newer version mends
+        // first, installed packages that marking broke are upgraded, which may be enough
         loop {
             let mut is_changed = false;
             for package in 0..count {
@@ -55,12 +57,6 @@ impl<'u, 't> Marking<'u, 't> {
             return;
         }
         let needed = self.needed();
-        let is_garbage = |package: AptPackageId| {
-            let state = &self.states[package as usize];
-            state
-                .install
-                .is_some_and(|version| state.current.is_none() && !needed.contains(&version))
-        };
         let mut resolution = Resolution {
             scores: self.scores(),
             was_marked: self
@@ -69,22 +65,32 @@ impl<'u, 't> Marking<'u, 't> {
                 .map(|state| state.mode == MarkMode::Install)
                 .collect(),
             may_upgrade: vec![true; self.states.len()],
-            is_garbage: (0..count).map(is_garbage).collect(),
+            is_garbage: self
+                .states
+                .iter()
+                .map(|state| {
+                    state.install.is_some_and(|version| {
+                        state.current.is_none() && !needed.contains(&version)
+                    })
+                })
+                .collect(),
             round: 0,
             has_changed: true,
         };
+        // equal scores stay in the order of the indexes; apt has the order of a hash table there,
+        // which is the known difference to it
         let mut order: Vec<AptPackageId> = (0..count).collect();
         order.sort_by_key(|package| std::cmp::Reverse(resolution.scores[*package as usize]));
         while resolution.has_changed && resolution.round < ROUNDS {
             resolution.has_changed = false;
             for package in &order {
-                self.settle(&mut resolution, *package);
+                self.resolve_package(&mut resolution, *package);
             }
             resolution.round += 1;
         }
     }
 
-    /// Marks a package that is kept and broken. Returns whether it is upgraded by that.
+    /// Marks a broken package for installation if it is kept. Returns whether it is upgraded.
     fn upgrade_broken(&mut self, package: AptPackageId) -> bool {
         if self.states[package as usize].mode == MarkMode::Install
             || !self.is_broken(package, false)
@@ -96,16 +102,16 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     fn broken_count(&self) -> usize {
-        self.there()
+        self.planned_versions()
             .filter(|(package, _)| self.is_broken(*package, false))
             .count()
     }
 
-    /// Looks at one package, and settles its relations that do not hold.
-    fn settle(&mut self, resolution: &mut Resolution, package: AptPackageId) {
+    /// Resolves the broken relations of one package.
+    fn resolve_package(&mut self, resolution: &mut Resolution, package: AptPackageId) {
         self.reinstate(resolution, package);
         let Some(version) = self
-            .installed(package)
+            .planned_version(package)
             .filter(|_| self.is_broken(package, false))
         else {
             return;
@@ -114,6 +120,7 @@ impl<'u, 't> Marking<'u, 't> {
         for group in self.groups(version).filter(|group| group[0].is_critical()) {
             let before = obstacles.len();
             let mut unwind = Unwind::Remove;
+            // `is_open`: the relation has alternatives, and none has helped so far
             let (mut is_open, mut is_done) = (group.len() > 1, false);
             for relation in group {
                 if self.is_met(group, version, MarkedVersion::Install) {
@@ -124,6 +131,8 @@ impl<'u, 't> Marking<'u, 't> {
                 let is_free =
                     !self.states[package as usize].is_protected && !relation.is_negative();
                 if targets.is_empty() && is_free && !self.was_broken(package) {
+                    // nothing satisfies this alternative: the next one, or the package is not
+                    // changed after all
                     if is_open {
                         continue;
                     }
@@ -134,11 +143,11 @@ impl<'u, 't> Marking<'u, 't> {
                 }
                 let parent = (package, version);
                 is_done = if targets.is_empty() && is_free {
-                    self.give_up(package, is_open, &mut unwind);
+                    self.keep_or_delete(package, is_open, &mut unwind);
                     resolution.has_changed = true;
                     true
                 } else {
-                    self.settle_relation(
+                    self.resolve_relation(
                         resolution,
                         parent,
                         group,
@@ -162,14 +171,16 @@ impl<'u, 't> Marking<'u, 't> {
                 break;
             }
         }
-        if self.installed(package).is_some() {
+        // obstacles of a package that was removed meanwhile are in nobody's way
+        if self.planned_version(package).is_some() {
             obstacles
                 .iter()
                 .for_each(|obstacle| self.clear_obstacle(resolution, package, *obstacle));
         }
     }
 
-    /// Tries the candidate of a package that was to be upgraded and is not any more.
+    /// Tries the upgrade of a package again that marking planned and the resolver has undone. It is
+    /// undone again if it breaks anything.
     fn reinstate(&mut self, resolution: &mut Resolution, package: AptPackageId) {
         let state = self.states[package as usize];
         let was_upgraded = state.current.is_some() && resolution.was_marked[package as usize];
@@ -189,10 +200,10 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Settles one alternative of a relation of `parent` with the versions `targets`. Returns
-    /// whether the package is settled.
+    /// Resolves one alternative of a relation of `package`, which the versions `targets` satisfy or
+    /// violate. Returns whether the package itself was changed.
     #[allow(clippy::too_many_arguments, reason = "the state of one step")]
-    fn settle_relation(
+    fn resolve_relation(
         &mut self,
         resolution: &mut Resolution,
         (package, version): (AptPackageId, AptVersionId),
@@ -205,7 +216,8 @@ impl<'u, 't> Marking<'u, 't> {
         let is_open = group.len() > 1;
         for target in targets {
             let other = self.universe.offer_of(*target).package;
-            if relation.is_negative() && self.installed(other) != Some(*target) {
+            // a conflict with a version that is not planned does no harm
+            if relation.is_negative() && self.planned_version(other) != Some(*target) {
                 continue;
             }
             let was_met = self.is_met(
@@ -214,6 +226,8 @@ impl<'u, 't> Marking<'u, 't> {
                 MarkedVersion::Current,
             );
             let [own_score, score] = [package, other].map(|one| resolution.scores[one as usize]);
+            // the other package has the higher score, or the dependency is new: the package itself
+            // is changed, or if it is protected, the other one upgraded
             if own_score <= score || (!was_met && !relation.is_negative()) {
                 if !self.states[package as usize].is_protected {
                     self.change_self(
@@ -233,6 +247,7 @@ impl<'u, 't> Marking<'u, 't> {
                 }
                 continue;
             }
+            // `Breaks` usually names older versions, so an upgrade of the other one is enough
             if relation.kind == RelationKind::Breaks
                 && self.is_met(group, version, MarkedVersion::Candidate)
             {
@@ -251,8 +266,8 @@ impl<'u, 't> Marking<'u, 't> {
         false
     }
 
-    /// Changes a package rather than `other`, which counts for more: it is kept, upgraded or
-    /// removed, or gets another alternative.
+    /// Changes a package instead of `other`, which has a higher score: it is kept, upgraded or
+    /// removed, or another alternative is installed.
     fn change_self(
         &mut self,
         resolution: &mut Resolution,
@@ -262,23 +277,24 @@ impl<'u, 't> Marking<'u, 't> {
         is_open: bool,
         unwind: &mut Unwind,
     ) {
-        if self.keep_if_whole(package, is_open, unwind) || self.upgrade(resolution, package) {
+        if self.keep_if_unbroken(package, is_open, unwind) || self.upgrade(resolution, package) {
             return;
         }
         if !is_open || resolution.is_garbage[package as usize] {
             self.delete(package, 0);
             let [own_score, score] = [package, other].map(|one| resolution.scores[one as usize]);
+            // in later rounds it gets the higher score, so that it is not the weaker side again
             if resolution.round > 1 {
                 resolution.scores[package as usize] = own_score.max(score);
             }
             return;
         }
         let target = self.target(relation, self.architecture(version));
-        let is_new = |target: &AptPackageId| {
+        let new_target = target.filter(|target| {
             let state = &self.states[*target as usize];
             state.current.is_none() && state.mode != MarkMode::Delete && state.candidate.is_some()
-        };
-        if let Some(target) = target.filter(is_new) {
+        });
+        if let Some(target) = new_target {
             let before = self.broken_count();
             self.install(target, true, 1, false);
             if self.is_broken(target, false) || self.broken_count() > before {
@@ -287,9 +303,14 @@ impl<'u, 't> Marking<'u, 't> {
         }
     }
 
-    /// Keeps what is installed of a package. Returns whether that is whole; of alternatives the
-    /// others are tried too.
-    fn keep_if_whole(&mut self, package: AptPackageId, is_open: bool, unwind: &mut Unwind) -> bool {
+    /// Keeps the installed version of a package. Returns whether it is not broken then. If the
+    /// relation has further alternatives, the package stays marked for installation meanwhile.
+    fn keep_if_unbroken(
+        &mut self,
+        package: AptPackageId,
+        is_open: bool,
+        unwind: &mut Unwind,
+    ) -> bool {
         let was_marked = self.states[package as usize].mode == MarkMode::Install;
         self.keep(package, 0, false);
         if self.is_broken(package, false) {
@@ -302,26 +323,28 @@ impl<'u, 't> Marking<'u, 't> {
         true
     }
 
-    /// Settles a package that needs what nothing is.
-    fn give_up(&mut self, package: AptPackageId, is_open: bool, unwind: &mut Unwind) {
-        if !self.keep_if_whole(package, is_open, unwind) && !is_open {
+    /// Keeps the installed version of a package whose dependency nothing satisfies, or removes it.
+    fn keep_or_delete(&mut self, package: AptPackageId, is_open: bool, unwind: &mut Unwind) {
+        if !self.keep_if_unbroken(package, is_open, unwind) && !is_open {
             self.delete(package, 0);
         }
     }
 
-    /// Upgrades a package, with what that needs by newer versions alone. Returns whether that
-    /// worked.
+    /// Installs the candidate of a package, and in the same way the targets of its dependencies
+    /// that do not hold then. Returns whether that worked; otherwise the package is kept or
+    /// removed.
     fn upgrade(&mut self, resolution: &mut Resolution, package: AptPackageId) -> bool {
         let state = self.states[package as usize];
+        // cleared during the recursion, so that a circular dependency ends
         let may = std::mem::replace(&mut resolution.may_upgrade[package as usize], false);
-        if !may || !self.is_upgradable(package) || state.is_asked {
+        if !may || !self.is_upgradable(package) || state.is_requested {
             resolution.may_upgrade[package as usize] = may;
             return false;
         }
         if !self.install(package, false, 0, false) {
             return false;
         }
-        let Some(version) = self.installed(package) else {
+        let Some(version) = self.planned_version(package) else {
             return false;
         };
         let own = self.architecture(version);
@@ -365,18 +388,18 @@ impl<'u, 't> Marking<'u, 't> {
         !has_failed
     }
 
-    /// Whether its candidate is newer than what is installed.
+    /// Whether a package has a candidate that is newer than its installed version, if any.
     fn is_upgradable(&self, package: AptPackageId) -> bool {
         let state = &self.states[package as usize];
         let text = |version: AptVersionId| self.universe.offer_of(version).version;
         state.candidate.is_some_and(|candidate| {
-            let is_newer =
-                |current| super::version::compare(text(candidate), text(current)).is_gt();
-            state.current.is_none_or(is_newer)
+            state
+                .current
+                .is_none_or(|current| compare(text(candidate), text(current)).is_gt())
         })
     }
 
-    /// Removes what stands in the way of `package`, or keeps what is installed of it.
+    /// Keeps the installed version of an obstacle of `package` if that is enough, or removes it.
     fn clear_obstacle(
         &mut self,
         resolution: &mut Resolution,
@@ -396,7 +419,8 @@ impl<'u, 't> Marking<'u, 't> {
         resolution.has_changed |= is_cleared;
     }
 
-    /// All versions that fulfil a relation of `parent`, whether they are candidates or not.
+    /// Returns all versions that satisfy a relation of `parent`, including those that are not
+    /// candidates.
     fn all_targets(&self, relation: &AptRelation<'t>, parent: AptVersionId) -> Vec<AptVersionId> {
         let universe = self.universe;
         let own = self.architecture(parent);
@@ -410,7 +434,7 @@ impl<'u, 't> Marking<'u, 't> {
                 .iter()
                 .copied()
         });
-        // apt has the last that was read first
+        // apt lists the provider that it read last first
         let provided: Vec<AptVersionId> = universe
             .providers_of(relation.name)
             .map(|provide| provide.by)
@@ -425,7 +449,8 @@ impl<'u, 't> Marking<'u, 't> {
         found
     }
 
-    /// The package that a relation names; where only others provide the name, the first of those.
+    /// Returns the package that a relation names, or if there is none, the provider of the name
+    /// that was read last.
     fn smart_target(
         &self,
         relation: &AptRelation<'t>,

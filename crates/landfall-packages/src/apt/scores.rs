@@ -1,23 +1,27 @@
-//! How much a package counts when apt settles conflicts: by its priority, and by what depends on
-//! it.
+//! The scores by which apt's problem resolver decides between conflicting packages. They depend on
+//! the priority of a package and on the packages that depend on it.
 
 use super::marking::{MarkedVersion, Marking};
 use super::offer::{AptPackageId, AptVersionId, RelationKind};
 
-/// What apt adds for each priority, from required to extra.
+/// The scores of the priorities, from `required` to `extra`. All scores are apt's own.
 const PRIORITIES: [i64; 5] = [3, 2, 1, -1, -2];
+/// The score of essential and protected packages before scores are inherited.
 const ESSENTIAL: i64 = 100;
+/// The score of installed packages that a source still offers.
 const NOT_OBSOLETE: i64 = 1;
-const ASKED: i64 = 10_000;
+const REQUESTED: i64 = 10_000;
+/// The further score of essential and protected packages, which is not inherited.
 const ESSENTIAL_AGAIN: i64 = 5_000;
 
 impl Marking<'_, '_> {
-    /// The score of every package. apt keeps what has the higher one.
+    /// Returns the score of every package. Of two conflicting packages, apt keeps the one with the
+    /// higher score.
     pub(super) fn scores(&self) -> Vec<i64> {
         let universe = self.universe;
         let mut scores = vec![0; self.states.len()];
-        let there: Vec<(AptPackageId, AptVersionId)> = self.there().collect();
-        for (package, version) in &there {
+        let planned: Vec<(AptPackageId, AptVersionId)> = self.planned_versions().collect();
+        for (package, version) in &planned {
             scores[*package as usize] += self.own_score(*package, *version);
             let own = self.architecture(*version);
             let own_name = universe.packages[*package as usize].name;
@@ -32,7 +36,7 @@ impl Marking<'_, '_> {
                 let is_self = |package: AptPackageId| {
                     relation.is_negative() && universe.packages[package as usize].name == own_name
                 };
-                let mut meant: Vec<AptPackageId> = self
+                let mut scored: Vec<AptPackageId> = self
                     .matching(
                         std::slice::from_ref(relation),
                         *version,
@@ -41,25 +45,26 @@ impl Marking<'_, '_> {
                     .into_iter()
                     .map(|version| universe.offer_of(version).package)
                     .collect();
-                // without a bound, what is not there counts too
+                // a relation without a version counts even if the package is not planned
                 if relation.version.is_empty() {
-                    meant.extend(
+                    scored.extend(
                         self.target(relation, own)
                             .filter(|target| !is_self(*target)),
                     );
                 }
-                meant.sort_unstable();
-                meant.dedup();
-                meant
+                scored.sort_unstable();
+                scored.dedup();
+                scored
                     .iter()
                     .for_each(|package| scores[*package as usize] += points);
             }
         }
-        self.inherit(&there, &mut scores);
+        self.inherit_scores(&planned, &mut scores);
+        // added last, so that dependencies do not inherit these
         for package in 0..scores.len() as AptPackageId {
             let score = &mut scores[package as usize];
-            if self.states[package as usize].is_asked {
-                *score += ASKED;
+            if self.states[package as usize].is_requested {
+                *score += REQUESTED;
             }
             if universe.is_vital(package) {
                 *score += ESSENTIAL_AGAIN;
@@ -68,11 +73,12 @@ impl Marking<'_, '_> {
         scores
     }
 
-    /// What counts of a package by itself.
+    /// Returns the score of a package without its relations.
     fn own_score(&self, package: AptPackageId, version: AptVersionId) -> i64 {
         let universe = self.universe;
         let is_offered = |version: AptVersionId| universe.offer_of(version).source.is_some();
         let offer = universe.offer_of(version);
+        // a version that no source offers has the lowest priority
         let priority = if is_offered(version) {
             usize::from(offer.priority)
         } else {
@@ -89,18 +95,22 @@ impl Marking<'_, '_> {
         score
     }
 
-    /// Adds to each package the positive scores of those that need it by its name, and what it got
-    /// so to those that stand for its name too.
-    fn inherit(&self, there: &[(AptPackageId, AptVersionId)], scores: &mut [i64]) {
+    /// Adds to each package the positive scores of the packages that depend on its name. What a
+    /// name inherited is then added to the packages that provide the name.
+    fn inherit_scores(&self, planned: &[(AptPackageId, AptVersionId)], scores: &mut [i64]) {
         let universe = self.universe;
+        // the scores before: the order of the packages must not matter
         let old = scores.to_vec();
-        for (package, version) in there {
+        for (package, version) in planned {
             let from = old[*package as usize];
             let own = self.architecture(*version);
             for relation in universe.relations_of(*version).iter().filter(|_| from > 0) {
-                let is_need = !relation.is_negative() && relation.kind != RelationKind::Suggests;
-                let target = self.target(relation, own).filter(|_| is_need);
-                if let Some(target) = target.filter(|target| self.installed(*target).is_some()) {
+                let is_dependency =
+                    !relation.is_negative() && relation.kind != RelationKind::Suggests;
+                let target = self.target(relation, own).filter(|_| is_dependency);
+                if let Some(target) =
+                    target.filter(|target| self.planned_version(*target).is_some())
+                {
                     scores[target as usize] += from;
                 }
             }
@@ -110,10 +120,9 @@ impl Marking<'_, '_> {
             if transfer == 0 {
                 continue;
             }
-            let provided = universe.providers_of(universe.packages[package].name);
-            let there =
-                provided.filter(|provide| self.state_of(provide.by).install == Some(provide.by));
-            let mut providers: Vec<AptPackageId> = there
+            let mut providers: Vec<AptPackageId> = universe
+                .providers_of(universe.packages[package].name)
+                .filter(|provide| self.state_of(provide.by).install == Some(provide.by))
                 .map(|provide| universe.offer_of(provide.by).package)
                 .collect();
             providers.sort_unstable();

@@ -1,11 +1,12 @@
-//! Which versions fulfil a relation, and in which order apt takes them.
+//! The versions that satisfy a relation, in the order in which apt tries them.
 
 use super::marking::{MarkMode, MarkedVersion, Marking};
 use super::offer::{AptPackageId, AptRelation, AptVersionId, MultiArch};
 use std::cmp::Ordering;
 
 impl<'t> Marking<'_, 't> {
-    /// The versions of `which` that a relation of `parent` means.
+    /// Returns the versions (the current ones, candidates or planned ones, by `which`) that satisfy
+    /// any alternative of a relation of `parent`; for a conflict, those that conflict.
     pub(super) fn matching(
         &self,
         group: &[AptRelation<'t>],
@@ -24,6 +25,7 @@ impl<'t> Marking<'_, 't> {
                 .map(|provide| provide.by);
             let provided = provided.filter(|by| self.state_of(*by).version(which) == Some(*by));
             for version in real.chain(provided) {
+                // a package never conflicts with itself or a virtual package of its own name
                 let other =
                     self.universe.packages[self.universe.offer_of(version).package as usize].name;
                 let is_self = relation.is_negative() && other == name;
@@ -38,6 +40,7 @@ impl<'t> Marking<'_, 't> {
         found
     }
 
+    /// Whether a relation of `parent` holds with the versions of `which`.
     pub(super) fn is_met(
         &self,
         group: &[AptRelation<'t>],
@@ -52,21 +55,23 @@ impl<'t> Marking<'_, 't> {
         }
     }
 
+    /// Whether a relation of the planned version of a package does not hold.
     pub(super) fn is_broken(&self, package: AptPackageId, with_recommends: bool) -> bool {
         let Some(version) = self.states[package as usize].install else {
             return false;
         };
-        let counts = |group: &&[AptRelation<'t>]| {
-            group[0].is_critical() || (with_recommends && self.counts(&group[0]))
-        };
         self.groups(version)
-            .filter(counts)
+            .filter(|group| {
+                group[0].is_critical() || (with_recommends && self.is_followed(&group[0]))
+            })
             .any(|group| !self.is_met(group, version, MarkedVersion::Install))
             || !self
                 .other_architectures(package, version, MarkedVersion::Install)
                 .is_empty()
     }
 
+    /// Whether a critical relation of the installed version of a package does not hold on the
+    /// machine as it is.
     pub(super) fn was_broken(&self, package: AptPackageId) -> bool {
         let Some(version) = self.states[package as usize].current else {
             return false;
@@ -75,7 +80,8 @@ impl<'t> Marking<'_, 't> {
         critical.any(|group| !self.is_met(group, version, MarkedVersion::Current))
     }
 
-    /// What of the same name on other architectures cannot be beside `version`.
+    /// Returns the versions of the same name for other architectures that cannot be installed
+    /// together with `version`: all but those of the same version with `Multi-Arch: same`.
     pub(super) fn other_architectures(
         &self,
         package: AptPackageId,
@@ -83,24 +89,24 @@ impl<'t> Marking<'_, 't> {
         which: MarkedVersion,
     ) -> Vec<AptVersionId> {
         let offer = self.universe.offer_of(version);
-        let same = |other: &AptVersionId| {
-            let other = self.universe.offer_of(*other);
-            [offer, other]
-                .iter()
-                .all(|one| one.multi_arch == MultiArch::Same)
-                && other.version == offer.version
-        };
         let name = self.universe.packages[package as usize].name;
-        let others = self
-            .universe
+        self.universe
             .packages_of(name)
             .iter()
-            .filter(|other| **other != package);
-        let others = others.filter_map(|other| self.states[*other as usize].version(which));
-        others.filter(|other| !same(other)).collect()
+            .filter(|other| **other != package)
+            .filter_map(|other| self.states[*other as usize].version(which))
+            .filter(|other| {
+                let other = self.universe.offer_of(*other);
+                let is_same = [offer, other]
+                    .iter()
+                    .all(|one| one.multi_arch == MultiArch::Same);
+                !is_same || other.version != offer.version
+            })
+            .collect()
     }
 
-    /// The versions that can fulfil a relation, in apt's order.
+    /// Returns the versions that can satisfy a relation, in apt's order: upgrades of installed
+    /// packages before new ones.
     pub(super) fn solutions(
         &self,
         group: &[AptRelation<'t>],
@@ -110,7 +116,7 @@ impl<'t> Marking<'_, 't> {
         let (mut upgrades, mut others) = (Vec::new(), Vec::new());
         for relation in group {
             let mut found = self.matching(std::slice::from_ref(relation), parent, which);
-            found.sort_by(|a, b| self.order(relation, *a, *b));
+            found.sort_by(|a, b| self.compare_solutions(relation, *a, *b));
             for version in found {
                 let list = if self.state_of(version).current.is_some() {
                     &mut upgrades
@@ -125,17 +131,18 @@ impl<'t> Marking<'_, 't> {
         upgrades.append(&mut others);
         if !group[0].is_negative() {
             upgrades.retain(|version| {
+                // a protected package that is to be absent cannot become a solution
                 let state = self.state_of(*version);
-                let is_out = state.mode == MarkMode::Delete
+                let is_absent = state.mode == MarkMode::Delete
                     || (state.mode == MarkMode::Keep && state.current.is_none());
-                !(state.is_protected && is_out)
+                !(state.is_protected && is_absent)
             });
         }
         upgrades
     }
 
-    /// Which of two versions that fulfil `relation` apt prefers.
-    pub(super) fn order(
+    /// Orders two versions that satisfy `relation`, the preferred one first.
+    fn compare_solutions(
         &self,
         relation: &AptRelation<'_>,
         a: AptVersionId,
@@ -145,34 +152,40 @@ impl<'t> Marking<'_, 't> {
         let [state_a, state_b] = [a, b].map(|version| *self.state_of(version));
         let [known_a, known_b] =
             [of_a, of_b].map(|offer| &self.universe.packages[offer.package as usize]);
-        let first = |a: bool, b: bool| b.cmp(&a);
-        let has_sibling = |version: AptVersionId| {
-            let offer = self.universe.offer_of(version);
-            let name = self.universe.packages[offer.package as usize].name;
-            let mut packages = self.universe.packages_of(name).iter();
-            offer.multi_arch == MultiArch::Same
-                && packages.any(|package| self.states[*package as usize].current.is_some())
-        };
-        let number =
-            |package: AptPackageId| (self.universe.packages[package as usize].name, package);
-        first(state_a.is_protected, state_b.is_protected)
-            .then_with(|| first(has_sibling(a), has_sibling(b)))
-            .then_with(|| first(state_a.current.is_some(), state_b.current.is_some()))
-            .then_with(|| first(known_a.name == relation.name, known_b.name == relation.name))
+        true_first(state_a.is_protected, state_b.is_protected)
+            .then_with(|| true_first(self.has_sibling(a), self.has_sibling(b)))
+            .then_with(|| true_first(state_a.current.is_some(), state_b.current.is_some()))
+            // a package of this name before a virtual package
+            .then_with(|| true_first(known_a.name == relation.name, known_b.name == relation.name))
             .then_with(|| {
-                first(
+                true_first(
                     self.universe.is_essential(of_a.package),
                     self.universe.is_essential(of_b.package),
                 )
             })
             .then_with(|| {
-                first(
+                true_first(
                     self.universe.is_important(of_a.package),
                     self.universe.is_important(of_b.package),
                 )
             })
+            // the native architecture has the lowest number, and `required` the lowest priority
             .then_with(|| known_a.arch.cmp(&known_b.arch))
             .then_with(|| of_a.priority.cmp(&of_b.priority))
-            .then_with(|| number(of_b.package).cmp(&number(of_a.package)))
+            // of equal packages apt prefers the one whose name it read last
+            .then_with(|| (known_b.name, of_b.package).cmp(&(known_a.name, of_a.package)))
     }
+
+    /// Whether the package is `Multi-Arch: same` and installed for some architecture.
+    fn has_sibling(&self, version: AptVersionId) -> bool {
+        let offer = self.universe.offer_of(version);
+        let name = self.universe.packages[offer.package as usize].name;
+        let mut packages = self.universe.packages_of(name).iter();
+        offer.multi_arch == MultiArch::Same
+            && packages.any(|package| self.states[*package as usize].current.is_some())
+    }
+}
+
+fn true_first(a: bool, b: bool) -> Ordering {
+    b.cmp(&a)
 }

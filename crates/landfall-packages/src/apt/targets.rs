@@ -1,11 +1,11 @@
-//! Indexes that apt asks for besides those of packages, where a program of the machine wants them:
-//! its «targets».
+//! Index targets: the indexes that apt downloads besides `Packages`, if a program on the machine
+//! needs them.
 //!
-//! apt.conf(5) and `apt-get indextargets` have their names. apt-file wants `Contents-deb`,
-//! command-not-found `CNF`, and appstream the others. A release that names such an index promises
-//! it: where it is not there, apt throws away all that it fetched.
+//! apt.conf(5) and `apt-get indextargets` have their names. apt-file needs `Contents-deb`,
+//! command-not-found needs `CNF`, and appstream the others. If a release lists such an index and it
+//! is missing, apt discards everything that it downloaded from the source.
 
-/// Each target by its name, and its path below a suite without what it is compressed by.
+/// The name of each target, and its path in a suite without the ending of its compression.
 const TARGETS: [(&str, &str); 10] = [
     ("CNF", "{component}/cnf/Commands-{native}"),
     ("Contents-deb", "{component}/Contents-{architecture}"),
@@ -25,32 +25,31 @@ const TARGETS: [(&str, &str); 10] = [
     ),
 ];
 
-/// The names of those that `targets` of a manifest may have. `Translation-<language>` stands beside
-/// them.
+/// Returns the names that `targets` of a manifest may contain, besides `Translation-<language>`.
 pub fn target_names() -> impl Iterator<Item = &'static str> {
     TARGETS.iter().map(|(name, _)| *name)
 }
 
-/// The language of the descriptions that `target` has, as in `Translation-pt_BR`; `None` for
-/// another target.
+/// Returns the language of a target of translated descriptions, such as `pt_BR` of
+/// `Translation-pt_BR`; `None` for other targets.
 pub fn target_language(target: &str) -> Option<&str> {
-    let is_language = |text: &&str| {
-        text.bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_@-".contains(&byte))
-    };
     target
         .strip_prefix("Translation-")
         .filter(|text| !text.is_empty())
-        .filter(is_language)
+        // the language becomes part of a path
+        .filter(|text| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_@-".contains(&byte))
+        })
 }
 
-/// Whether `name` is a target that may be carried.
+/// Whether a manifest may list the target `name`.
 pub fn is_target(name: &str) -> bool {
     target_names().any(|known| known == name) || target_language(name).is_some()
 }
 
-/// The paths at which the target `name` may stand, for machines of `architectures`, the native one
-/// first.
+/// Returns the possible paths of the target `name` in a suite, for machines with `architectures`,
+/// the native one first.
 pub fn target_paths(name: &str, components: &[String], architectures: &[String]) -> Vec<String> {
     let pattern = match (
         TARGETS.iter().find(|(known, _)| *known == name),
@@ -63,15 +62,16 @@ pub fn target_paths(name: &str, components: &[String], architectures: &[String])
     let native = architectures.first().map_or("", String::as_str);
     let mut paths: Vec<String> = Vec::new();
     for architecture in architectures {
-        let of_one = pattern
+        let per_component = pattern
             .replace("{architecture}", architecture)
             .replace("{native}", native);
         paths.extend(
             components
                 .iter()
-                .map(|component| of_one.replace("{component}", component)),
+                .map(|component| per_component.replace("{component}", component)),
         );
     }
+    // patterns without `{architecture}` give the same path for each architecture
     paths.sort();
     paths.dedup();
     paths

@@ -1,5 +1,5 @@
-//! Metadata of a suite that names what is carried of it and nothing else: indexes cut from those of
-//! the repository, and a release of them. Equal content gives equal bytes.
+//! Trimmed metadata of a suite: a release and indexes that list only the carried packages, copied
+//! from those of the repository. Equal content gives equal bytes.
 
 use super::paragraph::{Paragraph, paragraphs};
 use super::release::AptRelease;
@@ -8,8 +8,9 @@ use jiff::Timestamp;
 use landfall_model::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a release says of a suite as a whole, by which machines know it and prefer it.
-const KEPT: [&str; 7] = [
+/// The fields of a release that are copied: machines identify a suite by them, and derive its pin
+/// priority from the last two.
+const COPIED_FIELDS: [&str; 7] = [
     "Origin",
     "Label",
     "Suite",
@@ -19,27 +20,29 @@ const KEPT: [&str; 7] = [
     "ButAutomaticUpgrades",
 ];
 
-/// A suite of what is carried, while it is put together. Several locks may carry parts of one
-/// suite.
+/// Builds the trimmed metadata of a suite. Several locks may carry parts of one suite, so releases
+/// and indexes can be added repeatedly.
 #[derive(Debug, Default)]
 pub struct TrimmedSuite {
-    /// What the newest release says, and when it was made.
+    /// The copied fields of the newest release.
     head: String,
+    /// The `Date` of the newest release.
     date: Option<Timestamp>,
     architectures: BTreeSet<String>,
     components: BTreeSet<String>,
-    /// The paragraphs of each index, by its path below the folder of the release.
+    /// The paragraphs of each index by its path, relative to the release. The set removes
+    /// duplicates of several locks and makes the order independent of theirs.
     indexes: BTreeMap<String, BTreeSet<String>>,
-    /// Sums of the descriptions of what is carried, by which translations name them.
+    /// The `Description-md5` of the carried packages. Translations refer to packages by it.
     descriptions: BTreeSet<String>,
 }
 
 impl TrimmedSuite {
-    /// Adds what the release `text` says, of which these components and architectures are carried.
+    /// Adds the release `text`, of which the given components and architectures are carried.
     /// `name` is for messages.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the release is malformed.
     pub fn add_release(
         &mut self,
         name: &str,
@@ -56,9 +59,10 @@ impl TrimmedSuite {
         if self.head.is_empty() || release.date > self.date {
             self.date = release.date;
             let fields = paragraphs(text).next().map(|paragraph| {
-                let field = |name| Some((name, paragraph.field(name)?.lines().next()?));
-                let fields = KEPT.into_iter().filter_map(field);
-                fields
+                COPIED_FIELDS
+                    .into_iter()
+                    // one line each: a continuation line could add a field to the new release
+                    .filter_map(|name| Some((name, paragraph.field(name)?.lines().next()?)))
                     .map(|(name, value)| format!("{name}: {value}\n"))
                     .collect()
             });
@@ -67,8 +71,8 @@ impl TrimmedSuite {
         Ok(())
     }
 
-    /// Adds those packages of the index `text` that are `carried`: their digests by their paths.
-    /// The paths that it has.
+    /// Adds the packages of the index `text` that are `carried` (digests by path). Returns the
+    /// paths of the packages that it added.
     pub fn add_packages<'t>(
         &mut self,
         path: &str,
@@ -81,10 +85,12 @@ impl TrimmedSuite {
             let Some(path) = paragraph.field("Filename") else {
                 continue;
             };
+            // flat repositories write `./app.deb`; locks have the path without it
             let path = path.strip_prefix("./").unwrap_or(path);
+            // another index may list other content at the same path
             if carried
                 .get(path)
-                .is_some_and(|digest| has_sum(paragraph, digest))
+                .is_some_and(|digest| has_digest(paragraph, digest))
             {
                 found.insert(path);
                 self.descriptions
@@ -95,26 +101,31 @@ impl TrimmedSuite {
         found
     }
 
-    /// Adds those descriptions of the index `text` that are of packages added before.
+    /// Adds the descriptions of the index `text` that belong to packages that were added before.
     pub fn add_descriptions(&mut self, path: &str, text: &str) {
-        let own = paragraphs(text).filter(|paragraph| {
-            paragraph
-                .field("Description-md5")
-                .is_some_and(|sum| self.descriptions.contains(sum))
-        });
-        let own: BTreeSet<String> = own.map(Paragraph::to_text).collect();
-        if !own.is_empty() {
-            self.indexes.entry(path.to_owned()).or_default().extend(own);
+        let carried: BTreeSet<String> = paragraphs(text)
+            .filter(|paragraph| {
+                paragraph
+                    .field("Description-md5")
+                    .is_some_and(|sum| self.descriptions.contains(sum))
+            })
+            .map(Paragraph::to_text)
+            .collect();
+        if !carried.is_empty() {
+            self.indexes
+                .entry(path.to_owned())
+                .or_default()
+                .extend(carried);
         }
     }
 
-    /// When the newest of its releases was made.
+    /// Returns the `Date` of the newest release that was added.
     pub fn date(&self) -> Option<Timestamp> {
         self.date
     }
 
-    /// The release, which says that it was made at `date`, and the indexes by their paths beside
-    /// it.
+    /// Returns the text of the release, with `date` as its `Date`, and the indexes by path,
+    /// relative to the release.
     pub fn files(&self, date: Timestamp) -> (String, BTreeMap<String, String>) {
         let indexes: BTreeMap<String, String> = self
             .indexes
@@ -124,12 +135,12 @@ impl TrimmedSuite {
                 (path.clone(), paragraphs.join("\n"))
             })
             .collect();
-        let words = |all: &BTreeSet<String>| all.iter().cloned().collect::<Vec<_>>().join(" ");
         let mut text = self.head.clone();
         text += &format!("Date: {}\n", date.strftime("%a, %d %b %Y %H:%M:%S UTC"));
-        text += &format!("Architectures: {}\n", words(&self.architectures));
+        text += &format!("Architectures: {}\n", join_words(&self.architectures));
+        // a flat repository has none
         if !self.components.is_empty() {
-            text += &format!("Components: {}\n", words(&self.components));
+            text += &format!("Components: {}\n", join_words(&self.components));
         }
         text += "SHA256:\n";
         for (path, index) in &indexes {
@@ -143,16 +154,20 @@ impl TrimmedSuite {
     }
 }
 
-/// The path of an index without the ending of its compression.
+fn join_words(words: &BTreeSet<String>) -> String {
+    words.iter().cloned().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the path of an index without the ending of its compression.
 pub fn plain_path(path: &str) -> &str {
-    let endings = COMPRESSIONS.iter().filter(|(ending, _)| !ending.is_empty());
-    endings
-        .into_iter()
+    COMPRESSIONS
+        .iter()
+        .filter(|(ending, _)| !ending.is_empty())
         .find_map(|(ending, _)| path.strip_suffix(ending))
         .unwrap_or(path)
 }
 
-fn has_sum(paragraph: Paragraph<'_>, digest: &Digest) -> bool {
+fn has_digest(paragraph: Paragraph<'_>, digest: &Digest) -> bool {
     let sum = paragraph.field(&digest.algorithm().as_str().to_ascii_uppercase());
     sum.is_some_and(|sum| sum.eq_ignore_ascii_case(&digest.hex()))
 }

@@ -1,8 +1,8 @@
-//! All packages that the sources of a machine offer, and those that it has.
+//! All packages that the sources of a machine offer, and those that are installed on it.
 //!
-//! Each index is read once; names are numbered, and all other text is borrowed from the index.
-//! Names get their numbers in the order in which apt meets them, as apt falls back on that order
-//! between providers that are alike.
+//! Each index is read once; names get ids, and all other text is borrowed from the index. Ids
+//! follow the order in which apt reads the names, because apt falls back on that order between
+//! equal providers.
 
 use super::fields::{KINDS, PackageFields};
 use super::offer::{
@@ -19,20 +19,23 @@ use std::collections::HashMap;
 pub struct Universe<'t> {
     /// The architectures, the native one first.
     pub architectures: Vec<String>,
-    /// All packages; an [`AptPackageId`](super::offer::AptPackageId) is a position in it.
+    /// All packages, indexed by [`AptPackageId`](super::offer::AptPackageId).
     pub packages: Vec<AptPackage>,
-    /// The versions of all packages.
+    /// The versions of all packages, indexed by [`AptVersionId`].
     pub versions: Vec<AptVersion<'t>>,
     /// The pin priority of each source (`apt_preferences(5)`).
     pub pins: Vec<i16>,
     names: Vec<&'t str>,
     by_name: HashMap<&'t str, NameId>,
-    /// The packages of a name, by architecture.
+    /// For each name, its packages: one per architecture.
     of_name: Vec<Vec<AptPackageId>>,
+    /// For each name, the positions in `provides` that provide it.
     providers: Vec<Vec<u32>>,
+    /// The relations of all versions; each version has a range of it.
     relations: Vec<AptRelation<'t>>,
+    /// The virtual packages of all versions; each version has a range of it.
     provides: Vec<ProvidedName<'t>>,
-    /// The later sources of versions that several have.
+    /// The further sources of versions that several sources list.
     also: HashMap<AptVersionId, Vec<u16>>,
 }
 
@@ -46,27 +49,28 @@ impl<'t> Universe<'t> {
     }
 
     /// Adds a source with the pin priority `pin` (`apt_preferences(5)`), and returns its number.
-    pub fn source(&mut self, pin: i16) -> u16 {
+    pub fn add_source(&mut self, pin: i16) -> u16 {
         self.pins.push(pin);
         self.pins.len() as u16 - 1
     }
 
-    /// Adds the packages of an index.
-    pub fn add(&mut self, source: u16, index: &'t str) {
+    /// Adds the packages of an index to the source with this number.
+    pub fn add_index(&mut self, source: u16, index: &'t str) {
         for paragraph in paragraphs(index) {
-            self.offer(Some(source), &PackageFields::of(paragraph));
+            self.add_version(Some(source), &PackageFields::parse(paragraph));
         }
     }
 
     /// Adds the packages that are installed on a node, from its dpkg status file.
-    pub fn install(&mut self, status: &'t str) {
+    pub fn add_installed(&mut self, status: &'t str) {
         for paragraph in paragraphs(status) {
-            let fields = PackageFields::of(paragraph);
+            let fields = PackageFields::parse(paragraph);
+            // `Status` is three words, of which the last is the state
             let state = fields.status.rsplit(' ').next().unwrap_or_default();
             if matches!(state, "not-installed" | "config-files" | "half-installed") {
                 continue;
             }
-            if let Some(version) = self.offer(None, &fields) {
+            if let Some(version) = self.add_version(None, &fields) {
                 self.set_current(version);
             }
         }
@@ -78,17 +82,13 @@ impl<'t> Universe<'t> {
         self.packages[package as usize].current = Some(version);
     }
 
-    /// Makes the version `version` of the native package `name` what is installed, where there is
-    /// one.
+    /// Marks the version `version` of the package `name` as installed, if a source lists it.
     pub fn set_installed(&mut self, name: &str, version: &str) {
         let Some(package) = self.find(name, None) else {
             return;
         };
-        let versions = self.packages[package as usize].versions.iter().copied();
-        if let Some(found) = versions
-            .into_iter()
-            .find(|at| self.versions[*at as usize].version == version)
-        {
+        let mut versions = self.packages[package as usize].versions.iter().copied();
+        if let Some(found) = versions.find(|at| self.versions[*at as usize].version == version) {
             self.set_current(found);
         }
     }
@@ -100,22 +100,28 @@ impl<'t> Universe<'t> {
             .for_each(|known| known.current = None);
     }
 
-    fn offer(&mut self, source: Option<u16>, fields: &PackageFields<'t>) -> Option<AptVersionId> {
+    /// Adds a version of a package. Returns `None` for architectures that the machine does not
+    /// have.
+    fn add_version(
+        &mut self,
+        source: Option<u16>,
+        fields: &PackageFields<'t>,
+    ) -> Option<AptVersionId> {
         if fields.package.is_empty() || fields.version.is_empty() {
             return None;
         }
+        // apt treats packages of the architecture `all` as packages of the native one
         let arch = match fields.arch {
             "all" => 0,
             arch => self.architectures.iter().position(|known| known == arch)? as u8,
         };
-        let name = self.name(fields.package);
-        let package = self.package_of(name, arch);
-        let same =
-            |version: &&AptVersionId| self.versions[**version as usize].version == fields.version;
+        let name = self.name_id(fields.package);
+        let package = self.package_id(name, arch);
+        // the first source that lists a version decides about its fields
         if let Some(known) = self.packages[package as usize]
             .versions
             .iter()
-            .find(same)
+            .find(|version| self.versions[**version as usize].version == fields.version)
             .copied()
         {
             self.also.entry(known).or_default().extend(source);
@@ -125,12 +131,13 @@ impl<'t> Universe<'t> {
         let (first, first_provide) = (self.relations.len() as u32, self.provides.len() as u32);
         for (text, kind) in fields.relations.iter().zip(KINDS) {
             for one in relations(text) {
-                let name = self.name(one.name);
+                // fields that are ignored otherwise give their names an id too: see `KINDS`
+                let name = self.name_id(one.name);
                 let arch = match one.arch {
                     None => ArchQualifier::Own,
                     Some("any") => ArchQualifier::Any,
                     Some("native") => ArchQualifier::This(0),
-                    // of an architecture that the machine does not have
+                    // `u8::MAX` matches no package: the machine does not have the architecture
                     Some(arch) => ArchQualifier::This(
                         self.architectures
                             .iter()
@@ -151,9 +158,10 @@ impl<'t> Universe<'t> {
             }
         }
         for one in relations(fields.provides)
+            // Debian Policy 7.5: `Provides` allows no other operator
             .filter(|one| matches!(one.op, VersionOperator::Any | VersionOperator::Equal))
         {
-            let name = self.name(one.name);
+            let name = self.name_id(one.name);
             self.providers[name as usize].push(self.provides.len() as u32);
             self.provides.push(ProvidedName {
                 name,
@@ -181,6 +189,7 @@ impl<'t> Universe<'t> {
             is_essential: fields.essential == "yes",
             is_important: fields.important == "yes",
             source,
+            // flat repositories write `./app.deb`
             path: fields.path.strip_prefix("./").unwrap_or(fields.path),
             sha256: fields.sha256,
             sha512: fields.sha512,
@@ -189,14 +198,17 @@ impl<'t> Universe<'t> {
             relations: first..self.relations.len() as u32,
             provides: first_provide..self.provides.len() as u32,
         });
+        // keeps the versions sorted, the highest first
         let known = &self.packages[package as usize].versions;
-        let text = |at: &AptVersionId| self.versions[*at as usize].version;
-        let at = known.partition_point(|one| compare(text(one), fields.version).is_gt());
+        let at = known.partition_point(|one| {
+            compare(self.versions[*one as usize].version, fields.version).is_gt()
+        });
         self.packages[package as usize].versions.insert(at, version);
         Some(version)
     }
 
-    fn name(&mut self, text: &'t str) -> NameId {
+    /// Returns the id of a name, which is added if it is new.
+    fn name_id(&mut self, text: &'t str) -> NameId {
         if let Some(name) = self.by_name.get(text) {
             return *name;
         }
@@ -208,7 +220,8 @@ impl<'t> Universe<'t> {
         name
     }
 
-    fn package_of(&mut self, name: NameId, arch: u8) -> AptPackageId {
+    /// Returns the package of a name and an architecture, which is added if it is new.
+    fn package_id(&mut self, name: NameId, arch: u8) -> AptPackageId {
         let known = &self.of_name[name as usize];
         let found = known
             .iter()
@@ -227,25 +240,24 @@ impl<'t> Universe<'t> {
         package
     }
 
-    /// The package `name` of the native architecture, or of `arch`.
+    /// Returns the package `name` of the architecture `arch`, or if `arch` is `None`, of the first
+    /// architecture that has it.
     pub fn find(&self, name: &str, arch: Option<&str>) -> Option<AptPackageId> {
         let all = self.of_name.get(*self.by_name.get(name)? as usize)?;
-        let wanted = |package: &&AptPackageId| {
-            let has = self.packages[**package as usize].arch;
-            arch.is_none_or(|arch| {
-                self.architectures
-                    .get(has as usize)
-                    .is_some_and(|known| known == arch)
-            })
-        };
         all.iter()
-            .filter(wanted)
+            .filter(|package| {
+                let own = self.packages[**package as usize].arch;
+                arch.is_none_or(|arch| {
+                    self.architectures
+                        .get(own as usize)
+                        .is_some_and(|known| known == arch)
+                })
+            })
             .min_by_key(|package| self.packages[**package as usize].arch)
             .copied()
     }
 
-    /// Whether some version of a package says that it is essential or protected: apt has it of the
-    /// package then.
+    /// Whether any version of a package is essential or protected. apt then protects all of them.
     pub fn is_vital(&self, package: AptPackageId) -> bool {
         self.is_essential(package) || self.is_important(package)
     }
@@ -262,7 +274,7 @@ impl<'t> Universe<'t> {
         versions.any(|version| self.versions[*version as usize].is_important)
     }
 
-    /// Whether a version of a package may serve packages of any architecture that ask for it so.
+    /// Whether any version of a package is `Multi-Arch: allowed`, so that it satisfies `name:any`.
     pub fn allows_any(&self, package: AptPackageId) -> bool {
         let mut versions = self.packages[package as usize].versions.iter();
         versions.any(|version| self.versions[*version as usize].multi_arch == MultiArch::Allowed)
@@ -273,7 +285,7 @@ impl<'t> Universe<'t> {
         &self.versions[version as usize]
     }
 
-    /// The sources that have a version, the first that was read first.
+    /// Returns the sources that list a version, in the order in which they were added.
     pub fn sources_of(&self, version: AptVersionId) -> impl Iterator<Item = u16> {
         let also = self.also.get(&version).into_iter().flatten().copied();
         self.versions[version as usize]
@@ -282,7 +294,7 @@ impl<'t> Universe<'t> {
             .chain(also)
     }
 
-    /// The relations of a version, those with alternatives one after the other.
+    /// Returns the relations of a version. Alternatives are adjacent ([`AptRelation::or`]).
     pub fn relations_of(&self, version: AptVersionId) -> &[AptRelation<'t>] {
         let range = &self.versions[version as usize].relations;
         &self.relations[range.start as usize..range.end as usize]
@@ -294,7 +306,7 @@ impl<'t> Universe<'t> {
         &self.provides[range.start as usize..range.end as usize]
     }
 
-    /// The packages of a name, of all architectures.
+    /// Returns the packages of a name, one per architecture.
     pub fn packages_of(&self, name: NameId) -> &[AptPackageId] {
         &self.of_name[name as usize]
     }
@@ -314,8 +326,8 @@ impl<'t> Universe<'t> {
             .collect()
     }
 
-    /// The versions that were built from the same source as `version`, in the order of their
-    /// packages.
+    /// Returns the versions of installed packages that were built from the same source package as
+    /// `version`, in the order of their packages.
     pub fn siblings_of(&self, version: AptVersionId) -> impl Iterator<Item = AptVersionId> {
         let from = self.versions[version as usize].built_from;
         let installed = self.packages.iter().filter(|known| known.current.is_some());
@@ -330,10 +342,10 @@ impl<'t> Universe<'t> {
     }
 
     /// Whether any source has a package with this name, or one that provides it.
-    pub fn has(&self, name: NameId) -> bool {
-        let has_version =
-            |package: &AptPackageId| !self.packages[*package as usize].versions.is_empty();
-        self.of_name[name as usize].iter().any(has_version)
+    pub fn is_offered(&self, name: NameId) -> bool {
+        self.of_name[name as usize]
+            .iter()
+            .any(|package| !self.packages[*package as usize].versions.is_empty())
             || !self.providers[name as usize].is_empty()
     }
 }

@@ -1,4 +1,4 @@
-//! Debian's versions and their order (Debian Policy 5.6.12; deb-version(7)).
+//! Debian versions and their order (Debian Policy 5.6.12; deb-version(7)).
 
 use std::cmp::Ordering;
 
@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 pub fn compare(a: &str, b: &str) -> Ordering {
     let ((a_epoch, a_rest), (b_epoch, b_rest)) = (epoch(a), epoch(b));
     let ((a_upstream, a_revision), (b_upstream, b_revision)) = (revision(a_rest), revision(b_rest));
-    numbers(a_epoch, b_epoch)
-        .then_with(|| part(a_upstream, b_upstream))
-        .then_with(|| part(a_revision, b_revision))
+    compare_numbers(a_epoch, b_epoch)
+        .then_with(|| compare_parts(a_upstream, b_upstream))
+        .then_with(|| compare_parts(a_revision, b_revision))
 }
 
 /// Returns the upstream part of a version: without epoch and revision.
@@ -24,14 +24,15 @@ fn revision(version: &str) -> (&str, &str) {
     version.rsplit_once('-').unwrap_or((version, ""))
 }
 
-/// Numbers of any length, by value.
-fn numbers(a: &str, b: &str) -> Ordering {
+/// Compares decimal numbers of any length by value. Some versions are too long for a `u64`.
+fn compare_numbers(a: &str, b: &str) -> Ordering {
     let [a, b] = [a, b].map(|text| text.trim_start_matches('0'));
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
-/// In turn what holds no digits, and a number.
-fn part(mut a: &str, mut b: &str) -> Ordering {
+/// Compares two upstream versions or two revisions: alternately a text without digits, and a
+/// number.
+fn compare_parts(mut a: &str, mut b: &str) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
         let ((a_text, a_rest), (b_text, b_rest)) = (
             split(a, |byte| !byte.is_ascii_digit()),
@@ -41,7 +42,7 @@ fn part(mut a: &str, mut b: &str) -> Ordering {
             split(a_rest, |byte| byte.is_ascii_digit()),
             split(b_rest, |byte| byte.is_ascii_digit()),
         );
-        let order = texts(a_text, b_text).then_with(|| numbers(a_number, b_number));
+        let order = compare_texts(a_text, b_text).then_with(|| compare_numbers(a_number, b_number));
         if order.is_ne() {
             return order;
         }
@@ -58,30 +59,34 @@ fn split(text: &str, is_part: impl Fn(u8) -> bool) -> (&str, &str) {
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
-/// `~` before the end, the end before letters, letters before all else.
-fn texts(a: &str, b: &str) -> Ordering {
-    let weight = |byte: Option<u8>| match byte {
-        Some(b'~') => -1,
-        None => 0,
-        Some(byte) if byte.is_ascii_alphabetic() => i32::from(byte),
-        Some(byte) => i32::from(byte) + 256,
-    };
-    let length = a.len().max(b.len());
-    let at = |text: &str, at: usize| weight(text.as_bytes().get(at).copied());
-    (0..length)
-        .map(|place| at(a, place).cmp(&at(b, place)))
+/// Compares two texts without digits: `~` sorts before the end of the text, the end before letters,
+/// and letters before all other characters.
+fn compare_texts(a: &str, b: &str) -> Ordering {
+    (0..a.len().max(b.len()))
+        .map(|at| weight(a, at).cmp(&weight(b, at)))
         .find(|order| order.is_ne())
         .unwrap_or(Ordering::Equal)
 }
 
-/// Whether `version` matches the pattern `wanted`, in which `*` matches any text.
-pub fn fits(version: &str, wanted: &str) -> bool {
-    let Some((first, rest)) = wanted.split_once('*') else {
-        return version == wanted;
+fn weight(text: &str, at: usize) -> i32 {
+    match text.as_bytes().get(at) {
+        Some(b'~') => -1,
+        None => 0,
+        Some(byte) if byte.is_ascii_alphabetic() => i32::from(*byte),
+        // above every letter
+        Some(byte) => i32::from(*byte) + 256,
+    }
+}
+
+/// Whether `version` matches `pattern`, in which `*` matches any text.
+pub fn fits(version: &str, pattern: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return version == pattern;
     };
     let Some(mut left) = version.strip_prefix(first) else {
         return false;
     };
+    // the earliest match of each part leaves the most text for the parts that follow
     let mut parts: Vec<&str> = rest.split('*').collect();
     let last = parts.pop().unwrap_or_default();
     for part in parts {
@@ -133,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         assert!(
             fits("2.2.1-1", "2.2*")
                 && fits("1.33.4-1.1", "1.33.4-*")

@@ -1,7 +1,7 @@
-//! Architectures of RPM packages: which a machine takes, and which it prefers.
+//! The architectures of RPM packages that a machine can install, and which of them it prefers.
 
-/// For each architecture, those that its machines take, best first: dnf's own table, of which the
-/// names in use are here.
+/// For each architecture, those that its machines can install, the preferred one first. An excerpt
+/// of dnf's own table with the names that are in use.
 const POLICIES: &[(&str, &[&str])] = &[
     ("x86_64", &["x86_64", "i686", "i586", "i486", "i386"]),
     (
@@ -16,7 +16,7 @@ const POLICIES: &[(&str, &[&str])] = &[
     ("armv7hl", &["armv7hl", "armv6hl"]),
 ];
 
-/// Other names of them: those of images and of Debian.
+/// Other names of architectures: those of images and of Debian.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("amd64", "x86_64"),
     ("arm64", "aarch64"),
@@ -26,16 +26,16 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("armhf", "armv7hl"),
 ];
 
-/// What a package for every machine has.
+/// The architecture of packages that every machine can install.
 pub(super) const NOARCH: &str = "noarch";
 
-/// The architectures that a machine takes, best first.
+/// The architectures whose packages a machine can install, the preferred one first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Architectures(Vec<String>);
 
 impl Architectures {
-    /// Those of a machine of the architecture `name`. One that is in no table takes its own
-    /// packages alone.
+    /// Returns the architectures of a machine of the architecture `name`. If the name is unknown,
+    /// it is the only one.
     pub fn of(name: &str) -> Architectures {
         let name = OTHER_NAMES
             .iter()
@@ -48,17 +48,17 @@ impl Architectures {
         ))
     }
 
-    /// That of the machine itself.
+    /// Returns the architecture of the machine itself.
     pub fn native(&self) -> &str {
         &self.0[0]
     }
 
-    /// All that are taken, that of packages for every machine too.
+    /// Returns all architectures whose packages can be installed, including `noarch`.
     pub fn all(&self) -> Vec<&str> {
         self.0.iter().map(String::as_str).chain([NOARCH]).collect()
     }
 
-    /// How good `name` is, 0 for the best; `None` for packages for every machine.
+    /// Returns the rank of the architecture `name`, 0 for the preferred one; `None` for `noarch`.
     pub(super) fn rank(&self, name: &str) -> Option<usize> {
         match name {
             NOARCH => None,
@@ -74,12 +74,16 @@ impl Architectures {
     /// Whether packages of one name for `a` and for `b` exclude each other. Those for 32 and 64
     /// bits do not.
     pub(super) fn collide(a: &str, b: &str) -> bool {
-        let bits = |name: &str| match name {
-            NOARCH => 0b11,
-            name if name.contains("64") || name.starts_with("s390x") => 0b10,
-            _ => 0b01,
-        };
-        bits(a) & bits(b) != 0
+        word_sizes(a) & word_sizes(b) != 0
+    }
+}
+
+/// A bit for 32-bit architectures and a bit for 64-bit ones; `noarch` has both.
+fn word_sizes(name: &str) -> u8 {
+    match name {
+        NOARCH => 0b11,
+        name if name.contains("64") || name.starts_with("s390x") => 0b10,
+        _ => 0b01,
     }
 }
 

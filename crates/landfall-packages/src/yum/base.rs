@@ -1,32 +1,34 @@
-//! What a machine has already: the output of `rpm -qa`, plain or in the form that
-//! `docs/how-to/packages.md` names, which says what packages provide and need too.
+//! The packages that are installed on a machine: the output of `rpm -qa`, either plain or in the
+//! format of `docs/how-to/packages.md`, which contains their relations too.
 
 use super::error::YumError;
-use super::pool::{NewPackage, Pool, RpmRelationKind, StoredPackage};
+use super::pool::{NewPackage, Pool, RpmRelationKind, StoredRelation};
 use super::primary::kind_of;
 use super::relation::{RpmRelation, VersionSense};
 use super::version::Evr;
 
 const WHAT: &str = "list of installed packages";
-/// How RPM lists the keys that it checks packages with. They are no packages, and what they provide
-/// is no relation.
+/// The name under which RPM lists the keys of its keyring. They are not packages, and their
+/// `provides` are not relations.
 const KEY: &str = "gpg-pubkey";
 
-/// Whether `text` is plain output of `rpm -qa`, which does not say what packages provide.
+/// Whether `text` is plain output of `rpm -qa`, which has no relations.
 pub fn is_plain_list(text: &str) -> bool {
     !text.lines().any(|line| line.starts_with("package "))
 }
 
-/// Adds the packages that `text` lists to `pool`, as installed ones. The sources are there already:
-/// what a plain list does not say of a package, the same package of a source says.
+/// Adds the packages in `text` to `pool` as installed packages. The pool must contain the sources
+/// already, because the relations of a package in a plain list are those of the same package in a
+/// source.
 ///
 /// # Errors
-/// When a line is none of such a list.
+/// If a line has neither of the two formats.
 pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
     let mut new = NewPackage::default();
     let mut is_key = false;
     for (number, line) in text.lines().enumerate() {
         let bad = || {
+            // the list is a file of the user: it may be anything, and its lines of any length
             let line: String = line.chars().take(80).collect();
             YumError::malformed(
                 WHAT,
@@ -36,14 +38,14 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
         let line = line.trim();
         let Some((word, rest)) = line.split_once(' ') else {
             if !(line.is_empty() || line.starts_with(&format!("{KEY}-"))) {
-                pool.take(&mut new, None);
-                plain(line, pool).ok_or_else(bad)?;
+                pool.add(&mut new, None);
+                add_plain_line(line, pool).ok_or_else(bad)?;
             }
             continue;
         };
         let kind = match word {
             "package" => {
-                pool.take(&mut new, None);
+                pool.add(&mut new, None);
                 let [name, evr, arch] = rest.split(' ').collect::<Vec<_>>()[..] else {
                     return Err(bad());
                 };
@@ -66,8 +68,9 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
         if new.name.is_none() {
             return Err(bad());
         }
-        let is_plain = kind == RpmRelationKind::Files || rest.starts_with('(');
-        let relation = if is_plain {
+        // paths and rich dependencies contain blanks that do not separate a version
+        let is_whole_line = kind == RpmRelationKind::Files || rest.starts_with('(');
+        let relation = if is_whole_line {
             RpmRelation::any(rest)
         } else {
             RpmRelation::parse(rest).ok_or_else(bad)?
@@ -76,44 +79,47 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
             pool.strings().add(relation.name),
             pool.strings().add(relation.evr),
         );
-        new.relations[kind as usize].push(StoredPackage {
+        new.relations[kind as usize].push(StoredRelation {
             name,
             sense: relation.sense,
             evr,
         });
     }
-    pool.take(&mut new, None);
+    pool.add(&mut new, None);
     Ok(())
 }
 
+/// Starts a package, which provides its own name in its version.
 fn begin(new: &mut NewPackage, pool: &mut Pool, name: &str, evr: &str, arch: &str) {
     let [name, evr, arch] = [name, evr, arch].map(|text| pool.strings().add(text));
     (new.name, new.evr, new.arch) = (Some(name), Some(evr), Some(arch));
-    new.relations[RpmRelationKind::Provides as usize].push(StoredPackage {
+    new.relations[RpmRelationKind::Provides as usize].push(StoredRelation {
         name,
         sense: VersionSense::SAME,
         evr,
     });
 }
 
-/// A line of plain `rpm -qa`: `name-version-release.arch`.
-fn plain(line: &str, pool: &mut Pool) -> Option<()> {
+/// Adds the package of a line of plain `rpm -qa`: `name-version-release.arch`. Returns `None` if
+/// the line has another format.
+fn add_plain_line(line: &str, pool: &mut Pool) -> Option<()> {
     let (rest, arch) = line.rsplit_once('.')?;
     let (rest, release) = rest.rsplit_once('-')?;
     let (name, version) = rest.rsplit_once('-')?;
-    let is_same = |evr: &str| {
-        let evr = Evr::parse(evr);
-        evr.version == version && evr.release == Some(release)
-    };
-    let same = pool
-        .ids()
-        .find(|id| pool.name(*id) == name && pool.arch(*id) == arch && is_same(pool.evr(*id)));
+    let same = pool.ids().find(|id| {
+        // the line has no epoch
+        let evr = Evr::parse(pool.evr(*id));
+        pool.name(*id) == name
+            && pool.arch(*id) == arch
+            && evr.version == version
+            && evr.release == Some(release)
+    });
     let mut new = NewPackage::default();
     match same {
         Some(same) => pool.copy_relations(same, &mut new),
         None => begin(&mut new, pool, name, &format!("{version}-{release}"), arch),
     }
-    pool.take(&mut new, None);
+    pool.add(&mut new, None);
     if let Some(same) = same {
         pool.copy_listed_files(same);
     }
@@ -162,12 +168,12 @@ mod tests {
         let mut new = NewPackage::default();
         begin(&mut new, &mut pool, "a", "1:1-1", "x86_64");
         let name = pool.strings().add("liba.so");
-        new.relations[RpmRelationKind::Provides as usize].push(StoredPackage {
+        new.relations[RpmRelationKind::Provides as usize].push(StoredRelation {
             name,
             sense: VersionSense::ANY,
             evr: StringPool::EMPTY,
         });
-        pool.take(&mut new, Some(0));
+        pool.add(&mut new, Some(0));
         read_base("a-1-1.x86_64\n", &mut pool).unwrap();
         pool.index();
         assert_eq!(pool.named("liba.so").len(), 2);

@@ -1,44 +1,44 @@
-//! Why a repository of RPM packages cannot be used.
+//! Errors in the indexes of an RPM repository.
 
 use std::io;
 
-/// Why an index, or what stands in one, cannot be used.
+/// The reason why an index, or something in it, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum YumError {
-    /// It is damaged, cut short, or too large.
+    /// The content is damaged, truncated or too large.
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// It is something else, or lacks something.
-    #[error("it is no {what}: {why}")]
+    /// The content is not a document of the expected kind, or lacks a required part.
+    #[error("it is not a valid {what}: {why}")]
     Malformed {
-        /// What it is said to be.
+        /// The expected kind of document.
         what: &'static str,
         /// What is wrong with it.
         why: String,
     },
-    /// A name leads out of the repository.
-    #[error("it names '{0}', which is no path inside the repository")]
+    /// A path leads out of the repository.
+    #[error("it lists '{0}', which is not a path inside the repository")]
     Path(String),
-    /// Nothing but a checksum that can be forged.
-    #[error("it gives {name} a checksum of kind {kind}; only sha256 and sha512 are believed")]
+    /// A file has only a checksum that can be forged.
+    #[error("it has a {kind} checksum for {name}; only sha256 and sha512 are accepted")]
     Weak {
         /// The file that has the unsupported checksum.
         name: String,
         /// The name of the checksum's algorithm, as `repomd.xml` has it.
         kind: String,
     },
-    /// An index unpacks to more than is allowed.
+    /// The unpacked size of an index exceeds the limit.
     #[error("{name} unpacks to {size} bytes, more than {limit}")]
     TooLarge {
         /// The path of the index in its repository.
         name: String,
-        /// What it unpacks to, in bytes.
+        /// The unpacked size in bytes, according to `repomd.xml`.
         size: u64,
-        /// The most bytes that it may unpack to.
+        /// The maximum unpacked size in bytes.
         limit: u64,
     },
-    /// A form of compression that landfall does not read.
-    #[error("{0} is compressed in a form that landfall does not read; it reads gz, xz and zst")]
+    /// The compression of an index is not supported.
+    #[error("the compression of {0} is not supported; landfall reads gz, xz and zst")]
     Compression(String),
 }
 

@@ -1,5 +1,5 @@
-//! The list of all files of a repository, read for those that relations name and the primary index
-//! does not.
+//! The index `filelists`, a list of all files. It is read only for the files that relations name
+//! and the primary index does not contain.
 
 use super::error::YumError;
 use super::pool::{PackageId, Pool, RpmRelationKind};
@@ -8,15 +8,15 @@ use super::xml::{XmlEvent, walk};
 use std::collections::{BTreeSet, HashMap};
 use std::io::BufRead;
 
-const WHAT: &str = "list of files of a repository";
+const WHAT: &str = "filelists index";
 
-/// Whether createrepo names `path` in the primary index: configuration and programs. Every other
-/// file stands in the list of all files alone.
+/// Whether createrepo lists `path` in the primary index: configuration and programs. Every other
+/// file is only in the list of all files.
 pub(super) fn is_in_primary(path: &str) -> bool {
     path.starts_with("/etc/") || path.contains("bin/") || path == "/usr/lib/sendmail"
 }
 
-/// The relations whose paths may be those of files.
+/// The kinds of relations that may name files.
 pub(super) const FILE_RELATIONS: [RpmRelationKind; 6] = [
     RpmRelationKind::Requires,
     RpmRelationKind::Conflicts,
@@ -26,8 +26,8 @@ pub(super) const FILE_RELATIONS: [RpmRelationKind; 6] = [
     RpmRelationKind::Enhances,
 ];
 
-/// The paths that the relations of the packages of `pool` name. Files of other names change no
-/// choice.
+/// Returns the paths that relations of the packages in `pool` name. Other files do not affect the
+/// selection.
 pub(super) fn related_paths(pool: &Pool) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for id in pool.ids() {
@@ -35,7 +35,7 @@ pub(super) fn related_paths(pool: &Pool) -> BTreeSet<String> {
             .into_iter()
             .flat_map(|kind| pool.relations(id, kind))
         {
-            // most relations are names of packages
+            // most relations name packages; this is much faster than parsing them all
             if !relation.name.contains('/') {
                 continue;
             }
@@ -63,6 +63,7 @@ pub(super) fn read_filelists(
     let own = pool
         .ids()
         .filter(|id| pool.package(*id).source == Some(source));
+    // `pkgid` is the checksum of the package in the primary index
     let by_digest: HashMap<String, PackageId> = own
         .filter_map(|id| Some((pool.package(id).digest.as_ref()?.hex(), id)))
         .collect();

@@ -1,5 +1,5 @@
-//! What the primary index says of packages beyond what a solver needs: licences and vendors, for
-//! SBOMs.
+//! The licences and vendors of packages in the primary index, for SBOMs. The solver does not need
+//! them, so they are not in the pool.
 
 use super::error::YumError;
 use super::xml::{XmlEvent, walk};
@@ -9,33 +9,33 @@ use std::io::BufRead;
 /// The licence and the vendor of a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageLabels {
-    /// `License` of its spec: an expression of SPDX or of Fedora's older names.
+    /// The licence: an expression of SPDX identifiers or of Fedora's older names.
     pub license: Option<String>,
-    /// `Vendor`, such as `Fedora Project`.
+    /// The vendor, such as `Fedora Project`.
     pub vendor: Option<String>,
 }
 
-/// Reads the labels of those packages of `reader` whose digest (hexadecimal) is among `wanted`, by
+/// Returns the labels of the packages in `reader` whose digests (hexadecimal) are in `digests`, by
 /// digest.
 pub(super) fn read_labels(
     reader: impl BufRead,
-    wanted: &BTreeSet<String>,
+    digests: &BTreeSet<String>,
 ) -> Result<BTreeMap<String, PackageLabels>, YumError> {
     let mut found = BTreeMap::new();
     let (mut labels, mut digest) = (PackageLabels::default(), String::new());
-    walk(reader, "primary index of a repository", &mut |step| {
+    walk(reader, "primary index", &mut |step| {
         let XmlEvent::End(name, text) = step else {
             return Ok(());
         };
         let label = || Some(text.to_owned()).filter(|text| !text.is_empty());
         match name {
-            // `rpm:license` and `rpm:vendor`, without the prefix
+            // `rpm:license` and `rpm:vendor`; names come without their prefix
             "license" => labels.license = label(),
             "vendor" => labels.vendor = label(),
             "checksum" => digest = text.to_ascii_lowercase(),
             "package" => {
                 let labels = std::mem::take(&mut labels);
-                if wanted.contains(&digest) {
+                if digests.contains(&digest) {
                     found.insert(std::mem::take(&mut digest), labels);
                 }
             }

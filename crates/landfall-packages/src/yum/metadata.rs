@@ -1,5 +1,5 @@
-//! The packages that a machine of dnf sees: the metadata of its sources, unpacked, checked and
-//! read.
+//! The packages that are available to a machine with dnf: unpacks, verifies and reads the metadata
+//! of its sources.
 
 use super::architecture::Architectures;
 use super::error::YumError;
@@ -16,15 +16,16 @@ use landfall_model::{Digest, Hasher};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read};
 
-/// A compressed index as it was downloaded; its digest is verified.
+/// A compressed index as it was downloaded. The caller has verified the digest of the compressed
+/// content.
 #[derive(Debug, Clone)]
 pub struct PackedIndex {
-    /// The compressed content, as it was downloaded.
+    /// The compressed content.
     pub bytes: Bytes,
     compression: Compression,
-    /// The most bytes that it may unpack to.
+    /// The maximum size of the unpacked content in bytes.
     most: u64,
-    /// The digest of what it unpacks to, where it is known.
+    /// The digest of the unpacked content, if `repomd.xml` has one.
     open_digest: Option<Digest>,
     path: String,
 }
@@ -61,11 +62,11 @@ pub struct MetadataError {
 }
 
 impl PackedIndex {
-    /// The index that `repomd.xml` calls `index`, still without its content. It may unpack to
+    /// Returns the index that `repomd.xml` lists as `index`, with empty `bytes`. It may unpack to
     /// `limit` bytes.
     ///
     /// # Errors
-    /// When it is compressed in a form that is not read, or unpacks to more.
+    /// If the compression is not supported, or the listed unpacked size exceeds `limit`.
     pub fn of(index: &RepomdIndex, limit: u64) -> Result<PackedIndex, YumError> {
         let path = index.path.clone();
         let compression =
@@ -87,40 +88,41 @@ impl PackedIndex {
         })
     }
 
-    /// The licences and vendors that a primary index has of the packages whose digests
-    /// (hexadecimal) are among `wanted`.
+    /// Returns the licences and vendors in a primary index, by the digests (hexadecimal) of the
+    /// packages in `digests`.
     ///
     /// # Errors
-    /// When it is damaged or malformed.
+    /// If the index is damaged or malformed.
     pub fn labels(
         &self,
-        wanted: &BTreeSet<String>,
+        digests: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, PackageLabels>, YumError> {
         let mut found = BTreeMap::new();
-        self.unpacked(|reader| {
-            found = read_labels(BufReader::new(reader), wanted)?;
+        self.read_unpacked(|reader| {
+            found = read_labels(BufReader::new(reader), digests)?;
             Ok(())
         })?;
         Ok(found)
     }
 
-    /// Shows what it unpacks to to `read`, and checks it.
-    fn unpacked(
+    /// Calls `read` with the unpacked content, and then verifies the content.
+    fn read_unpacked(
         &self,
         read: impl FnOnce(&mut dyn Read) -> Result<(), YumError>,
     ) -> Result<(), YumError> {
         let reader = decompressed(&self.bytes[..], self.compression, self.most)?;
-        let Some(wanted) = &self.open_digest else {
+        let Some(open_digest) = &self.open_digest else {
             return read(&mut BufReader::new(reader));
         };
         let mut hashed = DigestReader {
             reader,
-            hasher: Hasher::new(wanted.algorithm()),
+            hasher: Hasher::new(open_digest.algorithm()),
         };
         read(&mut hashed)?;
+        // a parser stops at the end of its document; the digest covers what follows too
         io::copy(&mut hashed, &mut io::sink())?;
-        if hashed.hasher.finish() != *wanted {
-            let why = "it unpacks to something else than repomd.xml says";
+        if hashed.hasher.finish() != *open_digest {
+            let why = "its unpacked content does not match the open-checksum in repomd.xml";
             return Err(io::Error::new(io::ErrorKind::InvalidData, why).into());
         }
         Ok(())
@@ -128,11 +130,11 @@ impl PackedIndex {
 }
 
 impl AvailablePackages {
-    /// What `sources` offer to a machine of `architectures`. The lists of all files are read for
-    /// the paths that relations name, and those among `install`, what is asked for.
+    /// Reads the packages of `sources` that a machine of `architectures` can install. The lists of
+    /// all files are read only for paths in relations and in the requests `install`.
     ///
     /// # Errors
-    /// When an index is damaged or malformed.
+    /// If an index is damaged or malformed.
     pub fn read(
         sources: &[SourceMetadata],
         architectures: &Architectures,
@@ -141,26 +143,27 @@ impl AvailablePackages {
         let mut pool = Pool::default();
         let mut modules = Modules::default();
         for (number, source) in sources.iter().enumerate() {
-            let read = |reader: &mut dyn Read| {
-                read_primary(
-                    BufReader::new(reader),
-                    number as u16,
-                    &architectures.all(),
-                    &mut pool,
-                )
-            };
             source
                 .primary
-                .unpacked(read)
+                .read_unpacked(|reader| {
+                    read_primary(
+                        BufReader::new(reader),
+                        number as u16,
+                        &architectures.all(),
+                        &mut pool,
+                    )
+                })
                 .map_err(|error| source.failed(&source.primary, error))?;
             if let Some(index) = &source.modules {
                 let mut text = String::new();
-                let read =
-                    |reader: &mut dyn Read| Ok(reader.read_to_string(&mut text).map(|_| ())?);
-                let known = index.unpacked(read).and_then(|()| modules.read(&text));
-                known.map_err(|error| source.failed(index, error))?;
+                index
+                    .read_unpacked(|reader| Ok(reader.read_to_string(&mut text).map(|_| ())?))
+                    .and_then(|()| modules.read(&text))
+                    .map_err(|error| source.failed(index, error))?;
             }
         }
+        // after all sources: a module of one source can hide packages of another. Before the lists
+        // of files: hiding changes the ids of packages
         let hidden = modules.hide(&mut pool);
         let mut paths = BTreeSet::new();
         if sources.iter().any(|source| source.files.is_some()) {
@@ -169,29 +172,30 @@ impl AvailablePackages {
         }
         for (number, source) in sources.iter().enumerate() {
             if let Some(index) = &source.files {
-                let read = |reader: &mut dyn Read| {
-                    read_filelists(BufReader::new(reader), number as u16, &paths, &mut pool)
-                };
                 index
-                    .unpacked(read)
+                    .read_unpacked(|reader| {
+                        read_filelists(BufReader::new(reader), number as u16, &paths, &mut pool)
+                    })
                     .map_err(|error| source.failed(index, error))?;
             }
         }
         Ok(AvailablePackages { pool, hidden })
     }
 
-    /// The chain of reasons of `refusal` as one sentence, with the streams of modules that would
-    /// have what is missing.
-    pub fn told(&self, refusal: &UnsolvableRequest) -> String {
+    /// Returns the chain of reasons of `refusal` as one line of text. It names the module streams
+    /// that contain what is missing.
+    pub fn explain(&self, refusal: &UnsolvableRequest) -> String {
         let mut sentences = refusal.reasons.clone();
         for wanted in &refusal.missing {
-            let meant: Vec<&HiddenPackage> = self
+            let matching: Vec<&HiddenPackage> = self
                 .hidden
                 .iter()
-                .filter(|package| package.is_meant(wanted))
+                .filter(|package| package.matches(wanted))
                 .collect();
-            let Some(first) = meant.first() else { continue };
-            let others: BTreeSet<&str> = meant
+            let Some(first) = matching.first() else {
+                continue;
+            };
+            let others: BTreeSet<&str> = matching
                 .iter()
                 .map(|package| &*package.streams)
                 .filter(|other| *other != first.streams)

@@ -1,32 +1,31 @@
-//! Lists of mirrors of a repository: a text with a URL a line, or a metalink.
+//! Lists of the mirrors of a repository: a text with one URL per line, or a metalink.
 
 use super::error::YumError;
 use super::primary::digest;
 use super::xml::{XmlEvent, walk};
 use landfall_model::Digest;
 
-const WHAT: &str = "metalink of a repository";
+const WHAT: &str = "metalink";
 
 /// The mirrors of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MirrorList {
-    /// URLs of the repository, with a slash at the end: best first.
+    /// URLs of the repository, with a slash at the end, the preferred one first.
     pub urls: Vec<String>,
-    /// Digests that `repomd.xml` may have, where the list says so.
+    /// The digests that `repomd.xml` may have, if the list contains them.
     pub repomd: Vec<Digest>,
 }
 
-/// The mirrors that `bytes` list. URLs for protocols other than http and https are left out, and
-/// those with variables of dnf.
+/// Parses a list of mirrors. URLs with dnf variables, and URLs of protocols other than http and
+/// https, are skipped.
 ///
 /// # Errors
-/// When there is none, or a metalink is malformed or gives `repomd.xml` no checksum that can be
-/// believed.
+/// If no URL is left, or a metalink is malformed, or has only weak checksums of `repomd.xml`.
 pub fn read_mirrors(bytes: &[u8]) -> Result<MirrorList, YumError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| YumError::malformed("list of mirrors", error))?;
     let mirrors = if text.trim_start().starts_with('<') {
-        metalink(bytes)?
+        parse_metalink(bytes)?
     } else {
         let lines = text.lines().map(str::trim).filter(|line| is_url(line));
         MirrorList {
@@ -39,7 +38,7 @@ pub fn read_mirrors(bytes: &[u8]) -> Result<MirrorList, YumError> {
     if mirrors.urls.is_empty() {
         return Err(YumError::malformed(
             "list of mirrors",
-            "it names no URL of http or https without a variable",
+            "it has no http or https URL without variables",
         ));
     }
     Ok(mirrors)
@@ -49,7 +48,7 @@ fn is_url(text: &str) -> bool {
     (text.starts_with("https://") || text.starts_with("http://")) && !text.contains('$')
 }
 
-fn metalink(bytes: &[u8]) -> Result<MirrorList, YumError> {
+fn parse_metalink(bytes: &[u8]) -> Result<MirrorList, YumError> {
     let (mut is_repomd, mut kind, mut preference) = (false, String::new(), 0_u32);
     let (mut urls, mut found, mut is_hashed) = (Vec::new(), Vec::new(), false);
     walk(bytes, WHAT, &mut |step| {
@@ -65,6 +64,7 @@ fn metalink(bytes: &[u8]) -> Result<MirrorList, YumError> {
                 }
                 _ => {}
             },
+            // a metalink also has the digests of earlier versions (`mm0:alternates`)
             XmlEvent::End("hash", text) if is_repomd => {
                 is_hashed = true;
                 found.extend(digest(&kind, text));
@@ -78,6 +78,7 @@ fn metalink(bytes: &[u8]) -> Result<MirrorList, YumError> {
         }
         Ok(())
     })?;
+    // ignoring weak hashes would turn a verified list into an unverified one
     if is_hashed && found.is_empty() {
         return Err(YumError::Weak {
             name: "repomd.xml".into(),

@@ -1,4 +1,4 @@
-//! Repositories of RPM packages, as dnf and yum read them.
+//! RPM repositories: indexes, versions, and package selection as dnf does it.
 
 mod architecture;
 mod base;
@@ -37,7 +37,7 @@ pub use solve::{SelectionRequest, UnsolvableRequest, YumSelection, choose, is_na
 pub use trimmed::{TrimmedPrimary, trimmed_repomd};
 pub use version::{Evr, compare_evrs as compare_versions};
 
-/// Reads `bytes` as each index that fills a pool.
+/// Parses `bytes` as each kind of index that fills a pool. For fuzzing.
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub fn fuzz(bytes: &[u8]) {
     let mut pool = Pool::default();

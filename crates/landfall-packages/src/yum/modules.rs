@@ -1,9 +1,9 @@
-//! `modules.yaml`: packages that belong to a stream of a module, as RHEL 8 and 9 have them.
+//! `modules.yaml`: packages that belong to a stream of a module, as in RHEL 8 and 9.
 //!
-//! dnf hides the packages of every stream that is not enabled, and a stream is enabled without a
-//! word where it is its module's default; packages of the same name outside the stream are hidden
-//! then. landfall does the same: it has no word to enable a stream, and a package that only a
-//! hidden stream has is refused with the stream's name.
+//! dnf hides the packages of every stream that is not enabled. By default, the default stream of
+//! each module is enabled; packages of the same name outside of the stream are then hidden.
+//! landfall does the same. It cannot enable other streams, and the error for a package that only a
+//! hidden stream contains names the stream.
 
 use super::error::YumError;
 use super::pool::{PackageId, Pool, RpmRelationKind};
@@ -13,12 +13,12 @@ use landfall_model::document::yaml;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-const WHAT: &str = "modules.yaml of a repository";
+const WHAT: &str = "modules.yaml";
 
 /// The module streams that the sources define.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Modules {
-    /// Packages of each stream, as `name-epoch:version-release.arch`, by `module:stream`.
+    /// The packages of each stream as `name-epoch:version-release.arch`, by `module:stream`.
     streams: BTreeMap<String, BTreeSet<String>>,
     /// The default stream of each module that has one, as `module:stream`.
     defaults: BTreeSet<String>,
@@ -47,7 +47,7 @@ struct ModuleArtifacts {
     rpms: Vec<String>,
 }
 
-/// A stream is often written as a number.
+/// Deserializes the name of a stream, which is often an unquoted number.
 fn word<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Ok(match serde_yaml::Value::deserialize(from)? {
         serde_yaml::Value::String(text) => Some(text),
@@ -82,8 +82,7 @@ impl Modules {
         Ok(())
     }
 
-    /// Hides the packages of `pool` that dnf hides. Returns those that belong to a stream, with the
-    /// streams.
+    /// Hides the packages of `pool` that dnf hides. Returns those that belong to a stream.
     pub(super) fn hide(&self, pool: &mut Pool) -> Vec<HiddenPackage> {
         let mut streams_of: HashMap<&str, Vec<&str>> = HashMap::new();
         for (stream, packages) in &self.streams {
@@ -91,19 +90,20 @@ impl Modules {
                 .iter()
                 .for_each(|package| streams_of.entry(package).or_default().push(stream));
         }
-        let is_enabled = |stream: &&&str| self.defaults.contains(**stream);
-        let (mut hidden, mut told): (Vec<PackageId>, Vec<HiddenPackage>) = Default::default();
+        let mut hidden: Vec<PackageId> = Vec::new();
+        let mut of_streams: Vec<HiddenPackage> = Vec::new();
         let mut enabled_names: BTreeSet<String> = BTreeSet::new();
         let mut plain: Vec<PackageId> = Vec::new();
+        // installed packages stay, whatever stream they are from
         for id in pool.ids().filter(|id| pool.package(*id).source.is_some()) {
             match streams_of.get(full_name(pool, id).as_str()) {
                 None => plain.push(id),
-                Some(streams) if streams.iter().any(|stream| is_enabled(&stream)) => {
+                Some(streams) if streams.iter().any(|stream| self.defaults.contains(*stream)) => {
                     enabled_names.insert(pool.name(id).to_owned());
                 }
                 Some(streams) => {
                     hidden.push(id);
-                    told.push(HiddenPackage::new(pool, id, streams.join(" or ")));
+                    of_streams.push(HiddenPackage::new(pool, id, streams.join(" or ")));
                 }
             }
         }
@@ -113,7 +113,7 @@ impl Modules {
                 .filter(|id| enabled_names.contains(pool.name(*id))),
         );
         pool.hide(&hidden);
-        told
+        of_streams
     }
 }
 
@@ -124,9 +124,9 @@ pub(super) struct HiddenPackage {
     pub nevra: String,
     /// The streams that contain it, as `module:stream`.
     pub streams: String,
-    /// What it provides: name, sense and version of each.
+    /// The name, operator and version of each capability and file that it provides.
     provides: Vec<(String, VersionSense, String)>,
-    /// Its name, version and architecture, for the forms in which people ask for it.
+    /// The name, version and architecture, to match requests.
     identity: [String; 3],
 }
 
@@ -144,8 +144,8 @@ impl HiddenPackage {
         }
     }
 
-    /// Whether `wanted`, a relation or a word that people ask for packages by, means it.
-    pub(super) fn is_meant(&self, wanted: &str) -> bool {
+    /// Whether `wanted`, a relation or a request, matches the package.
+    pub(super) fn matches(&self, wanted: &str) -> bool {
         let [name, evr, arch] = &self.identity;
         let relation = RpmRelation::parse(wanted);
         is_named(wanted, name, evr, arch)
@@ -157,7 +157,7 @@ impl HiddenPackage {
     }
 }
 
-/// As `modules.yaml` writes it: always with an epoch.
+/// Returns the name of a package as `modules.yaml` writes it: always with an epoch.
 fn full_name(pool: &Pool, id: PackageId) -> String {
     let evr = pool.evr(id);
     let epoch = if evr.contains(':') { "" } else { "0:" };

@@ -1,29 +1,28 @@
-//! A package with its version, as `dnf install` takes them together: `name-version`,
-//! `name-version-release`, each with an epoch before the version and an architecture behind.
+//! Requests of a package in one version, in the syntax of `dnf install`: `name-version` or
+//! `name-version-release`. An epoch may precede the version, and `.arch` may follow it.
 
 use super::version::Evr;
 use std::ops::Range;
 
-/// Architectures that may stand behind a version.
+/// The architectures that may follow a version.
 const ARCHITECTURES: [&str; 9] = [
     "noarch", "x86_64", "aarch64", "i686", "i386", "armv7hl", "ppc64le", "s390x", "riscv64",
 ];
 
-/// A name and where its version stands.
+/// A parsed request of a package in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RpmPin<'t> {
     /// The name of the package, without its version.
     pub name: &'t str,
-    /// The architecture, where it is written.
+    /// The architecture, if the request has one.
     pub arch: Option<&'t str>,
-    /// The version, as bytes of the text.
+    /// The byte range of the version in the text of the request.
     pub version: Range<usize>,
 }
 
 impl<'t> RpmPin<'t> {
-    /// Takes `text` apart; `None` where it has no version, or one with wildcards. A version begins
-    /// with a digit. Where two readings are possible, two parts that begin with digits are version
-    /// and release.
+    /// Parses a request; returns `None` if it has no version, or wildcards. A version begins with a
+    /// digit. If the last two parts both do, they are version and release.
     pub fn parse(text: &'t str) -> Option<RpmPin<'t>> {
         if text.contains(['*', '?', ' ', '/', '(', '$']) {
             return None;
@@ -33,11 +32,12 @@ impl<'t> RpmPin<'t> {
             .map(|(_, arch)| arch)
             .filter(|arch| ARCHITECTURES.contains(arch));
         let body = arch.map_or(text, |arch| &text[..text.len() - arch.len() - 1]);
-        let begins = |at: usize| body[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+        let digit_follows =
+            |dash: usize| body[dash + 1..].starts_with(|c: char| c.is_ascii_digit());
         let last = body.rfind('-')?;
-        let before = body[..last].rfind('-').filter(|at| begins(*at));
+        let before = body[..last].rfind('-').filter(|dash| digit_follows(*dash));
         let dash = before
-            .or_else(|| begins(last).then_some(last))
+            .or_else(|| digit_follows(last).then_some(last))
             .filter(|dash| *dash > 0)?;
         Some(RpmPin {
             name: &body[..dash],
@@ -46,7 +46,7 @@ impl<'t> RpmPin<'t> {
         })
     }
 
-    /// `evr` with an epoch and a release where `current` has them.
+    /// Returns `evr` with an epoch if `current` has one, and with a release if `current` has one.
     pub fn written_like(current: &str, evr: &str) -> String {
         let Evr {
             epoch,
@@ -65,7 +65,7 @@ impl<'t> RpmPin<'t> {
         format!("{epoch}{version}{}", release.unwrap_or_default())
     }
 
-    /// What upstream calls the version: without epoch and release.
+    /// Returns the upstream version in `evr`: without epoch and release.
     pub fn upstream(evr: &str) -> &str {
         Evr::parse(evr).version
     }

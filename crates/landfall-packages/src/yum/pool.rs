@@ -1,4 +1,4 @@
-//! The packages of all sources of a machine, and who provides what.
+//! The packages of all sources of a machine, and the packages that provide each capability.
 
 use super::relation::{RpmRelation, VersionSense};
 use super::strings::{StringPool, TextId};
@@ -11,10 +11,12 @@ use std::cmp::Ordering;
 pub struct Pool {
     strings: StringPool,
     packages: Vec<RpmPackage>,
-    relations: Vec<StoredPackage>,
-    /// Files that a list apart from the packages names.
+    /// The relations of all packages; each package has a range of it.
+    relations: Vec<StoredRelation>,
+    /// The files from the lists of all files, each with the package that contains it.
     more_files: Vec<(TextId, PackageId)>,
-    /// For each text, where its providers begin in `providers`; empty until [`Pool::index`].
+    /// For each text, the position of its first provider in `providers`; empty until
+    /// [`Pool::index`].
     first: Vec<u32>,
     providers: Vec<Provider>,
 }
@@ -42,7 +44,7 @@ pub enum RpmRelationKind {
     Supplements,
     /// Reverse `Suggests`: this package is preferred if they are installed.
     Enhances,
-    /// Its files, those that the primary index names.
+    /// The files of the package that the primary index lists.
     Files,
 }
 
@@ -50,42 +52,39 @@ impl RpmRelationKind {
     pub(super) const COUNT: usize = RpmRelationKind::Files as usize + 1;
 }
 
-/// What a repository, or a list of what is installed, says of a package.
+/// A package of a source, or an installed package.
 #[derive(Debug)]
 pub struct RpmPackage {
     pub(super) name: TextId,
     pub(super) evr: TextId,
     pub(super) arch: TextId,
-    /// Path relative to the repository, as the index has it.
+    /// The path relative to the repository, unchecked.
     pub(super) path: TextId,
-    /// The digest of its file, where the index has one that can be believed.
     pub(super) digest: Option<Digest>,
-    /// The size of its file in bytes.
     pub(super) size: u64,
-    /// Which source it is of; `None` where it is installed.
     pub(super) source: Option<u16>,
-    /// Where the relations of each kind begin, and at last where they end.
+    /// The position of the first relation of each kind, and the end of the last kind.
     bounds: [u32; RpmRelationKind::COUNT + 1],
 }
 
 impl RpmPackage {
-    /// Which source it is of; `None` where it is installed.
+    /// Returns the number of its source; `None` if it is installed.
     pub fn source(&self) -> Option<u16> {
         self.source
     }
 
-    /// The digest of its file, where the index has one that can be believed.
+    /// Returns the digest of the package file; `None` if the index has no SHA-256 or SHA-512.
     pub fn digest(&self) -> Option<&Digest> {
         self.digest.as_ref()
     }
 
-    /// The size of its file in bytes.
+    /// Returns the size of the package file in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 }
 
-/// A package that a reader fills in.
+/// A package while a reader fills it in. The fields are those of [`RpmPackage`].
 #[derive(Debug, Default)]
 pub(super) struct NewPackage {
     pub(super) name: Option<TextId>,
@@ -94,17 +93,18 @@ pub(super) struct NewPackage {
     pub(super) path: Option<TextId>,
     pub(super) digest: Option<Digest>,
     pub(super) size: u64,
-    pub(super) relations: [Vec<StoredPackage>; RpmRelationKind::COUNT],
+    pub(super) relations: [Vec<StoredRelation>; RpmRelationKind::COUNT],
 }
 
-/// A relation in a pool.
+/// A relation whose texts are in a [`StringPool`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StoredPackage {
+pub(super) struct StoredRelation {
     pub(super) name: TextId,
     pub(super) sense: VersionSense,
     pub(super) evr: TextId,
 }
 
+/// A package that provides a capability, in the versions of `sense` and `evr`.
 #[derive(Debug, Clone, Copy)]
 struct Provider {
     package: PackageId,
@@ -126,14 +126,13 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// The texts, for readers that fill it.
     pub(super) fn strings(&mut self) -> &mut StringPool {
         &mut self.strings
     }
 
-    /// Takes `new`, which is of `source`, and empties it. One without a name or version is no
-    /// package.
-    pub(super) fn take(&mut self, new: &mut NewPackage, source: Option<u16>) {
+    /// Adds `new` as a package of `source`, and clears it. Without a name, version or architecture
+    /// nothing is added.
+    pub(super) fn add(&mut self, new: &mut NewPackage, source: Option<u16>) {
         let mut bounds = [self.relations.len() as u32; RpmRelationKind::COUNT + 1];
         for (kind, relations) in new.relations.iter_mut().enumerate() {
             self.relations.append(relations);
@@ -155,13 +154,14 @@ impl Pool {
                 bounds,
             });
         }
+        // the emptied lists keep their memory for the next of many packages
         *new = NewPackage {
             relations: std::mem::take(&mut new.relations),
             ..NewPackage::default()
         };
     }
 
-    /// Takes `packages`, out of what can be chosen. The numbers of the others change.
+    /// Removes `packages`. The ids of the others change.
     pub(super) fn hide(&mut self, packages: &[PackageId]) {
         let hidden: std::collections::HashSet<PackageId> = packages.iter().copied().collect();
         let mut number = 0;
@@ -171,7 +171,7 @@ impl Pool {
         });
     }
 
-    /// Makes all packages so far those of a source.
+    /// Makes all packages so far packages of the source 0.
     #[cfg(test)]
     pub(super) fn offer_all(&mut self) {
         self.packages
@@ -179,7 +179,7 @@ impl Pool {
             .for_each(|package| package.source = Some(0));
     }
 
-    /// Makes `new` say of itself what `package` says.
+    /// Copies the name, version, architecture and relations of `package` to `new`.
     pub(super) fn copy_relations(&self, package: PackageId, new: &mut NewPackage) {
         let from = self.package(package);
         (new.name, new.evr, new.arch) = (Some(from.name), Some(from.evr), Some(from.arch));
@@ -189,55 +189,30 @@ impl Pool {
         }
     }
 
-    /// Gives the last package the files that a list of files names for `package`.
+    /// Copies the files that a list of all files has for `package` to the package that was added
+    /// last.
     pub(super) fn copy_listed_files(&mut self, package: PackageId) {
         let last = PackageId(self.packages.len() as u32 - 1);
-        let files = self
+        let files: Vec<(TextId, PackageId)> = self
             .more_files
             .iter()
-            .filter(|(_, has_it)| *has_it == package);
-        let files: Vec<(TextId, PackageId)> = files.map(|(path, _)| (*path, last)).collect();
+            .filter(|(_, owner)| *owner == package)
+            .map(|(path, _)| (*path, last))
+            .collect();
         self.more_files.extend(files);
     }
 
-    /// Notes that `package` has the file `path`, as a list of files says.
+    /// Adds the file `path` of `package` from a list of all files.
     pub(super) fn add_file(&mut self, package: PackageId, path: &str) {
         let path = self.strings.add(path);
         self.more_files.push((path, package));
     }
 
-    /// Makes [`providers`](Pool::providers) true of all that was added.
+    /// Updates the index that [`providers`](Pool::providers) uses, after packages were added.
     pub fn index(&mut self) {
+        // a counting sort by name: one array for all providers instead of a list for each name
         let mut first = vec![0_u32; self.strings.count() + 1];
-        let each = |this: &Pool, visit: &mut dyn FnMut(TextId, Provider)| {
-            for (number, package) in this.packages.iter().enumerate() {
-                let id = PackageId(number as u32);
-                for stored in [RpmRelationKind::Provides, RpmRelationKind::Files]
-                    .iter()
-                    .flat_map(|kind| this.stored(package, *kind))
-                {
-                    visit(
-                        stored.name,
-                        Provider {
-                            package: id,
-                            sense: stored.sense,
-                            evr: stored.evr,
-                        },
-                    );
-                }
-            }
-            for (path, package) in &this.more_files {
-                visit(
-                    *path,
-                    Provider {
-                        package: *package,
-                        sense: VersionSense::ANY,
-                        evr: StringPool::EMPTY,
-                    },
-                );
-            }
-        };
-        each(self, &mut |name, _| first[name.number() + 1] += 1);
+        self.each_provider(&mut |name, _| first[name.number() + 1] += 1);
         for number in 1..first.len() {
             first[number] += first[number - 1];
         }
@@ -248,14 +223,44 @@ impl Pool {
             evr: StringPool::EMPTY,
         };
         let mut providers = vec![none; first.last().map_or(0, |end| *end as usize)];
-        each(self, &mut |name, provider| {
+        self.each_provider(&mut |name, provider| {
             providers[next[name.number()] as usize] = provider;
             next[name.number()] += 1;
         });
         (self.first, self.providers) = (first, providers);
     }
 
-    fn stored(&self, package: &RpmPackage, kind: RpmRelationKind) -> &[StoredPackage] {
+    /// Calls `visit` for every capability and file that a package provides.
+    fn each_provider(&self, visit: &mut dyn FnMut(TextId, Provider)) {
+        for (number, package) in self.packages.iter().enumerate() {
+            let id = PackageId(number as u32);
+            for stored in [RpmRelationKind::Provides, RpmRelationKind::Files]
+                .iter()
+                .flat_map(|kind| self.stored(package, *kind))
+            {
+                visit(
+                    stored.name,
+                    Provider {
+                        package: id,
+                        sense: stored.sense,
+                        evr: stored.evr,
+                    },
+                );
+            }
+        }
+        for (path, package) in &self.more_files {
+            visit(
+                *path,
+                Provider {
+                    package: *package,
+                    sense: VersionSense::ANY,
+                    evr: StringPool::EMPTY,
+                },
+            );
+        }
+    }
+
+    fn stored(&self, package: &RpmPackage, kind: RpmRelationKind) -> &[StoredRelation] {
         let [start, end] =
             [kind as usize, kind as usize + 1].map(|kind| package.bounds[kind] as usize);
         &self.relations[start..end]
@@ -271,7 +276,7 @@ impl Pool {
         (0..self.packages.len() as u32).map(PackageId)
     }
 
-    /// What is known of a package.
+    /// Returns the package with this id.
     pub fn package(&self, id: PackageId) -> &RpmPackage {
         &self.packages[id.0 as usize]
     }
@@ -296,7 +301,7 @@ impl Pool {
         self.strings.get(self.package(id).name)
     }
 
-    /// Its epoch, version and release as a text.
+    /// Returns `[epoch:]version-release` of a package.
     pub fn evr(&self, id: PackageId) -> &str {
         self.strings.get(self.package(id).evr)
     }
@@ -306,53 +311,55 @@ impl Pool {
         self.strings.get(self.package(id).arch)
     }
 
-    /// Its path relative to its repository, unchecked.
+    /// Returns the path of a package file relative to its repository, unchecked.
     pub fn path(&self, id: PackageId) -> &str {
         self.strings.get(self.package(id).path)
     }
 
-    /// `name-evr.arch`, as RPM's tools show it.
+    /// Returns `name-evr.arch`, as RPM's tools print a package.
     pub fn nevra(&self, id: PackageId) -> String {
         format!("{}-{}.{}", self.name(id), self.evr(id), self.arch(id))
     }
 
-    /// How the versions of two packages compare.
+    /// Compares the versions of two packages.
     pub fn compare(&self, a: PackageId, b: PackageId) -> Ordering {
+        // equal texts have one id, so most comparisons parse nothing
         if self.package(a).evr == self.package(b).evr {
             return Ordering::Equal;
         }
         Evr::parse(self.evr(a)).compare(Evr::parse(self.evr(b)))
     }
 
-    /// Packages that provide some version of `name`, or have it as a file: each once, in the order
-    /// of the pool.
+    /// Returns the packages that provide any version of `name`, or contain it as a file, in the
+    /// order of their ids.
     pub fn named(&self, name: &str) -> Vec<PackageId> {
         self.providers(RpmRelation::any(name))
     }
 
-    /// Packages that provide `relation`: each once, in the order of the pool.
+    /// Returns the packages that provide `relation`, in the order of their ids.
     pub fn providers(&self, relation: RpmRelation<'_>) -> Vec<PackageId> {
         let Some(name) = self.strings.find(relation.name) else {
             return Vec::new();
         };
+        // texts that were added after `index` have no providers
         let at = |number: usize| self.first.get(number).map_or(0, |at| *at as usize);
         let all = &self.providers[at(name.number())..at(name.number() + 1)];
-        let meets = |provider: &&Provider| {
-            provider
-                .sense
-                .meets(self.strings.get(provider.evr), relation.sense, relation.evr)
-        };
         let mut found: Vec<PackageId> = all
             .iter()
-            .filter(meets)
+            .filter(|provider| {
+                let provided = self.strings.get(provider.evr);
+                provider.sense.meets(provided, relation.sense, relation.evr)
+            })
             .map(|provider| provider.package)
             .collect();
+        // a package may provide several versions of one name
         found.sort_unstable();
         found.dedup();
         found
     }
 
-    /// Packages whose own name and version are `relation`. RPM matches what a package obsoletes so.
+    /// Returns the packages whose own name and version match `relation`. RPM matches `Obsoletes`
+    /// this way, not by what packages provide.
     pub fn by_name(&self, relation: RpmRelation<'_>) -> Vec<PackageId> {
         let mut found = self.providers(RpmRelation::any(relation.name));
         found.retain(|id| {

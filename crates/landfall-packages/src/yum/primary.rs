@@ -3,17 +3,17 @@
 //! The format is that of createrepo, as its own `xml_dump_primary.c` writes it.
 
 use super::error::YumError;
-use super::pool::{NewPackage, Pool, RpmRelationKind, StoredPackage};
+use super::pool::{NewPackage, Pool, RpmRelationKind, StoredRelation};
 use super::relation::VersionSense;
 use super::strings::StringPool;
 use super::xml::{XmlElement, XmlEvent, walk};
 use landfall_model::Digest;
 use std::io::BufRead;
 
-const WHAT: &str = "primary index of a repository";
+const WHAT: &str = "primary index";
 
-/// Adds the packages of `reader` that are built for one of `architectures` to `pool`, as packages
-/// of `source`.
+/// Adds the packages in the `primary.xml` of `reader` that are built for one of `architectures` to
+/// `pool`, as packages of `source`.
 pub(super) fn read_primary(
     reader: impl BufRead,
     source: u16,
@@ -37,11 +37,13 @@ pub(super) fn read_primary(
 struct PrimaryReader<'p> {
     pool: &'p mut Pool,
     new: NewPackage,
-    /// The relations that stand around.
+    /// The kind of the relations that are being read.
     kind: Option<RpmRelationKind>,
-    /// The kind of the checksum that stands around.
+    /// The algorithm of the checksum that is being read.
     checksum: String,
+    /// A buffer for epoch, version and release.
     evr: String,
+    /// Whether the package is a binary package for one of the architectures.
     is_wanted: bool,
 }
 
@@ -60,7 +62,7 @@ impl PrimaryReader<'_> {
                 let size = element.attribute("package")?.unwrap_or_default();
                 self.new.size = size
                     .parse()
-                    .map_err(|_| YumError::malformed(WHAT, "a size is no number"))?;
+                    .map_err(|_| YumError::malformed(WHAT, "a size is not a number"))?;
             }
             "location" => {
                 let (mut path, mut base) = (String::new(), None);
@@ -69,8 +71,8 @@ impl PrimaryReader<'_> {
                     "xml:base" => base = Some(value.into_owned()),
                     _ => {}
                 })?;
-                // a location elsewhere is no path inside the repository, and is refused where it is
-                // chosen
+                // a location with a base is outside of the repository: it fails the check of paths
+                // once the package is selected
                 let path = base.map_or(path.clone(), |base| format!("{base}/{path}"));
                 self.new.path = Some(self.pool.strings().add(&path));
             }
@@ -100,7 +102,7 @@ impl PrimaryReader<'_> {
             "checksum" => self.new.digest = digest(&self.checksum, text),
             "file" if self.is_wanted => {
                 let name = self.pool.strings().add(text);
-                let stored = StoredPackage {
+                let stored = StoredRelation {
                     name,
                     sense: VersionSense::ANY,
                     evr: StringPool::EMPTY,
@@ -115,8 +117,9 @@ impl PrimaryReader<'_> {
                     ));
                 }
                 if self.is_wanted {
-                    self.pool.take(&mut self.new, Some(source));
+                    self.pool.add(&mut self.new, Some(source));
                 } else {
+                    // the emptied lists keep their memory for the next package
                     let mut relations = std::mem::take(&mut self.new.relations);
                     relations.iter_mut().for_each(Vec::clear);
                     self.new = NewPackage {
@@ -131,6 +134,7 @@ impl PrimaryReader<'_> {
         Ok(())
     }
 
+    /// Adds a relation to the package.
     fn entry(&mut self, element: &XmlElement<'_>) -> Result<(), YumError> {
         let Some(kind) = self.kind.filter(|_| self.is_wanted) else {
             return Ok(());
@@ -148,14 +152,15 @@ impl PrimaryReader<'_> {
             self.read_evr(element)?;
             evr = self.pool.strings().add(&self.evr);
         }
-        self.new.relations[kind as usize].push(StoredPackage { name, sense, evr });
+        self.new.relations[kind as usize].push(StoredRelation { name, sense, evr });
         Ok(())
     }
 
-    /// Epoch, version and release in the attributes of `element`, as one text.
+    /// Reads epoch, version and release from the attributes of `element` into `evr`.
     fn read_evr(&mut self, element: &XmlElement<'_>) -> Result<(), YumError> {
         let evr = &mut self.evr;
         evr.clear();
+        // the attributes may have any order
         let mut release = String::new();
         element.attributes(|key, value| match key {
             "epoch" if value != "0" && !value.is_empty() => evr.insert_str(0, &format!("{value}:")),
@@ -168,7 +173,7 @@ impl PrimaryReader<'_> {
     }
 }
 
-/// The kind of relation that RPM calls `name`.
+/// Returns the kind of relation that RPM calls `name`.
 pub(super) fn kind_of(name: &str) -> Option<RpmRelationKind> {
     Some(match name {
         "provides" => RpmRelationKind::Provides,
@@ -183,7 +188,8 @@ pub(super) fn kind_of(name: &str) -> Option<RpmRelationKind> {
     })
 }
 
-/// The digest in a checksum of `kind`; `None` for kinds that can be forged.
+/// Returns the digest of a checksum of `kind`; `None` for algorithms that can be forged, such as
+/// SHA-1.
 pub(super) fn digest(kind: &str, hex: &str) -> Option<Digest> {
     match kind {
         "sha256" | "sha512" => format!("{kind}:{}", hex.to_ascii_lowercase()).parse().ok(),

@@ -78,16 +78,16 @@ fn packages_of_the_architectures_are_read_with_their_relations() {
     assert_eq!(pool.named("/etc/a b"), [bash]);
     assert!(
         pool.package(weak).digest.is_none(),
-        "SHA-1 is believed by nobody"
+        "SHA-1 checksums are ignored"
     );
     assert!(
         super::repomd::checked_path(pool.path(weak)).is_err(),
-        "a location elsewhere is no path"
+        "a location outside of the repository is rejected"
     );
 }
 
 #[test]
-fn files_that_primary_does_not_name_come_from_the_list_of_files() {
+fn files_that_primary_does_not_list_come_from_filelists() {
     let mut pool = read(PRIMARY).unwrap();
     let list = format!(
         "<filelists><package pkgid=\"{}\" name=\"bash\" arch=\"x86_64\"><version epoch=\"0\" ver=\"1\" rel=\"1\"/>\
@@ -104,7 +104,7 @@ fn files_that_primary_does_not_name_come_from_the_list_of_files() {
 }
 
 #[test]
-fn what_is_damaged_is_told_wherever_it_is_cut() {
+fn damaged_and_truncated_indexes_are_errors() {
     for length in (0..PRIMARY.len() - 12).step_by(13) {
         assert!(read(&PRIMARY[..length]).is_err(), "{length} bytes");
     }

@@ -1,10 +1,10 @@
-//! Relations of RPM packages: a name, and the versions of it that are meant.
+//! Relations of RPM packages: a name, and optionally a constraint of its version.
 
 use super::version::{Evr, compare};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Which versions a relation means, beside the one that it names: older, that one, newer.
+/// The comparison operator of a relation: a set of the bits older, equal and newer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VersionSense(u8);
 
@@ -17,7 +17,7 @@ impl VersionSense {
     /// Matches equal versions only (`=`).
     pub const SAME: VersionSense = VersionSense(Self::EQUAL);
 
-    /// That of `<`, `<=`, `=`, `>=`, `>`, or of the words that a primary index has for them.
+    /// Parses `<`, `<=`, `=`, `>=`, `>`, or the words for them in a primary index, such as `GE`.
     pub fn parse(word: &str) -> Option<VersionSense> {
         Some(VersionSense(match word {
             "<" | "LT" => Self::OLDER,
@@ -33,8 +33,10 @@ impl VersionSense {
         self.0 & bits != 0
     }
 
-    /// Whether some version is meant by both this sense of `own` and `other` of `others`.
+    /// Whether some version satisfies both this comparison with `own` and the comparison `other`
+    /// with `others`.
     pub fn meets(self, own: &str, other: VersionSense, others: &str) -> bool {
+        // two open ranges in the same direction always overlap
         if self == VersionSense::ANY
             || other == VersionSense::ANY
             || self.0 & other.0 & (Self::OLDER | Self::NEWER) != 0
@@ -45,7 +47,7 @@ impl VersionSense {
         match a.compare_versions(b) {
             Ordering::Less => self.has(Self::NEWER) || other.has(Self::OLDER),
             Ordering::Greater => self.has(Self::OLDER) || other.has(Self::NEWER),
-            // a relation without a release means every release
+            // a relation without a release matches every release
             Ordering::Equal => match (a.release, b.release) {
                 (Some(a), Some(b)) => match compare(a, b) {
                     Ordering::Less => self.has(Self::NEWER) || other.has(Self::OLDER),
@@ -60,19 +62,19 @@ impl VersionSense {
     }
 }
 
-/// A relation as a text has it: `name`, or `name >= 1.2`.
+/// A relation: `name`, or `name >= 1.2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RpmRelation<'a> {
-    /// The name: of a package, a capability or a file.
+    /// The name of a package, a capability or a file.
     pub name: &'a str,
-    /// How the version of a package must compare to `evr`.
+    /// How a version must compare to `evr`.
     pub sense: VersionSense,
-    /// The version; empty where every one is meant.
+    /// The version; empty for [`VersionSense::ANY`].
     pub evr: &'a str,
 }
 
 impl<'a> RpmRelation<'a> {
-    /// Returns the relation that every version of `name` fulfils.
+    /// Returns the relation that every version of `name` satisfies.
     pub fn any(name: &'a str) -> RpmRelation<'a> {
         RpmRelation {
             name,
@@ -81,7 +83,8 @@ impl<'a> RpmRelation<'a> {
         }
     }
 
-    /// `text`, with the sense between spaces. `None` where it is no relation.
+    /// Parses `name`, or `name operator version` with blanks between them. Returns `None` for other
+    /// texts.
     pub fn parse(text: &'a str) -> Option<RpmRelation<'a>> {
         let mut words = text.split_ascii_whitespace();
         let relation = match (words.next()?, words.next(), words.next()) {

@@ -1,4 +1,4 @@
-//! `repodata/repomd.xml`: the list of a repository's indexes, with their digests.
+//! `repodata/repomd.xml`: the list of the indexes of a repository, with their digests.
 
 use super::error::YumError;
 use super::primary::digest;
@@ -7,41 +7,41 @@ use crate::is_plain_path;
 use jiff::Timestamp;
 use landfall_model::Digest;
 
-const WHAT: &str = "repomd.xml of a repository";
+const WHAT: &str = "repomd.xml";
 
 /// The content of a `repomd.xml`: the indexes of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repomd {
-    /// When it was made: the newest time of an index, which is what clients compare; else its
-    /// revision, where that is a time.
+    /// The time when it was generated: the newest timestamp of an index, which clients compare too;
+    /// if there is none, the revision, if that is a time.
     pub date: Option<Timestamp>,
-    /// Its indexes, in its order.
+    /// The indexes, in the order of the file.
     pub indexes: Vec<RepomdIndex>,
 }
 
 /// An index of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepomdIndex {
-    /// What it is: `primary`, `filelists`, `modules`, ….
+    /// The kind of index: `primary`, `filelists`, `modules`, ….
     pub kind: String,
-    /// Its path relative to the repository, checked.
+    /// The path relative to the repository. It does not lead out of it.
     pub path: String,
     /// The digest of the compressed file.
     pub digest: Digest,
-    /// Its size in bytes, where it is given.
+    /// The size of the compressed file in bytes, if it is listed.
     pub size: Option<u64>,
-    /// The digest of what it unpacks to, where it is given.
+    /// The digest of the unpacked content, if it is listed.
     pub open_digest: Option<Digest>,
-    /// The size of that in bytes, where it is given.
+    /// The size of the unpacked content in bytes, if it is listed.
     pub open_size: Option<u64>,
 }
 
 impl Repomd {
-    /// The list in `bytes`.
+    /// Parses the content of a `repomd.xml`.
     ///
     /// # Errors
-    /// When it is malformed, lists a path that leads elsewhere, or an index by a checksum that can
-    /// be forged.
+    /// If the file is malformed, lists a path that leads out of the repository, or has an index
+    /// without a SHA-256 or SHA-512 checksum.
     pub fn parse(bytes: &[u8]) -> Result<Repomd, YumError> {
         let mut indexes = Vec::new();
         let mut one = IndexDraft::default();
@@ -78,7 +78,7 @@ impl Repomd {
             Ok(())
         })?;
         if !is_repomd {
-            return Err(YumError::malformed(WHAT, "it has no element 'repomd'"));
+            return Err(YumError::malformed(WHAT, "it has no 'repomd' element"));
         }
         Ok(Repomd {
             date: newest.or(revision),
@@ -86,12 +86,13 @@ impl Repomd {
         })
     }
 
-    /// The index of this kind.
+    /// Returns the first index of this kind.
     pub fn index(&self, kind: &str) -> Option<&RepomdIndex> {
         self.indexes.iter().find(|index| index.kind == kind)
     }
 }
 
+/// The content of a `data` element, until its end is read.
 #[derive(Default)]
 struct IndexDraft {
     kind: String,
@@ -106,7 +107,9 @@ impl IndexDraft {
     fn index(self) -> Result<RepomdIndex, YumError> {
         let (kind, hex) = &self.checksum;
         let digest = digest(kind, hex).ok_or_else(|| match kind.as_str() {
-            "sha256" | "sha512" => YumError::malformed(WHAT, format!("'{hex}' is no checksum")),
+            "sha256" | "sha512" => {
+                YumError::malformed(WHAT, format!("'{hex}' is not a {kind} checksum"))
+            }
             _ => YumError::Weak {
                 name: self.kind.clone(),
                 kind: kind.clone(),
@@ -126,12 +129,13 @@ impl IndexDraft {
 }
 
 fn number(text: &str) -> Result<u64, YumError> {
-    text.parse()
-        .map_err(|_| YumError::malformed(WHAT, format!("'{}' is no size", text.escape_default())))
+    text.parse().map_err(|_| {
+        YumError::malformed(WHAT, format!("'{}' is not a size", text.escape_default()))
+    })
 }
 
-/// A time in seconds, of which some tools write fractions; `None` for other texts, as a revision
-/// may be.
+/// Parses a time in seconds; some tools write a fraction too. Returns `None` for other texts: a
+/// revision may be any text.
 fn time(text: &str) -> Option<Timestamp> {
     let seconds = text.split_once('.').map_or(text, |(seconds, _)| seconds);
     Timestamp::from_second(seconds.parse().ok()?).ok()

@@ -1,39 +1,39 @@
-//! Rich dependencies: `(a or b)`, `(a and b >= 1)`, `(a if b else c)`, `(a unless b)`, `(a with
-//! b)`, `(a without b)`.
+//! Parses rich dependencies: `(a or b)`, `(a and b >= 1)`, `(a if b else c)`, `(a unless b)`,
+//! `(a with b)`, `(a without b)`.
 //!
-//! RPM's manual has them as "boolean dependencies".
+//! RPM's manual calls them "boolean dependencies".
 
 use super::relation::{RpmRelation, VersionSense};
 
-/// A dependency: a relation, or relations joined by words.
+/// A dependency: a single relation, or several joined by operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RichDependency<'a> {
     One(RpmRelation<'a>),
-    /// `and`: all parts must be fulfilled.
+    /// All parts must be satisfied.
     And(Vec<RichDependency<'a>>),
-    /// One of them at least.
+    /// At least one part must be satisfied.
     Or(Vec<RichDependency<'a>>),
-    /// The first where the second holds, else the third.
+    /// If the second part is satisfied, the first must be too, otherwise the `else` part, if any.
     If(
         Box<[RichDependency<'a>; 2]>,
         Option<Box<RichDependency<'a>>>,
     ),
-    /// The first where the second does not hold, else the third.
+    /// If the second part is not satisfied, the first must be, otherwise the `else` part, if any.
     Unless(
         Box<[RichDependency<'a>; 2]>,
         Option<Box<RichDependency<'a>>>,
     ),
-    /// One package that is all of them.
+    /// One package must satisfy all parts.
     With(Vec<RichDependency<'a>>),
-    /// A package that is the first, and not the second.
+    /// One package must satisfy the first part and not the second.
     Without(Box<[RichDependency<'a>; 2]>),
 }
 
-/// How deep parentheses may stand in each other; RPM itself writes few.
+/// The maximum nesting of parentheses. The parser is recursive, and the text comes from outside.
 const DEPTH: usize = 32;
 
 impl<'a> RichDependency<'a> {
-    /// The dependency in `text`, which may be a relation alone. `None` where it is malformed.
+    /// Parses a dependency, rich or plain. Returns `None` if it is malformed.
     pub(super) fn parse(text: &'a str) -> Option<RichDependency<'a>> {
         if !text.starts_with('(') {
             return RpmRelation::parse(text).map(RichDependency::One);
@@ -43,7 +43,8 @@ impl<'a> RichDependency<'a> {
         rest.trim().is_empty().then_some(rich)
     }
 
-    /// The dependency that `relation` is: rich, or `relation` itself. `None` where it is malformed.
+    /// Parses the name of `relation` if that is a rich dependency, which has no version then.
+    /// Returns `None` if it is malformed.
     pub(super) fn parse_relation(relation: &RpmRelation<'a>) -> Option<RichDependency<'a>> {
         if RichDependency::is_rich(relation.name) {
             RichDependency::parse(relation.name)
@@ -52,7 +53,7 @@ impl<'a> RichDependency<'a> {
         }
     }
 
-    /// Shows each relation in it to `visit`.
+    /// Calls `visit` for each relation in the dependency.
     pub(super) fn each_relation(&self, visit: &mut dyn FnMut(&RpmRelation<'a>)) {
         match self {
             RichDependency::One(relation) => visit(relation),
@@ -67,13 +68,13 @@ impl<'a> RichDependency<'a> {
         }
     }
 
-    /// Whether `text` is one in parentheses.
+    /// Whether `text` is a rich dependency, which always begins with a parenthesis.
     pub(super) fn is_rich(text: &str) -> bool {
         text.starts_with('(')
     }
 }
 
-/// What stands in the parentheses that `rest` begins with.
+/// Parses the parentheses at the beginning of `rest`, and advances `rest` behind them.
 fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     *rest = rest.strip_prefix('(')?;
     let first = operand(rest, depth)?;
@@ -86,6 +87,7 @@ fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     let rich = match word {
         "and" | "or" | "with" => {
             let mut all = vec![first, second];
+            // different operators cannot be mixed without parentheses
             while !rest.trim_start().starts_with(')') {
                 if self::word(rest)? != word {
                     return None;
@@ -120,12 +122,14 @@ fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     Some(rich)
 }
 
+/// Parses a group or a plain relation at the beginning of `rest`.
 fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     *rest = rest.trim_start();
     if rest.starts_with('(') {
         return group(rest, depth.checked_sub(1)?);
     }
     let name = word(rest)?;
+    // the next word is an operator of the version, or belongs to the group: then it is left there
     let mut behind = *rest;
     match word(&mut behind).and_then(VersionSense::parse) {
         None => Some(RichDependency::One(RpmRelation {
@@ -141,24 +145,27 @@ fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     }
 }
 
-/// The next word of `rest`, which ends at a space, or at a parenthesis that closes none of its own.
+/// Returns the next word of `rest`. It ends at a blank, or at a closing parenthesis that was not
+/// opened in it: capabilities contain parentheses, such as `libc.so.6()(64bit)`.
 fn word<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let text = rest.trim_start();
     let mut open = 0_usize;
-    let ends = |byte: u8| match byte {
-        b' ' | b'\t' => true,
-        b'(' => {
-            open += 1;
-            false
-        }
-        b')' if open == 0 => true,
-        b')' => {
-            open -= 1;
-            false
-        }
-        _ => false,
-    };
-    let end = text.bytes().position(ends).unwrap_or(text.len());
+    let end = text
+        .bytes()
+        .position(|byte| match byte {
+            b' ' | b'\t' => true,
+            b'(' => {
+                open += 1;
+                false
+            }
+            b')' if open == 0 => true,
+            b')' => {
+                open -= 1;
+                false
+            }
+            _ => false,
+        })
+        .unwrap_or(text.len());
     let (word, behind) = text.split_at(end);
     *rest = behind;
     (!word.is_empty()).then_some(word)

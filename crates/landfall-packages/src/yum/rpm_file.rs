@@ -1,8 +1,8 @@
-//! The file of a package: who signed it, and what its changelog says of its version.
+//! Verifies the signature of an `.rpm` file, and reads its identity and its changelog.
 //!
-//! The format is that of RPM's manual ("RPM V4 package format"): a lead of 96 bytes, a header with
-//! signatures, padded to 8 bytes, the header proper, and the payload. A signature of the header
-//! covers the digest of the payload that stands in it.
+//! RPM's manual ("RPM V4 package format"): a lead of 96 bytes, a header with signatures, padded to
+//! 8 bytes, the main header, and the payload. A signature covers the main header, which contains
+//! the digest of the payload.
 
 use crate::PackageIdentity;
 use crate::changelog::first_lines;
@@ -13,70 +13,73 @@ use std::io::{self, Read};
 const LEAD: usize = 96;
 const LEAD_MAGIC: [u8; 4] = [0xed, 0xab, 0xee, 0xdb];
 const HEADER_MAGIC: [u8; 8] = [0x8e, 0xad, 0xe8, 1, 0, 0, 0, 0];
-/// Bytes before the index of a header: the magic, how many entries, how many bytes of data.
+/// The size of the part before the index of a header in bytes: magic, number of entries, and number
+/// of data bytes.
 const HEADER_START: usize = 16;
 
-/// In the header of signatures: a signature of the header by DSA or Ed25519, and by RSA; RPM 6 has
-/// any number of them as base64.
+/// Tags in the signature header: signatures of the main header by DSA or Ed25519, and by RSA.
 const SIGNATURES_OF_HEADER: [u32; 2] = [267, 268];
+/// Tag in the signature header: any number of signatures of the main header in base64 (RPM 6).
 const OPENPGP: u32 = 278;
-/// In the header of signatures: a signature of header and payload together, by RSA and by DSA, as
-/// RPM before 4.14 made it.
+/// Tags in the signature header: signatures of main header and payload together, by RSA and by DSA,
+/// which RPM made before 4.14.
 const OLD_SIGNATURES: [u32; 2] = [1002, 1005];
-/// In the header: the digest of the payload as it is stored, in hex, and the kind of it; 8 is
-/// SHA-256, and 10 SHA-512.
+/// Tag in the main header: the digest of the payload as it is stored, in hex.
 const PAYLOAD_DIGEST: u32 = 5092;
+/// Tag in the main header: the algorithm of that digest; 8 is SHA-256, and 10 SHA-512.
 const PAYLOAD_DIGEST_KIND: u32 = 5093;
-/// In the header: what it is. A package that is not built from another one is one of sources.
+/// Tags in the main header: the identity of the package.
 const NAME: u32 = 1000;
 const VERSION: u32 = 1001;
 const RELEASE: u32 = 1002;
 const EPOCH: u32 = 1003;
 const ARCHITECTURE: u32 = 1022;
+/// Tag in the main header: the source package. Source packages themselves do not have it.
 const BUILT_FROM: u32 = 1044;
-/// In the header: the texts of its changelog, the newest first.
+/// Tag in the main header: the texts of the changelog, the newest first.
 const CHANGELOG_TEXT: u32 = 1082;
 
-/// Why a package cannot be read, or its signature does not count.
+/// The reason why a package cannot be read, or its signature is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum RpmFileError {
-    /// It cannot be read to its end.
+    /// Reading the file failed.
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
     /// The file is not an RPM package, or is truncated.
-    #[error("it is no RPM package, or a damaged one")]
+    #[error("it is not an RPM package, or it is damaged")]
     NoPackage,
     /// The package has no signature at all.
     #[error(
-        "it is not signed at all; ask its vendor for signed packages, or sign it with rpmsign and \
-         name your key as `key`"
+        "it is not signed; ask its vendor for signed packages, or sign it with rpmsign and use \
+         your key as `key`"
     )]
     NotSigned,
-    /// It has no signature of its header, only one of the older form over header and payload.
+    /// The package has no signature of its header, only one of the older form over header and
+    /// payload.
     #[error(
-        "its header is not signed; its only signature is of the older form over header and payload, \
+        "its header is not signed; its only signature has the older form over header and payload, \
          which is not accepted"
     )]
     OldSignature,
-    /// The signature does not cover its content.
+    /// The signed header has no digest that covers the payload.
     #[error(
-        "its signed header has no digest of its content by SHA-256 or better; the package is too old \
-         to be checked"
+        "its signed header has no SHA-256 or SHA-512 digest of the content; the package is too \
+         old to be verified"
     )]
     NoPayloadDigest,
     /// The payload does not match the digest in the signed header.
-    #[error("its content is not what its signed header says")]
+    #[error("its content does not match the digest in its signed header")]
     Payload,
-    /// The signature is none of the keys'.
+    /// No signature of the package by one of the keys is valid.
     #[error(transparent)]
     Signature(#[from] OpenPgpError),
 }
 
-/// Returns what `package` is, as its header says, which one of `keys` signed together with the
-/// digest of the payload. The signature is judged at `time`.
+/// Verifies that one of `keys` signed the header of `package`, and that its payload has the digest
+/// in the header. Returns the identity in the header. The signature is judged at `time`.
 ///
 /// # Errors
-/// When none of the keys signed it, or the file has something else than what was signed.
+/// If none of the keys signed the package, or its content does not match.
 pub fn verify_package(
     mut package: impl Read,
     keys: &OpenPgpKeys,
@@ -101,6 +104,7 @@ pub fn verify_package(
     } else {
         RpmFileError::NotSigned
     });
+    // one valid signature is enough
     for signature in found {
         match keys.verify_detached(&signature, time, || Ok(header.bytes.as_slice())) {
             Ok(_) => {
@@ -115,10 +119,11 @@ pub fn verify_package(
     header.identity().ok_or(RpmFileError::NoPackage)
 }
 
-/// The first lines of what a package says of its newest version; none where it has no changelog.
+/// Returns the first lines of the newest changelog entry of a package. They are empty if it has no
+/// changelog.
 ///
 /// # Errors
-/// When it is no package, or cannot be read.
+/// If `package` is not an RPM package, or cannot be read.
 pub fn changelog(mut package: impl Read, limits: &Limits) -> Result<Vec<String>, RpmFileError> {
     let (_, header) = headers(&mut package, limits)?;
     Ok(first_lines(
@@ -130,7 +135,7 @@ pub fn changelog(mut package: impl Read, limits: &Limits) -> Result<Vec<String>,
     ))
 }
 
-/// The header with the signatures of `package`, and the header proper; the payload is left.
+/// Reads the signature header and the main header of `package`, up to the payload.
 fn headers(
     package: &mut impl Read,
     limits: &Limits,
@@ -147,7 +152,8 @@ fn headers(
     Ok((signatures, header))
 }
 
-/// A header of a package, with its magic.
+/// A header of a package: 16 bytes with the magic, the entries of its index with 16 bytes each, and
+/// the data.
 struct RpmHeader {
     bytes: Vec<u8>,
     entries: usize,
@@ -158,10 +164,12 @@ impl RpmHeader {
         let mut start = [0; HEADER_START];
         reader.read_exact(&mut start).map_err(short)?;
         let [entries, data] = [&start[8..12], &start[12..16]].map(number);
+        // both numbers come from the file: the size is checked before anything is allocated
         let size = entries as u64 * 16 + data as u64;
         if start[..8] != HEADER_MAGIC || size > limits.archive_bytes {
             return Err(RpmFileError::NoPackage);
         }
+        // grows with what is really there, not with what the header claims
         let mut bytes = start.to_vec();
         reader.take(size).read_to_end(&mut bytes)?;
         if bytes.len() as u64 != HEADER_START as u64 + size {
@@ -170,7 +178,8 @@ impl RpmHeader {
         Ok(RpmHeader { bytes, entries })
     }
 
-    /// The data of `tag` from where it begins, and how many values it has.
+    /// Returns the data from the first value of `tag` to the end of the header, and the number of
+    /// its values.
     fn data(&self, tag: u32) -> Option<(&[u8], usize)> {
         let index = &self.bytes[HEADER_START..HEADER_START + self.entries * 16];
         let entry = index
@@ -222,15 +231,15 @@ impl RpmHeader {
         })
     }
 
-    /// Whether the rest of the package is what the header says.
+    /// Compares the rest of the package with the digest of the payload in the header.
     fn check_payload(&self, mut payload: impl Read) -> Result<(), RpmFileError> {
         let mut hasher = Hasher::new(match self.number(PAYLOAD_DIGEST_KIND) {
             Some(8) => Algorithm::Sha256,
             Some(10) => Algorithm::Sha512,
             _ => return Err(RpmFileError::NoPayloadDigest),
         });
-        let wanted = self.texts(PAYLOAD_DIGEST);
-        let wanted = wanted.first().ok_or(RpmFileError::NoPayloadDigest)?;
+        let digests = self.texts(PAYLOAD_DIGEST);
+        let expected = digests.first().ok_or(RpmFileError::NoPayloadDigest)?;
         let mut buffer = vec![0; 64 << 10];
         loop {
             match payload.read(&mut buffer)? {
@@ -238,13 +247,14 @@ impl RpmHeader {
                 read => hasher.update(&buffer[..read]),
             }
         }
-        if hasher.finish().hex() != *wanted {
+        if hasher.finish().hex() != *expected {
             return Err(RpmFileError::Payload);
         }
         Ok(())
     }
 }
 
+/// Returns the big-endian number in at most four bytes.
 fn number(bytes: &[u8]) -> usize {
     bytes
         .iter()
@@ -276,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_package_says_what_it_is() {
+    fn the_identity_of_a_signed_package_is_returned() {
         for (package, key, other) in [
             ("signed.rpm", "key.asc", "other.asc"),
             ("signed-ed25519.rpm", "other.asc", "key.asc"),
@@ -294,10 +304,9 @@ mod tests {
         ));
     }
 
-    /// Every byte behind the signatures counts; those of the lead and of other signatures are
-    /// covered by nobody.
+    /// Every byte after the signatures is covered; the lead and the signature header are not.
     #[test]
-    fn a_changed_package_is_refused() {
+    fn a_changed_package_is_rejected() {
         let whole = file("signed.rpm");
         let signatures = RpmHeader::read(&mut &whole[LEAD..], &Limits::default())
             .unwrap()
@@ -320,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_hostile_is_refused() {
+    fn truncated_and_hostile_packages_are_rejected() {
         let whole = file("signed.rpm");
         for length in [0, 10, LEAD, LEAD + 8, LEAD + 100, whole.len() - 1] {
             assert!(

@@ -1,4 +1,4 @@
-//! Texts of a repository, each kept once.
+//! An interner for the texts of a repository: equal texts are stored once and have one id.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -7,20 +7,22 @@ use std::hash::{BuildHasher, RandomState};
 pub(super) struct TextId(u32);
 
 impl TextId {
-    /// Its number: texts have those from 0 on.
+    /// Returns the position of the text in the order in which texts were added.
     pub(super) fn number(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Texts, each once: a repository says the same names and versions a million times.
+/// The distinct texts of a repository, which repeats the same names and versions a million times.
 #[derive(Debug)]
 pub(super) struct StringPool {
+    /// All texts, one after the other.
     bytes: String,
-    /// The end of each string, as an offset in bytes.
+    /// The end of each text, as an offset in bytes.
     ends: Vec<usize>,
-    /// Open addressing: the number of a text and 1; 0 is a free place.
+    /// A hash table with open addressing: the id of a text plus 1, or 0 for a free slot.
     table: Vec<u32>,
+    /// Randomly seeded, because the texts come from outside: a repository cannot make them collide.
     hasher: RandomState,
 }
 
@@ -52,47 +54,49 @@ impl StringPool {
         &self.bytes[start..self.ends[text.number()]]
     }
 
-    /// `text`, if it is there.
+    /// Returns the id of `text`, if it was added before.
     pub(super) fn find(&self, text: &str) -> Option<TextId> {
-        match self.table[self.place(text)] {
+        match self.table[self.slot(text)] {
             0 => None,
             found => Some(TextId(found - 1)),
         }
     }
 
-    /// `text`, which is there now.
+    /// Returns the id of `text`, which is added if it is new.
     pub(super) fn add(&mut self, text: &str) -> TextId {
+        // at most half full, so that searches for a free slot stay short
         if (self.ends.len() + 1) * 2 > self.table.len() {
             self.grow();
         }
-        let place = self.place(text);
-        if self.table[place] == 0 {
+        let slot = self.slot(text);
+        if self.table[slot] == 0 {
             self.bytes.push_str(text);
             self.ends.push(self.bytes.len());
-            self.table[place] = self.ends.len() as u32;
+            self.table[slot] = self.ends.len() as u32;
         }
-        TextId(self.table[place] - 1)
+        TextId(self.table[slot] - 1)
     }
 
-    /// Where `text` stands in the table, or belongs.
-    fn place(&self, text: &str) -> usize {
+    /// Returns the slot of `text` in the table, or the free slot for it.
+    fn slot(&self, text: &str) -> usize {
+        // the length of the table is a power of two
         let mask = self.table.len() - 1;
-        let mut place = self.hasher.hash_one(text) as usize & mask;
-        while self.table[place] != 0 && self.get(TextId(self.table[place] - 1)) != text {
-            place = (place + 1) & mask;
+        let mut slot = self.hasher.hash_one(text) as usize & mask;
+        while self.table[slot] != 0 && self.get(TextId(self.table[slot] - 1)) != text {
+            slot = (slot + 1) & mask;
         }
-        place
+        slot
     }
 
     fn grow(&mut self) {
         self.table = vec![0; self.table.len() * 2];
         let mask = self.table.len() - 1;
         for number in 0..self.ends.len() {
-            let mut place = self.hasher.hash_one(self.get(TextId(number as u32))) as usize & mask;
-            while self.table[place] != 0 {
-                place = (place + 1) & mask;
+            let mut slot = self.hasher.hash_one(self.get(TextId(number as u32))) as usize & mask;
+            while self.table[slot] != 0 {
+                slot = (slot + 1) & mask;
             }
-            self.table[place] = number as u32 + 1;
+            self.table[slot] = number as u32 + 1;
         }
     }
 }

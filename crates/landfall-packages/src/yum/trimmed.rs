@@ -1,5 +1,5 @@
-//! Metadata of a repository that names what is carried of it and nothing else: indexes cut from
-//! those of the repository, and a list of them. Equal content gives equal bytes.
+//! Trimmed metadata of a repository: indexes that list only the carried packages, copied from those
+//! of the repository, and a `repomd.xml` for them. Equal content gives equal bytes.
 
 use super::error::YumError;
 use super::primary::digest;
@@ -10,24 +10,25 @@ use quick_xml::{Reader, Writer, XmlVersion};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
-/// An index of what is carried, while it is put together. Several locks may carry parts of one
-/// repository.
+/// Builds a trimmed index, `primary` or another one. Several locks may carry parts of one
+/// repository, so indexes can be added repeatedly.
 #[derive(Debug, Default)]
 pub struct TrimmedPrimary {
-    /// The name of its outermost element, and its attributes: the prefixes of the packages below it
-    /// stand there.
+    /// The name of the root element.
     name: String,
+    /// The attributes of the root element. They declare the namespaces that the copied packages
+    /// use.
     attributes: BTreeMap<String, String>,
-    /// The elements of the packages, by their digests.
+    /// The elements of the packages by digest, so that their order does not depend on the locks.
     packages: BTreeMap<String, String>,
 }
 
 impl TrimmedPrimary {
-    /// Adds those packages of an index, primary or another, that are `carried`: their paths by
-    /// their digests in hex. The digests that it has. `what` is for messages.
+    /// Adds the packages of an index that are `carried` (paths by digests in hex). Returns the
+    /// digests of the packages that it added. `what` is for messages.
     ///
     /// # Errors
-    /// When it is malformed or cut short.
+    /// If the index is malformed or truncated.
     pub fn add(
         &mut self,
         reader: impl BufRead,
@@ -49,7 +50,7 @@ impl TrimmedPrimary {
             };
             let (opens, closes) = match &event {
                 Event::Eof if depth > 0 || self.name.is_empty() => {
-                    return Err(malformed(&"it ends in the middle"));
+                    return Err(malformed(&"it is truncated"));
                 }
                 Event::Eof => return Ok(found),
                 Event::Start(_) => (true, false),
@@ -71,9 +72,10 @@ impl TrimmedPrimary {
                     let value = attribute.normalized_value(XmlVersion::Explicit1_0);
                     let value = value.map_err(|error| malformed(&error))?.into_owned();
                     match (depth, name, attribute.key.into_inner()) {
-                        // the count is another
+                        // the number of packages, which is different for the trimmed index
                         (0, _, "packages") => {}
                         (0, _, key) => drop(self.attributes.insert(key.to_owned(), value)),
+                        // `filelists` has the digest as an attribute, `primary` as an element
                         (1, _, "pkgid") => package.digest = Some(value),
                         (2, "checksum", "type") => package.checksum = value,
                         (2, "location", "href") => package.path = Some(value),
@@ -105,6 +107,7 @@ impl TrimmedPrimary {
                     text, digest, path, ..
                 } = std::mem::take(&mut package);
                 let Some(digest) = digest else { continue };
+                // a repository may list one file at several paths
                 let is_carried = carried
                     .get(&digest)
                     .is_some_and(|own| path.is_none_or(|path| path == *own));
@@ -132,14 +135,14 @@ impl TrimmedPrimary {
     }
 }
 
-/// The element of a package, as far as it is read.
+/// The element of a package that is being read.
 struct TrimmedPackage {
     text: Writer<Vec<u8>>,
     digest: Option<String>,
     path: Option<String>,
-    /// The element inside of it that is read.
+    /// The name of the child element that is being read.
     inside: String,
-    /// The kind of its checksum.
+    /// The algorithm of the package's checksum.
     checksum: String,
 }
 
@@ -156,8 +159,8 @@ impl Default for TrimmedPackage {
     }
 }
 
-/// `repomd.xml` of `indexes`, each by its kind, and of `kept`, which stays as it is, as if made at
-/// `seconds`; and the indexes by the paths that it gives them.
+/// Returns the `repomd.xml` that lists `indexes` (by kind) and `kept`, an unchanged index, with the
+/// time `seconds`; and the text of `indexes` by the paths in it.
 pub fn trimmed_repomd(
     indexes: &BTreeMap<&str, TrimmedPrimary>,
     kept: Option<&RepomdIndex>,
@@ -181,15 +184,15 @@ pub fn trimmed_repomd(
             open_digest,
             open_size,
         };
-        text += &data(&own, seconds);
+        text += &data_element(&own, seconds);
         files.insert(path, index);
     }
-    text.extend(kept.map(|index| data(index, seconds)));
+    text.extend(kept.map(|index| data_element(index, seconds)));
     (text + "</repomd>\n", files)
 }
 
-/// What `repomd.xml` says of an index.
-fn data(index: &RepomdIndex, seconds: i64) -> String {
+/// Returns the `data` element of an index.
+fn data_element(index: &RepomdIndex, seconds: i64) -> String {
     let RepomdIndex {
         kind,
         path,
@@ -198,28 +201,28 @@ fn data(index: &RepomdIndex, seconds: i64) -> String {
         open_digest,
         open_size,
     } = index;
-    let sum = |name: &str, digest: &Digest| {
-        format!(
-            "<{name} type=\"{}\">{}</{name}>\n",
-            digest.algorithm().as_str(),
-            digest.hex()
-        )
-    };
-    let number = |name: &str, size: &u64| format!("<{name}>{size}</{name}>\n");
-    let mut text = format!("<data type=\"{kind}\">\n") + &sum("checksum", digest);
+    let mut text = format!("<data type=\"{kind}\">\n") + &digest_element("checksum", digest);
     text.extend(
         open_digest
             .as_ref()
-            .map(|digest| sum("open-checksum", digest)),
+            .map(|digest| digest_element("open-checksum", digest)),
     );
     text += &format!(
         "<location href=\"{}\"/>\n",
         quick_xml::escape::escape(path.as_str())
     );
     text += &format!("<timestamp>{seconds}</timestamp>\n");
-    text.extend(size.as_ref().map(|size| number("size", size)));
-    text.extend(open_size.as_ref().map(|size| number("open-size", size)));
+    text.extend(size.map(|size| format!("<size>{size}</size>\n")));
+    text.extend(open_size.map(|size| format!("<open-size>{size}</open-size>\n")));
     text + "</data>\n"
+}
+
+fn digest_element(name: &str, digest: &Digest) -> String {
+    format!(
+        "<{name} type=\"{}\">{}</{name}>\n",
+        digest.algorithm().as_str(),
+        digest.hex()
+    )
 }
 
 #[cfg(test)]

@@ -1,20 +1,21 @@
-//! Versions of RPM packages, and how they compare.
+//! Versions of RPM packages and their order.
 
 use std::cmp::Ordering;
 
-/// `[epoch:]version[-release]`, as RPM reads it.
+/// Epoch, version and release: `[epoch:]version[-release]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evr<'a> {
-    /// Left out, it is 0.
+    /// The epoch; 0 if it is omitted.
     pub epoch: u32,
     /// The version as upstream numbers it.
     pub version: &'a str,
-    /// The release; a relation may leave it out, and means every one then.
+    /// The release. A relation without a release matches every release.
     pub release: Option<&'a str>,
 }
 
 impl<'a> Evr<'a> {
-    /// The parts of `text`. A text before the colon that is no number is part of the version.
+    /// Splits `text` into its parts. If the text before the colon is not a number, it is part of
+    /// the version.
     pub fn parse(text: &'a str) -> Evr<'a> {
         let (epoch, rest) = match text.split_once(':') {
             Some(("", rest)) => (0, rest),
@@ -35,14 +36,14 @@ impl<'a> Evr<'a> {
         }
     }
 
-    /// How it compares with `other`, epochs and versions alone.
+    /// Compares epochs and versions, ignoring releases.
     pub fn compare_versions(self, other: Evr<'_>) -> Ordering {
         self.epoch
             .cmp(&other.epoch)
             .then_with(|| compare(self.version, other.version))
     }
 
-    /// How it compares with `other`; without a release it is older.
+    /// Compares epochs, versions and releases. Without a release a version is older.
     pub fn compare(self, other: Evr<'_>) -> Ordering {
         self.compare_versions(other)
             .then_with(|| match (self.release, other.release) {
@@ -52,23 +53,28 @@ impl<'a> Evr<'a> {
     }
 }
 
-/// The order of two `[epoch:]version[-release]`.
+/// Compares two texts of the form `[epoch:]version[-release]`.
 pub fn compare_evrs(first: &str, second: &str) -> Ordering {
     Evr::parse(first).compare(Evr::parse(second))
 }
 
-/// Compares two versions, or two releases, as RPM's `rpmvercmp` does: digits as numbers, letters as
-/// texts, numbers are newer than letters, `~` is older than the end, and `^` newer than the end,
-/// though older than all else.
+/// Compares two versions, or two releases, as RPM's `rpmvercmp` does: digits as numbers and letters
+/// as text. Numbers are newer than letters, `~` is older than the end, and `^` is newer than the
+/// end, but older than everything else.
 pub(super) fn compare(first: &str, second: &str) -> Ordering {
     if first == second {
         return Ordering::Equal;
     }
     let (mut a, mut b) = (first.as_bytes(), second.as_bytes());
     loop {
-        let is_separator = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"~^".contains(byte);
-        [a, b] =
-            [a, b].map(|text| &text[text.iter().take_while(|byte| is_separator(byte)).count()..]);
+        // separators only separate: `2.0` and `2_0` are equal
+        [a, b] = [a, b].map(|text| {
+            let separators = text
+                .iter()
+                .take_while(|byte| !byte.is_ascii_alphanumeric() && !b"~^".contains(byte))
+                .count();
+            &text[separators..]
+        });
         match (a.first(), b.first()) {
             (Some(b'~'), Some(b'~')) | (Some(b'^'), Some(b'^')) => {
                 (a, b) = (&a[1..], &b[1..]);
@@ -79,16 +85,17 @@ pub(super) fn compare(first: &str, second: &str) -> Ordering {
             (None, Some(b'^')) => return Ordering::Less,
             (Some(b'^'), Some(_)) => return Ordering::Less,
             (Some(_), Some(b'^')) => return Ordering::Greater,
-            (None, _) | (_, None) => return a.len().min(1).cmp(&b.len().min(1)),
+            // the longer one is newer; if both end here, they are equal
+            (None, _) | (_, None) => return a.is_empty().cmp(&b.is_empty()).reverse(),
             (Some(one), Some(other)) => {
                 let is_number = one.is_ascii_digit();
                 if is_number != other.is_ascii_digit() {
-                    return is_number.cmp(&false).then(Ordering::Less);
+                    return is_number.cmp(&other.is_ascii_digit());
                 }
                 let (own, a_rest) = segment(a, is_number);
                 let (others, b_rest) = segment(b, is_number);
                 let order = if is_number {
-                    // leading zeros are gone, so the longer number is the larger one
+                    // without leading zeros, the longer number is the larger one
                     own.len().cmp(&others.len()).then_with(|| own.cmp(others))
                 } else {
                     own.cmp(others)
@@ -102,16 +109,20 @@ pub(super) fn compare(first: &str, second: &str) -> Ordering {
     }
 }
 
-/// The leading digits of `text` without zeros before them, or its leading letters, and the rest.
+/// Splits the leading digits (without leading zeros) or the leading letters from the rest of
+/// `text`.
 fn segment(text: &[u8], is_number: bool) -> (&[u8], &[u8]) {
-    let is_part = |byte: &&u8| {
-        if is_number {
-            byte.is_ascii_digit()
-        } else {
-            byte.is_ascii_alphabetic()
-        }
-    };
-    let (segment, rest) = text.split_at(text.iter().take_while(is_part).count());
+    let length = text
+        .iter()
+        .take_while(|byte| {
+            if is_number {
+                byte.is_ascii_digit()
+            } else {
+                byte.is_ascii_alphabetic()
+            }
+        })
+        .count();
+    let (segment, rest) = text.split_at(length);
     let zeros = if is_number {
         segment.iter().take_while(|byte| **byte == b'0').count()
     } else {

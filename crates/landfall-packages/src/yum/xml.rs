@@ -1,4 +1,4 @@
-//! The documents of a repository, element by element.
+//! Reads the XML documents of a repository element by element, without a tree in memory.
 
 use super::error::YumError;
 use quick_xml::events::{BytesRef, BytesStart, Event};
@@ -6,10 +6,10 @@ use quick_xml::{Reader, XmlVersion};
 use std::borrow::Cow;
 use std::io::BufRead;
 
-/// What comes next in a document. Names are without their prefixes.
+/// The start or end of an element. Names are without their namespace prefixes.
 pub(super) enum XmlEvent<'a> {
     Start(&'a XmlElement<'a>),
-    /// The element of this name ends, with this text since the last start or end.
+    /// The name of an element that ends, and its text since the last start or end of any element.
     End(&'a str, &'a str),
 }
 
@@ -20,12 +20,12 @@ pub(super) struct XmlElement<'a> {
 }
 
 impl XmlElement<'_> {
-    /// Its name, without the prefix.
+    /// Returns the name without its namespace prefix.
     pub(super) fn name(&self) -> &str {
-        local(self.start.name().into_inner())
+        local_name(self.start.name().into_inner())
     }
 
-    /// Shows each attribute to `each`: its name, with its prefix, and its value.
+    /// Calls `each` with the name (including its prefix) and the value of each attribute.
     pub(super) fn attributes(
         &self,
         mut each: impl FnMut(&str, Cow<'_, str>),
@@ -41,7 +41,7 @@ impl XmlElement<'_> {
         Ok(())
     }
 
-    /// The value of the attribute `name`.
+    /// Returns the value of the attribute `name`.
     pub(super) fn attribute(&self, name: &str) -> Result<Option<String>, YumError> {
         let mut found = None;
         self.attributes(|key, value| {
@@ -66,13 +66,17 @@ pub(super) fn walk(
     loop {
         buffer.clear();
         match reader.read_event_into(&mut buffer) {
+            // text, CDATA and references are separate events; one text can consist of all of them
             Ok(Event::Text(part)) => text.push_str(&part),
             Ok(Event::CData(part)) => text.push_str(&part),
+            // entities that the document declares itself are not supported
             Ok(Event::GeneralRef(part)) => {
-                let unknown = || {
-                    YumError::malformed(what, format!("it refers to '&{};'", part.escape_default()))
-                };
-                text.push(referred(&part).ok_or_else(unknown)?);
+                text.push(resolve_reference(&part).ok_or_else(|| {
+                    YumError::malformed(
+                        what,
+                        format!("unknown entity '&{};'", part.escape_default()),
+                    )
+                })?);
             }
             Ok(Event::Start(start)) => {
                 (depth, elements) = (depth + 1, elements + 1);
@@ -88,19 +92,24 @@ pub(super) fn walk(
                     start: &start,
                     what,
                 }))?;
-                visit(XmlEvent::End(local(start.name().into_inner()), ""))?;
+                visit(XmlEvent::End(local_name(start.name().into_inner()), ""))?;
                 text.clear();
             }
             Ok(Event::End(end)) => {
                 depth = depth.saturating_sub(1);
-                visit(XmlEvent::End(local(end.name().into_inner()), text.trim()))?;
+                visit(XmlEvent::End(
+                    local_name(end.name().into_inner()),
+                    text.trim(),
+                ))?;
                 text.clear();
             }
+            // the parser accepts a document without an end
             Ok(Event::Eof) if depth > 0 || elements == 0 => {
-                return Err(YumError::malformed(what, "it ends in the middle"));
+                return Err(YumError::malformed(what, "it is truncated"));
             }
             Ok(Event::Eof) => return Ok(()),
             Ok(_) => {}
+            // an error of the reader, such as too much unpacked content: the XML is not to blame
             Err(quick_xml::Error::Io(error)) => {
                 return Err(std::io::Error::new(error.kind(), error.to_string()).into());
             }
@@ -109,12 +118,12 @@ pub(super) fn walk(
     }
 }
 
-fn local(name: &str) -> &str {
+fn local_name(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, name)| name)
 }
 
-/// The character that a reference means, where XML itself knows it.
-fn referred(part: &BytesRef<'_>) -> Option<char> {
+/// Returns the character of a reference: a predefined entity of XML, or a character reference.
+fn resolve_reference(part: &BytesRef<'_>) -> Option<char> {
     match &**part {
         "amp" => Some('&'),
         "lt" => Some('<'),

@@ -1,16 +1,17 @@
-//! Where something that is needed can come by another version of what a machine has, or by a
-//! package that is new to it, dnf prefers the former: libsolv's choice rules. They are weak: one
-//! that leads into a contradiction, or that the solution has no use for, is dropped, and everything
-//! is decided anew.
+//! libsolv's choice rules: if both another version of an installed package and a new package
+//! satisfy a dependency, the former is preferred.
+//!
+//! Choice rules are weak. If one leads to a contradiction, or the solution installs a package that
+//! it would have excluded, it is dropped, and everything is decided again.
 
+use super::base_rules::{may_replace, obsoletes};
 use super::formula::{Literal, installed, package};
-use super::kept::{may_follow, obsoletes};
 use super::rules::{Rule, RuleOrigin, Rules};
 use crate::yum::architecture::Architectures;
 use crate::yum::pool::PackageId;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The choice rules of a question.
+/// The choice rules of a selection.
 #[derive(Debug, Default)]
 pub(super) struct ChoiceRules {
     all: Vec<ChoiceRule>,
@@ -20,13 +21,13 @@ pub(super) struct ChoiceRules {
 struct ChoiceRule {
     literals: Vec<Literal>,
     why: RuleOrigin,
-    /// The packages that the dependency itself allows.
+    /// The packages that satisfy the dependency from which the rule was derived.
     allowed: BTreeSet<PackageId>,
     is_enabled: bool,
 }
 
 impl ChoiceRule {
-    /// The packages that the dependency allows and this rule does not.
+    /// Returns the packages that satisfy the dependency, but not this rule.
     fn others(&self) -> BTreeSet<PackageId> {
         self.allowed
             .iter()
@@ -37,12 +38,17 @@ impl ChoiceRule {
 }
 
 impl ChoiceRules {
-    /// The choice rules for `dependencies`, the clauses of `rules`; `kept` has those of the base.
-    pub(super) fn new(rules: &Rules<'_>, dependencies: &[Rule], kept: &[Rule]) -> ChoiceRules {
+    /// Derives the choice rules from `dependencies` and `base_rules`.
+    pub(super) fn new(
+        rules: &Rules<'_>,
+        dependencies: &[Rule],
+        base_rules: &[Rule],
+    ) -> ChoiceRules {
         let pool = rules.pool;
+        // for each package of the base, itself and its possible replacements
         let mut updates: HashMap<PackageId, &[Literal]> = HashMap::new();
         let mut base: HashMap<&str, Vec<PackageId>> = HashMap::new();
-        for rule in kept {
+        for rule in base_rules {
             let id = package(rule.literals[0]);
             updates.insert(id, &rule.literals);
             base.entry(pool.name(id)).or_default().push(id);
@@ -50,6 +56,7 @@ impl ChoiceRules {
         if updates.is_empty() {
             return ChoiceRules::default();
         }
+        // packages that cannot be installed because of their architecture
         let barred: HashSet<PackageId> = dependencies
             .iter()
             .filter(|rule| {
@@ -57,7 +64,7 @@ impl ChoiceRules {
             })
             .map(|rule| package(rule.literals[0]))
             .collect();
-        // which package of the base another one would take the place of
+        // the package of the base that `id` would replace
         let replaced_by = |id: PackageId| -> Option<PackageId> {
             let same = base.get(pool.name(id)).into_iter().flatten().copied();
             let mut same =
@@ -77,7 +84,7 @@ impl ChoiceRules {
             for id in positive.clone().map(|literal| package(*literal)) {
                 match rules.is_base(id).then_some(id).or_else(|| replaced_by(id)) {
                     Some(own)
-                        if own == id || may_follow(rules, own, id) && !barred.contains(&id) =>
+                        if own == id || may_replace(rules, own, id) && !barred.contains(&id) =>
                     {
                         preferred.push(id);
                         replaced.push(own);
@@ -90,13 +97,13 @@ impl ChoiceRules {
                 continue;
             }
             let allowed: BTreeSet<PackageId> = positive.map(|literal| package(*literal)).collect();
-            // where every version would do, there is nothing to prefer
-            let is_met = |own: &PackageId| {
+            // if every version satisfies the dependency, the base need not change for it
+            let is_satisfied_anyway = replaced.iter().all(|own| {
                 updates[own]
                     .iter()
                     .all(|one| allowed.contains(&package(*one)))
-            };
-            if replaced.iter().all(is_met) {
+            });
+            if is_satisfied_anyway {
                 continue;
             }
             let negative = rule.literals.iter().copied().filter(|literal| *literal < 0);
@@ -115,7 +122,7 @@ impl ChoiceRules {
         ChoiceRules { all }
     }
 
-    /// The rules that count, each as a clause.
+    /// Returns the rules that have not been dropped.
     pub(super) fn enabled(&self) -> impl Iterator<Item = Rule> {
         let enabled = self.all.iter().filter(|rule| rule.is_enabled);
         enabled.map(|rule| Rule {
@@ -124,12 +131,12 @@ impl ChoiceRules {
         })
     }
 
-    /// Drops the rule at `place` among those that count, and those that would keep out the same
-    /// packages.
-    pub(super) fn drop_enabled(&mut self, place: usize) {
+    /// Drops the rule at `position` among the enabled ones, and all rules that exclude a package
+    /// which it excluded.
+    pub(super) fn drop_enabled(&mut self, position: usize) {
         let number = (0..self.all.len())
             .filter(|number| self.all[*number].is_enabled)
-            .nth(place);
+            .nth(position);
         if let Some(number) = number {
             self.drop_rule(number);
         }
@@ -143,8 +150,8 @@ impl ChoiceRules {
         }
     }
 
-    /// Drops the rules of which the solution installs a package that they would have kept out.
-    /// Whether there were any.
+    /// Drops the rules that exclude a package which the solution installs anyway. Returns whether
+    /// there were any.
     pub(super) fn drop_unneeded(&mut self, is_installed: impl Fn(PackageId) -> bool) -> bool {
         let mut has_dropped = false;
         for number in 0..self.all.len() {

@@ -1,12 +1,12 @@
-//! The choice of packages: the loop of dnf's solver, which asks the policy and decides, until all
-//! that is needed is there.
+//! Package selection: the main loop of dnf's solver, which decides one package after the other by
+//! the policy until all dependencies are satisfied.
 
-use super::asked::{asked, not_offered};
+use super::base_rules::{base_rules, excluded_from_weak, replacement};
 use super::choice::ChoiceRules;
 use super::formula::{Literal, installed, package};
-use super::kept::{kept, replacement, unwanted};
 use super::policy::{Policy, open};
 use super::reasons;
+use super::request_words::{candidate_groups, explain_no_match};
 use super::rules::{Rule, RuleOrigin, Rules};
 use super::sat::{Sat, SolverStop};
 use crate::yum::architecture::Architectures;
@@ -17,17 +17,17 @@ use std::collections::{BTreeSet, HashSet};
 /// A request to select packages from a pool, with its options.
 #[derive(Debug, Clone, Copy)]
 pub struct SelectionRequest<'a> {
-    /// The packages of all sources, and those of the base.
+    /// The packages of all sources and the installed packages (the base).
     pub pool: &'a Pool,
     /// The architectures whose packages the machine can install.
     pub architectures: &'a Architectures,
-    /// What to install, in the forms that `dnf install` takes.
+    /// The requests, in the syntax of `dnf install`.
     pub install: &'a [String],
     /// Whether to install recommended packages too (weak dependencies).
     pub weak: bool,
     /// Whether dependencies that no source offers are assumed to be installed.
     pub assume: bool,
-    /// The most solver steps to spend before giving up.
+    /// The maximum number of solver steps.
     pub steps: u64,
 }
 
@@ -40,27 +40,27 @@ pub struct YumSelection {
     pub expected: BTreeSet<String>,
     /// The packages of the base that are removed, each with its replacement.
     pub replaced: Vec<(PackageId, Option<PackageId>)>,
-    /// Files that are needed, and that no list has: another list of files may.
+    /// Files in relations that no index lists. Lists of all files that were not read may have them.
     pub unlisted: BTreeSet<String>,
 }
 
 /// The reasons why a request cannot be fulfilled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsolvableRequest {
-    /// The chain of reasons, a sentence each.
+    /// The chain of reasons, one sentence each.
     pub reasons: Vec<String>,
-    /// What no package has that is seen: relations, and words that were asked for.
+    /// The relations and requests that no visible package satisfies.
     pub missing: BTreeSet<String>,
-    /// The file paths that only the list of all files can resolve, as in [`YumSelection`].
+    /// Files in relations that no index lists, as in [`YumSelection`].
     pub unlisted: BTreeSet<String>,
 }
 
-/// The packages to install for `question`.
+/// Selects the packages to install for `request`.
 ///
 /// # Errors
-/// When what is asked for is not there, cannot be installed together, or takes more than the given
-/// steps to be found.
-pub fn choose(question: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableRequest> {
+/// If a requested package does not exist, the requests cannot be installed together, or the limit
+/// of steps is reached.
+pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableRequest> {
     let SelectionRequest {
         pool,
         architectures,
@@ -68,13 +68,13 @@ pub fn choose(question: SelectionRequest<'_>) -> Result<YumSelection, Unsolvable
         weak,
         assume,
         steps,
-    } = question;
+    } = request;
     let mut jobs = Vec::new();
     let (mut reasons, mut missing) = (Vec::new(), BTreeSet::new());
     for word in install {
-        let found = asked(pool, word);
+        let found = candidate_groups(pool, word);
         if found.is_empty() {
-            reasons.push(not_offered(pool, word));
+            reasons.push(explain_no_match(pool, word));
             missing.insert(word.clone());
         }
         jobs.extend(
@@ -94,9 +94,9 @@ pub fn choose(question: SelectionRequest<'_>) -> Result<YumSelection, Unsolvable
             unlisted: rules.unlisted,
         });
     }
-    let kept = kept(&rules);
+    let base_rules = base_rules(&rules);
     let candidates = jobs.iter().flat_map(|(_, candidates)| candidates).copied();
-    let of_base = kept
+    let of_base = base_rules
         .iter()
         .flat_map(|rule| &rule.literals)
         .map(|literal| package(*literal));
@@ -110,17 +110,21 @@ pub fn choose(question: SelectionRequest<'_>) -> Result<YumSelection, Unsolvable
         .map(|id| pool.name(*id));
     rules.prefer_architectures(&names.collect());
     rules.sort();
+    // the order of the rules: dependencies, requests (jobs), rules of the base, choice rules
     let dependencies = rules.rules.len();
-    let job = |(word, candidates): (String, Vec<PackageId>)| Rule {
-        literals: candidates.into_iter().map(installed).collect(),
-        why: RuleOrigin::Asked(word),
-    };
-    rules.rules.extend(jobs.into_iter().map(job));
+    rules
+        .rules
+        .extend(jobs.into_iter().map(|(word, candidates)| Rule {
+            literals: candidates.into_iter().map(installed).collect(),
+            why: RuleOrigin::Requested(word),
+        }));
     let jobs = dependencies..rules.rules.len();
-    let mut choice_rules = ChoiceRules::new(&rules, &rules.rules[..dependencies], &kept);
-    rules.rules.extend(kept);
+    let mut choice_rules = ChoiceRules::new(&rules, &rules.rules[..dependencies], &base_rules);
+    rules.rules.extend(base_rules);
     let strong = rules.rules.len();
     let mut left = steps;
+    // choice rules are only preferences: if they prevent a solution, or the solution violates what
+    // they are derived from, they are dropped and everything is decided again
     let chooser = loop {
         rules.rules.truncate(strong);
         rules.rules.extend(choice_rules.enabled());
@@ -148,12 +152,13 @@ pub fn choose(question: SelectionRequest<'_>) -> Result<YumSelection, Unsolvable
             }
             Err(SolverStop::Contradiction(contradiction)) => {
                 let core = chooser.sat.core(contradiction);
+                // choice rules come last, so the highest number is one if any is involved
                 let last = core
                     .iter()
                     .max()
                     .and_then(|last| (*last as usize).checked_sub(strong));
                 let Some(last) = last else {
-                    let (reasons, missing) = reasons::told(&chooser.rules, &core, left);
+                    let (reasons, missing) = reasons::explain(&chooser.rules, &core, left);
                     return Err(UnsolvableRequest {
                         reasons,
                         missing,
@@ -178,10 +183,9 @@ pub fn choose(question: SelectionRequest<'_>) -> Result<YumSelection, Unsolvable
         .flatten()
         .cloned()
         .collect();
-    let gone = pool
+    let replaced = pool
         .ids()
-        .filter(|id| chooser.rules.is_base(*id) && chooser.sat.value(installed(*id)) < 0);
-    let replaced = gone
+        .filter(|id| chooser.rules.is_base(*id) && chooser.sat.value(installed(*id)) < 0)
         .map(|id| (id, replacement(pool, id, &packages)))
         .collect();
     Ok(YumSelection {
@@ -194,13 +198,13 @@ pub fn choose(question: SelectionRequest<'_>) -> Result<YumSelection, Unsolvable
 
 fn out_of_steps(steps: u64) -> String {
     format!(
-        "the choice was given up after {steps} steps: too many of the \
-         packages exclude each other; ask for fewer packages in one \
-         entry, or for exact versions"
+        "the package selection was given up after {steps} steps: too many of the packages exclude \
+         each other; request fewer packages in one entry, or exact versions"
     )
 }
 
-/// Reaches the packages that may come because of what is reached, and so on.
+/// Marks the packages as reached that supplement a reached package, and repeats that until there
+/// are no more.
 fn reach_supplements(rules: &mut Rules<'_>) {
     loop {
         let mut more = Vec::new();
@@ -214,14 +218,14 @@ fn reach_supplements(rules: &mut Rules<'_>) {
                 .pool
                 .relations(id, RpmRelationKind::Supplements)
                 .collect();
-            let may_come = relations.iter().any(|relation| {
+            let is_possible = relations.iter().any(|relation| {
                 rules.note_file(relation);
                 let wanted = rules
                     .formula(relation)
                     .map_or_else(Vec::new, |formula| formula.packages());
                 wanted.iter().any(|id| rules.reached[id.0 as usize])
             });
-            if may_come {
+            if is_possible {
                 more.push(id);
             }
         }
@@ -237,28 +241,32 @@ fn reach_supplements(rules: &mut Rules<'_>) {
 struct SolverBranch {
     /// The decision level to return to.
     level: usize,
-    /// Those that were taken, the last of them now.
+    /// The candidates that were tried; the last is the current one.
     taken: Vec<PackageId>,
+    /// The candidates that were not tried.
     others: Vec<PackageId>,
 }
 
+/// The state of a selection.
 pub(super) struct PackageChooser<'p> {
     pub(super) sat: Sat,
     pub(super) rules: Rules<'p>,
+    /// The positions of the rules of the requests.
     jobs: std::ops::Range<usize>,
-    /// Where the rules of the base end, and the choice rules begin.
+    /// The end of the rules of the base, after which the choice rules follow.
     strong: usize,
-    /// What no weak dependency brings.
+    /// The packages that are not installed for weak dependencies.
     pub(super) unwanted: HashSet<PackageId>,
-    /// For each package, where its rules begin; they end where those of the package before begin.
-    first_rule: Vec<(u32, u32)>,
+    /// For each package, the first of its dependency rules and their end.
+    rules_of: Vec<(u32, u32)>,
     weak: bool,
     branches: Vec<SolverBranch>,
-    /// Where the look at the rules goes on.
+    /// The rule at which the search for the next unmet dependency continues.
     cursor: usize,
-    /// The first rule with several good candidates, which was left for later; gone once it was come
-    /// to.
+    /// The first rule with several equally good candidates, which is postponed while other rules
+    /// have a single one.
     postponed: Option<usize>,
+    /// Whether all unmet dependencies are postponed ones.
     is_late: bool,
 }
 
@@ -271,16 +279,17 @@ impl<'p> PackageChooser<'p> {
         strong: usize,
         weak: bool,
     ) -> PackageChooser<'p> {
-        let mut first_rule = vec![(0, 0); rules.pool.count()];
+        // the rules are sorted by their first literal, so those of a package are adjacent
+        let mut rules_of = vec![(0, 0); rules.pool.count()];
         for (number, rule) in rules.rules[..dependencies].iter().enumerate() {
-            let (first, end) = &mut first_rule[package(rule.literals[0]).0 as usize];
+            let (first, end) = &mut rules_of[package(rule.literals[0]).0 as usize];
             if *end == 0 {
                 *first = number as u32;
             }
             *end = number as u32 + 1;
         }
         let unwanted = if weak {
-            unwanted(rules.pool)
+            excluded_from_weak(rules.pool)
         } else {
             HashSet::new()
         };
@@ -290,7 +299,7 @@ impl<'p> PackageChooser<'p> {
             unwanted,
             jobs,
             strong,
-            first_rule,
+            rules_of,
             weak,
             branches: Vec::new(),
             cursor: 0,
@@ -299,6 +308,8 @@ impl<'p> PackageChooser<'p> {
         }
     }
 
+    /// Decides until nothing is left to decide, in dnf's order: requests, the base, dependencies,
+    /// weak dependencies, and then better candidates for earlier decisions.
     fn run(&mut self) -> Result<(), SolverStop> {
         loop {
             if self.decide_job()? || self.keep()? {
@@ -313,7 +324,7 @@ impl<'p> PackageChooser<'p> {
         }
     }
 
-    /// The next look at the dependencies begins with the first.
+    /// Restarts the search for unmet dependencies at the first rule.
     fn start_over(&mut self) {
         (self.cursor, self.postponed, self.is_late) = (0, None, false);
     }
@@ -322,21 +333,22 @@ impl<'p> PackageChooser<'p> {
         Policy::new(&mut self.rules, self.sat.trail())
     }
 
-    /// The open candidates of a rule that is not fulfilled.
+    /// Returns the undecided candidates of a rule that does not hold yet; `None` if it holds.
     fn open(&self, rule: usize) -> Option<Vec<PackageId>> {
         open(&self.rules.rules[rule].literals, |literal| {
             self.sat.value(literal)
         })
     }
 
-    /// Installs the best of `candidates`. Whether no decision had to be taken back.
+    /// Installs the best of `candidates`. Returns whether no decision had to be reverted.
     pub(super) fn install(&mut self, mut candidates: Vec<PackageId>) -> Result<bool, SolverStop> {
         self.policy().choose(&mut candidates);
         self.install_first(candidates)
     }
 
-    /// Installs the first of `candidates`, the others of which may be taken later. Whether no
-    /// decision had to be taken back.
+    /// Installs the first of `candidates`, and remembers the others for
+    /// [`decide_better`](PackageChooser::decide_better). Returns whether no decision had to be
+    /// reverted.
     fn install_first(&mut self, candidates: Vec<PackageId>) -> Result<bool, SolverStop> {
         let level = self.sat.level();
         if candidates.len() > 1 {
@@ -349,6 +361,7 @@ impl<'p> PackageChooser<'p> {
         self.decide(installed(candidates[0]))
     }
 
+    /// Decides `literal`. Returns whether no decision had to be reverted.
     pub(super) fn decide(&mut self, literal: Literal) -> Result<bool, SolverStop> {
         let level = self.sat.level();
         self.sat.decide(literal)?;
@@ -361,35 +374,38 @@ impl<'p> PackageChooser<'p> {
         Ok(is_forward)
     }
 
+    /// Decides a request that does not hold yet. Returns whether there was one.
     fn decide_job(&mut self) -> Result<bool, SolverStop> {
         let Some(mut candidates) = self.jobs.clone().find_map(|job| self.open(job)) else {
             return Ok(false);
         };
         self.sat.spend(self.rules.pool.count())?;
-        // what is there already is good enough
+        // an installed package satisfies the request, even if a newer version exists
         if candidates.iter().any(|id| self.rules.is_base(*id)) {
             candidates.retain(|id| self.rules.is_base(*id));
         }
         self.policy().choose(&mut candidates);
-        // what the machine has is not decided yet, and counts for preferences already
-        let undecided = self
+        // requests are decided before the base, but what the base recommends and suggests counts
+        // as a preference already
+        let undecided: Vec<PackageId> = self
             .rules
             .pool
             .ids()
-            .filter(|id| self.rules.is_base(*id) && self.sat.value(installed(*id)) == 0);
-        let undecided: Vec<PackageId> = undecided.collect();
+            .filter(|id| self.rules.is_base(*id) && self.sat.value(installed(*id)) == 0)
+            .collect();
         if candidates.len() > 1 && !undecided.is_empty() {
             let mut policy = self.policy();
             policy.assume(&undecided);
-            policy.prefer_wished(&mut candidates);
+            policy.prefer_recommended(&mut candidates);
         }
         self.install_first(candidates).map(|_| true)
     }
 
-    /// Keeps a package of the base, or finds another for it.
+    /// Keeps an undecided package of the base, or decides what replaces it. Returns whether there
+    /// was one.
     fn keep(&mut self) -> Result<bool, SolverStop> {
-        let kept = self.jobs.end..self.strong;
-        for rule in kept {
+        for rule in self.jobs.end..self.strong {
+            // the first literal is the package itself, the others may replace it
             let own = self.rules.rules[rule].literals[0];
             match self.sat.value(own) {
                 0 => return self.decide(own).map(|_| true),
@@ -404,19 +420,23 @@ impl<'p> PackageChooser<'p> {
         Ok(false)
     }
 
-    /// Decides one dependency that is open: those with one good candidate first. Whether there was
-    /// one.
+    /// Decides one unmet dependency; those with a single good candidate come first. Returns whether
+    /// there was one.
     fn decide_dependency(&mut self) -> Result<bool, SolverStop> {
-        let trail = self.sat.trail().iter().filter(|literal| **literal > 0);
-        let mut ranges: Vec<(u32, u32)> = trail
-            .map(|literal| self.first_rule[package(*literal).0 as usize])
+        // only rules of installed packages can be unmet
+        let mut ranges: Vec<(u32, u32)> = self
+            .sat
+            .trail()
+            .iter()
+            .filter(|literal| **literal > 0)
+            .map(|literal| self.rules_of[package(*literal).0 as usize])
             .collect();
         ranges.sort_unstable();
-        let looks = ranges
+        let visited = ranges
             .iter()
             .map(|(start, end)| (end - start) as usize)
             .sum();
-        self.sat.spend(looks)?;
+        self.sat.spend(visited)?;
         let rules = ranges
             .into_iter()
             .flat_map(|(start, end)| start as usize..end as usize);
@@ -427,6 +447,7 @@ impl<'p> PackageChooser<'p> {
         if unmet.is_empty() {
             return Ok(false);
         }
+        // as in libsolv, the search continues behind the rule that was decided last
         let next = unmet.partition_point(|(rule, _)| *rule < self.cursor) % unmet.len();
         unmet.rotate_left(next);
         if !self.is_late {
@@ -448,14 +469,18 @@ impl<'p> PackageChooser<'p> {
         self.install(candidates).map(|_| true)
     }
 
-    /// Where a candidate that was not taken came in later anyway, or is recommended, takes it at
-    /// once instead. Whether there was one.
+    /// Improves an earlier decision: if a candidate that was not taken was installed later anyway,
+    /// or is recommended, returns to that decision and takes it instead. Returns whether there was
+    /// one.
     fn decide_better(&mut self) -> Result<bool, SolverStop> {
         let mut take = None;
         for number in (0..self.branches.len()).rev() {
             let branch = self.branches[number].clone();
-            let came_later = |id: &PackageId| self.sat.value(installed(*id)) > branch.level as i32;
-            if let Some(other) = branch.others.iter().position(came_later) {
+            let installed_later = branch
+                .others
+                .iter()
+                .position(|id| self.sat.value(installed(*id)) > branch.level as i32);
+            if let Some(other) = installed_later {
                 take = Some((number, other));
                 continue;
             }
@@ -465,9 +490,12 @@ impl<'p> PackageChooser<'p> {
                 .copied()
                 .find(|id| self.sat.value(installed(*id)) == branch.level as i32 + 1);
             let mut policy = self.policy();
-            let wished = branch.others.iter().position(|id| policy.is_wished(*id));
-            if let (Some(other), Some(now)) = (wished, now)
-                && !policy.is_wished(now)
+            let recommended = branch
+                .others
+                .iter()
+                .position(|id| policy.is_recommended(*id));
+            if let (Some(other), Some(now)) = (recommended, now)
+                && !policy.is_recommended(now)
             {
                 take = Some((number, other));
             }
@@ -475,6 +503,7 @@ impl<'p> PackageChooser<'p> {
         let Some((number, other)) = take else {
             return Ok(false);
         };
+        // the loop ends with the earliest decision that can be improved; later ones depend on it
         let mut branch = self.branches[number].clone();
         self.branches.truncate(number);
         self.sat.back_to(branch.level);

@@ -1,18 +1,18 @@
-//! Dependencies as clauses: each a list of literals of which one must hold.
+//! Converts rich dependencies to clauses: lists of literals, at least one of which must hold.
 
 use crate::yum::pool::{PackageId, Pool};
 use crate::yum::rich::RichDependency;
 
-/// A package that is installed (positive) or not (negative); the number is that of the package and
-/// 1.
+/// The statement that a package is installed (positive) or is not (negative). The absolute value is
+/// the id of the package plus 1, because 0 has no sign.
 pub(super) type Literal = i32;
 
-/// The literal of `package` being installed.
+/// Returns the literal that holds if `package` is installed.
 pub(super) fn installed(package: PackageId) -> Literal {
     package.0 as i32 + 1
 }
 
-/// The package of a literal.
+/// Returns the package of a literal.
 pub(super) fn package(literal: Literal) -> PackageId {
     PackageId(literal.unsigned_abs() - 1)
 }
@@ -20,27 +20,28 @@ pub(super) fn package(literal: Literal) -> PackageId {
 /// A dependency as a boolean formula over installed packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Formula {
-    /// One of them at least.
+    /// At least one of the packages is installed.
     Any(Vec<PackageId>),
     Not(Box<Formula>),
     And(Vec<Formula>),
     Or(Vec<Formula>),
 }
 
-/// More clauses than this for one dependency are refused: they grow exponentially.
+/// The maximum number of clauses for one dependency. It can grow exponentially with its length.
 const CLAUSES: usize = 4096;
 
 impl Formula {
-    /// What `rich` means among the packages of `pool`.
+    /// Returns the formula of `rich` over the packages of `pool`.
     pub(super) fn of(pool: &Pool, rich: &RichDependency<'_>) -> Formula {
         let of = |rich| Formula::of(pool, rich);
         let not = |rich| Formula::Not(Box::new(of(rich)));
         match rich {
             RichDependency::One(_) | RichDependency::With(_) | RichDependency::Without(_) => {
-                Formula::Any(set(pool, rich))
+                Formula::Any(matching_packages(pool, rich))
             }
             RichDependency::And(all) => Formula::And(all.iter().map(of).collect()),
             RichDependency::Or(all) => Formula::Or(all.iter().map(of).collect()),
+            // (then or not condition) and (otherwise or condition)
             RichDependency::If(both, otherwise) => {
                 let [then, condition] = &**both;
                 let mut all = vec![Formula::Or(vec![of(then), not(condition)])];
@@ -51,6 +52,7 @@ impl Formula {
                 );
                 Formula::And(all)
             }
+            // (then and not condition) or (otherwise and condition)
             RichDependency::Unless(both, otherwise) => {
                 let [then, condition] = &**both;
                 let mut any = vec![Formula::And(vec![of(then), not(condition)])];
@@ -64,8 +66,8 @@ impl Formula {
         }
     }
 
-    /// The clauses that hold where the formula does, or, for `wanted` false, where it does not.
-    /// None at all hold always; an empty one never. `None` where there are too many.
+    /// Returns clauses that hold together exactly if the formula has the value `wanted`. An empty
+    /// list always holds, and an empty clause never. Returns `None` if there are too many clauses.
     pub(super) fn clauses(&self, wanted: bool) -> Option<Vec<Vec<Literal>>> {
         match (self, wanted) {
             (Formula::Any(all), true) => Some(vec![all.iter().map(|id| installed(*id)).collect()]),
@@ -98,7 +100,7 @@ impl Formula {
         }
     }
 
-    /// Whether it holds where `is_installed` says what is installed.
+    /// Whether the formula holds for the installed packages.
     pub(super) fn holds(&self, is_installed: &dyn Fn(PackageId) -> bool) -> bool {
         match self {
             Formula::Any(all) => all.iter().any(|id| is_installed(*id)),
@@ -108,9 +110,9 @@ impl Formula {
         }
     }
 
-    /// As [`holds`](Formula::holds), by the strengths of packages: 0 if a package is not installed,
-    /// more if it is. The result is the greatest strength that made it hold, at least 1; 0 if it
-    /// does not hold.
+    /// Like [`holds`](Formula::holds), with a strength for each package: 0 if it is not installed,
+    /// more if it is. Returns the greatest strength that makes the formula hold, at least 1; or 0
+    /// if it does not hold.
     pub(super) fn strength(&self, strength_of: &dyn Fn(PackageId) -> u8) -> u8 {
         let of = |one: &Formula| one.strength(strength_of);
         match self {
@@ -138,7 +140,7 @@ impl Formula {
         }
     }
 
-    /// Whether some package stands in it.
+    /// Whether any package can affect the formula.
     pub(super) fn has_packages(&self) -> bool {
         !self.packages().is_empty()
     }
@@ -149,7 +151,8 @@ fn never_holds(clauses: &[Vec<Literal>]) -> bool {
     clauses.iter().any(Vec::is_empty)
 }
 
-/// Clauses that hold where those of `a` do or those of `b` do.
+/// Returns clauses that hold if those of `a` or those of `b` hold: their product. Returns `None` if
+/// there are too many.
 fn distributed(a: &[Vec<Literal>], b: &[Vec<Literal>]) -> Option<Vec<Vec<Literal>>> {
     if a.len().checked_mul(b.len())? > CLAUSES {
         return None;
@@ -157,22 +160,25 @@ fn distributed(a: &[Vec<Literal>], b: &[Vec<Literal>]) -> Option<Vec<Vec<Literal
     let pairs = a
         .iter()
         .flat_map(|one| b.iter().map(move |other| [one.as_slice(), other].concat()));
-    let sorted = pairs.map(|mut clause: Vec<Literal>| {
-        clause.sort_unstable();
-        clause.dedup();
-        clause
-    });
-    let is_open =
-        |clause: &Vec<Literal>| !clause.iter().any(|one| clause.binary_search(&-one).is_ok());
-    Some(sorted.filter(is_open).collect())
+    Some(
+        pairs
+            .map(|mut clause: Vec<Literal>| {
+                clause.sort_unstable();
+                clause.dedup();
+                clause
+            })
+            // a clause with a literal and its opposite always holds
+            .filter(|clause| !clause.iter().any(|one| clause.binary_search(&-one).is_ok()))
+            .collect(),
+    )
 }
 
-/// The packages each of which is what `rich` says.
-fn set(pool: &Pool, rich: &RichDependency<'_>) -> Vec<PackageId> {
+/// Returns the packages that satisfy `rich` alone.
+fn matching_packages(pool: &Pool, rich: &RichDependency<'_>) -> Vec<PackageId> {
     match rich {
         RichDependency::One(relation) => pool.providers(*relation),
         RichDependency::With(all) => {
-            let mut sets = all.iter().map(|one| set(pool, one));
+            let mut sets = all.iter().map(|one| matching_packages(pool, one));
             let first = sets.next().unwrap_or_default();
             sets.fold(first, |mut all, other| {
                 all.retain(|id| other.binary_search(id).is_ok());
@@ -180,17 +186,20 @@ fn set(pool: &Pool, rich: &RichDependency<'_>) -> Vec<PackageId> {
             })
         }
         RichDependency::Without(both) => {
-            let [mut first, second] = [&both[0], &both[1]].map(|one| set(pool, one));
+            let [mut first, second] = [&both[0], &both[1]].map(|one| matching_packages(pool, one));
             first.retain(|id| second.binary_search(id).is_err());
             first
         }
         RichDependency::Or(all) => {
-            let mut any: Vec<PackageId> = all.iter().flat_map(|one| set(pool, one)).collect();
+            let mut any: Vec<PackageId> = all
+                .iter()
+                .flat_map(|one| matching_packages(pool, one))
+                .collect();
             any.sort_unstable();
             any.dedup();
             any
         }
-        // the other words do not speak of one package
+        // the other operators are not about a single package
         RichDependency::And(_) | RichDependency::If(..) | RichDependency::Unless(..) => Vec::new(),
     }
 }

@@ -1,18 +1,18 @@
-//! The choice of packages by dnf's rules: [`choose`] answers a [`SelectionRequest`] with a [`YumSelection`], or
-//! with a chain of reasons.
+//! Package selection by dnf's rules: [`choose`] answers a [`SelectionRequest`] with a
+//! [`YumSelection`] or a chain of reasons.
 
-mod asked;
+mod base_rules;
 mod choice;
 mod choose;
 mod formula;
-mod kept;
 mod policy;
 mod reasons;
+mod request_words;
 mod rules;
 mod sat;
 #[cfg(test)]
 mod tests;
 mod weak;
 
-pub use asked::is_named;
 pub use choose::{SelectionRequest, UnsolvableRequest, YumSelection, choose};
+pub use request_words::is_named;

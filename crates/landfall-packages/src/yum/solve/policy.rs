@@ -1,10 +1,10 @@
-//! Which of several candidates is installed: libsolv's policy, as dnf uses it, since the dnf at the
-//! far side chooses by it too.
+//! libsolv's policy: which of several candidates is installed. The machines' dnf selects by the
+//! same policy, so the carried packages are those that it will request.
 //!
-//! Its `policy.c` has the same steps by the same names.
+//! libsolv's `policy.c` has the same steps under the same names.
 
+use super::base_rules::obsoletes;
 use super::formula::{Formula, Literal, installed, package};
-use super::kept::obsoletes;
 use super::rules::Rules;
 use crate::yum::pool::{PackageId, RpmRelationKind};
 use crate::yum::relation::{RpmRelation, VersionSense};
@@ -13,15 +13,17 @@ use crate::yum::version::Evr;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is installed so far, for preferences.
+/// The policy, with the packages that are installed so far.
 pub(super) struct Policy<'r, 'p> {
     rules: &'r mut Rules<'p>,
+    /// For each package, whether it is installed so far.
     is_installed: Vec<bool>,
+    /// The packages that are installed so far, in the order of the decisions.
     order: Vec<PackageId>,
 }
 
 impl<'r, 'p> Policy<'r, 'p> {
-    /// With what `trail` has decided.
+    /// Returns the policy after the decisions in `trail`.
     pub(super) fn new(rules: &'r mut Rules<'p>, trail: &[Literal]) -> Policy<'r, 'p> {
         let order: Vec<PackageId> = trail
             .iter()
@@ -39,7 +41,7 @@ impl<'r, 'p> Policy<'r, 'p> {
         }
     }
 
-    /// Leaves the candidates that are as good as the best, without an order.
+    /// Removes the candidates that are worse than another one. The rest has no particular order.
     pub(super) fn prune(&mut self, candidates: &mut Vec<PackageId>) {
         self.prune_to_best(candidates);
         if candidates.len() > 1 {
@@ -47,7 +49,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         }
     }
 
-    /// Leaves the candidates that are as good as the best, the one to install first.
+    /// Removes the candidates that are worse than another one, and moves the one to install to the
+    /// front.
     pub(super) fn choose(&mut self, candidates: &mut Vec<PackageId>) {
         self.prune(candidates);
         if candidates.len() > 1 {
@@ -55,7 +58,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         }
     }
 
-    /// Leaves the best architecture, the newest of each name, and those that no other replaces.
+    /// Keeps the candidates of the best architecture, the newest of each name, and those that no
+    /// other obsoletes.
     pub(super) fn prune_to_best(&self, candidates: &mut Vec<PackageId>) {
         let (pool, architectures) = (self.rules.pool, self.rules.architectures);
         let rank = |id: &PackageId| architectures.rank(pool.arch(*id));
@@ -64,12 +68,12 @@ impl<'r, 'p> Policy<'r, 'p> {
         if candidates.len() < 2 {
             return;
         }
-        // a package for every machine is as good as one for the best architecture
-        let worth = |id: &PackageId| rank(id).or(best);
         candidates.sort_by_key(|id| {
             (
                 pool.name(*id),
-                worth(id),
+                // `noarch` is as good as the best architecture
+                rank(id).or(best),
+                // of equal versions, the installed one
                 pool.package(*id).source.is_some(),
                 *id,
             )
@@ -86,13 +90,14 @@ impl<'r, 'p> Policy<'r, 'p> {
             }
         }
         *candidates = newest;
-        self.prune_replaced(candidates);
+        self.prune_obsoleted(candidates);
     }
 
-    /// Leaves out candidates that another one replaces, directly or through others. Those that
-    /// replace each other stay.
-    fn prune_replaced(&self, candidates: &mut Vec<PackageId>) {
+    /// Removes candidates that another one obsoletes, directly or through others. Those that
+    /// obsolete each other stay.
+    fn prune_obsoleted(&self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
+        // few packages obsolete anything; the search below is cubic in the number of candidates
         if !candidates.iter().any(|id| {
             pool.relations(*id, RpmRelationKind::Obsoletes)
                 .next()
@@ -116,82 +121,90 @@ impl<'r, 'p> Policy<'r, 'p> {
                 reached
             })
             .collect();
-        let is_replaced =
-            |at: usize| (0..all.len()).any(|from| reaches[from][at] && !reaches[at][from]);
         let mut at = 0..all.len();
-        candidates.retain(|_| at.next().is_some_and(|at| !is_replaced(at)));
+        candidates.retain(|_| {
+            at.next().is_some_and(|at| {
+                !(0..all.len()).any(|from| reaches[from][at] && !reaches[at][from])
+            })
+        });
     }
 
+    /// Keeps the candidates that installed packages recommend, or that supplement them, if there
+    /// are any.
     fn prune_to_recommended(&mut self, candidates: &mut Vec<PackageId>) {
         let is_base = |this: &Self, id: &PackageId| this.rules.is_base(*id);
         if candidates.iter().filter(|id| !is_base(self, id)).count() < 2 {
             return;
         }
-        let recommended = self.wished(RpmRelationKind::Recommends);
-        let is_weak: Vec<bool> = candidates
+        let recommended = self.targets_of_installed(RpmRelationKind::Recommends);
+        let is_recommended: Vec<bool> = candidates
             .iter()
             .map(|id| {
                 !is_base(self, id)
                     && (recommended.contains(id)
-                        || self.is_beside(*id, RpmRelationKind::Supplements))
+                        || self.reverse_holds(*id, RpmRelationKind::Supplements))
             })
             .collect();
-        if is_weak.contains(&true) {
-            let mut is_weak = is_weak.into_iter();
-            candidates.retain(|id| is_weak.next() == Some(true) || self.rules.is_base(*id));
+        if is_recommended.contains(&true) {
+            let mut is_recommended = is_recommended.into_iter();
+            candidates.retain(|id| is_recommended.next() == Some(true) || self.rules.is_base(*id));
         }
     }
 
+    /// Sorts the candidates, the one to install first. All sorts are stable, so later criteria have
+    /// precedence over earlier ones.
     fn reorder(&mut self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
         self.dislike_old_versions(candidates);
         self.sort_by_common_provides(candidates);
-        let has_base = |id: &PackageId| {
-            pool.by_name(RpmRelation::any(pool.name(*id)))
+        // other versions of installed packages come first
+        candidates.sort_by_key(|id| {
+            let is_in_base = pool
+                .by_name(RpmRelation::any(pool.name(*id)))
                 .into_iter()
-                .any(|other| self.rules.is_base(other))
-        };
-        candidates.sort_by_key(|id| Reverse(has_base(id)));
+                .any(|other| self.rules.is_base(other));
+            Reverse(is_in_base)
+        });
         self.prefer_suggested(candidates);
     }
 
-    /// Orders packages that all supplement what is installed.
+    /// Sorts packages that all supplement installed ones.
     pub(super) fn order_supplementing(&mut self, candidates: &mut Vec<PackageId>) {
         self.dislike_old_versions(candidates);
         self.sort_by_common_provides(candidates);
         self.prefer_suggested(candidates);
     }
 
-    /// Brings those to the back that are offered in a newer version.
+    /// Moves candidates to the back of which a newer version is offered.
     fn dislike_old_versions(&self, candidates: &mut [PackageId]) {
         let pool = self.rules.pool;
         candidates.sort_by_key(|id| {
             let same = pool.by_name(RpmRelation::any(pool.name(*id)));
-            let is_newer = |other: PackageId| {
-                pool.package(other).arch == pool.package(*id).arch
-                    && pool.compare(other, *id).is_gt()
-            };
-            pool.package(*id).source.is_some() && same.into_iter().any(is_newer)
+            pool.package(*id).source.is_some()
+                && same.into_iter().any(|other| {
+                    pool.package(other).arch == pool.package(*id).arch
+                        && pool.compare(other, *id).is_gt()
+                })
         });
     }
 
-    /// Brings those to the front that are suggested, or enhance what is installed; packages of the
-    /// base too.
+    /// Moves candidates to the front that installed packages suggest, that enhance them, or that
+    /// are installed.
     fn prefer_suggested(&mut self, candidates: &mut [PackageId]) {
-        let suggested = self.wished(RpmRelationKind::Suggests);
+        let suggested = self.targets_of_installed(RpmRelationKind::Suggests);
         let is_suggested: BTreeSet<PackageId> = candidates
             .iter()
             .copied()
             .filter(|id| {
                 self.rules.is_base(*id)
                     || suggested.contains(id)
-                    || self.is_beside(*id, RpmRelationKind::Enhances)
+                    || self.reverse_holds(*id, RpmRelationKind::Enhances)
             })
             .collect();
         candidates.sort_by_key(|id| !is_suggested.contains(id));
     }
 
-    /// Takes `packages` for installed, too.
+    /// Treats `packages` as installed.
     pub(super) fn assume(&mut self, packages: &[PackageId]) {
         packages
             .iter()
@@ -199,23 +212,25 @@ impl<'r, 'p> Policy<'r, 'p> {
         self.order.extend(packages);
     }
 
-    /// Brings those to the front that are recommended, and among equals those that are suggested.
-    pub(super) fn prefer_wished(&mut self, candidates: &mut [PackageId]) {
+    /// Moves candidates to the front that are recommended, and among equals those that are
+    /// suggested.
+    pub(super) fn prefer_recommended(&mut self, candidates: &mut [PackageId]) {
         self.prefer_suggested(candidates);
-        let recommended = self.wished(RpmRelationKind::Recommends);
+        let recommended = self.targets_of_installed(RpmRelationKind::Recommends);
         let is_recommended: BTreeSet<PackageId> = candidates
             .iter()
             .copied()
             .filter(|id| {
                 self.rules.is_base(*id)
                     || recommended.contains(id)
-                    || self.is_beside(*id, RpmRelationKind::Supplements)
+                    || self.reverse_holds(*id, RpmRelationKind::Supplements)
             })
             .collect();
         candidates.sort_by_key(|id| !is_recommended.contains(id));
     }
 
-    /// Brings those to the back that provide something in an older version than another candidate.
+    /// Moves candidates to the back that provide a capability in an older version than another
+    /// candidate.
     fn sort_by_common_provides(&self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
         let mut by_name: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
@@ -224,7 +239,7 @@ impl<'r, 'p> Policy<'r, 'p> {
                 .relations(*id, RpmRelationKind::Provides)
                 .filter(|relation| relation.sense == VersionSense::SAME)
             {
-                // a hash is no version
+                // as in libsolv: a text of hexadecimal digits may be a hash, which has no order
                 let is_hash = relation.evr.len() >= 4
                     && relation
                         .evr
@@ -242,6 +257,7 @@ impl<'r, 'p> Policy<'r, 'p> {
         for provided in by_name.values_mut() {
             provided.sort_by(|(_, a), (_, b)| Evr::parse(b).compare(Evr::parse(a)));
             let mut bad = 0;
+            // the newest first: `bad` counts the newer versions of others so far
             for (number, (place, evr)) in provided.iter().enumerate() {
                 if let Some((before, newer)) = number.checked_sub(1).map(|before| provided[before])
                 {
@@ -258,8 +274,9 @@ impl<'r, 'p> Policy<'r, 'p> {
         *candidates = order.into_iter().map(|(_, id)| id).collect();
     }
 
-    /// Packages that those installed recommend, or suggest.
-    fn wished(&mut self, kind: RpmRelationKind) -> BTreeSet<PackageId> {
+    /// Returns the packages that satisfy a relation of `kind` (`Recommends` or `Suggests`) of any
+    /// installed package.
+    fn targets_of_installed(&mut self, kind: RpmRelationKind) -> BTreeSet<PackageId> {
         let mut all = BTreeSet::new();
         for id in self.order.clone() {
             let relations: Vec<RpmRelation<'p>> = self.rules.pool.relations(id, kind).collect();
@@ -270,8 +287,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         all
     }
 
-    /// The packages that would fulfil a wish of an installed package.
-    pub(super) fn candidates_of(&mut self, relation: RpmRelation<'_>) -> Vec<PackageId> {
+    /// Returns the packages that would satisfy a weak dependency of an installed package.
+    fn candidates_of(&mut self, relation: RpmRelation<'_>) -> Vec<PackageId> {
         if !RichDependency::is_rich(relation.name) {
             return self.rules.providers(relation).to_vec();
         }
@@ -280,19 +297,23 @@ impl<'r, 'p> Policy<'r, 'p> {
             .formula(&relation)
             .and_then(|formula| formula.clauses(true))
             .unwrap_or_default();
-        let is_open = |clause: &&Vec<Literal>| {
-            clause
-                .iter()
-                .all(|literal| *literal > 0 || self.is_installed[package(*literal).0 as usize])
-        };
-        let open = clauses.iter().filter(is_open).flatten();
-        open.filter(|literal| **literal > 0)
+        clauses
+            .iter()
+            // a negative literal is a condition: it holds if the package is not installed
+            .filter(|clause| {
+                clause
+                    .iter()
+                    .all(|literal| *literal > 0 || self.is_installed[package(*literal).0 as usize])
+            })
+            .flatten()
+            .filter(|literal| **literal > 0)
             .map(|literal| package(*literal))
             .collect()
     }
 
-    /// Whether what is installed asks for `id` by what `id` itself says (supplements, enhances).
-    pub(super) fn is_beside(&mut self, id: PackageId, kind: RpmRelationKind) -> bool {
+    /// Whether a reverse weak dependency of `id` (`Supplements` or `Enhances`, by `kind`) holds
+    /// with the installed packages.
+    fn reverse_holds(&mut self, id: PackageId, kind: RpmRelationKind) -> bool {
         let relations: Vec<RpmRelation<'p>> = self.rules.pool.relations(id, kind).collect();
         relations.into_iter().any(|relation| {
             let is_installed = |id: PackageId| self.is_installed[id.0 as usize];
@@ -306,8 +327,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         })
     }
 
-    /// Whether `id` supplements something that is new on the machine. What supplements the base
-    /// alone, the base has done without.
+    /// Whether `id` supplements a package that is not in the base. The base does without packages
+    /// that supplement only it.
     pub(super) fn newly_supplements(&mut self, id: PackageId) -> bool {
         let relations: Vec<RpmRelation<'p>> = self
             .rules
@@ -320,23 +341,26 @@ impl<'r, 'p> Policy<'r, 'p> {
             } else {
                 Some(Formula::Any(self.rules.providers(relation).to_vec()))
             };
-            let strength_of = |id: PackageId| {
-                if !self.is_installed[id.0 as usize] {
-                    0
-                } else if self.rules.is_base(id) {
-                    1
-                } else {
-                    2
-                }
-            };
-            formula.is_some_and(|formula| formula.strength(&strength_of) == 2)
+            formula.is_some_and(|formula| formula.strength(&|id| self.strength_of(id)) == 2)
         })
     }
 
-    /// Whether what is installed asks for `id`, by what either says.
-    pub(super) fn is_wished(&mut self, id: PackageId) -> bool {
-        self.is_beside(id, RpmRelationKind::Supplements)
-            || self.wished(RpmRelationKind::Recommends).contains(&id)
+    fn strength_of(&self, id: PackageId) -> u8 {
+        if !self.is_installed[id.0 as usize] {
+            0
+        } else if self.rules.is_base(id) {
+            1
+        } else {
+            2
+        }
+    }
+
+    /// Whether an installed package recommends `id`, or `id` supplements one.
+    pub(super) fn is_recommended(&mut self, id: PackageId) -> bool {
+        self.reverse_holds(id, RpmRelationKind::Supplements)
+            || self
+                .targets_of_installed(RpmRelationKind::Recommends)
+                .contains(&id)
     }
 
     /// Whether a package is installed so far.
@@ -345,7 +369,7 @@ impl<'r, 'p> Policy<'r, 'p> {
     }
 }
 
-/// Whether `a` is newer than `b`, where a missing release means every one.
+/// Whether `a` is newer than `b`. If only one of them has a release, releases are ignored.
 fn is_really_newer(a: &str, b: &str) -> bool {
     let a = Evr::parse(a);
     let b = Evr::parse(b);
@@ -356,8 +380,8 @@ fn is_really_newer(a: &str, b: &str) -> bool {
     }
 }
 
-/// The literals of `packages` that `value` says are open, as packages; `None` where one is
-/// installed already.
+/// Returns the packages of the unassigned literals of a clause, by the values of `value`. Returns
+/// `None` if the clause holds, or a negative literal of it is unassigned.
 pub(super) fn open(literals: &[Literal], value: impl Fn(Literal) -> i32) -> Option<Vec<PackageId>> {
     let mut found = Vec::new();
     for literal in literals {

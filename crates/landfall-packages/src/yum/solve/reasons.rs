@@ -1,5 +1,4 @@
-//! Why packages cannot be installed, as a chain of sentences from what is asked for to where it
-//! ends.
+//! Explains why packages cannot be installed: a chain of sentences from a request to the cause.
 
 use super::formula::{Literal, package};
 use super::rules::{Rule, RuleOrigin, Rules};
@@ -9,21 +8,21 @@ use crate::yum::relation::RpmRelation;
 use crate::yum::rich::RichDependency;
 use std::collections::BTreeSet;
 
-/// The rules of `core`, which cannot all hold, as sentences, and what they require that nobody
-/// offers. Rules without which the others cannot hold either are left out, as far as `steps`
-/// suffice to find them.
-pub(super) fn told(
+/// Returns sentences for the rules of `core`, which cannot all hold, and the relations among them
+/// that no package provides. Rules that are not needed for the contradiction are left out, as far
+/// as they can be found within `steps`.
+pub(super) fn explain(
     rules: &Rules<'_>,
     core: &[ClauseId],
     mut steps: u64,
 ) -> (Vec<String>, BTreeSet<String>) {
     let mut needed: Vec<&Rule> = core.iter().map(|id| &rules.rules[*id as usize]).collect();
+    // without this, a chain would contain every rule that the search has met
     let mut at = needed.len();
     while let Some(before) = at.checked_sub(1) {
         at = before;
-        let rest = |number: &usize| *number != at;
         let without: Vec<&Rule> = (0..needed.len())
-            .filter(rest)
+            .filter(|number| *number != at)
             .map(|number| needed[number])
             .collect();
         if !may_hold(rules, &without, &mut steps) {
@@ -37,7 +36,7 @@ pub(super) fn told(
     (sentences(rules, needed), missing)
 }
 
-/// The relation that `rule` requires, where nobody offers it.
+/// Returns the relation that `rule` requires, if no package provides it.
 fn missing_relation(rules: &Rules<'_>, rule: &Rule) -> Option<String> {
     let RuleOrigin::Dependency(id, RpmRelationKind::Requires, number) = &rule.why else {
         return None;
@@ -50,7 +49,7 @@ fn missing_relation(rules: &Rules<'_>, rule: &Rule) -> Option<String> {
     (!has_providers && !RichDependency::is_rich(relation.name)).then(|| relation.to_string())
 }
 
-/// Whether `some` of the rules can all hold, or `steps` do not suffice to find that out.
+/// Whether the rules `some` can all hold, or this cannot be found out within `steps`.
 fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
     let clauses = some.iter().map(|rule| rule.literals.as_slice());
     let (mut sat, outcome) = Sat::new(rules.pool.count(), *steps, clauses);
@@ -75,33 +74,36 @@ fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
     outcome == Err(SolverStop::OutOfSteps)
 }
 
-/// First what is asked for, then what that needs, and so on; what excludes comes when both sides
-/// are known.
+/// Orders the rules and returns their sentences: first the requests, then their dependencies, and
+/// so on. A conflict follows once both packages were mentioned.
 fn sentences(rules: &Rules<'_>, mut left: Vec<&Rule>) -> Vec<String> {
-    let mut known: BTreeSet<PackageId> = BTreeSet::new();
-    let mut told: Vec<String> = Vec::new();
+    let mut mentioned: BTreeSet<PackageId> = BTreeSet::new();
+    let mut sentences: Vec<String> = Vec::new();
     while !left.is_empty() {
-        let is_ready = |rule: &&Rule| {
-            rule.literals
-                .iter()
-                .all(|literal| *literal > 0 || known.contains(&package(*literal)))
-        };
-        let next = left.iter().position(is_ready).unwrap_or(0);
+        let next = left
+            .iter()
+            .position(|rule| {
+                rule.literals
+                    .iter()
+                    .all(|literal| *literal > 0 || mentioned.contains(&package(*literal)))
+            })
+            .unwrap_or(0);
         let rule = left.remove(next);
-        known.extend(rule.literals.iter().map(|literal| package(*literal)));
+        mentioned.extend(rule.literals.iter().map(|literal| package(*literal)));
+        // one relation can be several rules
         let sentence = sentence(rules, rule);
-        if !told.contains(&sentence) {
-            told.push(sentence);
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
         }
     }
-    told
+    sentences
 }
 
-/// More candidates than this are counted, not named.
+/// The maximum number of packages that a sentence names; the others are counted.
 const NAMED: usize = 4;
 
-/// Who offers `name` in some version: a package of this name by itself, another one with what it
-/// provides.
+/// Returns the packages that provide `name` in some version: `nevra` for packages of this name,
+/// `provided of nevra` for others.
 pub(super) fn offers(pool: &Pool, name: &str) -> Vec<String> {
     let mut all = pool.named(name);
     // the newest first
@@ -135,6 +137,7 @@ fn is_virtual(pool: &Pool, name: &str, packages: &[PackageId]) -> bool {
     !RichDependency::is_rich(name) && packages.iter().all(|id| pool.name(*id) != name)
 }
 
+/// Returns the sentence of a rule.
 fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
     let pool = rules.pool;
     let name = |id: PackageId| {
@@ -158,19 +161,19 @@ fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
         .map(|literal| package(*literal))
         .collect();
     match &rule.why {
-        RuleOrigin::Asked(word) => {
+        RuleOrigin::Requested(word) => {
             let name = RpmRelation::parse(word).map_or(word.as_str(), |relation| relation.name);
             let is_provided = !pool.named(name).is_empty() && is_virtual(pool, name, &others);
             let is = if is_provided { "provided by" } else { "" };
             format!(
-                "'{word}' is asked for, which is {}",
+                "'{word}' is requested, which is {}",
                 [is, &list(&others)].join(" ").trim_start()
             )
         }
-        RuleOrigin::Kept(id) => format!("{} stays", name(*id)),
+        RuleOrigin::Kept(id) => format!("{} must be kept", name(*id)),
         RuleOrigin::SameName(one, other) => {
             format!(
-                "{} and {} cannot stand beside each other",
+                "{} and {} cannot be installed together",
                 name(*one.min(other)),
                 name(*one.max(other))
             )

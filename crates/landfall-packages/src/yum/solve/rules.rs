@@ -1,9 +1,9 @@
-//! What the packages say as clauses: who needs, excludes and replaces whom.
+//! The relations between packages as rules: clauses with the reason why they must hold.
 //!
-//! Clauses are made for the packages that can be reached from those that are asked for, as dnf's
-//! solver makes them, and in its order: packages from the last of the pool to the first.
+//! Rules are generated for the packages that can be reached from the requested ones, as in dnf's
+//! solver, and in its order: packages from the last of the pool to the first.
 
-use super::formula::{Formula, Literal, installed};
+use super::formula::{Formula, Literal, installed, package};
 use crate::yum::architecture::Architectures;
 use crate::yum::filelists::{FILE_RELATIONS, is_in_primary};
 use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
@@ -12,9 +12,9 @@ use crate::yum::rich::RichDependency;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// By what names packages are known of which dnf keeps several versions (`installonlypkgs` of
-/// dnf.conf(5)).
-const BESIDE: [&str; 6] = [
+/// The names and capabilities of packages of which dnf installs several versions (`installonlypkgs`
+/// of dnf.conf(5)).
+const MULTIVERSION: [&str; 6] = [
     "kernel",
     "kernel-PAE",
     "installonlypkg(kernel)",
@@ -26,15 +26,15 @@ const BESIDE: [&str; 6] = [
 /// The reason why a clause must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RuleOrigin {
-    /// It is asked for, by this word.
-    Asked(String),
-    /// The package has this dependency of this kind; where that cannot hold, nothing meets it.
+    /// A package must satisfy this request.
+    Requested(String),
+    /// The package has this relation: the kind, and the position among the relations of the kind.
     Dependency(PackageId, RpmRelationKind, u32),
-    /// Two packages have one name.
+    /// The two packages have the same name.
     SameName(PackageId, PackageId),
     /// The package is for an architecture that is not preferred.
     Architecture(PackageId),
-    /// The package is in the base.
+    /// The package is in the base, and must be kept or replaced.
     Kept(PackageId),
 }
 
@@ -45,22 +45,23 @@ pub(super) struct Rule {
     pub(super) why: RuleOrigin,
 }
 
-/// All that is known of the packages that can be reached.
+/// The rules of all packages that can be reached.
 #[derive(Debug)]
 pub(super) struct Rules<'p> {
     pub(super) pool: &'p Pool,
     pub(super) architectures: &'p Architectures,
-    /// Whether what nobody offers is taken to be there.
+    /// Whether dependencies that no source offers are assumed to be installed.
     assume: bool,
     pub(super) rules: Vec<Rule>,
-    /// Whether each package can be reached.
+    /// For each package, whether it can be reached.
     pub(super) reached: Vec<bool>,
-    /// What is taken to be there, by who needs it.
+    /// The dependencies that are assumed to be installed, by the package that has them.
     pub(super) assumed: BTreeMap<PackageId, BTreeSet<String>>,
-    /// Files that are needed, and that no list has so far.
+    /// Files in relations that no index has so far.
     pub(super) unlisted: BTreeSet<String>,
-    /// Packages of which a machine has several versions.
-    beside: BTreeSet<PackageId>,
+    /// The packages of which several versions can be installed.
+    multiversion: BTreeSet<PackageId>,
+    /// A cache of the packages that provide a relation.
     providers: HashMap<String, Rc<[PackageId]>>,
 }
 
@@ -74,13 +75,16 @@ impl<'p> Rules<'p> {
             reached: vec![false; pool.count()],
             assumed: BTreeMap::new(),
             unlisted: BTreeSet::new(),
-            beside: BESIDE.iter().flat_map(|name| pool.named(name)).collect(),
+            multiversion: MULTIVERSION
+                .iter()
+                .flat_map(|name| pool.named(name))
+                .collect(),
             providers: HashMap::new(),
         }
     }
 
-    /// Adds the clauses of `first`, and of all that they can lead to; with `weak` also over what
-    /// they recommend.
+    /// Adds the rules of `first` and of all packages that can be installed because of them; if
+    /// `weak` is set, also because of their recommendations.
     pub(super) fn reach(&mut self, first: impl IntoIterator<Item = PackageId>, weak: bool) {
         let mut queue: Vec<PackageId> = first.into_iter().collect();
         while let Some(id) = queue.pop() {
@@ -103,8 +107,7 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Notes the files that relations of a reached package name and that only a list of all files
-    /// can have.
+    /// Collects the files in relations of a package that only a list of all files can contain.
     fn note_files(&mut self, id: PackageId) {
         let pool = self.pool;
         for relation in FILE_RELATIONS
@@ -115,7 +118,7 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Notes the files in `relation` that only a list of all files can have.
+    /// Collects the files in `relation` that only a list of all files can contain.
     pub(super) fn note_file(&mut self, relation: &RpmRelation<'_>) {
         if !relation.name.contains('/') {
             return;
@@ -124,19 +127,21 @@ impl<'p> Rules<'p> {
             return;
         };
         rich.each_relation(&mut |one| {
-            let is_path = one.name.starts_with('/') && !self.unlisted.contains(one.name);
-            if is_path && (!is_in_primary(one.name) || self.pool.named(one.name).is_empty()) {
+            let is_new_path = one.name.starts_with('/') && !self.unlisted.contains(one.name);
+            // even if a package provides the path: another one may contain it as a file
+            if is_new_path && (!is_in_primary(one.name) || self.pool.named(one.name).is_empty()) {
                 self.unlisted.insert(one.name.to_owned());
             }
         });
     }
 
-    /// The relations of a package, numbered.
+    /// Returns the relations of a package with their positions.
     fn dependencies(&self, id: PackageId, kind: RpmRelationKind) -> Vec<(u32, RpmRelation<'p>)> {
         (0..).zip(self.pool.relations(id, kind)).collect()
     }
 
-    /// Who provides `relation`, remembered: many packages need the same.
+    /// Returns the packages that provide `relation`. The result is cached, because many packages
+    /// have the same dependencies.
     pub(super) fn providers(&mut self, relation: RpmRelation<'_>) -> Rc<[PackageId]> {
         let key = relation.to_string();
         if let Some(known) = self.providers.get(&key) {
@@ -147,14 +152,16 @@ impl<'p> Rules<'p> {
         found
     }
 
-    /// What a rich dependency means; `None` where it is malformed.
+    /// Returns the formula of a rich dependency; `None` if it is malformed.
     pub(super) fn formula(&self, relation: &RpmRelation<'_>) -> Option<Formula> {
         RichDependency::parse(relation.name).map(|rich| Formula::of(self.pool, &rich))
     }
 
+    /// Adds the rules for `Requires`, and queues the providers.
     fn requires(&mut self, id: PackageId, queue: &mut Vec<PackageId>) {
         let is_base = self.is_base(id);
         for (number, relation) in self.dependencies(id, RpmRelationKind::Requires) {
+            // features of rpm itself, which no package provides
             if relation.name.starts_with("rpmlib(") {
                 continue;
             }
@@ -176,7 +183,7 @@ impl<'p> Rules<'p> {
                 }
                 continue;
             }
-            // a base may lack something already
+            // the base may have unmet dependencies already; they must not fail every selection
             if is_base && !providers.iter().any(|id| self.is_base(*id)) {
                 continue;
             }
@@ -190,11 +197,13 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Whether `relation`, which nobody provides, is taken to be on the machine.
+    /// Whether `relation`, which no package provides, is assumed to be installed. If its name
+    /// exists in another version, it is not.
     fn is_elsewhere(&self, relation: RpmRelation<'_>) -> bool {
         self.assume && self.pool.named(relation.name).is_empty()
     }
 
+    /// Adds the rules for a rich dependency in `Requires`.
     fn requires_rich(
         &mut self,
         id: PackageId,
@@ -203,6 +212,7 @@ impl<'p> Rules<'p> {
         queue: &mut Vec<PackageId>,
     ) {
         let Some(rich) = RichDependency::parse(relation.name) else {
+            // a package with a malformed dependency cannot be installed
             self.rules.push(Rule {
                 literals: vec![-installed(id)],
                 why,
@@ -211,7 +221,8 @@ impl<'p> Rules<'p> {
         };
         let formula = Formula::of(self.pool, &rich);
         let is_base = self.is_base(id);
-        // a dependency with too many combinations is one that cannot hold: the reason names it
+        // a dependency with too many clauses counts as one that cannot hold, so that the package is
+        // rejected with a reason that names it
         for clause in formula.clauses(true).unwrap_or_else(|| vec![Vec::new()]) {
             if clause.contains(&installed(id)) {
                 continue;
@@ -229,7 +240,7 @@ impl<'p> Rules<'p> {
             let others = clause
                 .iter()
                 .filter(|literal| **literal > 0)
-                .map(|literal| super::formula::package(*literal));
+                .map(|literal| package(*literal));
             queue.extend(others.filter(|id| !self.reached[id.0 as usize]));
             let literals = std::iter::once(-installed(id)).chain(clause.iter().copied());
             self.rules.push(Rule {
@@ -239,12 +250,10 @@ impl<'p> Rules<'p> {
         }
     }
 
+    /// Adds the rules for `Conflicts` and `Obsoletes`, and for packages of the same name. Two
+    /// packages of the base never exclude each other, because they are installed together already.
     fn excludes(&mut self, id: PackageId, queue: &mut Vec<PackageId>) {
-        // what stands beside each other in a base already does no harm
-        let is_base = self.is_base(id);
-        let does_no_harm = |this: &Rules<'_>, other: PackageId| is_base && this.is_base(other);
         for (number, relation) in self.dependencies(id, RpmRelationKind::Conflicts) {
-            let why = || RuleOrigin::Dependency(id, RpmRelationKind::Conflicts, number);
             let clauses = if RichDependency::is_rich(relation.name) {
                 self.formula(&relation)
                     .and_then(|formula| formula.clauses(false))
@@ -259,22 +268,23 @@ impl<'p> Rules<'p> {
                 // RPM lets a package conflict with what it provides itself
                 let is_own = clause == [-installed(id)];
                 let is_in_base = matches!(clause[..], [only] if only < 0
-                    && does_no_harm(self, super::formula::package(only)));
+                    && self.are_both_base(id, package(only)));
                 if is_own || is_in_base {
                     continue;
                 }
-                // a rich conflict can hold because of what is not installed: then that is needed
+                // a rich conflict may hold because a package is absent, and is then avoided by
+                // installing it
                 let needed = clause.iter().filter(|literal| **literal > 0);
-                queue.extend(needed.map(|literal| super::formula::package(*literal)));
+                queue.extend(needed.map(|literal| package(*literal)));
                 self.rules.push(Rule {
                     literals: [vec![-installed(id)], clause].concat(),
-                    why: why(),
+                    why: RuleOrigin::Dependency(id, RpmRelationKind::Conflicts, number),
                 });
             }
         }
         for (number, relation) in self.dependencies(id, RpmRelationKind::Obsoletes) {
             for other in self.pool.by_name(relation) {
-                if other == id || does_no_harm(self, other) {
+                if other == id || self.are_both_base(id, other) {
                     continue;
                 }
                 let why = RuleOrigin::Dependency(id, RpmRelationKind::Obsoletes, number);
@@ -287,11 +297,11 @@ impl<'p> Rules<'p> {
         let name = RpmRelation::any(self.pool.name(id));
         for other in self.pool.by_name(name) {
             let collide = Architectures::collide(self.pool.arch(id), self.pool.arch(other));
-            // a package that was reached earlier has stated the conflict already
+            // if the other package was reached earlier, the rule exists already
             if collide
                 && !self.reached[other.0 as usize]
-                && !self.stands_beside(id)
-                && !does_no_harm(self, other)
+                && !self.is_multiversion(id)
+                && !self.are_both_base(id, other)
             {
                 let why = RuleOrigin::SameName(id, other);
                 self.rules.push(Rule {
@@ -302,7 +312,8 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// The same package for better architectures: it comes along.
+    /// Returns the same version of a package for better architectures, which becomes a candidate
+    /// too.
     fn lock_step(&self, id: PackageId) -> Vec<PackageId> {
         let rank = |id| self.architectures.rank(self.pool.arch(id));
         if rank(id).is_none_or(|rank| rank == 0) {
@@ -313,20 +324,24 @@ impl<'p> Rules<'p> {
         same
     }
 
-    /// Whether a package is on the machine already.
+    /// Whether a package is installed on the machine.
     pub(super) fn is_base(&self, id: PackageId) -> bool {
         self.pool.package(id).source.is_none()
     }
 
-    /// Whether other versions of a package may be on a machine with it, as of kernels.
-    pub(super) fn stands_beside(&self, id: PackageId) -> bool {
-        self.beside.contains(&id)
+    fn are_both_base(&self, id: PackageId, other: PackageId) -> bool {
+        self.is_base(id) && self.is_base(other)
     }
 
-    /// Packages that are no longer wanted where the same is offered for a better architecture: they
-    /// are allowed beside that one, of the same version. Names that are `asked` for are free of
-    /// that.
-    pub(super) fn prefer_architectures(&mut self, asked: &BTreeSet<&str>) {
+    /// Whether several versions of a package can be installed together, as of kernels.
+    pub(super) fn is_multiversion(&self, id: PackageId) -> bool {
+        self.multiversion.contains(&id)
+    }
+
+    /// Adds rules against packages that are also available for a better architecture: they may only
+    /// be installed together with the same version for that one. This does not apply to the names
+    /// in `requested`, because a request may name an architecture.
+    pub(super) fn prefer_architectures(&mut self, requested: &BTreeSet<&str>) {
         let reached: Vec<PackageId> = self
             .pool
             .ids()
@@ -334,7 +349,7 @@ impl<'p> Rules<'p> {
             .collect();
         for id in reached
             .into_iter()
-            .filter(|id| !asked.contains(self.pool.name(*id)))
+            .filter(|id| !requested.contains(self.pool.name(*id)))
         {
             let Some(rank) = self
                 .architectures
@@ -368,7 +383,8 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Brings the clauses into the order in which dnf's solver looks at them.
+    /// Sorts the rules into the order in which dnf's solver visits them, which affects the
+    /// selection.
     pub(super) fn sort(&mut self) {
         self.rules.sort_by(|a, b| {
             let key = |rule: &Rule| (rule.literals[0], rule.literals.len() > 2);

@@ -1,45 +1,48 @@
-//! Decisions about packages under clauses: unit propagation by two watched literals, and clauses
-//! learnt from conflicts.
+//! A SAT solver: unit propagation with two watched literals, and clauses learnt from conflicts.
 //!
-//! The textbook algorithm (conflict-driven clause learning, first unique implication point). What
-//! to decide next is not its business: [`policy`](super::policy) decides as dnf's solver does.
+//! It is the textbook algorithm (conflict-driven clause learning, first unique implication point),
+//! without heuristics for decisions: [`choose`](super::choose) and [`policy`](super::policy) make
+//! them as dnf's solver does.
 
 use super::formula::Literal;
 
 /// The number of a clause.
 pub(super) type ClauseId = u32;
 
-/// What is decided, and why.
+/// The clauses and the current assignment.
 #[derive(Debug)]
 pub(super) struct Sat {
-    /// All literals of all clauses.
+    /// The literals of all clauses. The first two of each clause are watched.
     literals: Vec<Literal>,
-    /// Where each clause begins; the last is the end.
+    /// The position of the first literal of each clause, and the end of the last clause.
     starts: Vec<u32>,
     /// For each literal, the clauses that watch it.
     watches: Vec<Vec<ClauseId>>,
-    /// Positive at the level where the package is installed, negative where it is not, 0 where it
-    /// is open.
+    /// For each package, the level of its assignment: positive if it is installed, negative if it
+    /// is not, 0 if it is unassigned.
     decided: Vec<i32>,
-    /// The clause that forced each package, where one did.
+    /// For each package, the clause that forced its assignment; `None` for decisions.
     because: Vec<Option<ClauseId>>,
+    /// All assigned literals in the order of their assignment.
     trail: Vec<Literal>,
-    /// How long the trail is where each level above 1 begins.
+    /// The length of the trail at the beginning of each level above 1.
     level_starts: Vec<usize>,
+    /// The number of literals of the trail that have been propagated.
     propagated: usize,
-    /// For each learnt clause, those that it follows from; the first of them is `first_learnt`.
+    /// For each learnt clause, the clauses that it was derived from.
     learnt_from: Vec<Vec<ClauseId>>,
+    /// The number of the first learnt clause.
     first_learnt: ClauseId,
-    /// How many steps are left.
+    /// The number of steps that are left.
     steps: u64,
 }
 
-/// Why nothing more can be decided.
+/// The reason why the search ended without a solution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SolverStop {
     /// The clauses cannot all hold.
     Contradiction(Contradiction),
-    /// The steps are used up.
+    /// The limit of steps was reached.
     OutOfSteps,
 }
 
@@ -49,7 +52,7 @@ impl From<Contradiction> for SolverStop {
     }
 }
 
-/// The clauses cannot all hold; one of them shows it.
+/// The clauses cannot all hold. The clause is the one in which this was noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Contradiction(pub(super) ClauseId);
 
@@ -59,8 +62,8 @@ fn index(literal: Literal) -> usize {
 
 impl Sat {
     /// Returns a solver for `clauses` over `packages` packages, after unit propagation, and whether
-    /// that found a contradiction. Decisions take at most `steps`, because the time to solve clauses
-    /// may grow exponentially with their number.
+    /// that found a contradiction. Decisions take at most `steps`, because the time to solve
+    /// clauses may grow exponentially with their number.
     pub(super) fn new<'c>(
         packages: usize,
         steps: u64,
@@ -87,6 +90,7 @@ impl Sat {
             }
         }
         sat.first_learnt = sat.starts.len() as ClauseId - 1;
+        // clauses of one literal have nothing to watch; they hold from the start
         for id in units {
             let Some(literal) = sat.clause(id).first().copied() else {
                 return (sat, Err(Contradiction(id)));
@@ -112,29 +116,30 @@ impl Sat {
         id
     }
 
-    /// The literals of a clause. Their order changes.
+    /// Returns the literals of a clause. Propagation changes their order.
     pub(super) fn clause(&self, id: ClauseId) -> &[Literal] {
         &self.literals[self.starts[id as usize] as usize..self.starts[id as usize + 1] as usize]
     }
 
-    /// The level now; 1 is what follows from the clauses alone.
+    /// Returns the current decision level. Level 1 has what follows from the clauses alone.
     pub(super) fn level(&self) -> usize {
         self.level_starts.len() + 1
     }
 
-    /// Positive where the literal holds, negative where it does not, by the level at which that was
-    /// decided; 0 where it is open.
+    /// Returns the level at which the literal was assigned: positive if it holds, negative if it
+    /// does not, 0 if it is unassigned.
     pub(super) fn value(&self, literal: Literal) -> i32 {
         let decided = self.decided[literal.unsigned_abs() as usize];
         if literal > 0 { decided } else { -decided }
     }
 
-    /// How many steps are left.
+    /// Returns the number of steps that are left.
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Subtracts `steps` (visited clauses, for example) from the budget, and fails once it is used up.
+    /// Subtracts `steps` (visited clauses, for example) from the budget, and fails once it is used
+    /// up.
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), SolverStop> {
         self.steps = self.steps.saturating_sub(steps as u64);
         if self.steps == 0 {
@@ -144,7 +149,7 @@ impl Sat {
         }
     }
 
-    /// What is decided, in the order in which it was.
+    /// Returns the assigned literals in the order of their assignment.
     pub(super) fn trail(&self) -> &[Literal] {
         &self.trail
     }
@@ -156,9 +161,9 @@ impl Sat {
         self.trail.push(literal);
     }
 
-    /// Assigns the unassigned `literal` at a new decision level and propagates it. After a conflict,
-    /// adds the learned clause and backtracks. Fails if the clauses are unsatisfiable, or the steps
-    /// are used up.
+    /// Assigns the unassigned `literal` at a new decision level and propagates it. After a
+    /// conflict, adds the learned clause and backtracks. Fails if the clauses are unsatisfiable, or
+    /// the steps are used up.
     pub(super) fn decide(&mut self, literal: Literal) -> Result<(), SolverStop> {
         self.level_starts.push(self.trail.len());
         self.set(literal, None);
@@ -167,12 +172,13 @@ impl Sat {
                 return Err(Contradiction(conflict).into());
             }
             self.learn(conflict);
+            // `learn` allocates one flag per package
             self.spend(self.decided.len())?;
         }
         self.spend(1)
     }
 
-    /// Takes back all decisions above `level`.
+    /// Reverts all assignments above `level`.
     pub(super) fn back_to(&mut self, level: usize) {
         let Some(keep) = self.level_starts.get(level - 1).copied() else {
             return;
@@ -185,7 +191,8 @@ impl Sat {
         self.propagated = self.propagated.min(keep);
     }
 
-    /// Sets all that follows; the clause that cannot hold any more, where there is one.
+    /// Assigns all literals that follow from the trail. Returns the clause that cannot hold any
+    /// more, if there is one.
     fn propagate(&mut self) -> Option<ClauseId> {
         while let Some(literal) = self.trail.get(self.propagated).copied() {
             self.propagated += 1;
@@ -200,9 +207,11 @@ impl Sat {
                 kept += 1;
                 let start = self.starts[id as usize] as usize;
                 let end = self.starts[id as usize + 1] as usize;
+                // after a conflict, the rest of the list is only kept
                 if conflict.is_some() {
                     continue;
                 }
+                // the lost literal second, so that the first one is the other watch
                 if self.literals[start] == lost {
                     self.literals.swap(start, start + 1);
                 }
@@ -211,6 +220,7 @@ impl Sat {
                     continue;
                 }
                 match (start + 2..end).find(|at| self.value(self.literals[*at]) >= 0) {
+                    // another literal that may still hold is watched instead
                     Some(other) => {
                         self.literals.swap(start + 1, other);
                         self.watches[index(self.literals[start + 1])].push(id);
@@ -229,15 +239,19 @@ impl Sat {
         None
     }
 
-    /// Learns a clause from `conflict`, goes back to where it forces something, and sets that.
+    /// Learns a clause from `conflict`, backtracks to the level at which it forces a literal, and
+    /// assigns that literal.
     fn learn(&mut self, conflict: ClauseId) {
         let level = self.level() as i32;
         let mut seen = vec![false; self.decided.len()];
         let mut learnt = Vec::new();
         let mut from = vec![conflict];
+        // the number of seen literals of this level that have not been resolved
         let mut open = 0;
         let mut at = self.trail.len();
         let mut clause = conflict;
+        // replaces literals of this level by their reasons, in the reverse order of assignment,
+        // until one is left: the first unique implication point
         let forced = loop {
             for position in self.starts[clause as usize]..self.starts[clause as usize + 1] {
                 let literal = self.literals[position as usize];
@@ -249,8 +263,8 @@ impl Sat {
                 if decided == level {
                     open += 1;
                 } else {
-                    // what holds at level 1 needs no mention, but its reasons belong to the
-                    // explanation
+                    // literals of level 1 always have this value and could be omitted, but their
+                    // reasons belong to the explanation
                     learnt.push(literal);
                 }
             }
@@ -276,7 +290,8 @@ impl Sat {
             .max()
             .unwrap_or(1)
             .max(1) as usize;
-        // the second watch must be a literal of the level to which it goes back
+        // the second watched literal must be one of the level that is restored: it is the next to
+        // become unassigned
         if let Some(highest) = learnt
             .iter()
             .position(|literal| self.value(*literal).abs() == back as i32)
@@ -290,7 +305,7 @@ impl Sat {
         self.set(forced, Some(id));
     }
 
-    /// The given clauses from which `contradiction` follows.
+    /// Returns the given clauses (not the learnt ones) from which `contradiction` follows.
     pub(super) fn core(&self, contradiction: Contradiction) -> Vec<ClauseId> {
         let mut seen_clauses = std::collections::BTreeSet::from([contradiction.0]);
         let mut queue = vec![contradiction.0];
@@ -301,11 +316,11 @@ impl Sat {
                 Some(learnt) => next.extend(&self.learnt_from[learnt as usize]),
                 None => core.push(id),
             }
-            let because = |literal: &Literal| {
+            // the clauses that forced its literals at level 1
+            next.extend(self.clause(id).iter().filter_map(|literal| {
                 let package = literal.unsigned_abs() as usize;
                 self.because[package].filter(|_| self.decided[package].abs() == 1)
-            };
-            next.extend(self.clause(id).iter().filter_map(because));
+            }));
             queue.extend(next.into_iter().filter(|id| seen_clauses.insert(*id)));
         }
         core.sort_unstable();

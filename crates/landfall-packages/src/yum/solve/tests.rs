@@ -1,12 +1,12 @@
-//! The choice over made packages. That it is dnf's is shown by the tests with dnf itself; these say
-//! the point of each rule.
+//! Selections from generated packages, one test for each rule. Other tests compare with dnf itself.
 
 use super::choose::{SelectionRequest, UnsolvableRequest, YumSelection, choose};
 use crate::yum::architecture::Architectures;
 use crate::yum::base::read_base;
 use crate::yum::pool::Pool;
 
-/// A pool of what `sources` and `base` list, in the form of a list of what is installed.
+/// A pool of the packages in `sources` and `base`, both in the format of a list of installed
+/// packages.
 fn pool(sources: &str, base: &str) -> Pool {
     let mut pool = Pool::default();
     read_base(sources, &mut pool).unwrap();
@@ -16,7 +16,7 @@ fn pool(sources: &str, base: &str) -> Pool {
     pool
 }
 
-/// Steps that a choice may take here: few enough for a test to use them up.
+/// The limit of steps: few enough for a test to reach it.
 const STEPS: u64 = 2_000_000;
 
 struct Answer {
@@ -65,7 +65,7 @@ fn ask(sources: &str, base: &str, install: &[&str], weak: bool, assume: bool) ->
     let pool = pool(&long(sources), &long(base));
     let install: Vec<String> = install.iter().map(|word| (*word).to_owned()).collect();
     let architectures = Architectures::of("x86_64");
-    let question = SelectionRequest {
+    let request = SelectionRequest {
         pool: &pool,
         architectures: &architectures,
         install: &install,
@@ -73,7 +73,7 @@ fn ask(sources: &str, base: &str, install: &[&str], weak: bool, assume: bool) ->
         assume,
         steps: STEPS,
     };
-    let outcome = choose(question);
+    let outcome = choose(request);
     Answer { pool, outcome }
 }
 
@@ -82,7 +82,7 @@ fn chosen(sources: &str, install: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_newest_that_fits_with_all_it_needs() {
+fn the_newest_suitable_version_is_selected_with_its_dependencies() {
     let sources =
         "a 1: requires b\n a 2: requires b >= 2; requires c\n b 1\n b 2: requires libd.so\n b 3\n c 1\n
         d 1: provides libd.so\n";
@@ -97,7 +97,7 @@ fn the_newest_that_fits_with_all_it_needs() {
 }
 
 #[test]
-fn an_older_one_where_the_newest_cannot_be() {
+fn an_older_version_is_selected_if_the_newest_cannot_be_installed() {
     let sources = "a 2: requires gone\n a 1\n b 1: conflicts c\n c 1\n d 2: requires c\n d 1\n";
     assert_eq!(chosen(sources, &["a"]), ["a-1-1"]);
     assert_eq!(chosen(sources, &["b", "d"]), ["b-1-1", "d-1-1"]);
@@ -125,7 +125,7 @@ fn rich_dependencies() {
 }
 
 #[test]
-fn weak_dependencies_come_where_they_can_and_are_wanted() {
+fn weak_dependencies_are_installed_if_possible_and_enabled() {
     let sources =
         "a: recommends b; recommends c\n b: requires gone\n c\n d: supplements a\n e: supplements (a and x)\n
         f: conflicts g; recommends g\n g\n";
@@ -135,7 +135,7 @@ fn weak_dependencies_come_where_they_can_and_are_wanted() {
 }
 
 #[test]
-fn of_several_providers_the_policy_takes_one() {
+fn the_policy_selects_one_of_several_providers() {
     let sources = "web: requires httpd\n apache: provides httpd = 2\n nginx: provides httpd = 3\n";
     assert_eq!(
         chosen(sources, &["web"]),
@@ -151,7 +151,7 @@ fn of_several_providers_the_policy_takes_one() {
     assert_eq!(
         chosen(sources, &["web", "zed"]),
         ["web-1-1", "zed-1-1"],
-        "one that is asked for"
+        "one that is requested"
     );
     let sources =
         "web: requires httpd; suggests zed\n zed: provides httpd\n nginx: provides httpd\n";
@@ -171,14 +171,14 @@ fn of_several_providers_the_policy_takes_one() {
 }
 
 #[test]
-fn what_is_replaced_gives_way() {
+fn obsoleted_packages_are_replaced() {
     let sources = "old 1\n new 1: obsoletes old < 2; provides old = 2\n user: requires old\n";
     assert_eq!(chosen(sources, &["old"]), ["new-1-1"]);
     assert_eq!(chosen(sources, &["user"]), ["new-1-1", "user-1-1"]);
 }
 
 #[test]
-fn the_native_architecture_goes_first() {
+fn the_native_architecture_is_preferred() {
     let sources =
         "a 1 i686\n a 1 x86_64\n b 1: requires lib32\n c 1 i686: provides lib32\n c 1 x86_64\n";
     let answer = ask(sources, "", &["a"], true, false);
@@ -193,7 +193,7 @@ fn the_native_architecture_goes_first() {
 }
 
 #[test]
-fn what_a_base_has_is_not_chosen_again() {
+fn installed_packages_are_not_selected_again() {
     let sources =
         "a: requires b; requires c\n b 2\n c 2\n d: requires b = 2\n e: conflicts b = 1\n";
     let base = "b 1: requires broken\n";
@@ -224,21 +224,21 @@ fn what_a_base_has_is_not_chosen_again() {
 }
 
 #[test]
-fn what_gives_way_is_told_with_what_comes_in_its_place() {
+fn replaced_packages_are_returned_with_their_replacement() {
     let sources = "a: requires b >= 2; requires new\n b 2\n new: obsoletes old < 2\n";
     let answer = ask(sources, "b 1\n old 1\n other 1\n", &["a"], true, false);
     let name = |id| format!("{}-{}", answer.pool.name(id), answer.pool.evr(id));
     let replaced = &answer.outcome.as_ref().unwrap().replaced;
-    let told: Vec<_> = replaced
+    let pairs: Vec<_> = replaced
         .iter()
         .map(|(old, new)| (name(*old), new.map(name)))
         .collect();
     let pair = |old: &str, new: &str| (old.to_owned(), Some(new.to_owned()));
-    assert_eq!(told, [pair("b-1-1", "b-2-1"), pair("old-1-1", "new-1-1")]);
+    assert_eq!(pairs, [pair("b-1-1", "b-2-1"), pair("old-1-1", "new-1-1")]);
 }
 
 #[test]
-fn kernels_stand_beside_each_other() {
+fn several_kernels_can_be_installed() {
     let core = |version: u32| format!("core {version}: provides installonlypkg(kernel)\n");
     let base = format!("{}{}", core(1), core(2));
     let answer = ask(
@@ -258,7 +258,7 @@ fn kernels_stand_beside_each_other() {
 }
 
 #[test]
-fn without_a_base_what_nobody_offers_is_expected() {
+fn without_a_base_dependencies_that_no_source_offers_are_expected() {
     let sources = "a: requires libc.so.6; requires b; requires (x if y)\n b: requires /bin/sh\n c: requires b >= 5\n";
     let answer = ask(sources, "", &["a"], true, true);
     assert_eq!(answer.names(), ["a-1-1", "b-1-1"]);
@@ -282,21 +282,21 @@ fn a_refusal_is_a_chain_of_reasons() {
     assert_eq!(
         ask(sources, "", &["other", "a", "e"], true, false).reasons(),
         [
-            "'a' is asked for, which is a-1-1.noarch",
+            "'a' is requested, which is a-1-1.noarch",
             "a-1-1.noarch requires b, which is b-1-1.noarch",
             "b-1-1.noarch requires c, which is c-1-1.noarch",
-            "'e' is asked for, which is e-1-1.noarch",
+            "'e' is requested, which is e-1-1.noarch",
             "e-1-1.noarch requires d, which is d-1-1.noarch",
             "c-1-1.noarch conflicts with d, which is d-1-1.noarch",
         ]
     );
     assert_eq!(
         ask(sources, "", &["other = 1", "other = 2"], true, false).reasons()[2],
-        "other-1-1.noarch and other-2-1.noarch cannot stand beside each other"
+        "other-1-1.noarch and other-2-1.noarch cannot be installed together"
     );
     assert_eq!(
         ask(sources, "", &["otter"], true, false).reasons(),
-        ["no source offers 'otter'; there is 'other'"]
+        ["no source offers 'otter'; a similar name is 'other'"]
     );
     assert_eq!(
         ask("a: requires no\n", "", &["a"], true, false).reasons()[1],
@@ -305,7 +305,7 @@ fn a_refusal_is_a_chain_of_reasons() {
 }
 
 #[test]
-fn a_recommendation_of_several_is_taken_as_far_as_it_can_be() {
+fn rich_recommendations_are_followed() {
     let sources =
         "a: recommends (b and c)\n b\n c\n d: recommends (b and gone)\n e: recommends (b if c)\n
         f: recommends (b if c else g)\n g\n h: supplements (b if i)\n i\n";
@@ -319,7 +319,7 @@ fn a_recommendation_of_several_is_taken_as_far_as_it_can_be() {
         chosen(sources, &["e", "c"]),
         ["b-1-1", "c-1-1", "e-1-1", "h-1-1"]
     );
-    // libsolv reads it as (b or not c) and (g or c), and takes c as the first by name
+    // libsolv treats it as (b or not c) and (g or c), and takes c as the first by name
     assert_eq!(
         chosen(sources, &["f"]),
         ["b-1-1", "c-1-1", "f-1-1", "h-1-1"]
@@ -327,13 +327,13 @@ fn a_recommendation_of_several_is_taken_as_far_as_it_can_be() {
 }
 
 #[test]
-fn a_base_is_downgraded_where_it_must_be() {
+fn installed_packages_are_downgraded_if_necessary() {
     let sources = "a: requires b < 2\n b 1\n b 3\n c: requires d\n d 1: conflicts b >= 2\n";
-    for (asked, expected) in [
+    for (requested, expected) in [
         ("a", ["a-1-1", "b-1-1"].as_slice()),
         ("c", &["b-1-1", "c-1-1", "d-1-1"]),
     ] {
-        let answer = ask(sources, "b 2\n", &[asked], true, false);
+        let answer = ask(sources, "b 2\n", &[requested], true, false);
         assert_eq!(answer.names(), expected);
         let replaced = &answer.outcome.as_ref().unwrap().replaced;
         let [(old, Some(new))] = replaced[..] else {
@@ -344,7 +344,7 @@ fn a_base_is_downgraded_where_it_must_be() {
 }
 
 #[test]
-fn what_conflicts_in_a_base_is_left_alone() {
+fn conflicts_within_the_base_are_ignored() {
     let base = "b 1: conflicts c\n c 1: obsoletes b\n";
     assert_eq!(
         ask("a: requires b\n", base, &["a"], true, false).names(),
@@ -353,7 +353,7 @@ fn what_conflicts_in_a_base_is_left_alone() {
 }
 
 #[test]
-fn what_supplements_the_base_alone_does_not_come() {
+fn packages_that_supplement_only_the_base_are_not_installed() {
     let sources = "a\n c: supplements b\n d: supplements (a and b)\n e: supplements (b or a)\n";
     assert_eq!(
         ask(sources, "b\n", &["a"], true, false).names(),
@@ -362,7 +362,7 @@ fn what_supplements_the_base_alone_does_not_come() {
 }
 
 #[test]
-fn what_a_base_has_done_without_no_weak_dependency_brings() {
+fn weak_dependencies_do_not_install_what_the_base_does_without() {
     let sources = "a: recommends c; recommends d; recommends e\n c: supplements cap\n d\n e 2\n b: provides cap\n";
     let base = "b: provides cap; recommends d; recommends e >= 5\n e 1\n";
     assert_eq!(ask(sources, base, &["a"], true, false).names(), ["a-1-1"]);
@@ -379,7 +379,7 @@ fn a_conflict_can_need_a_package() {
 }
 
 #[test]
-fn another_version_of_what_is_there_is_preferred_to_something_new() {
+fn another_version_of_an_installed_package_is_preferred_to_a_new_package() {
     let sources = "a: requires cap\n b 1: provides cap\n b 3: provides cap\n aa: provides cap\n";
     assert_eq!(
         ask(sources, "b 2\n", &["a"], true, false).names(),
@@ -389,7 +389,7 @@ fn another_version_of_what_is_there_is_preferred_to_something_new() {
         ask(sources, "", &["a"], true, false).names(),
         ["a-1-1", "aa-1-1"]
     );
-    // unless it cannot be
+    // unless it cannot be installed
     let sources = "a: requires cap\n b 3: provides cap; requires gone\n aa: provides cap\n";
     assert_eq!(
         ask(sources, "b 2\n", &["a"], true, false).names(),
@@ -398,7 +398,7 @@ fn another_version_of_what_is_there_is_preferred_to_something_new() {
 }
 
 #[test]
-fn a_version_that_is_not_offered_is_told_with_those_that_are() {
+fn a_version_that_is_not_offered_is_reported_with_the_existing_ones() {
     let sources = "app 1\n app 2\n app-data 7\n b: provides cap = 3\n c: requires cap >= 5\n";
     let reasons = |word: &str| ask(sources, "", &[word], true, false).reasons();
     for (word, offered) in [
@@ -418,23 +418,23 @@ fn a_version_that_is_not_offered_is_told_with_those_that_are() {
     }
     assert_eq!(
         reasons("app-dada"),
-        ["no source offers 'app-dada'; there is 'app-data'"]
+        ["no source offers 'app-dada'; a similar name is 'app-data'"]
     );
     let needed = "c-1-1.noarch requires cap >= 5; the sources have only cap = 3 of b-1-1.noarch";
     assert_eq!(reasons("c")[1], needed);
 }
 
 #[test]
-fn all_reasons_of_alternatives_and_the_providers_of_a_name_are_told() {
+fn reasons_of_all_alternatives_and_the_providers_of_a_name_are_reported() {
     let sources = "a: requires (b or c)\n b: requires gone\n c: conflicts d\n d\n e: requires cap\n
         f: provides cap; requires gone\n g: provides cap; conflicts d\n";
     assert_eq!(
         ask(sources, "", &["a", "d"], true, false).reasons(),
         [
-            "'a' is asked for, which is a-1-1.noarch",
+            "'a' is requested, which is a-1-1.noarch",
             "a-1-1.noarch requires (b or c), which is b-1-1.noarch, c-1-1.noarch",
             "b-1-1.noarch requires gone, which no source offers",
-            "'d' is asked for, which is d-1-1.noarch",
+            "'d' is requested, which is d-1-1.noarch",
             "c-1-1.noarch conflicts with d, which is d-1-1.noarch",
         ]
     );
@@ -447,12 +447,12 @@ fn all_reasons_of_alternatives_and_the_providers_of_a_name_are_told() {
     let reasons = ask(sources, "", &["cap", "d"], true, false).reasons();
     assert_eq!(
         reasons[0],
-        "'cap' is asked for, which is provided by f-1-1.noarch, g-1-1.noarch"
+        "'cap' is requested, which is provided by f-1-1.noarch, g-1-1.noarch"
     );
 }
 
-/// Pigeons that need a hole each, one hole fewer than there are: whether that goes takes
-/// exponentially many steps to decide.
+/// The pigeonhole problem: each pigeon needs a hole of its own, and there is one hole too few. To
+/// prove that takes exponentially many steps.
 fn pigeons(count: usize) -> String {
     let holes = |pigeon: usize| (1..count).map(move |hole| format!("p{pigeon}h{hole}"));
     let mut text = String::new();
@@ -470,21 +470,21 @@ fn pigeons(count: usize) -> String {
 }
 
 #[test]
-fn a_choice_that_takes_too_long_is_given_up() {
+fn a_selection_that_takes_too_long_is_given_up() {
     let ask_for = |count: usize| {
         let names: Vec<String> = (0..count).map(|pigeon| format!("p{pigeon}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         ask(&pigeons(count), "", &names, true, false).reasons()
     };
-    // few enough to be decided: the chain names every pigeon
+    // few enough to be proved: the chain names every pigeon
     let reasons = ask_for(4).join("\n");
     assert!(
-        (0..4).all(|pigeon| reasons.contains(&format!("'p{pigeon}' is asked for"))),
+        (0..4).all(|pigeon| reasons.contains(&format!("'p{pigeon}' is requested"))),
         "{reasons}"
     );
     let reasons = ask_for(12);
     assert!(
-        reasons[0].starts_with("the choice was given up after 2000000 steps"),
+        reasons[0].starts_with("the package selection was given up after 2000000 steps"),
         "{reasons:?}"
     );
 }

@@ -1,5 +1,6 @@
-//! What is installed because it is recommended, or because it supplements what is installed.
+//! Weak dependencies: installs packages that are recommended, or that supplement installed ones.
 
+use super::base_rules::obsoletes;
 use super::choose::PackageChooser;
 use super::formula::{Literal, installed, package};
 use super::sat::SolverStop;
@@ -9,21 +10,18 @@ use crate::yum::rich::RichDependency;
 use std::collections::HashSet;
 
 impl<'p> PackageChooser<'p> {
-    /// Installs what is recommended and what supplements. Whether there was anything to decide.
+    /// Installs recommended and supplementing packages. Returns whether there was anything to
+    /// decide.
     pub(super) fn decide_weak(&mut self) -> Result<bool, SolverStop> {
         let (pool, reached) = (self.rules.pool, self.rules.reached.clone());
         self.sat.spend(pool.count())?;
-        let is_installed = |literal: &&Literal| **literal > 0;
-        let order: Vec<PackageId> = self
+        // recommendations of the base were decided when it was installed
+        let recommending: Vec<PackageId> = self
             .sat
             .trail()
             .iter()
-            .filter(is_installed)
+            .filter(|literal| **literal > 0)
             .map(|literal| package(*literal))
-            .collect();
-        let mut recommending: Vec<PackageId> = order
-            .iter()
-            .copied()
             .filter(|id| !self.rules.is_base(*id))
             .collect();
         let mut by_number = recommending.clone();
@@ -34,10 +32,12 @@ impl<'p> PackageChooser<'p> {
                 all.extend(self.recommended(relation));
             }
         }
-        let is_open =
-            |id: &PackageId| reached[id.0 as usize] && self.sat.value(installed(*id)) == 0;
-        let mut supplementing: Vec<PackageId> = pool.ids().filter(is_open).collect();
+        let mut supplementing: Vec<PackageId> = pool
+            .ids()
+            .filter(|id| reached[id.0 as usize] && self.sat.value(installed(*id)) == 0)
+            .collect();
         let mut policy = self.policy();
+        // not if another version of the package is installed
         supplementing.retain(|id| {
             policy.newly_supplements(*id)
                 && !pool
@@ -47,7 +47,7 @@ impl<'p> PackageChooser<'p> {
         });
         all.extend(&supplementing);
         all.retain(|id| !self.unwanted.contains(id));
-        self.without_replaced(&mut all);
+        self.remove_obsoleted(&mut all);
         let mut seen = HashSet::new();
         all.retain(|id| seen.insert(*id));
         if all.len() <= 1 {
@@ -61,12 +61,13 @@ impl<'p> PackageChooser<'p> {
         if supplementing.len() > 1 {
             self.policy().order_supplementing(&mut supplementing);
         }
+        // if a decision had to be reverted, the caller starts over
         for id in supplementing {
             if self.sat.value(installed(id)) == 0 && !self.decide(installed(id))? {
                 return Ok(true);
             }
         }
-        for id in recommending.drain(..) {
+        for id in recommending {
             for relation in pool.relations(id, RpmRelationKind::Recommends) {
                 let mut candidates = self.recommended(relation);
                 candidates.retain(|id| all.contains(id));
@@ -78,9 +79,9 @@ impl<'p> PackageChooser<'p> {
         Ok(true)
     }
 
-    /// The open packages that would fulfil a recommendation; none where it is fulfilled. In a rich
-    /// one, each clause is a recommendation of its own, once the packages that it depends on are
-    /// installed.
+    /// Returns the undecided packages that would satisfy a recommendation; none if it is satisfied.
+    /// Each clause of a rich recommendation is a recommendation of its own, once the packages of
+    /// its condition are installed.
     fn recommended(&mut self, relation: RpmRelation<'p>) -> Vec<PackageId> {
         let clauses: Vec<Vec<Literal>> = if RichDependency::is_rich(relation.name) {
             self.rules
@@ -91,23 +92,18 @@ impl<'p> PackageChooser<'p> {
             let providers = self.rules.providers(relation);
             vec![providers.iter().map(|id| installed(*id)).collect()]
         };
-        // what cannot be fulfilled as a whole is not fulfilled in part
+        // a recommendation that cannot be satisfied as a whole is ignored, not satisfied in part
         if clauses.iter().any(Vec::is_empty) {
             return Vec::new();
         }
-        let is_wanted = |clause: &&Vec<Literal>| {
+        let unsatisfied = clauses.iter().filter(|clause| {
             clause.iter().all(|literal| {
                 let value = self.sat.value(*literal);
                 if *literal > 0 { value <= 0 } else { value < 0 }
             })
-        };
+        });
         let mut found: Vec<PackageId> = Vec::new();
-        for literal in clauses
-            .iter()
-            .filter(is_wanted)
-            .flatten()
-            .filter(|literal| **literal > 0)
-        {
+        for literal in unsatisfied.flatten().filter(|literal| **literal > 0) {
             let id = package(*literal);
             if self.sat.value(*literal) == 0 && !found.contains(&id) {
                 found.push(id);
@@ -116,17 +112,13 @@ impl<'p> PackageChooser<'p> {
         found
     }
 
-    /// Leaves out what a package that the machine has, and keeps, says that it replaces.
-    fn without_replaced(&self, candidates: &mut Vec<PackageId>) {
+    /// Removes the candidates that a kept package of the base obsoletes.
+    fn remove_obsoleted(&self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
-        let kept = pool
+        let kept: Vec<PackageId> = pool
             .ids()
-            .filter(|id| self.rules.is_base(*id) && self.sat.value(installed(*id)) > 0);
-        let kept: Vec<PackageId> = kept.collect();
-        candidates.retain(|id| {
-            !kept
-                .iter()
-                .any(|keeper| super::kept::obsoletes(pool, *keeper, *id))
-        });
+            .filter(|id| self.rules.is_base(*id) && self.sat.value(installed(*id)) > 0)
+            .collect();
+        candidates.retain(|id| !kept.iter().any(|keeper| obsoletes(pool, *keeper, *id)));
     }
 }

@@ -1,4 +1,4 @@
-//! The versions of some packages in an index, without all that they need.
+//! The versions that an index lists of some packages, without their dependencies.
 
 use super::paragraph::paragraphs;
 use std::collections::BTreeSet;
@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 pub struct IndexedVersion<'t> {
     /// The name of the package.
     pub name: &'t str,
-    /// As the index has it.
+    /// The version as the index writes it.
     pub version: &'t str,
-    /// `all`, or the name of its architecture.
+    /// `all`, or the name of the package's architecture.
     pub arch: &'t str,
 }
 
 /// Returns the versions that `index` lists of the packages `names`.
-pub fn offered<'t>(index: &'t str, names: &BTreeSet<&str>) -> Vec<IndexedVersion<'t>> {
+pub fn listed_versions<'t>(index: &'t str, names: &BTreeSet<&str>) -> Vec<IndexedVersion<'t>> {
     let mut found = Vec::new();
     for paragraph in paragraphs(index) {
         let Some(name) = paragraph

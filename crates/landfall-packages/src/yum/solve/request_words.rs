@@ -1,13 +1,19 @@
-//! What people ask for, as packages: the forms of names that `dnf install` takes.
+//! Requests for packages: matches the forms of names that `dnf install` accepts.
 
+use super::base_rules::obsoletes;
 use super::reasons::offers;
-use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
+use crate::yum::pool::{PackageId, Pool};
 use crate::yum::relation::{RpmRelation, VersionSense};
 
-/// A way to write a package: of its name, version and architecture.
+/// Returns the texts by which a package can be requested in one form, from its name, version and
+/// architecture.
 type NameForm = fn(&str, &str, &str) -> Vec<String>;
 
-/// The forms that dnf tries, in its order.
+/// The position in `FORMS` of the name alone.
+const NAME_ALONE: usize = 2;
+
+/// The forms that dnf tries, in its order: `name-evr.arch`, `name.arch`, `name`, `name-evr`,
+/// `name-version`.
 const FORMS: [NameForm; 5] = [
     |name, evr, arch| {
         with_epoch(evr)
@@ -31,44 +37,50 @@ const FORMS: [NameForm; 5] = [
     },
 ];
 
-/// Whether `word` names the package in one of these forms.
+/// Whether the request `word`, which may contain wildcards, names the package in one of the forms
+/// of `dnf install`.
 pub fn is_named(word: &str, name: &str, evr: &str, arch: &str) -> bool {
     FORMS
         .iter()
         .any(|form| form(name, evr, arch).iter().any(|text| matches(word, text)))
 }
 
-/// Packages of which one is to be installed, for each word that was asked for; a word with `*`
-/// gives one for each name.
-pub(super) fn asked(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
-    let all: Vec<PackageId> = pool.ids().collect();
+/// Returns the candidates of a request: groups of packages, of each of which one must be installed.
+/// A request with wildcards gives one group for each name.
+pub(super) fn candidate_groups(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
     if let Some(relation) =
         RpmRelation::parse(word).filter(|relation| relation.sense != VersionSense::ANY)
     {
-        return some(pool.providers(relation));
+        return one_group(pool.providers(relation));
     }
     if word.starts_with('/') {
-        return some(pool.named(word));
+        return one_group(pool.named(word));
     }
     let is_glob = word.contains(['*', '?']);
-    for (number, form) in FORMS.iter().enumerate() {
-        // the name is what every form begins with, up to its first wildcard
-        let start = word.split(['*', '?']).next().unwrap_or(word);
-        let may_be = |id: &&PackageId| {
-            let name = pool.name(**id);
+    // every form begins with the name, so this excludes most packages before any form is built
+    let start = word.split(['*', '?']).next().unwrap_or(word);
+    let similar: Vec<PackageId> = pool
+        .ids()
+        .filter(|id| {
+            let name = pool.name(*id);
             name.starts_with(start) || start.starts_with(name)
-        };
-        let fits = |id: &&PackageId| {
-            form(pool.name(**id), pool.evr(**id), pool.arch(**id))
-                .iter()
-                .any(|text| matches(word, text))
-        };
-        let mut found: Vec<PackageId> = all.iter().filter(may_be).filter(fits).copied().collect();
+        })
+        .collect();
+    for (number, form) in FORMS.iter().enumerate() {
+        let mut found: Vec<PackageId> = similar
+            .iter()
+            .filter(|id| {
+                form(pool.name(**id), pool.evr(**id), pool.arch(**id))
+                    .iter()
+                    .any(|text| matches(word, text))
+            })
+            .copied()
+            .collect();
+        // as in dnf, the first form that matches anything decides
         if found.is_empty() {
             continue;
         }
-        let is_name_alone = number == 2;
-        if is_name_alone {
+        if number == NAME_ALONE {
             found = with_replacements(pool, found);
         }
         return if is_glob {
@@ -77,10 +89,10 @@ pub(super) fn asked(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
             vec![found]
         };
     }
-    some(pool.named(word))
+    one_group(pool.named(word))
 }
 
-fn some(found: Vec<PackageId>) -> Vec<Vec<PackageId>> {
+fn one_group(found: Vec<PackageId>) -> Vec<Vec<PackageId>> {
     if found.is_empty() {
         Vec::new()
     } else {
@@ -88,7 +100,7 @@ fn some(found: Vec<PackageId>) -> Vec<Vec<PackageId>> {
     }
 }
 
-/// The version of a package as people write it: with its epoch, and without.
+/// Returns a version with its epoch and without. An epoch of 0 can be written too.
 fn with_epoch(evr: &str) -> Vec<String> {
     match evr.split_once(':') {
         Some((_, rest)) => vec![evr.to_owned(), rest.to_owned()],
@@ -96,19 +108,13 @@ fn with_epoch(evr: &str) -> Vec<String> {
     }
 }
 
-/// `found`, and the packages that replace them.
+/// Returns `found` and the packages that obsolete one of them.
 fn with_replacements(pool: &Pool, mut found: Vec<PackageId>) -> Vec<PackageId> {
-    let replaces = |id: &PackageId| {
-        pool.relations(*id, RpmRelationKind::Obsoletes)
-            .any(|relation| {
-                found.iter().any(|other| {
-                    pool.name(*other) == relation.name
-                        && VersionSense::SAME.meets(pool.evr(*other), relation.sense, relation.evr)
-                })
-            })
-    };
-    let more: Vec<PackageId> = pool.ids().filter(replaces).collect();
-    found.extend(more);
+    let replacements: Vec<PackageId> = pool
+        .ids()
+        .filter(|id| found.iter().any(|other| obsoletes(pool, *id, *other)))
+        .collect();
+    found.extend(replacements);
     found.sort_unstable();
     found.dedup();
     found
@@ -122,9 +128,10 @@ fn by_name(pool: &Pool, found: Vec<PackageId>) -> Vec<Vec<PackageId>> {
     names.into_values().collect()
 }
 
-/// Whether `text` is what `pattern` means: `*` for anything, `?` for one character.
+/// Whether `text` matches `pattern`: `*` matches any text, `?` one character.
 fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    // only the last `*` is ever extended, so the time is at most the product of the lengths
     let (mut p, mut t, mut back) = (0, 0, None);
     while t < text.len() {
         match pattern.get(p) {
@@ -145,9 +152,9 @@ fn matches(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-/// Why nothing is meant by `word`: the versions that there are, if a name in it is one of a package
-/// or of something provided; otherwise the name that people may have meant.
-pub(super) fn not_offered(pool: &Pool, word: &str) -> String {
+/// Explains why the request `word` matches nothing: by the existing versions if it contains the
+/// name of a package or capability, otherwise by a similar name.
+pub(super) fn explain_no_match(pool: &Pool, word: &str) -> String {
     let name = match RpmRelation::parse(word).filter(|relation| relation.sense != VersionSense::ANY)
     {
         Some(relation) => Some(relation.name.to_owned()),
@@ -161,41 +168,37 @@ pub(super) fn not_offered(pool: &Pool, word: &str) -> String {
         );
     }
     match nearest(pool, word) {
-        Some(name) => format!("no source offers '{word}'; there is '{name}'"),
+        Some(name) => format!("no source offers '{word}'; a similar name is '{name}'"),
         None => format!("no source offers '{word}'"),
     }
 }
 
-/// The longest name of a package with which `word` begins, with a version or an architecture behind
-/// it.
+/// Returns the longest package name at the beginning of `word` that a version or an architecture
+/// follows.
 fn name_before_version(pool: &Pool, word: &str) -> Option<String> {
-    let is_before = |name: &&str| {
-        let rest = word
-            .strip_prefix(*name)
-            .and_then(|rest| rest.strip_prefix(['-', '.']));
-        rest.is_some_and(|rest| !rest.is_empty())
-    };
-    let names = pool.ids().map(|id| pool.name(id)).filter(is_before);
-    let is_version = |name: &&str| {
-        let rest = &word[name.len()..];
-        rest.starts_with('.')
-            || rest[1..].starts_with(|first: char| first.is_ascii_digit() || first == '*')
-    };
-    names
-        .filter(is_version)
+    pool.ids()
+        .map(|id| pool.name(id))
+        .filter(|name| {
+            word.strip_prefix(*name)
+                .is_some_and(|rest| match rest.strip_prefix('-') {
+                    Some(version) => {
+                        version.starts_with(|first: char| first.is_ascii_digit() || first == '*')
+                    }
+                    None => rest.len() > 1 && rest.starts_with('.'),
+                })
+        })
         .max_by_key(|name| name.len())
         .map(str::to_owned)
 }
 
-/// The name of a package that people may have meant by `word`.
+/// Returns the package name that differs from `word` by at most two edits, and the least.
 fn nearest(pool: &Pool, word: &str) -> Option<String> {
-    let names = pool
-        .ids()
+    pool.ids()
         .map(|id| pool.name(id))
-        .filter(|name| name.len().abs_diff(word.len()) < 3);
-    let scored = names.map(|name| (strsim::damerau_levenshtein(name, word), name));
-    scored
-        .filter(|(score, _)| *score <= 2)
+        // a quick check: each edit changes the length by at most 1
+        .filter(|name| name.len().abs_diff(word.len()) < 3)
+        .map(|name| (strsim::damerau_levenshtein(name, word), name))
+        .filter(|(distance, _)| *distance <= 2)
         .min()
         .map(|(_, name)| name.to_owned())
 }

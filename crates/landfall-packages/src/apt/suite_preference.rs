@@ -1,54 +1,57 @@
-//! `name/suite` as apt takes it: the package from that suite, and with it what it needs, where what
-//! would be taken else does not do as the machine is now.
+//! Requests of the form `name/suite`: apt takes the package from that suite, and also those of its
+//! dependencies that the other candidates cannot satisfy on the machine as it is.
 
 use super::marking::{MarkedVersion, Marking};
 use super::offer::{AptPackageId, AptRelation, AptVersionId, ArchQualifier};
 use super::relation::VersionOperator;
 
-/// How deep packages may need each other here.
+/// The maximum number of packages that may be changed for one request, which also limits the depth.
 const DEPTH: usize = 300;
-/// How many packages are looked at, at the most. Alternatives that fail one after the other are no
-/// more than a few.
-const LOOKS: u32 = 100_000;
+/// The maximum number of visited packages. Failing alternatives are visited again, so without a
+/// limit a hostile index could make this take exponentially long; real ones have few of them.
+const VISITS: u32 = 100_000;
 
-/// The suite that a package is asked for of, and what was looked at for it.
+/// The suite of a request, and the state of the search for it.
 pub(super) struct SuitePreference<'a> {
-    has: &'a dyn Fn(AptVersionId) -> bool,
-    /// The packages whose version of the suite is taken, the one that is asked for first.
+    is_in_suite: &'a dyn Fn(AptVersionId) -> bool,
+    /// The packages whose candidate is now from the suite, the requested one first.
     changed: Vec<AptPackageId>,
-    looks: u32,
+    visits: u32,
 }
 
 impl SuitePreference<'_> {
-    /// `has` tells the versions of the suite.
-    pub(super) fn new(has: &dyn Fn(AptVersionId) -> bool) -> SuitePreference<'_> {
+    pub(super) fn new(is_in_suite: &dyn Fn(AptVersionId) -> bool) -> SuitePreference<'_> {
         SuitePreference {
-            has,
+            is_in_suite,
             changed: Vec::new(),
-            looks: 0,
+            visits: 0,
         }
     }
 }
 
 impl<'t> Marking<'_, 't> {
-    /// Makes `version` the one that is taken of its package, and of what it needs the versions of
-    /// the suite where that must be. Returns whether all that it needs can be had so; where not,
-    /// apt looks no further, and what was taken so far stays.
-    pub(super) fn prefer_of_suite(
+    /// Makes `version` the candidate of its package, and where necessary, versions of the suite the
+    /// candidates of its dependencies. Returns whether all dependencies can be satisfied. At the
+    /// first that cannot, apt stops and leaves the candidates that it has set so far.
+    pub(super) fn prefer_from_suite(
         &mut self,
         version: AptVersionId,
         suite: &mut SuitePreference<'_>,
     ) -> bool {
-        self.prefer(version);
+        self.set_candidate(version);
         suite.changed.push(self.universe.offer_of(version).package);
-        suite.looks += 1;
+        suite.visits += 1;
         let before = suite.changed.len();
         for group in self.groups(version) {
-            let counts = !group[0].is_negative() && self.counts(&group[0]);
-            if !counts || before > DEPTH || suite.looks > LOOKS || self.does(group, version) {
+            let is_dependency = !group[0].is_negative() && self.is_followed(&group[0]);
+            if !is_dependency
+                || before > DEPTH
+                || suite.visits > VISITS
+                || self.candidates_satisfy(group, version)
+            {
                 continue;
             }
-            if !self.take_of_suite(group, version, suite) && group[0].is_critical() {
+            if !self.prefer_alternative(group, version, suite) && group[0].is_critical() {
                 suite.changed.truncate(before);
                 return false;
             }
@@ -56,41 +59,42 @@ impl<'t> Marking<'_, 't> {
         true
     }
 
-    /// Takes the first alternative of `group` that the suite has.
-    fn take_of_suite(
+    /// Prefers the first alternative of `group` that the suite can satisfy. Returns whether there
+    /// is one.
+    fn prefer_alternative(
         &mut self,
         group: &[AptRelation<'t>],
         parent: AptVersionId,
         suite: &mut SuitePreference<'_>,
     ) -> bool {
         for (at, relation) in group.iter().enumerate() {
-            let versions = self
-                .meant(relation, parent)
-                .map(|package| (package, self.versions_of(package)));
-            let found = versions.and_then(|(package, versions)| {
-                Some((
-                    package,
-                    versions
-                        .iter()
-                        .copied()
-                        .find(|version| (suite.has)(*version))?,
-                ))
-            });
+            // a relation that any version satisfies does not need the version of the suite
+            if relation.op == VersionOperator::Any {
+                continue;
+            }
             let own = self.architecture(parent);
-            // another version is no help where any would do
-            let helps = |version| {
-                relation.op != VersionOperator::Any && self.universe.fulfils(relation, own, version)
+            let Some(package) = self.named_package(relation, parent) else {
+                continue;
             };
-            let Some((package, version)) = found.filter(|(_, version)| helps(*version)) else {
+            let in_suite = self
+                .versions_of(package)
+                .iter()
+                .copied()
+                .find(|version| (suite.is_in_suite)(*version));
+            let Some(version) =
+                in_suite.filter(|version| self.universe.fulfils(relation, own, *version))
+            else {
                 continue;
             };
             let before = self.states[package as usize].candidate;
+            // a circular dependency: the package is being visited already
             if before == Some(version) && suite.changed.contains(&package) {
                 return true;
             }
-            if self.prefer_of_suite(version, suite) {
+            if self.prefer_from_suite(version, suite) {
                 return true;
             }
+            // the candidate of the last alternative stays, as apt leaves it
             if at + 1 < group.len() {
                 self.state(package).candidate = before;
                 suite.changed.pop();
@@ -99,16 +103,16 @@ impl<'t> Marking<'_, 't> {
         false
     }
 
-    /// Whether what is taken now fulfils one of the alternatives: it is installed, or could be
-    /// without anything else.
-    fn does(&self, group: &[AptRelation<'t>], parent: AptVersionId) -> bool {
+    /// Whether an installed version or a candidate satisfies one of the alternatives. A candidate
+    /// counts only if all its own dependencies are installed.
+    fn candidates_satisfy(&self, group: &[AptRelation<'t>], parent: AptVersionId) -> bool {
         let own = self.architecture(parent);
         let fulfils = |relation: &AptRelation<'t>, version: Option<AptVersionId>| {
             version.is_some_and(|version| self.universe.fulfils(relation, own, version))
         };
         group.iter().any(|relation| {
             let state = self
-                .meant(relation, parent)
+                .named_package(relation, parent)
                 .map(|package| self.states[package as usize]);
             let (current, candidate) =
                 state.map_or((None, None), |state| (state.current, state.candidate));
@@ -130,7 +134,7 @@ impl<'t> Marking<'_, 't> {
         }) || self.is_expected(group)
     }
 
-    /// Whether all that `version` needs is installed, and nothing that it must not be beside.
+    /// Whether all dependencies of `version` are installed, and no package that it conflicts with.
     fn is_ready(&self, version: AptVersionId) -> bool {
         let mut critical = self.groups(version).filter(|group| group[0].is_critical());
         self.settings.expects_rest
@@ -141,8 +145,13 @@ impl<'t> Marking<'_, 't> {
         &self.universe.packages[package as usize].versions
     }
 
-    /// The package that a relation names, on the architecture that it means.
-    fn meant(&self, relation: &AptRelation<'t>, parent: AptVersionId) -> Option<AptPackageId> {
+    /// Returns the package that a relation names: that of the right architecture, or another one if
+    /// only that has versions.
+    fn named_package(
+        &self,
+        relation: &AptRelation<'t>,
+        parent: AptVersionId,
+    ) -> Option<AptPackageId> {
         let own = match relation.arch {
             ArchQualifier::This(arch) => arch,
             _ => self.architecture(parent),
