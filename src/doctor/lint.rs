@@ -17,7 +17,7 @@ pub(crate) struct LintMessage {
     pub clients: Vec<&'static str>,
     /// What these programs do.
     pub says: String,
-    /// What to write instead.
+    /// The text to write instead of the entry or the variable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
 }

@@ -38,12 +38,11 @@ impl PrivateRegistry {
             for destination in item.destinations(mapping) {
                 let repository = destination.repository;
                 let project = repository.split('/').next().unwrap_or_default().to_owned();
-                let place = || ItemDestination {
+                places.entry(project).or_insert_with(|| ItemDestination {
                     repository,
                     tag: item.tag(),
                     digest: item.digest().clone(),
-                };
-                places.entry(project).or_insert_with(place);
+                });
             }
         }
         let host = mapping.target().registry.clone();
@@ -223,6 +222,10 @@ async fn check_sparse_index(
     }
 }
 
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
 /// Sends bodies of the chunk sizes that a push uses after a host refused a layer.
 async fn check_body_sizes(
     session: &RegistrySession,
@@ -230,7 +233,6 @@ async fn check_body_sizes(
     steps: &mut DiagnosisSteps,
 ) {
     let [large, small] = session.chunk_sizes();
-    let mib = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
     let limit = "raise the limit of the proxy in front of it, as client_max_body_size of nginx \
                  (0: no limit)";
     let mut passed = None;

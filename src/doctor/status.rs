@@ -7,7 +7,6 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CheckStatus {
-    /// The check passed.
     Ok,
     /// A hint: landfall works, but something may be unintended.
     Note,

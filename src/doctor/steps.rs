@@ -76,7 +76,6 @@ impl DiagnosisSteps {
         }
     }
 
-    /// Whether a step failed.
     pub(super) fn has_failed(&self) -> bool {
         self.0.iter().any(|step| step.verdict == CheckStatus::No)
     }

@@ -8,7 +8,6 @@ use std::fmt;
 use std::str::FromStr;
 use url::Url;
 
-/// A target to diagnose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CheckTarget {
     /// An http or https URL.

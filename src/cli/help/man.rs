@@ -66,6 +66,7 @@ pub(crate) fn page(command: &Command) -> io::Result<Vec<u8>> {
     if command.has_subcommands() {
         man.render_subcommands_section(&mut page)?;
     }
+    // As in `landfall-export-images`.
     let display_name = command.get_display_name().unwrap_or("landfall");
     let mut verb = display_name.split('-').skip(1);
     page.extend(closing_sections(verb.next().unwrap_or_default()).into_bytes());

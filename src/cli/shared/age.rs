@@ -20,22 +20,23 @@ impl Age {
     }
 }
 
+const EXPECTED: &str = "write a number with d, w or y, as in 90d, 26w or 1y";
+
 impl FromStr for Age {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Age, String> {
-        let wrong = || "write a number with d, w or y, as in 90d, 26w or 1y".to_owned();
         let factor = match text.as_bytes().last() {
             Some(b'd') => 1,
             Some(b'w') => 7,
             Some(b'y') => 365,
-            _ => return Err(wrong()),
+            _ => return Err(EXPECTED.to_owned()),
         };
-        let number: i32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+        let number: i32 = text[..text.len() - 1].parse().map_err(|_| EXPECTED)?;
         let days = number
             .checked_mul(factor)
             .filter(|days| *days > 0)
-            .ok_or_else(wrong)?;
+            .ok_or(EXPECTED)?;
         Ok(Age {
             days,
             text: text.to_owned(),

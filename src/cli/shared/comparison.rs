@@ -55,7 +55,7 @@ impl ComparedSide {
         })
     }
 
-    /// The content of `bundle`.
+    /// One side from an open bundle, whose signatures the caller has checked.
     pub(crate) fn bundle(bundle: &Bundle) -> Result<ComparedSide, CliError> {
         Ok(ComparedSide::Lock {
             lock: bundle.available_lock()?.into(),
@@ -123,7 +123,6 @@ impl ComparedSide {
 pub(crate) struct LockComparison {
     /// Each change, and how many bytes it adds; `None` if unknown.
     pub(crate) changes: Vec<(LockChange, Option<u64>)>,
-    /// Changed endpoints.
     pub(crate) endpoints: Vec<EndpointChange>,
     /// Hosts that only one side needs, as far as they are known.
     pub(crate) hosts: Vec<EgressHost>,

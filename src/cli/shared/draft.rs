@@ -40,10 +40,14 @@ pub(crate) struct DraftResult {
     pub exit: Exit,
 }
 
+/// Whether `c` may be in the name of a manifest, a repository or a tag.
+pub(crate) fn is_name_part(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_.".contains(c)
+}
+
 /// Parses a name that needs no quotes in YAML.
 pub(crate) fn parse_manifest_name(text: &str) -> Result<String, String> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if text.chars().all(is_word) && text.starts_with(|c: char| c.is_ascii_alphabetic()) {
+    if text.chars().all(is_name_part) && text.starts_with(|c: char| c.is_ascii_alphabetic()) {
         Ok(text.to_owned())
     } else {
         Err("must begin with a letter and contain only letters, digits, - _ and .".into())

@@ -40,22 +40,26 @@ fn draft_entry(file_finding: &FileFinding) -> Option<DraftEntry> {
 
 /// The entries for files that machines download, as in cloud-init and Dockerfiles.
 pub(crate) fn install_entries(installs: &MachineInstalls) -> Vec<DraftEntry> {
-    let entry = |(install, at): &(MachineInstall, String)| {
-        let what = match install {
-            MachineInstall::File(url) => DraftItem::Url(url.clone()),
-            MachineInstall::Unclear(url) => DraftItem::Unclear(
-                url.clone(),
-                "a part of this URL is defined elsewhere: write the whole URL under `files:`"
-                    .into(),
-            ),
-            MachineInstall::Package(..) | MachineInstall::OpenPackage(..) => return None,
-        };
-        Some(DraftEntry {
-            what,
-            at: at.clone(),
-        })
+    installs
+        .0
+        .iter()
+        .filter_map(|(install, at)| install_entry(install, at))
+        .collect()
+}
+
+fn install_entry(install: &MachineInstall, at: &str) -> Option<DraftEntry> {
+    let what = match install {
+        MachineInstall::File(url) => DraftItem::Url(url.clone()),
+        MachineInstall::Unclear(url) => DraftItem::Unclear(
+            url.clone(),
+            "a part of this URL is defined elsewhere: write the whole URL under `files:`".into(),
+        ),
+        MachineInstall::Package(..) | MachineInstall::OpenPackage(..) => return None,
     };
-    installs.0.iter().filter_map(entry).collect()
+    Some(DraftEntry {
+        what,
+        at: at.to_owned(),
+    })
 }
 
 /// Comments about packages that machines install: their repositories are not known.

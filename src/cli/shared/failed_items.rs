@@ -1,6 +1,7 @@
 //! The lines about failed and missing items, grouped by cause: a host that refuses everything is
 //! one cause of many failures.
 
+use crate::cli::shared::draft::is_name_part;
 use crate::cli::shared::listing::count_kinds;
 use landfall_model::ImageRef;
 use landfall_model::report::{ItemStatus, ReportItem, one_line};
@@ -155,13 +156,12 @@ fn general_reason(item: &ReportItem, reason: &str) -> String {
 
 /// Replaces `own` by `…` where it is a whole word.
 fn without(text: &str, own: &str) -> String {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(own) {
         let before = &rest[..at];
         let after = &rest[at + own.len()..];
-        let is_word = !before.ends_with(is_part) && !after.starts_with(is_part);
+        let is_word = !before.ends_with(is_name_part) && !after.starts_with(is_name_part);
         out += before;
         out += if is_word { "…" } else { own };
         rest = after;

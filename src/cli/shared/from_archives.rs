@@ -33,8 +33,8 @@ pub(crate) fn report_available(
     for path in &from.from {
         let archive =
             SourceArchive::open(path).map_err(|error| CliError::usage(error.to_string()))?;
-        let unread = |error| CliError::usage(format!("cannot read {}: {error}", path.display()));
-        let imports = find_blobs(&archive, &wanted).map_err(unread)?;
+        let imports = find_blobs(&archive, &wanted)
+            .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
         // Each blob is copied from the first archive that has it.
         wanted.retain(|digest, _| !imports.digests.contains(digest));
         found.push(imports);

@@ -4,6 +4,13 @@ use landfall_content::{BlobRead, EntryPart, LockEntry};
 use landfall_model::media_type;
 use serde_json::Value;
 
+fn nonempty_text(value: &Value) -> Option<String> {
+    value
+        .as_str()
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
+}
+
 /// What an image declares about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ImageFacts {
@@ -35,20 +42,14 @@ impl ImageFacts {
             .filter(|part| media_type::is_image_config(&part.descriptor.media_type));
         let mut facts = ImageFacts::default();
         let mut take = |notes: &Value, created: &Value| {
-            let text = |value: &Value| {
-                value
-                    .as_str()
-                    .filter(|text| !text.is_empty())
-                    .map(str::to_owned)
-            };
             facts.licences = facts
                 .licences
                 .take()
-                .or_else(|| text(&notes["org.opencontainers.image.licenses"]));
-            let time = text(&notes["org.opencontainers.image.created"]);
+                .or_else(|| nonempty_text(&notes["org.opencontainers.image.licenses"]));
+            let time = nonempty_text(&notes["org.opencontainers.image.created"]);
             // Reproducible builds set the time to 1970 or 1980, which says nothing.
             let time = time
-                .or_else(|| text(created))
+                .or_else(|| nonempty_text(created))
                 .filter(|time| time.as_str() >= "2000");
             facts.created = facts.created.take().or(time);
             facts.licences.is_some() && facts.created.is_some()

@@ -158,6 +158,7 @@ pub(crate) fn is_lock(path: &Path) -> bool {
 /// The registry that an argument names: it has the form `HOST:PORT[/PREFIX]` or
 /// `HOST.DOMAIN[/PREFIX]`, and there is no such file.
 pub(crate) fn registry(place: &Path) -> Option<TargetRegistry> {
+    // `has_host` expects a reference, so a path is appended.
     let is_host = |text: &&str| !text.contains("://") && has_host(&format!("{text}/x"));
     let text = place.to_str().filter(is_host).filter(|_| !place.exists())?;
     let ending = place

@@ -30,10 +30,11 @@ impl Interrupts {
         !self.0.is_ending.swap(true, Ordering::SeqCst)
     }
 
-    /// From now on, Ctrl-C calls `end`, which must end the process. A verb that has taken over has
-    /// its grace period first; a second Ctrl-C ends that.
+    /// From now on, Ctrl-C calls `end`, which must end the process. While a verb has taken over,
+    /// its grace period must pass first, or Ctrl-C must be pressed again.
     pub(crate) fn watch(&self, end: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
+        // Before the thread starts, so that no signal ends the process in between.
         let mut signals = {
             let _inside = runtime.enter();
             signal(SignalKind::interrupt())?
@@ -52,6 +53,7 @@ impl Interrupts {
                 end();
             }
         };
+        // In its own thread, since a verb may block the others.
         thread::Builder::new()
             .name("interrupts".into())
             .spawn(move || runtime.block_on(watch))?;

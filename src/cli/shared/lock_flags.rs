@@ -146,7 +146,8 @@ impl LockFlags {
     }
 
     fn named_bundle<'a>(&'a self, paths: &'a [PathBuf]) -> Option<&'a PathBuf> {
-        let argument = || paths.iter().find(|path| is_bundle(path));
-        self.bundle.as_ref().or_else(argument)
+        self.bundle
+            .as_ref()
+            .or_else(|| paths.iter().find(|path| is_bundle(path)))
     }
 }

@@ -102,7 +102,7 @@ fn parse_level(text: &str) -> Result<LevelFilter, LogDirectiveError> {
         .map_err(|_| LogDirectiveError::Level(text.to_owned()))
 }
 
-/// Why `LANDFALL_LOG` is refused.
+/// An invalid directive in `LANDFALL_LOG`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum LogDirectiveError {
     #[error("'{0}' is not a level; write off, error, warn, info, debug or trace")]

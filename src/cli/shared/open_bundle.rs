@@ -21,7 +21,6 @@ pub(crate) struct BundleRequirements<'a> {
     pub(crate) lock: &'a [Digest],
     /// The file of allowed signers. Without it, the one of the site is used.
     pub(crate) signers: Option<&'a Path>,
-    /// Accept a partial bundle.
     pub(crate) allow_partial: bool,
     /// If a volume is missing or damaged, accept what can be read without it as a partial bundle.
     pub(crate) takes_rest: bool,
@@ -180,7 +179,6 @@ fn check_approved(
     }
 }
 
-/// Refuses a partial bundle.
 fn refuse_partial(bundle: &Bundle, path: &Path) -> Result<(), CliError> {
     if bundle.partial().is_empty() {
         return Ok(());

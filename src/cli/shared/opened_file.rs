@@ -23,9 +23,6 @@ impl OpenedFile {
         if let Some(bundle) = remote(context, path)? {
             return Ok(OpenedFile::Bundle(bundle));
         }
-        let cannot_read = |error: std::io::Error| {
-            CliError::usage(format!("cannot read {}: {error}", path.display()))
-        };
         let paths = [path.to_path_buf()];
         if is_split(&paths) {
             return Ok(OpenedFile::Bundle(open_bundle::open_any(context, &paths)?));
@@ -33,7 +30,7 @@ impl OpenedFile {
         let mut start = Vec::new();
         open_input(path)
             .and_then(|file| file.take(4).read_to_end(&mut start))
-            .map_err(cannot_read)?;
+            .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
         // A lock is text. Whatever is not text is meant as a bundle, perhaps a damaged one: opening
         // it gives the better error.
         let is_zstd = start == zstd::zstd_safe::MAGICNUMBER.to_le_bytes();

@@ -4,7 +4,6 @@ use crate::cli::shared::progress::ProgressMode;
 use clap::{ArgAction, Args, ValueEnum};
 use std::path::PathBuf;
 
-/// The global options.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalFlags {

@@ -11,7 +11,6 @@ use std::path::PathBuf;
 /// The environment variable with the passphrase of the key.
 const PASSPHRASE: &str = "LANDFALL_PACKAGES_PASSPHRASE";
 
-/// The flag `--packages-key`.
 #[derive(Args)]
 pub(crate) struct PackagesKey {
     /// Sign the metadata of packages with `index: trimmed` with this OpenPGP private key file. Its

@@ -85,13 +85,13 @@ fn shard_from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<S
             let number = at.checked_sub(first)?.checked_add(1)?;
             Shard::new(number, of).ok()
         });
-        let wrong = || {
+        let shard = shard.ok_or_else(|| {
             CliError::usage(format!(
                 "--shard auto: {index} is '{at}' and {count} is '{of}', which is not a valid \
                  index: the first runner has {first}"
             ))
-        };
-        found.insert(index, shard.ok_or_else(wrong)?);
+        })?;
+        found.insert(index, shard);
     }
     // Variables that disagree are an error: two runners would process one part, and none another.
     let mut all = found.iter();

@@ -8,6 +8,7 @@ use landfall_model::report::{Progress, count_of, shell_word};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// How many files of the folder are read at most.
 const MOST_FILES: usize = 100;
@@ -53,34 +54,39 @@ pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
     }
 }
 
+fn is_yaml(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "yaml" || extension == "yml")
+}
+
 /// The manifests in the folder of the lock.
 fn manifests_beside(lock: &Path) -> Vec<PathBuf> {
     let Ok(files) = fs::read_dir(parent_folder(lock)) else {
         return Vec::new();
     };
-    let is_yaml = |path: &PathBuf| {
-        path.extension()
-            .is_some_and(|ending| ending == "yaml" || ending == "yml")
-    };
     let files = files
         .filter_map(|file| Some(file.ok()?.path()))
-        .filter(is_yaml)
+        .filter(|path| is_yaml(path))
         .take(MOST_FILES);
-    // Without `./`, as users write it.
-    let short = |path: PathBuf| {
-        path.strip_prefix(".")
-            .map(Path::to_path_buf)
-            .unwrap_or(path)
-    };
     let mut found: Vec<PathBuf> = files
         .filter(|path| path.is_file() && is_manifest(path))
-        .map(short)
+        .map(|path| {
+            // Without `./`, as users write it.
+            path.strip_prefix(".")
+                .map(Path::to_path_buf)
+                .unwrap_or(path)
+        })
         .collect();
     found.sort();
     found
 }
 
 fn is_newer(file: &Path, than: &Path) -> bool {
-    let written = |path: &Path| fs::metadata(path).and_then(|facts| facts.modified()).ok();
-    written(file) > written(than)
+    modified(file) > modified(than)
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path)
+        .and_then(|metadata| metadata.modified())
+        .ok()
 }

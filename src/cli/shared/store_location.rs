@@ -135,16 +135,19 @@ impl Context {
 
 /// The default store in the user's cache folder.
 fn cache_dir() -> Result<PathBuf, CliError> {
-    let env = |name| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let cache = env("XDG_CACHE_HOME").or_else(|| env("HOME").map(|home| home.join(".cache")));
-    let missing = || {
-        CliError::usage(
+    let cache = variable_path("XDG_CACHE_HOME")
+        .or_else(|| variable_path("HOME").map(|home| home.join(".cache")));
+    match cache {
+        Some(cache) => Ok(cache.join("landfall/store")),
+        None => Err(CliError::usage(
             "there is no cache folder, because HOME is not set; name a store with --store DIR",
-        )
-    };
-    Ok(cache.ok_or_else(missing)?.join("landfall/store"))
+        )),
+    }
+}
+
+/// The path in an environment variable. An empty variable counts as unset.
+fn variable_path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
 }

@@ -78,7 +78,7 @@ pub(crate) fn unified(path: &str, old: &str, edits: Vec<TextEdit>, reader: DiffR
     out.text
 }
 
-/// Lines that change.
+/// Adjacent lines of the old text, and the lines that replace them.
 struct ChangedLines {
     /// The byte range in the old text.
     span: Range<usize>,

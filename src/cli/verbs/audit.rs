@@ -88,15 +88,18 @@ impl AuditCommand {
     }
 
     fn read(&self, context: &Context, inventory: &Inventory<'_>) -> Result<AuditResult, CliError> {
-        let is_stdin = |path: &&PathBuf| path.as_path() == Path::new("-");
         let paths: Vec<PathBuf> = self
             .paths
             .iter()
-            .filter(|path| !is_stdin(path))
+            .filter(|path| path.as_path() != Path::new("-"))
             .cloned()
             .collect();
         let mut audited = audit_tree(&paths, inventory, &context.limits)?;
-        if self.paths.iter().any(|path| is_stdin(&path)) {
+        if self
+            .paths
+            .iter()
+            .any(|path| path.as_path() == Path::new("-"))
+        {
             let mut text = String::new();
             let read = std::io::stdin().lock().read_to_string(&mut text);
             read.map_err(|error| CliError::usage(format!("cannot read stdin: {error}")))?;

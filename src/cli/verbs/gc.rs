@@ -36,7 +36,7 @@ pub(crate) struct GcCommand {
     /// Keep only the last N bundles of each series, by their numbers or else by their age
     #[arg(long, value_name = "N", requires = "bundles")]
     keep_last: Option<usize>,
-    /// How long an unused blob is kept in an object store: longer than any run takes
+    /// How long an unused blob is kept in an object store; must be longer than any run takes
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = nonzero_seconds)]
     grace: u64,
     /// Show what would be removed, and remove nothing

@@ -174,7 +174,11 @@ impl LockCommand {
 
 /// The notices of the report: tags that changed upstream, and items that are gone.
 fn notices(changes: &[LockChange]) -> Vec<Notice> {
-    let notice = |change: &LockChange| match change.change {
+    changes.iter().filter_map(notice).collect()
+}
+
+fn notice(change: &LockChange) -> Option<Notice> {
+    match change.change {
         "gone" => Some(Notice::gone(&change.name)),
         "moved" => Some(Notice::moved(
             &change.name,
@@ -182,6 +186,5 @@ fn notices(changes: &[LockChange]) -> Vec<Notice> {
             change.to.clone(),
         )),
         _ => None,
-    };
-    changes.iter().filter_map(notice).collect()
+    }
 }

@@ -76,10 +76,10 @@ fn source_date() -> Result<Option<String>, CliError> {
         .parse()
         .ok()
         .and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
-    let wrong = || {
-        CliError::usage(format!(
+    match time {
+        Some(time) => Ok(Some(time.to_string())),
+        None => Err(CliError::usage(format!(
             "SOURCE_DATE_EPOCH is '{text}', not a number of seconds since 1970"
-        ))
-    };
-    time.map(|time| Some(time.to_string())).ok_or_else(wrong)
+        ))),
+    }
 }

@@ -32,6 +32,7 @@ impl UpdateCommand {
             let client = context.client()?;
             let store = DiskStore::open(&context.memory_dir()?)?;
             let inputs = self.update.open()?;
+            // With all digests, unlike `refresh`, so that tags that were pushed again are reported.
             let updated = client.update(&inputs.request(true), &store).await;
             client.remember_hosts(&store, "update");
             let updated = updated?;

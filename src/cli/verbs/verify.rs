@@ -21,7 +21,7 @@ pub(crate) struct VerifyCommand {
     /// The bundle. If its volumes are in several folders, name one volume of each, or each folder
     #[arg(value_name = "BUNDLE", required_unless_present = "named")]
     bundle: Option<PathBuf>,
-    /// Bases of a delta: they are also checked, and that nothing is missing
+    /// Bases of a delta: also check them, and that they have everything that the delta omits
     #[arg(value_name = "BASE")]
     bases: Vec<PathBuf>,
     /// The bundle, instead of the first argument

@@ -13,6 +13,10 @@ pub(crate) enum NodeList {
     Rpms(String),
 }
 
+fn is_status(text: &str) -> bool {
+    text.contains("Status: ")
+}
+
 impl NodeList {
     /// Whether `set` is for the package manager of the node.
     pub(crate) fn is_for(&self, set: &LockedPackageSet) -> bool {
@@ -24,7 +28,6 @@ impl NodeList {
 
     /// Why the text is not a list of this kind, as the end of a sentence that begins with its path.
     pub(crate) fn fault(&self) -> Option<String> {
-        let is_status = |text: &str| text.contains("Status: ");
         let is_rpms =
             |text: &str| read_base(text, &mut Pool::default()).map_err(|error| error.to_string());
         match self {

@@ -19,7 +19,6 @@ pub(crate) struct Rehearsal {
 
 /// A package that the node would install.
 pub(super) struct WantedPackage {
-    /// The name and version.
     pub(super) name: String,
     /// Whether the bundle has it.
     pub(super) is_carried: bool,
@@ -81,12 +80,7 @@ pub(crate) enum RehearsalError {
     Yum(#[from] MetadataError),
     /// A source has no such index.
     #[error("{url} has no {what} in the lock")]
-    NoIndex {
-        /// The source.
-        url: String,
-        /// The index.
-        what: &'static str,
-    },
+    NoIndex { url: String, what: &'static str },
     /// The node's list cannot be read.
     #[error("the list of RPM packages: {0}")]
     Rpms(YumError),

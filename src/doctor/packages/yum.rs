@@ -4,8 +4,8 @@ use super::rehearsal::{CarriedIndexes, Rehearsal, RehearsalError, WantedPackage}
 use landfall_item::{LockedPackageSet, PackageSource};
 use landfall_model::{Digest, Limits};
 use landfall_packages::yum::{
-    Architectures, AvailablePackages, PackageId, PackedIndex, Pool, Repomd, RepomdIndex,
-    SelectionRequest, SourceMetadata, choose, is_plain_list, read_base,
+    Architectures, AvailablePackages, PackageId, PackedIndex, Pool, Repomd, SelectionRequest,
+    SourceMetadata, choose, is_plain_list, read_base,
 };
 use std::collections::BTreeSet;
 
@@ -152,11 +152,10 @@ fn packed(
     carried: &CarriedIndexes<'_>,
     kind: &str,
 ) -> Result<Option<PackedIndex>, RehearsalError> {
-    let named = |index: &&RepomdIndex| locked.indexes.iter().find(|one| one.path == index.path);
-    let Some((index, locked)) = repomd
-        .index(kind)
-        .and_then(|index| Some((index, named(&index)?)))
-    else {
+    let Some(index) = repomd.index(kind) else {
+        return Ok(None);
+    };
+    let Some(locked) = locked.indexes.iter().find(|one| one.path == index.path) else {
         return Ok(None);
     };
     let packed = PackedIndex::of(index, carried.limits.package_index_bytes);

@@ -91,13 +91,17 @@ fn csv(rows: &[RequiredPort]) -> String {
 }
 
 fn markdown(rows: &[RequiredPort]) -> String {
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let mut table = line(&COLUMNS.map(str::to_owned)) + &line(&COLUMNS.map(|_| "---".to_owned()));
+    let mut table = markdown_row(&COLUMNS.map(str::to_owned));
+    table += &markdown_row(&COLUMNS.map(|_| "---".to_owned()));
     table.extend(
         rows.iter()
-            .map(|row| line(&cells(row).map(|cell| markdown_text(&cell)))),
+            .map(|row| markdown_row(&cells(row).map(|cell| markdown_text(&cell)))),
     );
     table
+}
+
+fn markdown_row(cells: &[String]) -> String {
+    format!("| {} |\n", cells.join(" | "))
 }
 
 const LIMIT: &str = "\

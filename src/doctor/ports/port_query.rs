@@ -58,7 +58,6 @@ pub(crate) enum PortLine {
     Port {
         /// The DNS name or IP address to connect to.
         host: String,
-        /// The TCP port.
         port: u16,
         /// What it is: `seed-api`, or an endpoint of the lock.
         what: String,
@@ -220,7 +219,7 @@ pub(super) fn line_of_endpoint(endpoint: &Endpoint) -> PortLine {
     }
 }
 
-/// The values of `--set`.
+/// The values of `--set`: addresses by the name of the destination, and the range of node ports.
 struct PortSettings<'a> {
     addresses: BTreeMap<&'a str, (String, Option<u16>)>,
     range: RangeInclusive<u16>,
@@ -321,8 +320,11 @@ fn address(text: &str) -> Option<(String, Option<u16>)> {
         _ => (text, None),
     };
     let host = host.trim_matches(['[', ']']);
-    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
-    (!host.is_empty() && host.chars().all(good)).then(|| (host.to_owned(), port))
+    let is_valid = !host.is_empty()
+        && host
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || ".-_:".contains(c));
+    is_valid.then(|| (host.to_owned(), port))
 }
 
 /// Returns the ends of a range and [`SAMPLE`] ports between, at equal distances.

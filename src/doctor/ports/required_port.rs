@@ -13,7 +13,6 @@ pub(crate) struct RequiredPort {
     pub role: String,
     /// The port, or the range of ports.
     pub port: PortRange,
-    /// The transport protocol.
     pub protocol: &'static str,
     /// The component that connects.
     pub from: String,

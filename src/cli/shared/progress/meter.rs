@@ -18,11 +18,11 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// The figures of one phase.
 pub(super) struct PhaseMeter {
     pub(super) what: String,
-    /// Finished items, and all.
+    /// The number of finished items, and of all.
     pub(super) items: (u64, u64),
     /// Transferred bytes, and all; 0 if unknown.
     bytes: (u64, u64),
-    /// Finished parts, and all.
+    /// The number of finished parts, such as blobs and manifests, and of all.
     pub(super) parts: (u64, u64),
     began: Instant,
     last: Instant,

@@ -3,7 +3,7 @@
 use crate::cli::shared::failed_items::item_lines;
 use landfall_bundle::image_archive::ImageArchive;
 use landfall_item::lockfile::Lock;
-use landfall_item::{LockedImage, LockedReferrer};
+use landfall_item::LockedImage;
 use landfall_model::human_size;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of};
 use serde_json::{Value, json};
@@ -91,16 +91,13 @@ pub(crate) fn text(
 
 /// The number of referrers of an image that are not in its own index.
 fn detached_referrers(image: &LockedImage) -> usize {
-    let own = |referrer: &&LockedReferrer| {
-        image
-            .manifests
-            .iter()
-            .any(|child| child.digest == referrer.digest)
-    };
     image
         .referrers
         .iter()
         .flatten()
-        .filter(|referrer| !own(referrer))
+        .filter(|referrer| {
+            let mut children = image.manifests.iter();
+            !children.any(|child| child.digest == referrer.digest)
+        })
         .count()
 }

@@ -14,6 +14,7 @@ use landfall_model::report::{RunReport, one_line, shell_word};
 use landfall_model::{Platform, TargetRegistry};
 use landfall_rewrite::audit::HelmCommand;
 use serde_json::json;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -190,32 +191,27 @@ impl InitCommand {
     }
 }
 
+/// The absolute path of `path`, with the symbolic links of the part that exists resolved.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(path).ok()?;
+    absolute.ancestors().find_map(|existing| {
+        let rest = absolute.strip_prefix(existing).ok()?;
+        Some(existing.canonicalize().ok()?.join(rest))
+    })
+}
+
 /// The path of `file` relative to `folder`, which need not exist yet.
 fn relative(file: &Path, folder: &Path) -> PathBuf {
-    let real = |path: &Path| {
-        let absolute = std::path::absolute(path).ok()?;
-        absolute.ancestors().find_map(|up| {
-            Some(
-                up.canonicalize()
-                    .ok()?
-                    .join(absolute.strip_prefix(up).ok()?),
-            )
-        })
-    };
-    let (Some(file_at), Some(folder_at)) = (real(file), real(folder)) else {
+    let (Some(file_at), Some(folder_at)) = (resolved(file), resolved(folder)) else {
         return file.into();
     };
-    let parts = |path: &Path| {
-        path.components()
-            .map(|part| part.as_os_str().to_owned())
-            .collect::<Vec<_>>()
-    };
-    let (to, from) = (parts(&file_at), parts(&folder_at));
+    let to: Vec<&OsStr> = file_at.iter().collect();
+    let from: Vec<&OsStr> = folder_at.iter().collect();
     let same = to.iter().zip(&from).take_while(|(a, b)| a == b).count();
     let up = from[same..]
         .iter()
-        .map(|_| Component::ParentDir.as_os_str().to_owned());
-    up.chain(to[same..].iter().cloned()).collect()
+        .map(|_| Component::ParentDir.as_os_str());
+    up.chain(to[same..].iter().copied()).collect()
 }
 
 #[cfg(test)]

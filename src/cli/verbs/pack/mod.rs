@@ -129,6 +129,8 @@ impl PackCommand {
             // The guard stays in this task, where Ctrl-C drops it and so aborts the upload.
             let (upload, _abort_on_drop) = upload.unzip();
             let work = tokio::task::spawn_blocking(move || {
+                // Hashes blobs that were not verified yet, on all cores and with progress. The plan
+                // then finds them verified.
                 present_blobs(&*store, unique_blobs(lock.each_entry()), false, &*progress)?;
                 page.set_content(&lock, Some(&*store));
                 let mut plan = PackPlan::delta(&lock, &*store, &bases, today())?;
@@ -139,6 +141,7 @@ impl PackCommand {
                 {
                     return Err(CliError::from(error).with_report(report(ItemStatus::Present)));
                 }
+                // An empty bundle is of no use, not even with --allow-partial.
                 if plan.items.is_empty() && !plan.missing.is_empty() {
                     let failure =
                         CliError::new(Exit::Failed, "the store has nothing that the lock names");
@@ -155,6 +158,7 @@ impl PackCommand {
                         &self.delta_lines(&plan),
                     );
                 }
+                // The plan of a delta does not check omitted blobs, which the store may lack.
                 if bases.is_empty() {
                     record_complete(&*store, plan.included_entries(&lock))?;
                 }
@@ -213,7 +217,6 @@ impl PackCommand {
         }
     }
 
-    /// Stdout, for `-o -`.
     fn stdout(&self, context: &Context) -> Result<File, CliError> {
         self.refuse_files("-o - writes the bundle to stdout")?;
         result_stdout(context, "the bundle")

@@ -28,7 +28,6 @@ pub(crate) struct RepackFlags {
 }
 
 impl RepackFlags {
-    /// Packs the volume.
     pub(crate) async fn run(
         self,
         out: Option<PathBuf>,
@@ -57,8 +56,9 @@ impl RepackFlags {
                 &*progress,
             )
         });
-        let stopped = |error| CliError::new(Exit::Failed, format!("packing stopped: {error}"));
-        let (path, bytes) = work.await.map_err(stopped)??;
+        let (path, bytes) = work
+            .await
+            .map_err(|error| CliError::new(Exit::Failed, format!("packing stopped: {error}")))??;
         let mut report = RunReport::default();
         report.extra.insert(
             "volume".into(),

@@ -53,7 +53,6 @@ pub(crate) struct PushCommand {
     pruning: PruneFlags,
 }
 
-/// What is pushed.
 struct PushSource {
     lock: Lock,
     blobs: Arc<dyn BlobRead>,
@@ -89,6 +88,7 @@ impl PushCommand {
         let places = self
             .bundle
             .clone()
+            // Removes the other volumes of the bundle from the bases.
             .map(|bundle| volume_locations(bundle, &mut self.bases));
         let mapping = self.delivery.mapping(context)?;
         let shard = self.delivery.shard.get()?;
@@ -116,6 +116,8 @@ impl PushCommand {
         context.page.set_content(&lock, Some(&*blobs));
         let mut result = context.run(async {
             let client = context.client_for_shard(shard, &[])?;
+            // Damage in a bundle stops the push. From a store, or with --allow-partial, only the
+            // damaged items fail.
             let stop_at_damage = self.bundle.is_some() && !self.allow_partial;
             let options = PushOptions {
                 stop_at_damage,

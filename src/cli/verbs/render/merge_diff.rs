@@ -95,9 +95,8 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
         let is_secret = secrets
             .iter()
             .any(|range| range.start < end && range.end > at);
-        let key = |line: &'_ str| line.split(':').next().unwrap_or_default().trim().len();
         if !line.starts_with([' ', '#', '\n', '\r']) {
-            top = &line[..key(line)];
+            top = line.split(':').next().unwrap_or_default().trim_end();
         }
         masks.push(all || (is_secret && (!SHOWN.contains(&top) || line.contains('{'))));
         at = end;

@@ -30,7 +30,6 @@ use std::path::{Path, PathBuf};
 
 /// The arguments of `landfall render`.
 pub(crate) enum RenderCommand {
-    /// Lists the platforms.
     List,
     Run(Box<PlatformRun>),
 }
@@ -62,7 +61,6 @@ struct RenderFlags {
     merging: MergeFlags,
 }
 
-/// The flags of `--into`.
 #[derive(Args, Clone, Copy)]
 struct MergeFlags {
     /// With --into: change nothing, and print a unified diff in which values of Secrets are masked
@@ -213,7 +211,6 @@ impl RenderCommand {
     }
 }
 
-/// Lists the platforms.
 fn list() -> VerbOutcome {
     let specs = || PLATFORMS.iter().map(|platform| platform.spec());
     let width = specs()
@@ -382,7 +379,6 @@ fn write_files(
 ) -> Result<Vec<String>, CliError> {
     let left = render::stale_files(folder, spec.name, files);
     render::write_files(folder, files)?;
-    let shown = |path: &Path| path.display().to_string();
     let mut lines = Vec::new();
     for file in files {
         let secret = if file.secret {
@@ -392,24 +388,24 @@ fn write_files(
         };
         lines.push(format!(
             "{} ({:04o}{secret})",
-            shown(&folder.join(&file.path)),
+            folder.join(&file.path).display(),
             file.mode
         ));
     }
     for path in &left {
         lines.push(format!(
             "{} is from an earlier run and was not written again; delete it if nothing needs it",
-            shown(path)
+            path.display()
         ));
     }
     let files = files.iter().map(|file| {
-        let path = shown(&folder.join(&file.path));
+        let path = folder.join(&file.path).display().to_string();
         json!({"file": path, "mode": format!("{:04o}", file.mode), "secret": file.secret})
     });
     report.extra.insert("files".into(), files.collect());
     report.extra.insert(
         "stale".into(),
-        left.iter().map(|path| shown(path)).collect(),
+        left.iter().map(|path| path.display().to_string()).collect(),
     );
     Ok(lines)
 }

@@ -180,7 +180,7 @@ fn is_ambiguous(occurrence: &Occurrence) -> bool {
         && reference().is_ok_and(|reference| !reference.is_pinned())
 }
 
-/// Why a file failed.
+/// The reason for a failed file. Some errors contain its path already.
 fn reason(name: &str, error: &RewriteError) -> String {
     match error {
         RewriteError::Read { .. } | RewriteError::Write { .. } => error.to_string(),

@@ -304,6 +304,7 @@ impl ServeCommand {
                     .await
                     .map_err(CliError::from)
             };
+            // `serve` runs this in `block_in_place`, where waiting is allowed.
             let mut found = Handle::current().block_on(finding)?;
             content.push(found.content);
             // A bundle that is named wins over what was pushed earlier.

@@ -33,10 +33,9 @@ pub(crate) fn published(
     let reading = shelf.clone();
     let served =
         block_on(async move { Ok(reading.served().await) }).map_err(ClientError::from)??;
-    let nothing = || ServedStoreError::Nothing {
+    let (current, lock, before) = served.ok_or_else(|| ServedStoreError::Nothing {
         place: shelf.place(),
-    };
-    let (current, lock, before) = served.ok_or_else(nothing)?;
+    })?;
     let parsed = |text: String| Lock::parse(&shelf.place(), &text);
     let (lock, before) = (parsed(lock)?, before.map(parsed).transpose()?);
     let fingerprint = &current.pointer.lock;
