@@ -2,8 +2,8 @@
 
 use crate::cli::shared::failed_items::item_lines;
 use landfall_bundle::image_archive::ImageArchive;
-use landfall_item::lockfile::Lock;
 use landfall_item::LockedImage;
+use landfall_item::lockfile::Lock;
 use landfall_model::human_size;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of};
 use serde_json::{Value, json};
