@@ -43,6 +43,7 @@ pub(crate) fn ordered<P: Send, R: Send, E: Send>(
                 order.send(result).is_ok() && pieces.send((piece, done)).is_ok()
             })
         });
+        // ends at the first error; the dropped channels then stop the other threads
         let taken = results
             .into_iter()
             .map_while(|result| result.recv().ok())

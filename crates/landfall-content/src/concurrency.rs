@@ -1,20 +1,35 @@
-//! All limits of concurrency: what each counts, who holds it, and when it is given back.
+//! All limits of concurrency: what each counts, who holds it, and when it is released.
 //!
-//! | limit | counts | number | held from … to … |
-//! |---|---|---|---|
-//! | **resolutions** ([`run_concurrently_by_host`](crate::run_concurrently_by_host)) | items that `lock` and `update` resolve, for each upstream host | `--jobs`, twice as many images | the start of an item to its result |
-//! | **deliveries** ([`run_concurrently_by_host`](crate::run_concurrently_by_host)) | images that `push` and `mirror` deliver, for each source host | 2 × `--jobs` | the first blob of an image to its tag |
-//! | **transfer slots** ([`TransferSlot`](crate::TransferSlot), given out by [`TransferSchedule`](crate::TransferSchedule)) | blobs and manifests that `pull` fetches | `--jobs` blobs and 4 manifests | the start of a transfer to its end; lent during waits |
-//! | **idle slots** ([`IdleSlots`](crate::IdleSlots)) | helpers that fetch ranges of a large blob. They are the transfer slots of blobs that no transfer needs any more | the rest of `--jobs` | the start of a helper to the end of its range |
-//! | **upload slots** (`src/push/upload_slots.rs`) | blobs that `push` and `mirror` upload or mount | `--jobs` | the look-up at the destination to the end of the upload; lent during waits |
-//! | **host slots** (`host_limiter.rs` of `landfall-http`) | requests to one host, for each [`SlotClass`](landfall_http::SlotClass) | `maxConcurrent` of the site, else `--jobs` and at least 12; a shard's share of it. Halved by 429 | sending a request to the end of its response; lent during waits |
-//! | **local streams** (`local_first.rs`) | blobs that are read from the store or an older bundle instead of upstream | 4 | the first byte to the last |
+//! Each limit, with what it counts, its number, and how long a slot is held:
+//!
+//! - **resolutions** ([`run_concurrently_by_host`](crate::run_concurrently_by_host)): items that
+//!   `lock` and `update` resolve, for each upstream host. Number: `--jobs`, twice as many for
+//!   images. Held from the start of an item to its result.
+//! - **deliveries** ([`run_concurrently_by_host`](crate::run_concurrently_by_host)): images that
+//!   `push` and `mirror` deliver, for each source host. Number: 2 × `--jobs`. Held from the first
+//!   blob of an image to its tag.
+//! - **transfer slots** ([`TransferSlot`](crate::TransferSlot), given out by
+//!   [`TransferSchedule`](crate::TransferSchedule)): blobs and manifests that `pull` fetches.
+//!   Number: `--jobs` blobs and 4 manifests. Held from the start of a transfer to its end; lent
+//!   during waits.
+//! - **idle slots** ([`IdleSlots`](crate::IdleSlots)): helpers that fetch ranges of a large blob.
+//!   They are the transfer slots of blobs that no transfer needs any more. Number: the rest of
+//!   `--jobs`. Held from the start of a helper to the end of its range.
+//! - **upload slots** (`src/push/upload_slots.rs`): blobs that `push` and `mirror` upload or mount.
+//!   Number: `--jobs`. Held from the look-up at the destination to the end of the upload; lent
+//!   during waits.
+//! - **host slots** (`host_limiter.rs` of `landfall-http`): requests to one host, for each
+//!   [`SlotClass`](landfall_http::SlotClass). Number: `maxConcurrent` of the site, else `--jobs`
+//!   and at least 12; a shard's share of it. Halved by 429. Held from the sending of a request to
+//!   the end of its response; lent during waits.
+//! - **local streams** (`local_first.rs`): blobs that are read from the store or an older bundle
+//!   instead of upstream. Number: 4. Held from the first byte to the last.
 //!
 //! None of these can replace another. Host slots protect servers, whichever command sends the
-//! requests. Transfer and upload slots bound the memory and the files that are open, and decide
-//! which blob is next: large ones first, so that none of them begins at the end. Deliveries and
-//! resolutions bound what is begun and not complete, so that a run that ends early leaves complete
-//! items. They are more than the slots below them, as some wait for what another brings.
+//! requests. Transfer and upload slots limit memory and open files, and decide which blob is next:
+//! large ones first, so that none of them begins at the end. Deliveries and resolutions limit how
+//! many items are incomplete at the same time, so that a run that ends early leaves complete items.
+//! There are more of them than of the slots below, as some wait for a blob that another uploads.
 //!
 //! # Why nothing waits for itself
 //!
@@ -27,8 +42,8 @@
 //! 2. **Slots are taken in one order**: upload or transfer slot, host slot of class `Ordinary`, of
 //!    class `UploadSource`, of class `SignIn`. A request that holds a host slot waits only for
 //!    requests of later classes. An upload's source, whose host may be that of the upload, is read
-//!    with slots of `UploadSource`; it is opened before the upload takes its host slot. Whoever
-//!    waits for a blob that another delivery uploads holds no upload slot.
+//!    with slots of `UploadSource`; it is opened before the upload takes its host slot. A delivery
+//!    that waits for a blob that another delivery uploads holds no upload slot.
 //! 3. **Hosts do not wait for each other.** Transfers of a host that others already wait for start
 //!    last, and no host has more than the whole number of slots under way, so that a host in
 //!    trouble takes nothing from the others.

@@ -1,9 +1,9 @@
 //! Content by digest: the traits to read, fetch and write it, and what implements them.
 //!
-//! The crate root is the narrow waist. Blobs are read by digest ([`BlobRead`]), parts of lock entries
-//! are opened at a source ([`PartSource`]) and written to a sink ([`BlobSink`]). A [`Transfer`] copies a
-//! part from any source to any sink, and a [`TransferSchedule`] decides in which order transfers
-//! begin. These modules implement the traits:
+//! The crate root is the narrow waist. Blobs are read by digest ([`BlobRead`]), parts of lock
+//! entries are opened at a source ([`PartSource`]) and written to a sink ([`BlobSink`]). A
+//! [`Transfer`] copies a part from any source to any sink, and a [`TransferSchedule`] decides in
+//! which order transfers begin. These modules implement the traits:
 //!
 //! - [`registry`]: the OCI distribution API,
 //! - [`store`]: the store, on disk or in an object store ([`bucket`]),

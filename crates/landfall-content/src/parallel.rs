@@ -140,15 +140,9 @@ impl ParallelFetch {
                 result = &mut first => break result,
                 // polled after each event: what is worth sharing changes with every byte
                 slot = slots.acquire(), if wanted => {
-                    let (fetch, ranges, host) = (self.clone(), slots.ranges.clone(), host.clone());
+                    let (fetch, slots) = (self.clone(), slots.clone());
                     helpers.spawn(inherit_upload_mark(async move {
-                        let learn = |honoured| {
-                            if let Ok(mut ranges) = ranges.lock() {
-                                ranges.insert(host.clone(), honoured);
-                            }
-                            fetch.may_need_helper.notify_one();
-                        };
-                        fetch.run_helper(learn).await;
+                        fetch.run_helper(&slots).await;
                         drop(slot);
                     }));
                 }
@@ -223,13 +217,21 @@ impl ParallelFetch {
         }
     }
 
-    /// Runs a helper, which takes a range and writes it. Calls `learn` with whether the host
-    /// supports ranges.
-    async fn run_helper(&self, learn: impl Fn(bool)) {
+    /// Records whether the host supports ranges, for all big blobs of the run.
+    fn record_range_support(&self, slots: &IdleSlots, is_supported: bool) {
+        let host = self.opener.part().host().to_owned();
+        if let Ok(mut ranges) = slots.ranges.lock() {
+            ranges.insert(host, is_supported);
+        }
+        self.may_need_helper.notify_one();
+    }
+
+    /// Runs a helper, which takes a range and writes it.
+    async fn run_helper(&self, slots: &IdleSlots) {
         let Some((helper, from)) = self.plan().add_helper() else {
             return;
         };
-        if self.write_range(helper, from, learn).await.is_err() {
+        if self.write_range(helper, from, slots).await.is_err() {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
         // after a failure too, so that the rest of its range does not stay reserved
@@ -241,11 +243,11 @@ impl ParallelFetch {
         &self,
         helper: u64,
         from: u64,
-        learn: impl Fn(bool),
+        slots: &IdleSlots,
     ) -> Result<(), FailedAttempt> {
         let opened = self.opener.open(from).await?;
         let is_range = opened.start == from;
-        learn(is_range);
+        self.record_range_support(slots, is_range);
         if !is_range {
             return Ok(());
         }

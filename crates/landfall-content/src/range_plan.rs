@@ -87,13 +87,12 @@ impl RangePlan {
     /// Returns the largest range for a new helper: one that no connection has, or the second half
     /// of what a connection still has to read. Returns `None` if it is not worth a connection.
     pub(super) fn largest_share(&self) -> Option<ByteRange> {
-        let half = |(at, end): ByteRange| (at + (end - at).div_ceil(2), end);
         let halves = self
             .helpers
             .values()
             .map(|work| (work.at, work.end))
             .chain([self.first])
-            .map(half);
+            .map(|(at, end)| (at + (end - at).div_ceil(2), end));
         let mut taken = self.taken();
         // everything before the first connection's end is hashed or its own
         taken.push((0, self.first.1));

@@ -168,6 +168,7 @@ async fn serve_requests<S>(
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
+        // a client that sends its head byte by byte counts as idle
         .header_read_timeout(keep_alive)
         .max_buf_size(BUFFER)
         .serve_connection(TokioIo::new(stream), service);
@@ -180,6 +181,7 @@ async fn serve_requests<S>(
             if !connection.is_unread() {
                 // a request that has just arrived is still answered
                 serving.as_mut().graceful_shutdown();
+                // the response to the current request may be written already but not be sent
                 let _ = timeout(LAST_WRITE, serving.as_mut()).await;
             }
             return;

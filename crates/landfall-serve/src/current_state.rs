@@ -22,6 +22,7 @@ pub(crate) async fn state_for(
     newest_state(state).await.map_err(|why| {
         let message = format!("cannot find out what is currently served: {why}");
         RequestError::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", message)
+            // the store that holds the pointer may be back soon
             .with_header(RETRY_AFTER, "5")
     })
 }
@@ -56,6 +57,7 @@ fn is_same_in_any_state(state: &ServerState, path: &str) -> bool {
     match Route::parse(path) {
         Ok(Route::Version) => true,
         Ok(Route::Blob(_, digest) | Route::Manifest(_, ManifestReference::Digest(digest))) => {
+            // content by digest never changes, so an older state answers it as well
             matches!(state.blobs.stat(&digest), Ok(Some(_)))
         }
         _ => false,

@@ -25,6 +25,7 @@ pub(crate) fn metrics_page(state: &ServerState) -> String {
         "summary",
         "Time from the head of a request to the end of its response.",
     );
+    // a summary without quantiles: rates and averages can be computed from these two
     text.value("request_seconds_sum", metrics.seconds());
     text.value("request_seconds_count", requests.values().sum::<u64>());
     text.counter(

@@ -32,6 +32,7 @@ fn spellings(host: &str, ports: &[u16]) -> Vec<String> {
         Some((name, port)) if !port.contains(']') => (name, port.parse::<u16>().ok()),
         _ => (host, None),
     };
+    // a fully qualified name may end in a dot
     let name = name.trim_end_matches('.');
     let mut spellings = Vec::new();
     if let Some(port) = port {
@@ -52,6 +53,7 @@ impl RequestHosts {
     pub(crate) fn of<T>(bundles: &BundleCatalog, ports: &[u16], request: &Request<T>) -> Self {
         let mut candidates = Vec::new();
         let named = named_host(request.uri(), request.headers());
+        // a client that names this server itself means its own paths
         candidates.extend(named.filter(|host| !bundles.is_own_host(host)));
         if let Some(ServerName(Some(sni))) = request.extensions().get() {
             candidates.push(sni.to_ascii_lowercase());

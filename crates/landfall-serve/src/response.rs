@@ -80,6 +80,7 @@ impl RequestError {
 
     /// The response for requests to the API.
     pub(crate) fn into_json(self) -> ServerResponse {
+        // the format that clients of registries parse and show
         let errors = json!({"errors": [{"code": self.code, "message": self.message}]});
         self.into_response("application/json", errors.to_string())
     }
@@ -105,6 +106,7 @@ impl From<ContentError> for RequestError {
             ContentError::Missing { .. } => {
                 RequestError::not_found("BLOB_UNKNOWN", error.to_string())
             }
+            // damaged or unreadable content is the server's fault, so it is logged
             other => RequestError::internal(other.to_string()),
         }
     }

@@ -7,21 +7,21 @@ use percent_encoding::percent_decode_str;
 /// The resource that a path below `/v2/` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// `/v2/`
+    /// The check of the API version, `/v2/`.
     Version,
-    /// `/v2/_catalog`
+    /// The names of all repositories, `/v2/_catalog`.
     Catalog,
-    /// `/v2/NAME/tags/list`
+    /// The tags of a repository, `/v2/NAME/tags/list`.
     Tags(String),
-    /// `/v2/NAME/manifests/REFERENCE`
+    /// A manifest of a repository, `/v2/NAME/manifests/REFERENCE`.
     Manifest(String, ManifestReference),
-    /// `/v2/NAME/blobs/DIGEST`
+    /// A blob of a repository, `/v2/NAME/blobs/DIGEST`.
     Blob(String, Digest),
-    /// `/v2/NAME/blobs/uploads/`
+    /// The uploads to a repository, `/v2/NAME/blobs/uploads/`.
     Uploads(String),
-    /// `/v2/NAME/blobs/uploads/ID`
+    /// An upload in progress by its id, `/v2/NAME/blobs/uploads/ID`.
     Upload(String, String),
-    /// `/v2/NAME/referrers/DIGEST`
+    /// The referrers of a manifest, `/v2/NAME/referrers/DIGEST`.
     Referrers(String, Digest),
 }
 
@@ -97,6 +97,7 @@ fn digest(text: &str) -> Result<Digest, RequestError> {
 }
 
 fn reference(text: &str) -> Result<ManifestReference, RequestError> {
+    // a tag cannot contain a colon, a digest always does
     if text.contains(':') {
         Ok(ManifestReference::Digest(digest(text)?))
     } else if is_tag(text) {

@@ -66,6 +66,7 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
         registry: address.clone(),
         prefix: String::new(),
     });
+    // as references were rewritten, so that rewritten names lead to this server
     let mapping = config::destination_map(target, options.site);
     let (refresh, refresh_requests) = RefreshHandle::new();
     let drain = options.drain;
@@ -89,6 +90,7 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
     let reloading = async {
         loop {
             reload().await;
+            // the same signal is used by log rotation
             if let Some(log) = &context.observer.log {
                 log.reopen();
             }

@@ -205,6 +205,7 @@ impl VerifiedBlobs {
 fn remember(checks: &mut Vec<BlobCheck>, check: BlobCheck) {
     checks.retain(|known| known.file_stamps != check.file_stamps);
     if checks.len() == MAX_FILES {
+        // the oldest: its file was most likely replaced or removed
         checks.remove(0);
     }
     checks.push(check);

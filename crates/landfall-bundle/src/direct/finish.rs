@@ -56,6 +56,7 @@ impl DirectBundle {
                     .get(place)
                     .cloned()
                     .ok_or_else(|| missing_content(planned))?,
+                // computed content is written now, as nothing arrives for it
                 None if matches!(planned.content, ContentSource::Bytes(_)) => Vec::new(),
                 None => stored
                     .get(&place)

@@ -58,6 +58,7 @@ impl BlobStore for DirectBundle {
             return Ok(false);
         };
         let planned = &state.plan.entries[place];
+        // it follows from the plan and is never downloaded
         if !matches!(planned.content, ContentSource::Store) {
             return Ok(true);
         }

@@ -97,6 +97,7 @@ impl PartialBlob for StoredBlobWriter {
 
     fn hashed(&self, bytes: &[u8]) -> Result<(), WriteError> {
         let mut state = self.state();
+        // the content is in the file already; this computes the bytes around it
         let closed = state.stream.push(bytes);
         for frame in &closed {
             for (at, around) in &frame.around {
@@ -132,6 +133,7 @@ impl PartialBlob for StoredBlobWriter {
     fn publish(&self) -> Result<(), WriteError> {
         let Descriptor { digest, size, .. } = &self.descriptor;
         let mut state = self.state();
+        // set first: after an error the drop must not record a part of a complete blob
         state.kept = true;
         self.bundle
             .arrived(digest, std::mem::take(&mut state.frames));

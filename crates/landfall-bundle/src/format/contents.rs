@@ -62,6 +62,7 @@ pub struct PackOptions {
 
 impl Default for PackOptions {
     fn default() -> PackOptions {
+        // another default would give other bytes for the same lock
         PackOptions { level: 3 }
     }
 }
@@ -79,12 +80,14 @@ impl ContentsIndex {
     /// Serializes the index. Equal indexes have equal bytes.
     pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
         let mut bytes = serde_json::to_vec(self)?;
+        // a line feed at the end, for tools that print the index
         bytes.push(b'\n');
         Ok(bytes)
     }
 
     /// The index of the lock's entry.
     pub fn lock_place(&self) -> Option<usize> {
+        // the format allows several locks; this release writes and reads one
         let name = &self.locks.first()?.name;
         self.entries.iter().position(|entry| entry.name == *name)
     }

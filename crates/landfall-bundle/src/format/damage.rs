@@ -40,6 +40,7 @@ impl Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at byte {}", self.entry, self.offset)?;
+        // the offset counts over all volumes, so the user needs the name of the right file
         if let Some(volume) = &self.volume {
             write!(f, " (in {volume})")?;
         }

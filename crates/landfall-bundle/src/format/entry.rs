@@ -52,6 +52,7 @@ impl TarEntry {
         match index as u64 {
             0 => header::encoded_len(&self.name),
             n if n < chunks => CHUNK,
+            // the last frame with content may be shorter
             n if n == chunks => (self.size - (n - 1) * CHUNK as u64) as usize,
             _ => header::padding(self.size),
         }
@@ -103,6 +104,7 @@ impl TarEntry {
         let is_inside = self.offset <= from && from < to && to <= self.end();
         let is_first = index == 0;
         let is_last = index as u64 + 1 == TarEntry::frame_count(self.size);
+        // offsets come from the frame table, which may be damaged
         let length = to.saturating_sub(from);
         let has_length = match self.form_of(index) {
             ContentForm::Stored => length == stored_len(self.content_len(index) as u64),
@@ -146,6 +148,7 @@ impl TarEntry {
         if index == 0 && content != header::encode(&self.name, self.size) {
             return Err("its tar header does not match the contents index".into());
         }
+        // other tools ignore the padding, so bytes could be hidden there
         if index > 0 && !self.is_content(index) && content.iter().any(|&byte| byte != 0) {
             return Err("its padding is not empty".into());
         }

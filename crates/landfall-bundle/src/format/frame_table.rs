@@ -61,6 +61,7 @@ pub(crate) fn pieces(table: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let all = std::iter::once(header::encode(FRAMES, size))
         .chain(content)
         .chain([padding]);
+    // a table whose size is a multiple of 512 has no padding
     all.filter(|piece| !piece.is_empty())
 }
 
@@ -74,6 +75,7 @@ impl FrameTable {
     /// padding.
     pub fn frame(&self, index: usize) -> Option<TableFrame> {
         let hash = *self.hashes.get(index)?;
+        // its name is short, so its tar header is one block in one stored frame
         let head = stored_len(header::BLOCK as u64);
         let pieces = self.size.div_ceil(CHUNK as u64) as usize;
         let (before, content) = match index {
@@ -88,6 +90,7 @@ impl FrameTable {
             _ => (head + stored_len(self.size), header::padding(self.size)),
         };
         Some(TableFrame {
+            // the numbers come from the file, so their sum may overflow
             offset: self.offset.checked_add(before)?,
             content,
             hash,

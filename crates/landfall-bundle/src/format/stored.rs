@@ -87,6 +87,7 @@ pub(super) fn decode(frame: &[u8], size: usize) -> Option<Vec<u8>> {
     for (place, run) in runs(0, size) {
         let block = blocks.get(end..place as usize + run.len())?;
         let (header, bytes) = block.split_first_chunk::<BLOCK_HEAD>()?;
+        // one exact form: a frame with other block sizes would decode to the same content
         if *header != block_header(size, run.start) {
             return None;
         }

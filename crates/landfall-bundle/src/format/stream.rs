@@ -49,6 +49,7 @@ impl FrameStream {
             if inside == 0 {
                 self.hash.update(head(content));
             }
+            // the hash covers the frame in the file, so the headers of its blocks too
             if inside.is_multiple_of(BLOCK) {
                 self.hash.update(block_header(content, inside));
             }

@@ -103,6 +103,7 @@ impl ImageArchive {
                         },
                     docker,
                 }) => {
+                    // the trimmed index is computed, so it is not among the parts
                     let own = trimmed.as_ref().map_or(0, |bytes| bytes.len() as u64);
                     let bytes = own + parts.iter().map(|part| part.size).sum::<u64>();
                     if let Some(bytes) = trimmed {
@@ -181,6 +182,7 @@ fn planned(
             docker: None,
         },
         ImageArchiveFormat::Docker => {
+            // an archive in docker's format has one platform of each image
             let one = image.select_one(blobs, asked.platforms.first())?;
             if let Some(kind) = docker_manifest::strange_layer(&one) {
                 let why = "docker does not accept layers of this type; use --format oci, or lock \

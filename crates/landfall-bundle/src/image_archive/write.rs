@@ -61,6 +61,7 @@ impl ImageArchive {
             out.write_all(zero_padding(*size))
                 .map_err(ImageArchiveError::Write)?;
         }
+        // only now is the archive complete: a tar without its end is noticed by every reader
         out.write_all(&END)
             .and_then(|()| out.flush())
             .map_err(ImageArchiveError::Write)

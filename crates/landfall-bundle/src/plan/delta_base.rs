@@ -79,6 +79,7 @@ impl DeltaBase {
     fn named(&self, omitted: &[Descriptor]) -> BaseName {
         let mut name = self.name.clone();
         if let BaseName::Receipt { repositories, .. } = &mut name {
+            // only the repositories that a push needs to mount omitted blobs from
             let omitted: HashSet<&Digest> = omitted.iter().map(|blob| &blob.digest).collect();
             repositories.retain(|digest, _| omitted.contains(digest));
         }
@@ -141,6 +142,7 @@ pub(crate) fn kept(
         }
     }
     let others = entry.parts.iter().map(|part| &part.descriptor.digest);
+    // whatever is not certainly a layer or a file is carried
     kept.extend(others.filter(|digest| !layers.contains(digest)).cloned());
     Ok(kept)
 }

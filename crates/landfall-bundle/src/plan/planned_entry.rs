@@ -84,6 +84,7 @@ pub(super) fn blob_entries(items: impl Iterator<Item = LockEntry>) -> Vec<Planne
         let form = ContentForm::of(&part.descriptor.media_type, part.origin.url());
         if let Some(&place) = places.get(&part.descriptor.digest) {
             let entry = &mut entries[place];
+            // content that is compressed already would not become smaller
             if form == ContentForm::Stored {
                 entry.form = form;
             }
@@ -93,6 +94,7 @@ pub(super) fn blob_entries(items: impl Iterator<Item = LockEntry>) -> Vec<Planne
                     .media_type
                     .clone_from(&part.descriptor.media_type);
             }
+            // if another part computes the same blob, it need not be read from the store
             if matches!(entry.content, ContentSource::Store) {
                 entry.content = content(&part.origin);
             }

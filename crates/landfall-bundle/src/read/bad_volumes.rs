@@ -76,6 +76,7 @@ pub fn name_bad_volumes(
         has_rest: rest.is_some(),
         repair,
     });
+    // only missing volumes: the shorter message that asks for them
     let error = if damaged.is_empty() {
         let volumes = missing.into_iter().map(|number| set.name(number)).collect();
         BundleError::Missing {
@@ -103,6 +104,7 @@ fn damaged(set: &VolumeSet, progress: &dyn Progress) -> BTreeMap<usize, String> 
     let sums = file_name(&checksums_path(&set.base));
     let mut damaged = BTreeMap::new();
     for (number, path) in set.found() {
+        // without a checksum nothing can be said about a volume
         let Some(sum) = set.sums.get(number) else {
             continue;
         };

@@ -50,6 +50,7 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
 /// Whether the file at `path` matches its checksum next to `base`: then it was written with the
 /// bundle and not changed since.
 pub(crate) fn has(base: &Path, path: &Path) -> bool {
+    // a file that cannot be read is not known to be unchanged
     let Ok(hex) = hash_file(path) else {
         return false;
     };

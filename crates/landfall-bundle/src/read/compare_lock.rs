@@ -135,6 +135,7 @@ fn required_blobs(entries: impl Iterator<Item = LockEntry>) -> HashMap<Digest, E
                 .entry(part.descriptor.digest)
                 .or_insert_with(|| ExpectedBlob {
                     size: part.descriptor.size,
+                    // items may give the same blob different media types
                     media_types: BTreeSet::new(),
                     item: name.clone(),
                 });
@@ -205,6 +206,7 @@ fn lock_against_manifests(
     without: &BTreeSet<ItemName>,
 ) -> Vec<Damage> {
     let contents = bundle.contents();
+    // all contradictions are reported at the lock: it is what does not match
     let at = contents
         .lock_place()
         .map_or(0, |place| contents.entries[place].offset);
@@ -233,6 +235,7 @@ fn bad_omissions(
     }
     let (mut all_kept, mut wrong) = (HashSet::new(), Vec::new());
     for entry in entries {
+        // the same rule as for packing, applied to the manifests that the delta contains
         match kept(&entry, bundle) {
             Ok(kept) => all_kept.extend(kept),
             Err(error) => wrong.push(error.to_string()),

@@ -83,6 +83,7 @@ impl BundleEntryReader {
             }
             self.piece = io::Cursor::new(content);
             self.piece
+                // only the first frame is read from its middle
                 .set_position(std::mem::take(&mut self.skip) as u64);
             self.next += 1;
         }

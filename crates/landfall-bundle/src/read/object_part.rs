@@ -66,6 +66,7 @@ impl ObjectPart {
         // unlocked during the request, so that other threads can use the cached windows
         let window = Arc::new(read(&self.object, from..self.end().min(from + WINDOW))?);
         let mut windows = self.windows();
+        // the newest window is at the front, so the oldest is dropped
         windows.truncate(KEPT - 1);
         windows.push_front((number, window.clone()));
         Ok(window)
@@ -81,6 +82,7 @@ fn read(object: &Arc<dyn RangeRead>, range: Range<u64>) -> io::Result<Vec<u8>> {
 impl ReadAt for ObjectPart {
     fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         let to = at + buffer.len() as u64;
+        // a long read needs no window; one that crosses into the end is a single request, too
         if at < self.end() && (to > self.end() || to - at > LITTLE) {
             return self.reader(at..to).read_exact(buffer);
         }

@@ -36,7 +36,7 @@ impl OpenBundle {
     /// An open bundle with this index.
     pub fn new(places: &[PathBuf], volumes: VolumeReader, index: BundleIndex) -> OpenBundle {
         let entries = &index.contents.entries;
-        // indexes in place of a map of digests: a bundle may have a million blobs
+        // indexes in place of a map of digests, which would need several times the memory
         let mut blobs: Vec<usize> = (0..entries.len())
             .filter(|place| entries[*place].is_blob())
             .collect();
@@ -70,6 +70,7 @@ impl OpenBundle {
         let to = if index as u64 + 1 < TarEntry::frame_count(entry.size) {
             self.rows.row(&self.volumes, number + 1)?.0
         } else {
+            // the last frame has no row after it
             entry.end()
         };
         entry

@@ -66,6 +66,7 @@ impl Bundle {
         let mut refused: Vec<sign::SignatureError> = Vec::new();
         for text in self.signatures() {
             match check(text, &index, allowed, now) {
+                // the same key twice is one signature
                 Ok(by) if signers.iter().any(|other| other.key == by.key) => {}
                 Ok(by) => signers.push(by),
                 Err(why) => refused.push(why),

@@ -42,6 +42,7 @@ impl VerifiedBlobReader {
     /// The rest of the blob, as runs of the bundle's files.
     pub(super) fn runs(mut self) -> FileRuns {
         Box::new(iter::from_fn(move || {
+            // each run is compared when it is requested, so an error ends the runs there
             (self.content.at < self.content.size).then(|| {
                 self.check()?;
                 let (place, run) = self.content.next_run();
@@ -124,6 +125,7 @@ impl VerifiedBlobReader {
 impl Read for VerifiedBlobReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.check()?;
+        // never beyond the compared frame, although the file goes on
         let left = self
             .checked
             .saturating_sub(self.content.at)

@@ -61,6 +61,7 @@ pub fn verify_shard(
         .map(|&place| bundle.contents().entries[place].size)
         .sum();
     progress.begin("verify", own.len() as u64, bytes);
+    // everything is read even after damage was found: the report lists all of it
     let mut damage = entries(bundle, &own, progress);
     progress.end();
     if shard.is_first() {
@@ -71,6 +72,7 @@ pub fn verify_shard(
             }
         }
     }
+    // not for differences from the lock: then no content is damaged
     let loss = (!damage.is_empty()).then(|| loss(bundle, &damage));
     if damage.is_empty() && shard.is_first() {
         damage = against_lock(bundle)?;
@@ -108,6 +110,7 @@ pub fn verify_shard(
 fn own_places(bundle: &Bundle, shard: Shard) -> Vec<usize> {
     let entries = bundle.contents().entries.iter().enumerate();
     shard
+        // by cost, so that all shards end at about the same time
         .own(entries.map(|(place, entry)| (place, transfer_cost(entry.size))))
         .into_iter()
         .collect()
@@ -148,6 +151,7 @@ fn loss(bundle: &Bundle, damage: &[Damage]) -> Loss {
         .collect();
     let repair = match VolumeSet::of(places) {
         Ok(Some(set)) if !numbers.is_empty() => {
+            // the index is at the end, so it is intact if all damaged volumes are before it
             let has_index = volumes.volume_number(index.footer.offset) > numbers.last().copied();
             let has_lock = items.is_some();
             BadVolumes {
@@ -246,6 +250,8 @@ fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Da
                 Err(found) => {
                     // further damage of an entry is reported only if it is in another volume
                     let volume = bundle.0.volumes.volume(at);
+                    // not `||`: both must happen, as the hasher is dropped and the volume is
+                    // remembered
                     if hasher.take().is_some() | volume.is_some_and(|volume| volumes.insert(volume))
                         && !damage.contains(&found)
                     {
@@ -271,6 +277,7 @@ fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Da
             Ok(())
         },
     );
+    // `Infallible`: damage is collected, and nothing else can fail
     let Ok(()) = never;
     damage
 }

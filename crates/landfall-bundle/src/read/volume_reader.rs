@@ -80,6 +80,7 @@ impl VolumeReader {
         for path in paths {
             let file = open_input(&path).and_then(|file| {
                 let data = file.metadata()?;
+                // a folder can be opened, but not read
                 if data.is_file() {
                     Ok((file, data.len()))
                 } else {
@@ -90,6 +91,7 @@ impl VolumeReader {
                 path: path.clone(),
                 source,
             })?;
+            // the first ones stay open from here; the others are opened when they are read
             if open.len() < MAX_OPEN {
                 open.push_back((parts.len(), Arc::new(file)));
             }
@@ -304,6 +306,7 @@ impl ReadAt for VolumeReader {
     fn read_exact_at(&self, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
         while !buffer.is_empty() {
             let (index, part, left) = self.place_of(at)?;
+            // a read may cross the boundary between two volumes
             let (now, later) = buffer.split_at_mut(left.min(buffer.len() as u64) as usize);
             let read = match &part.medium {
                 Medium::Object(object) => object.read_exact_at(now, at - part.start),
@@ -311,6 +314,7 @@ impl ReadAt for VolumeReader {
                     .file(index)
                     .and_then(|file| FileExt::read_exact_at(&*file, now, at - part.start)),
             };
+            // a bad disc shows as a read error, and the user must know which disc it is
             read.map_err(|error| match self.volume(at) {
                 Some(volume) => io::Error::new(error.kind(), format!("{volume}: {error}")),
                 None => error,

@@ -41,6 +41,7 @@ pub(crate) fn open_without(
             count: set.last,
         });
     }
+    // the volume may exist but be damaged
     let set = set.without(number);
     let missing: Vec<String> = set
         .missing()

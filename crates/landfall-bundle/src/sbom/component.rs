@@ -54,10 +54,12 @@ pub(super) fn component(entry: &LockEntry, known: &ItemFacts<'_>) -> Value {
                 image
                     .tag
                     .clone()
+                    // an image that is locked by digest alone has no tag
                     .unwrap_or_else(|| entry.digest.to_string())
             );
             component["purl"] = json!(purl_of_image(image, &entry.digest));
         }
+        // a set has no package URL; its packages have one each
         None if entry.kind == EntryKind::Package => component["name"] = json!(entry.name),
         None => {
             component["name"] = json!(entry.name);
@@ -69,6 +71,7 @@ pub(super) fn component(entry: &LockEntry, known: &ItemFacts<'_>) -> Value {
     }
     let mut references: Vec<Value> = known.linked.iter().map(reference).collect();
     if known.image.is_none() && entry.kind != EntryKind::Package {
+        // the name of a file is the URL that it was downloaded from
         references.insert(0, json!({"type": "distribution", "url": entry.name}));
     }
     if !references.is_empty() {
@@ -141,6 +144,7 @@ fn purl_of_image(image: &ImageRef, digest: &Digest) -> String {
         .unwrap_or_default();
     format!(
         "pkg:oci/{}@{}?repository_url={}{tag}",
+        // the type `oci` requires a name in lower case
         utf8_percent_encode(&name.to_ascii_lowercase(), IN_VERSION),
         utf8_percent_encode(&digest.to_string(), IN_VERSION),
         utf8_percent_encode(&image.name(), ENCODED),

@@ -79,6 +79,7 @@ pub fn cyclonedx(
     dependencies.append(&mut sets);
     components.extend(packages.into_values());
     let root = subject.digest.to_string();
+    // a bundle without a series has no name of its own
     let (name, version) = match &subject.series {
         Some((series, number)) => (series.clone(), number.to_string()),
         None => ("bundle".to_owned(), subject.digest.short(12)),
@@ -88,6 +89,7 @@ pub fn cyclonedx(
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "serialNumber": serial_number(subject.digest),
+        // the document never changes, as its serial number is derived from the bundle
         "version": 1,
         "metadata": {
             "tools": {"components": [

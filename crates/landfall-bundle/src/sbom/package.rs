@@ -92,6 +92,7 @@ fn namespace(vendor: Option<&str>, repository: &str) -> String {
             .next()
             .unwrap_or_default()
     };
+    // a vendor may be any text, also a URL or an address
     let is_name = !first.is_empty()
         && first
             .bytes()

@@ -34,6 +34,7 @@ use std::path::Path;
 pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError> {
     let failed = BundleError::write(path);
     let volumes = VolumeReader::open(&[path.into()])?;
+    // the end of the bundle is in the last volume
     let (last, start) = volumes.last();
     let file = File::options().write(true).open(&last).map_err(failed)?;
     // the writers of a bundle lock it too, so that two of them cannot change its end at once

@@ -19,6 +19,7 @@ fn line(hex: &str, name: &OsStr) -> Vec<u8> {
             _ => escaped.push(byte),
         }
     }
+    // `sha256sum` marks a line with an escaped name by a backslash at its beginning
     let mark: &[u8] = if escaped == name.as_bytes() {
         b""
     } else {

@@ -142,6 +142,7 @@ impl IndexBuilder {
         footer.signed = signatures.len() as u64;
         footer.signatures = FrameHash::of(&signatures);
         let tail = [signatures, footer.to_bytes()].concat();
+        // signatures and footer are after the end of the tar, so that tools for tar ignore them
         out.append_tail(&stored(&header::END), &tail)
             .map_err(BundleError::write(path))?;
         Ok(footer.sha256)
@@ -167,6 +168,7 @@ impl IndexBuilder {
         let size = index.len() as u64;
         out.append(&stored(&header::encode(CONTENTS, size)))?;
         let offset = out.end;
+        // the footer has one hash over all frames of the index, so that its length is fixed
         let mut frames = Sha256::new();
         for chunk in index.chunks(CHUNK) {
             let frame = encode(ContentForm::Compressed, self.contents.options.level, chunk)?;

@@ -94,6 +94,7 @@ pub fn write_packaged(
             packaging.signer.as_deref(),
             progress,
         )?;
+        // the flusher ends when its channel is closed
         out.close();
         match (out.smallest(), packaging.volume_size) {
             (Some(smallest), Some(VolumeSize(size))) => Err(BundleError::VolumeSize {
@@ -104,6 +105,7 @@ pub fn write_packaged(
             _ => Ok((digest, out)),
         }
     };
+    // volumes of a run that was killed; the lock on the file shows that it has ended
     let result = remove_volumes(&partial).map_err(failed).and_then(|()| {
         // after the removal of old volumes, whose space counts as free
         room(plan.needed_bytes(), out)?;

@@ -56,6 +56,7 @@ impl Packaging {
             let is_bundles = path.file_name() == out.file_name()
                 || number_of(out, &path).is_some()
                 || [checksums_path(out), signature_path(out), partial_path(out)].contains(&path);
+            // a program must not replace a part of the bundle, nor another program
             if is_bundles || tools.iter().any(|tool| tool.path == path) {
                 let why = format!(
                     "the name {} is taken; give it another one",
@@ -115,6 +116,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<String> {
     }
     let mut file = File::create(to)?;
     io::copy(&mut source, &mut file)?;
+    // a copied program must be executable on the other side, whatever the umask is
     file.set_permissions(fs::Permissions::from_mode(0o755))?;
     file.sync_all()?;
     hash_file(to)

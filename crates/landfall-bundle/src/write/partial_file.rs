@@ -24,6 +24,7 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
         .map_err(failed)?
         .into_iter()
         .map(|number| volume_path(out, number));
+    // checked before anything is written: a rename would replace a device or a link with a file
     for path in beside.into_iter().chain(volumes) {
         refuse_special(&path).map_err(|source| BundleError::Write { path, source })?;
     }
@@ -36,6 +37,7 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
 pub(crate) fn room(needed: u64, out: &Path) -> Result<(), BundleError> {
     let folder = parent_folder(out);
     let room = DiskSpace::measure(folder, needed).map_err(BundleError::write(folder))?;
+    // an estimate of the largest possible size, as compression cannot be predicted
     if room.is_enough() {
         return Ok(());
     }

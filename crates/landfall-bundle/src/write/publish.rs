@@ -98,6 +98,7 @@ pub(crate) fn publish(
         // the other volumes must be on disk before the one that makes them a bundle
         sync_folder(folder)?;
         fs::rename(volume_path(partial, 1), volume_path(out, 1))?;
+        // with volumes, this file was only a lock
         fs::remove_file(partial)?;
     }
     sync_folder(folder)?;

@@ -143,6 +143,7 @@ impl<'a> VolumeWriter<'a> {
         }
         let mut rest = frames;
         while !rest.is_empty() {
+            // volumes end between frames, so that each can be verified without its neighbours
             let (frame, later) = frame::split(rest).unwrap_or((rest, &[]));
             self.append_unit(frame, frame.len() as u64)?;
             rest = later;
@@ -154,6 +155,7 @@ impl<'a> VolumeWriter<'a> {
     /// more signatures.
     pub(crate) fn append_tail(&mut self, tar_end: &[u8], tail: &[u8]) -> io::Result<()> {
         let tail = [tar_end, tail].concat();
+        // one unit, as a reader finds the footer only if it is complete
         self.append_unit(&tail, (tail.len() as u64).max(TAIL))
     }
 
@@ -212,6 +214,7 @@ impl<'a> VolumeWriter<'a> {
         let takes = !volumes.counting;
         if is_full && takes {
             let hasher = std::mem::replace(&mut volumes.hasher, Hasher::new(Algorithm::Sha256));
+            // hashed while it is written, so that no volume is read again
             volumes.sums.push(hasher.finish().hex());
             volumes.starts.push(self.end);
             let next = File::create(volume_path(&volumes.base, volumes.starts.len()))?;

@@ -87,15 +87,16 @@ fn read_format(path: &Path) -> io::Result<Option<SourceArchiveFormat>> {
     Ok(detect_format(&first))
 }
 
+/// Whether a zstd stream may begin with this magic number: that of a frame, or of a skippable frame
+/// (RFC 8878, 3.1.2).
+fn begins_zstd(number: u32) -> bool {
+    number == zstd::zstd_safe::MAGICNUMBER || number & 0xffff_fff0 == 0x184d_2a50
+}
+
 fn detect_format(first: &[u8]) -> Option<SourceArchiveFormat> {
-    // a zstd stream may begin with a skippable frame (RFC 8878, 3.1.2)
-    let is_skippable = |number: u32| number & 0xffff_fff0 == 0x184d_2a50;
     match first {
         [0x1f, 0x8b, ..] => Some(SourceArchiveFormat::Gzip),
-        [a, b, c, d, ..]
-            if u32::from_le_bytes([*a, *b, *c, *d]) == zstd::zstd_safe::MAGICNUMBER
-                || is_skippable(u32::from_le_bytes([*a, *b, *c, *d])) =>
-        {
+        [a, b, c, d, ..] if begins_zstd(u32::from_le_bytes([*a, *b, *c, *d])) => {
             Some(SourceArchiveFormat::Zstd)
         }
         _ => first

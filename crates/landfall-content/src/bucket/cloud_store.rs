@@ -48,7 +48,6 @@ pub(super) fn open(
     location: &BucketLocation,
     transport: &Transport,
 ) -> Result<Arc<dyn CloudStore>, HttpError> {
-    let wrong = |words: String| HttpError::new(ErrorKind::Local, words).about(location.to_string());
     let service = ProtocolFixes(TransportClient(transport.clone()));
     // the transport retries, so the crate must not retry on top of it
     let retry = RetryConfig {
@@ -60,7 +59,7 @@ pub(super) fn open(
     let opened = match location.protocol {
         BucketProtocol::S3 => {
             let environment = AmazonS3Builder::from_env();
-            let builder = with_profile(environment).map_err(wrong)?;
+            let builder = with_profile(environment).map_err(|why| setting_error(location, why))?;
             // the crate refuses http unless it is allowed, although the user has written the scheme
             let allow_http = is_plain(&builder, AmazonS3ConfigKey::Endpoint)
                 || is_plain(&builder, AmazonS3ConfigKey::S3Endpoint);
@@ -96,7 +95,11 @@ pub(super) fn open(
                 .map(|store| Arc::new(store) as Arc<dyn CloudStore>)
         }
     };
-    opened.map_err(|error| wrong(error.to_string()))
+    opened.map_err(|error| setting_error(location, error.to_string()))
+}
+
+fn setting_error(location: &BucketLocation, why: String) -> HttpError {
+    HttpError::new(ErrorKind::Local, why).about(location.to_string())
 }
 
 /// Whether the user has set an endpoint with plain http.
@@ -104,6 +107,10 @@ fn is_plain(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
     builder
         .get_config_value(&key)
         .is_some_and(|endpoint| endpoint.starts_with("http://"))
+}
+
+fn non_empty_variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// Adds credentials and region of the user's AWS profile, if the environment does not set them.
@@ -118,8 +125,7 @@ fn with_profile(builder: AmazonS3Builder) -> Result<AmazonS3Builder, String> {
     if has_account && has_region {
         return Ok(builder);
     }
-    let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let profile = match load_profile(environment) {
+    let profile = match load_profile(non_empty_variable) {
         // a broken profile does not matter if only the region is missing
         Err(_) if has_account => return Ok(builder),
         profile => profile?,

@@ -8,9 +8,9 @@ use std::str::FromStr;
 pub enum BucketProtocol {
     /// Amazon S3 and compatible stores.
     S3,
-    /// Google Cloud Storage, `gs://`.
+    /// Google Cloud Storage, with the scheme `gs://`.
     Google,
-    /// Azure Blob Storage, `az://`.
+    /// Azure Blob Storage, with the scheme `az://`.
     Azure,
 }
 
@@ -65,30 +65,32 @@ impl FromStr for BucketLocation {
     type Err = BucketLocationError;
 
     fn from_str(text: &str) -> Result<BucketLocation, BucketLocationError> {
-        let bad = || BucketLocationError(text.to_owned());
-        let found = SCHEMES
-            .iter()
-            .find_map(|(scheme, protocol)| Some((text.strip_prefix(scheme)?, *protocol)));
-        let (rest, protocol) = found.ok_or_else(bad)?;
-        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
-        let key = key.trim_end_matches('/');
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-        // `..` and empty parts would address other keys than the user sees
-        let is_part = |part: &str| {
-            !part.is_empty() && part != "." && part != ".." && !part.contains(char::is_control)
-        };
-        let is_valid = !bucket.is_empty()
-            && bucket.chars().all(is_name)
-            && (key.is_empty() || key.split('/').all(is_part));
-        if !is_valid {
-            return Err(bad());
-        }
-        Ok(BucketLocation {
-            protocol,
-            bucket: bucket.into(),
-            key: key.into(),
-        })
+        parse(text).ok_or_else(|| BucketLocationError(text.to_owned()))
     }
+}
+
+fn parse(text: &str) -> Option<BucketLocation> {
+    let (rest, protocol) = SCHEMES
+        .iter()
+        .find_map(|(scheme, protocol)| Some((text.strip_prefix(scheme)?, *protocol)))?;
+    let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+    let key = key.trim_end_matches('/');
+    let is_bucket_name = !bucket.is_empty()
+        && bucket
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
+    let is_key = key.is_empty() || key.split('/').all(is_key_part);
+    (is_bucket_name && is_key).then(|| BucketLocation {
+        protocol,
+        bucket: bucket.into(),
+        key: key.into(),
+    })
+}
+
+/// Whether a part of a key is safe: `..` and empty parts would address other keys than the user
+/// sees.
+fn is_key_part(part: &str) -> bool {
+    !part.is_empty() && part != "." && part != ".." && !part.contains(char::is_control)
 }
 
 impl fmt::Display for BucketLocation {

@@ -49,6 +49,12 @@ impl fmt::Debug for AuthEntry {
     }
 }
 
+/// Returns the name of a helper, if there is one. In docker, the helper "" stands for the file
+/// itself.
+fn helper_name(helper: Option<&String>) -> Option<String> {
+    helper.filter(|helper| !helper.is_empty()).cloned()
+}
+
 /// Deserializes a value; `null` becomes the default.
 fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     from: D,
@@ -101,17 +107,15 @@ impl AuthFile {
 
     /// Returns the credentials for `host`, by the longest key that `covers` accepts.
     pub(super) async fn find(&self, host: &str, covers: impl Fn(&str) -> bool) -> CredentialLookup {
-        // in docker, the helper "" stands for the file itself
-        let named = |helper: &Option<String>| helper.clone().filter(|helper| !helper.is_empty());
         // the helper of the host wins, then an entry with a secret, then the helper of all hosts
         let of_host = self.config.cred_helpers.get(host);
-        if let Some(helper) = of_host.and_then(named) {
-            return self.ask(&helper, host).await;
+        if let Some(helper) = of_host.and_then(|helper| helper_name(helper.as_ref())) {
+            return self.helper_response(&helper, host).await;
         }
         let store = if of_host.is_some() {
             None
         } else {
-            named(&self.config.creds_store)
+            helper_name(self.config.creds_store.as_ref())
         };
         let best = self
             .config
@@ -137,12 +141,12 @@ impl AuthFile {
                 secret,
                 source: self.name.clone(),
             })),
-            (None, Some(helper)) => self.ask(&helper, host).await,
+            (None, Some(helper)) => self.helper_response(&helper, host).await,
             (None, None) => Ok(None),
         }
     }
 
-    async fn ask(&self, helper: &str, host: &str) -> CredentialLookup {
+    async fn helper_response(&self, helper: &str, host: &str) -> CredentialLookup {
         // held while the helper runs, as some of them open a dialog
         let mut helper_responses = self.helper_responses.lock().await;
         if let Some(answer) = helper_responses.get(host) {

@@ -33,16 +33,24 @@ impl RegistrySession {
         };
         let (start, response) =
             send_from_offset(&self.transport, &url, offset, blob.size, send).await?;
-        let what = || format!("blob {} of {}/{repository}", blob.digest, self.host());
+        let name = self.blob_name(repository, &blob.digest);
         let response = self
-            .expect_status(response, &scope, what, |status| {
-                matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT)
-            })
+            .expect_status(
+                response,
+                &scope,
+                || name.clone(),
+                |status| matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT),
+            )
             .await?;
         Ok((
             start,
-            response.content_stream(blob.size - start, &what()).await?,
+            response.content_stream(blob.size - start, &name).await?,
         ))
+    }
+
+    /// Returns the name of a blob in messages.
+    fn blob_name(&self, repository: &str, digest: &Digest) -> String {
+        format!("blob {digest} of {}/{repository}", self.host())
     }
 
     fn blob_url(&self, repository: &str, digest: &Digest) -> Result<Url, HttpError> {
@@ -81,7 +89,6 @@ impl RegistrySession {
         repository: &str,
         blob: &Descriptor,
     ) -> Result<bool, HttpError> {
-        let what = || format!("blob {} of {}/{repository}", blob.digest, self.host());
         let url = self.blob_url(repository, &blob.digest)?;
         let scope = self.scope(repository, false);
         let response = self
@@ -91,15 +98,18 @@ impl RegistrySession {
             )
             .await?;
         let response = self
-            .expect_status(response, &scope, what, |status| {
-                matches!(status, StatusCode::OK | StatusCode::NOT_FOUND)
-            })
+            .expect_status(
+                response,
+                &scope,
+                || self.blob_name(repository, &blob.digest),
+                |status| matches!(status, StatusCode::OK | StatusCode::NOT_FOUND),
+            )
             .await?;
         let length = response
             .header(CONTENT_LENGTH.as_str())
             .and_then(|length| length.parse().ok());
-        let in_its_size = length.is_none_or(|length: u64| length == blob.size);
-        Ok(response.status == StatusCode::OK && !response.is_page() && in_its_size)
+        let has_size = length.is_none_or(|length: u64| length == blob.size);
+        Ok(response.status == StatusCode::OK && !response.is_page() && has_size)
     }
 
     /// Returns the size of a blob in bytes, or `None` if the registry lacks the blob, reports no
@@ -134,7 +144,7 @@ impl RegistrySession {
                     .await;
                 Err(error
                     .at(&response.url)
-                    .about(format!("blob {digest} of {}/{repository}", self.host())))
+                    .about(self.blob_name(repository, digest)))
             }
             _ => Ok(None),
         }

@@ -31,26 +31,21 @@ pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
             continue;
         };
         let files = sorted(&folder);
-        let with_end = |end: &'static str| {
-            files
-                .iter()
-                .filter(move |path| path.extension().is_some_and(|found| found == end))
-        };
         let host = match name {
             // the name of the API, which connections use
             "docker.io" => "registry-1.docker.io".to_owned(),
             name => name.to_ascii_lowercase(),
         };
-        let client = with_end("cert")
+        let client = with_extension(&files, "cert")
             .next()
             .map(|path| (path.clone(), path.with_extension("key")));
         // a key without a certificate is reported as well as the reverse
         let client = client.or_else(|| {
-            with_end("key")
+            with_extension(&files, "key")
                 .next()
                 .map(|key| (key.with_extension("cert"), key.clone()))
         });
-        let ca: Vec<PathBuf> = with_end("crt").cloned().collect();
+        let ca: Vec<PathBuf> = with_extension(&files, "crt").cloned().collect();
         if ca.is_empty() && client.is_none() {
             continue;
         }
@@ -59,6 +54,15 @@ pub fn certs_d(folders: &[PathBuf]) -> BTreeMap<String, TlsProfile> {
         profile.client = profile.client.take().or(client);
     }
     hosts
+}
+
+fn with_extension<'a>(
+    files: &'a [PathBuf],
+    extension: &'static str,
+) -> impl Iterator<Item = &'a PathBuf> {
+    files
+        .iter()
+        .filter(move |path| path.extension().is_some_and(|found| found == extension))
 }
 
 fn sorted(folder: &Path) -> Vec<PathBuf> {

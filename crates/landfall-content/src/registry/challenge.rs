@@ -34,18 +34,13 @@ impl Challenge {
         let mut basic = false;
         for value in headers.get_all(WWW_AUTHENTICATE) {
             for (scheme, parameters) in split(&String::from_utf8_lossy(value.as_bytes())) {
-                let parameter = |name: &str| {
-                    parameters
-                        .iter()
-                        .find(|(key, _)| key.eq_ignore_ascii_case(name))
-                        .map(|(_, value)| value.clone())
-                };
-                match (scheme.to_ascii_lowercase().as_str(), parameter("realm")) {
+                let realm = parameter(&parameters, "realm");
+                match (scheme.to_ascii_lowercase().as_str(), realm) {
                     ("bearer", Some(realm)) => {
                         return Ok(Challenge::Bearer {
                             realm,
-                            service: parameter("service"),
-                            scope: parameter("scope"),
+                            service: parameter(&parameters, "service"),
+                            scope: parameter(&parameters, "scope"),
                         });
                     }
                     // not returned at once, as Bearer may follow, in this header or in another
@@ -63,6 +58,13 @@ impl Challenge {
 }
 
 type Parameters = Vec<(String, String)>;
+
+fn parameter(parameters: &[(String, String)], name: &str) -> Option<String> {
+    parameters
+        .iter()
+        .find(|(key, _)| key.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.clone())
+}
 
 /// Splits a header value into its challenges. Quoted parameters may contain commas.
 fn split(value: &str) -> Vec<(String, Parameters)> {

@@ -139,8 +139,10 @@ impl Keychain {
     pub fn hosts(&self) -> Vec<String> {
         let of_site = self.site.iter().map(|(key, _)| key);
         let of_files = self.files.iter().flat_map(AuthFile::keys);
-        let host = |key: &String| key.split('/').next().unwrap_or(key).to_owned();
-        of_site.chain(of_files).map(host).collect()
+        of_site
+            .chain(of_files)
+            .map(|key| key.split('/').next().unwrap_or(key).to_owned())
+            .collect()
     }
 
     /// Returns the credentials for `host/repository`: those of the longest matching key in the

@@ -148,8 +148,7 @@ impl RegistrySession {
     ) -> Result<ReferrersResponse, HttpError> {
         let scope = self.scope(repository, push);
         let mut url = self.url(repository, &format!("referrers/{subject}"))?;
-        let what = || format!("referrers of {}/{repository}@{subject}", self.host());
-        let invalid = |words: String| HttpError::new(ErrorKind::Invalid, words).about(what());
+        let name = format!("referrers of {}/{repository}@{subject}", self.host());
         let (limits, mut found) = (self.transport.limits(), Vec::new());
         let mut left = limits.manifest_bytes;
         for page in 0..limits.pages {
@@ -158,7 +157,7 @@ impl RegistrySession {
             let (bytes, next) = match self
                 .page(&request, &scope, left)
                 .await
-                .map_err(|error| error.about(what()))?
+                .map_err(|error| error.about(&*name))?
             {
                 ListResponse::Page(bytes, next) => (bytes, next),
                 // a later page that fails is an error: its entries would be missing silently
@@ -166,26 +165,29 @@ impl RegistrySession {
                     return Ok(no_list(*response).await);
                 }
                 ListResponse::Other(response) => {
-                    self.expect(*response, &scope, what, |status| status == StatusCode::OK)
+                    let is_ok = |status| status == StatusCode::OK;
+                    self.expect(*response, &scope, || name.clone(), is_ok)
                         .await?
                         .discard()
                         .await;
-                    return Err(invalid("the response is not a list".into()));
+                    let words = "the response is not a list";
+                    return Err(HttpError::new(ErrorKind::Invalid, words).about(&*name));
                 }
             };
             left -= bytes.len();
-            let entries = referrers_in(&bytes)
-                .map_err(|error| invalid(error.to_string()).caused_by(error))?;
+            let entries = referrers_in(&bytes).map_err(|error| {
+                HttpError::new(ErrorKind::Invalid, error.to_string())
+                    .about(&*name)
+                    .caused_by(error)
+            })?;
             found.extend(entries.into_iter().map(|child| child.descriptor));
             match next {
                 Some(next) => url = next,
                 None => return Ok(ReferrersResponse::Listed(found)),
             }
         }
-        Err(invalid(format!(
-            "the list has more than {} pages",
-            limits.pages
-        )))
+        let words = format!("the list has more than {} pages", limits.pages);
+        Err(HttpError::new(ErrorKind::Invalid, words).about(&*name))
     }
 
     /// Requests a page of a list, which may have `most` bytes.
@@ -297,28 +299,31 @@ fn next_page(asked: &Url, response: &HttpResponse) -> Option<Url> {
     next_link(asked, response.header(LINK.as_str())?)
 }
 
+/// Whether the parameters of a link, up to the next link, contain `rel="next"`.
+fn has_rel_next(parameters: &str) -> bool {
+    parameters
+        .split(',')
+        .next()
+        .unwrap_or(parameters)
+        .split(';')
+        .any(|parameter| {
+            let mut words = parameter
+                .splitn(2, '=')
+                .map(|word| word.trim().trim_matches('"'));
+            words
+                .next()
+                .is_some_and(|name| name.eq_ignore_ascii_case("rel"))
+                && words.next() == Some("next")
+        })
+}
+
 fn next_link(asked: &Url, header: &str) -> Option<Url> {
-    let is_next = |rest: &str| {
-        rest.split(',')
-            .next()
-            .unwrap_or(rest)
-            .split(';')
-            .any(|parameter| {
-                let mut words = parameter
-                    .splitn(2, '=')
-                    .map(|word| word.trim().trim_matches('"'));
-                words
-                    .next()
-                    .is_some_and(|name| name.eq_ignore_ascii_case("rel"))
-                    && words.next() == Some("next")
-            })
-    };
     let links = header
         .split('<')
         .skip(1)
         .filter_map(|link| link.split_once('>'));
     let target = links
-        .filter(|(_, rest)| is_next(rest))
+        .filter(|(_, parameters)| has_rel_next(parameters))
         .map(|(target, _)| target)
         .next()?;
     let joined = asked.join(target).ok()?;

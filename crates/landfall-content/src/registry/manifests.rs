@@ -126,9 +126,14 @@ impl RegistrySession {
         request.metered = true;
         let scope = self.scope(repository, false);
         let response = self.send(request, &scope).await?;
-        let what = || self.manifest_name(repository, reference);
+        let name = self.manifest_name(repository, reference);
         let response = self
-            .expect(response, &scope, what, |status| status == StatusCode::OK)
+            .expect(
+                response,
+                &scope,
+                || name.clone(),
+                |status| status == StatusCode::OK,
+            )
             .await?;
         let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
         let named = response
@@ -137,11 +142,11 @@ impl RegistrySession {
         // only the SHA-256 of the bytes is computed, so another digest cannot be compared
         let named = named.filter(|named| named.algorithm() == Algorithm::Sha256);
         let url = response.url.clone();
-        let compressed = response.compression_error(&what());
+        let compressed = response.compression_error(&name);
         let bytes = response.bytes(most).await.map_err(BodyFailure::reading)?;
         // proxies and sign-in pages answer with status 200 too
         if is_html(&bytes) {
-            return Err(page_error(&url, None, &what(), &bytes).into());
+            return Err(page_error(&url, None, &name, &bytes).into());
         }
         let wanted = reference.parse::<Digest>().ok();
         let digest = match &wanted {
@@ -167,7 +172,7 @@ impl RegistrySession {
             Manifest::parse(&bytes, content_type.as_deref())
         {
             return Err(HttpError::new(ErrorKind::Invalid, schema1.to_string())
-                .about(what())
+                .about(name)
                 .into());
         }
         match wanted {
@@ -277,9 +282,13 @@ impl RegistrySession {
         request.body = RequestBody::Bytes(bytes);
         let scope = self.scope(repository, true);
         let response = self.send(request, &scope).await?;
-        let what = || self.manifest_name(repository, reference);
         let response = self
-            .expect(response, &scope, what, |status| status.is_success())
+            .expect(
+                response,
+                &scope,
+                || self.manifest_name(repository, reference),
+                |status| status.is_success(),
+            )
             .await?;
         let listed = response.headers.contains_key("oci-subject");
         response.discard().await;

@@ -38,16 +38,18 @@ pub fn proxy_rules(
     Ok(rules.with_bypass(bypassed(site)))
 }
 
+/// Returns the `host:port` of a URL.
+fn url_host(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok()?;
+    Some(format!(
+        "{}:{}",
+        url.host_str()?,
+        url.port_or_known_default()?
+    ))
+}
+
 /// Returns the site's own hosts, each with the site key that names it.
 fn bypassed(site: &Site) -> Vec<(String, String)> {
-    let url_host = |text: &str| {
-        let url = Url::parse(text).ok()?;
-        Some(format!(
-            "{}:{}",
-            url.host_str()?,
-            url.port_or_known_default()?
-        ))
-    };
     let mut hosts = Vec::new();
     if let Some(registry) = site
         .registry

@@ -101,23 +101,25 @@ pub(super) fn api_errors(body: &[u8]) -> Vec<DistributionError> {
         errors: Vec<Value>,
     }
     let document: Option<ErrorDocument> = serde_json::from_slice(body).ok();
-    let text = |error: &Value, key: &str| {
-        error
-            .get(key)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let error = |error: &Value| DistributionError {
-        code: text(error, "code"),
-        message: text(error, "message"),
-        detail: error.get("detail").cloned().unwrap_or_default(),
-    };
     document
         .iter()
         .flat_map(|document| &document.errors)
-        .map(error)
+        .map(|error| DistributionError {
+            code: text_member(error, "code"),
+            message: text_member(error, "message"),
+            detail: error.get("detail").cloned().unwrap_or_default(),
+        })
         .collect()
+}
+
+/// Returns the text of a member. The specification requires a code only, and some registries send
+/// other types.
+fn text_member(error: &Value, key: &str) -> String {
+    error
+        .get(key)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Returns the advice for plain http sent to an https server.

@@ -177,12 +177,8 @@ impl RegistrySessions {
     /// # Errors
     /// If it leads to a private address that the site does not allow, or has another scheme.
     pub async fn check_named_target(&self, url: &str, by: &str) -> Result<(), HttpError> {
-        let https = |url: &str| match url.strip_prefix("oci://") {
-            Some(rest) => format!("https://{rest}"),
-            None => url.to_owned(),
-        };
-        let ((target, mirrored), (by, _)) =
-            (self.file_url(&https(url))?, self.file_url(&https(by))?);
+        let (target, mirrored) = self.file_url(&oci_to_https(url))?;
+        let (by, _) = self.file_url(&oci_to_https(by))?;
         match mirrored {
             Some(_) => Ok(()),
             None => {
@@ -241,15 +237,27 @@ fn api_host(host: &str) -> &str {
 }
 
 fn mirror_url(host: &str, mirror: &str) -> Result<Url, SetupError> {
-    let wrong = |fault| SetupError::Mirror {
+    check_mirror_url(mirror).map_err(|fault| SetupError::Mirror {
         host: host.into(),
         fault,
-    };
-    let url = Url::parse(mirror).map_err(|error| wrong(error.into()))?;
+    })
+}
+
+fn check_mirror_url(mirror: &str) -> Result<Url, MirrorFault> {
+    let url = Url::parse(mirror)?;
     match url.scheme() {
-        _ if has_userinfo(&url) => Err(wrong(MirrorFault::UserName)),
+        // URLs appear in messages and reports, so they must not contain secrets
+        _ if has_userinfo(&url) => Err(MirrorFault::UserName),
         "http" | "https" if url.has_host() => Ok(url),
-        _ => Err(wrong(MirrorFault::Scheme)),
+        _ => Err(MirrorFault::Scheme),
+    }
+}
+
+/// Replaces the scheme `oci`, whose hosts are those of `https` URLs.
+fn oci_to_https(url: &str) -> String {
+    match url.strip_prefix("oci://") {
+        Some(rest) => format!("https://{rest}"),
+        None => url.to_owned(),
     }
 }
 

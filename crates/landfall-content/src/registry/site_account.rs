@@ -29,14 +29,13 @@ pub fn site_account(
     host: &str,
     repository: &str,
 ) -> Result<Option<SiteAccount>, Arc<CredentialError>> {
-    let get = |name: &str| {
+    let keychain = Keychain::load(Some(site), |name| {
         if PERSONAL_VARIABLES.contains(&name) {
             None
         } else {
             get(name)
         }
-    };
-    let keychain = Keychain::load(Some(site), get)?;
+    })?;
     // callers are synchronous; an auth file of the site may name a helper to run
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -19,30 +19,35 @@ pub(super) fn site_secret(
             source,
         })?;
         let line = text.lines().next().unwrap_or_default();
-        let shown = path.display().to_string();
-        let pair = line.split_once(':');
-        let no_pair = || CredentialError::NoPair {
-            setting: setting.into(),
-            path,
+        let Some((user, password)) = line.split_once(':') else {
+            return Err(CredentialError::NoPair {
+                setting: setting.into(),
+                path,
+            });
         };
-        return pair
-            .map(|(user, password)| (user.into(), password.into(), shown))
-            .ok_or_else(no_pair);
+        return Ok((user.into(), password.into(), path.display().to_string()));
     }
     let (Some(user), Some(password)) = (&from.username_env, &from.password_env) else {
         return Err(CredentialError::NoSource {
             setting: setting.into(),
         });
     };
-    let value = |name: &str| {
-        let missing = || CredentialError::NoVariable {
+    // the name of the variable, not its value, as the source appears in messages
+    let source = format!("${user}");
+    let user = required_variable(user, setting, get)?;
+    let password = required_variable(password, setting, get)?;
+    Ok((user, password, source))
+}
+
+fn required_variable(
+    name: &str,
+    setting: &str,
+    get: &impl Fn(&str) -> Option<String>,
+) -> Result<String, CredentialError> {
+    get(name)
+        .filter(|value| !value.is_empty())
+        .ok_or_else(|| CredentialError::NoVariable {
             setting: setting.into(),
             variable: name.into(),
-        };
-        get(name)
-            .filter(|value| !value.is_empty())
-            .ok_or_else(missing)
-    };
-    // the name of the variable, not its value, as the source appears in messages
-    Ok((value(user)?, value(password)?, format!("${user}")))
+        })
 }

@@ -188,7 +188,7 @@ impl Auth {
         };
         request.secret = account.is_some();
         request.named_by = Some(host_port(&self.base));
-        let failed = |error: HttpError| {
+        let response = self.transport.send(&request).await.map_err(|error| {
             let what = match error.kind {
                 ErrorKind::Invalid => "cannot be used",
                 _ => "does not answer",
@@ -198,8 +198,7 @@ impl Auth {
                 .at(realm)
                 .about(&*self.host)
                 .caused_by(error)
-        };
-        let response = self.transport.send(&request).await.map_err(failed)?;
+        })?;
         let status = response.status;
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             response.discard().await;
@@ -259,14 +258,12 @@ impl Auth {
         };
         let slot = self.foreign.slot(scope, url.origin());
         let mut token = slot.lock().await;
-        let was_sent = |token: &BearerToken| {
-            sent.iter()
-                .any(|(_, header)| *header == token.authorization.header)
-        };
         // another worker may have fetched a new one already
-        if token
-            .as_ref()
-            .is_some_and(|token| token.until > Instant::now() && !was_sent(token))
+        if let Some(token) = &*token
+            && token.until > Instant::now()
+            && sent
+                .iter()
+                .all(|(_, header)| *header != token.authorization.header)
         {
             return Ok(());
         }

@@ -18,7 +18,7 @@ impl RegistrySession {
         digest: Option<&Digest>,
         mount: Option<&str>,
     ) -> Result<Option<UploadSession>, HttpError> {
-        let what = || match digest {
+        let name = match digest {
             Some(digest) => format!("blob {digest} to {}/{repository}", self.host()),
             None => format!("an upload to {}/{repository}", self.host()),
         };
@@ -48,21 +48,27 @@ impl RegistrySession {
             )
             .await?;
         let response = self
-            .expect(response, &scope, what, |status| {
-                matches!(status, StatusCode::ACCEPTED | StatusCode::CREATED)
-            })
+            .expect(
+                response,
+                &scope,
+                || name.clone(),
+                |status| matches!(status, StatusCode::ACCEPTED | StatusCode::CREATED),
+            )
             .await?;
         // 202 to a mount is not an error: the registry has opened an upload instead
         if response.status == StatusCode::CREATED && mount.is_some() {
             response.discard().await;
             return Ok(None);
         }
-        let invalid = |words: String| HttpError::new(ErrorKind::Invalid, words).about(what());
-        let location = response
-            .header(LOCATION.as_str())
-            .ok_or_else(|| invalid("the registry opened an upload without a Location".into()))?;
-        let target = upload_url(&response.url, location)
-            .map_err(|error| invalid(error.to_string()).caused_by(error))?;
+        let location = response.header(LOCATION.as_str()).ok_or_else(|| {
+            let words = "the registry opened an upload without a Location";
+            HttpError::new(ErrorKind::Invalid, words).about(&*name)
+        })?;
+        let target = upload_url(&response.url, location).map_err(|error| {
+            HttpError::new(ErrorKind::Invalid, error.to_string())
+                .about(&*name)
+                .caused_by(error)
+        })?;
         let min_chunk: Option<u64> = response
             .header("oci-chunk-min-length")
             .and_then(|length| length.trim().parse().ok());

@@ -41,20 +41,22 @@ struct IndexEntry(Option<(String, (Descriptor, Option<String>))>);
 
 impl From<Value> for IndexEntry {
     fn from(child: Value) -> IndexEntry {
-        let read = |child: Value| {
-            let name = child
-                .get("annotations")?
-                .get("org.opencontainers.image.ref.name")?
-                .as_str()?
-                .to_owned();
-            let artifact = child
-                .get("artifactType")
-                .and_then(Value::as_str)
-                .map(str::to_owned);
-            Some((name, (serde_json::from_value(child).ok()?, artifact)))
-        };
-        IndexEntry(read(child))
+        IndexEntry(parse_entry(child))
     }
+}
+
+/// Returns the name of an entry, its descriptor and its artifact type.
+fn parse_entry(child: Value) -> Option<(String, (Descriptor, Option<String>))> {
+    let name = child
+        .get("annotations")?
+        .get("org.opencontainers.image.ref.name")?
+        .as_str()?
+        .to_owned();
+    let artifact = child
+        .get("artifactType")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    Some((name, (serde_json::from_value(child).ok()?, artifact)))
 }
 
 /// The content of `index.json`: the manifest of each name, with its artifact type.

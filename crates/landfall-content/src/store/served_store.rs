@@ -125,12 +125,11 @@ impl ServedStore {
     /// # Errors
     /// Like [`ServedStore::current`], or if the pointer was removed.
     pub async fn has_changed(&self, current: &ReadPointer) -> Result<bool, ServedStoreError> {
-        let nothing = || ServedStoreError::Nothing {
-            place: self.place(),
-        };
         let found = match self {
             ServedStore::Disk(disk) => {
-                self.parse(&read_own_file(disk, POINTER)?.ok_or_else(nothing)?)?
+                let bytes =
+                    read_own_file(disk, POINTER)?.ok_or_else(|| self.nothing_published())?;
+                self.parse(&bytes)?
             }
             ServedStore::Bucket(bucket) => {
                 let most = Limits::default().document_bytes as u64;
@@ -140,7 +139,7 @@ impl ServedStore {
                     .and_then(|object| object.etag.as_deref());
                 match bucket.get_changed(POINTER, etag, most).await? {
                     ConditionalGet::Unchanged => return Ok(false),
-                    ConditionalGet::Missing => return Err(nothing()),
+                    ConditionalGet::Missing => return Err(self.nothing_published()),
                     ConditionalGet::Changed(bytes, _) => self.parse(&bytes)?,
                 }
             }
@@ -154,10 +153,6 @@ impl ServedStore {
     /// If it cannot be read, or has another fingerprint.
     pub async fn lock(&self, fingerprint: &Digest) -> Result<String, ServedStoreError> {
         let key = format!("{LOCKS}/{}", fingerprint.hex());
-        let damaged = |why: &str| ServedStoreError::Damaged {
-            place: format!("{}/{key}", self.place()),
-            why: why.into(),
-        };
         let bytes = match self {
             ServedStore::Disk(disk) => read_own_file(disk, &key)?.map(Into::into),
             ServedStore::Bucket(bucket) => bucket
@@ -165,10 +160,10 @@ impl ServedStore {
                 .await?
                 .map(|(bytes, _)| bytes),
         };
-        let bytes: bytes::Bytes = bytes.ok_or_else(|| damaged("it is missing"))?;
+        let bytes: bytes::Bytes = bytes.ok_or_else(|| self.damaged(&key, "it is missing"))?;
         // the name is the fingerprint, so other bytes mean a damaged or incomplete write
         if !fingerprint.matches(&bytes) {
-            return Err(damaged("its fingerprint differs from its name"));
+            return Err(self.damaged(&key, "its fingerprint differs from its name"));
         }
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -251,17 +246,27 @@ impl ServedStore {
     }
 
     fn parse(&self, bytes: &[u8]) -> Result<LockPointer, ServedStoreError> {
-        let damaged = |why: String| ServedStoreError::Damaged {
-            place: format!("{}/{POINTER}", self.place()),
-            why,
-        };
-        let pointer: LockPointer =
-            serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
+        let pointer: LockPointer = serde_json::from_slice(bytes)
+            .map_err(|error| self.damaged(POINTER, error.to_string()))?;
         match pointer.version {
             1 => Ok(pointer),
-            version => Err(damaged(format!(
-                "it has version {version}, this landfall reads version 1"
-            ))),
+            version => {
+                let why = format!("it has version {version}, this landfall reads version 1");
+                Err(self.damaged(POINTER, why))
+            }
+        }
+    }
+
+    fn nothing_published(&self) -> ServedStoreError {
+        ServedStoreError::Nothing {
+            place: self.place(),
+        }
+    }
+
+    fn damaged(&self, key: &str, why: impl Into<String>) -> ServedStoreError {
+        ServedStoreError::Damaged {
+            place: format!("{}/{key}", self.place()),
+            why: why.into(),
         }
     }
 }

@@ -58,9 +58,12 @@ impl PartSource for Upstreams {
                     let url = part.origin.url().unwrap_or_default();
                     let (target, _) = self.0.file_url(url)?;
                     let size = part.descriptor.size;
-                    let send = |range| get_file(&self.0, url, range);
+                    let transport = self.0.transport();
                     let (start, response) =
-                        send_from_offset(self.0.transport(), &target, offset, size, send).await?;
+                        send_from_offset(transport, &target, offset, size, |range| {
+                            get_file(&self.0, url, range)
+                        })
+                        .await?;
                     let response = expect_success(response)?;
                     // `content_stream` refuses HTML pages, which this file is
                     let stream = if is_page(url) {

@@ -56,6 +56,7 @@ pub(crate) async fn begin_upload(
             .blobs
             .begin(digest.algorithm())
             .map_err(RequestError::disk)?;
+        // an upload in one request has no session, so it ends with the request
         let mut slot = Some(incoming);
         receive(&state, &store, &mut slot, name, &parts.headers, body).await?;
         let incoming = slot.ok_or_else(unknown_upload)?;
@@ -99,6 +100,7 @@ pub(crate) async fn resume_upload(
                 )
             })?;
             let mut slot = session.incoming.lock().await;
+            // only now does the client name the digest
             if let Some(incoming) = slot.as_mut() {
                 incoming.expect_algorithm(digest.algorithm());
             }
@@ -142,6 +144,8 @@ pub(super) fn ensure_pushed(
     store: &WritableStore,
     digest: &Digest,
 ) -> Result<Option<u64>, RequestError> {
+    // before the look-up, so that no sweep removes the blob between this and the push of its
+    // manifest
     store.blobs.protect(digest);
     if let Some(size) = store.blobs.stat(digest)? {
         return Ok(Some(size));
@@ -161,14 +165,15 @@ async fn finish(
     digest: Digest,
 ) -> Result<ServerResponse, RequestError> {
     let expected = digest.clone();
-    let work = move || {
+    blocking(move || {
         store.blobs.keep(incoming, &expected)?;
+        // hashed while it was received, so the first pull need not hash it again
         state
             .verified_blobs
             .mark_received(&*store.blobs, &expected)?;
         Ok::<_, RequestError>(())
-    };
-    blocking(work).await??;
+    })
+    .await??;
     Ok(created(name, &digest))
 }
 
@@ -214,6 +219,7 @@ pub(super) async fn receive(
             .with_header(LOCATION, upload_location(name, &incoming.id()))
             .with_header(RANGE, received_range(incoming.size))
     })?;
+    // before the body: a client that cannot succeed need not send it
     ensure_room(state, store, content_length(headers).unwrap_or(0)).await?;
     let mut stream = body.into_data_stream();
     let mut write: Option<JoinHandle<WriteOutcome>> = None;
@@ -266,6 +272,7 @@ async fn collect_pieces(
             Err(_) if pieces.is_empty() => {
                 return (pieces, Some(Err("the body stalled".to_owned())));
             }
+            // the client pauses: what it has sent is written, so that it takes no memory
             Err(_) => return (pieces, None),
         }
     }
@@ -298,15 +305,15 @@ async fn ensure_room(
     }
     let state = state.clone();
     let store = store.clone();
-    let work = move || {
+    blocking(move || {
         sweep(&state.context, &store);
         if store.quota().fits(bytes) {
             Ok(())
         } else {
             Err(RequestError::from(store.quota().full_error()))
         }
-    };
-    blocking(work).await?
+    })
+    .await?
 }
 
 fn content_length(headers: &HeaderMap) -> Option<u64> {
@@ -337,6 +344,7 @@ fn check_content_range(headers: &HeaderMap, size: u64) -> Result<(), RequestErro
     }
     let length = content_length(headers);
     let has_length = length.is_none_or(|length| last.checked_sub(first) == length.checked_sub(1));
+    // a chunk of another length than announced would shift all later ones
     if first <= last && has_length {
         Ok(())
     } else {

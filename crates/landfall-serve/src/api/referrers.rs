@@ -56,6 +56,7 @@ pub(super) fn referrers_page(
     let sources = referrer_sources(state, name, subject, query_value(query, "ns").as_deref())?;
     let after = query_value(query, "last").unwrap_or_default();
     let mut rest = sources
+        // after the last digest rather than by number: referrers may be added between two pages
         .range::<str, _>((Bound::Excluded(after.as_str()), Bound::Unbounded))
         .peekable();
     let mut entries = Vec::new();
@@ -90,6 +91,7 @@ pub(super) fn referrers_page(
         serde_json::to_vec(&index).map_err(|error| RequestError::internal(error.to_string()))?;
     let mut response = response_with_body(StatusCode::OK, media_type::OCI_INDEX, index);
     if artifact_type.is_some() {
+        // tells the client that it need not filter itself (distribution-spec "Listing Referrers")
         set_header(&mut response, FILTERS, "artifactType");
     }
     if let Some(last) = last

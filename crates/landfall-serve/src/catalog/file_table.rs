@@ -26,6 +26,7 @@ impl UrlPath {
             None => String::new(),
         };
         Some(UrlPath {
+            // the parser omits the default port of the scheme
             host: format!("{}{port}", url.host_str()?),
             path: percent_decode_str(url.path())
                 .decode_utf8_lossy()
@@ -79,6 +80,7 @@ impl FileTable {
             query: path.query,
             digest: digest.clone(),
         };
+        // by URL within a path, as URLs that differ in their queries share it
         let previous = self.0.entry(key).or_default().insert(url.to_owned(), file);
         if let Some(previous) = previous
             && previous.digest != *digest
@@ -95,6 +97,7 @@ impl FileTable {
 
     /// Whether there are files of this host.
     pub(crate) fn has_host(&self, host: &str) -> bool {
+        // with the slash, so that a host is not mistaken for the beginning of another one
         let prefix = format!("{host}/");
         self.0
             .range(prefix.clone()..)
@@ -164,6 +167,7 @@ pub(crate) fn media_type_of(path: &str) -> &'static str {
         "gz" | "tgz" => "application/gzip",
         "zst" => "application/zstd",
         "zip" => "application/zip",
+        // also for .html and .svg, which a browser would run as pages of this server
         _ => "application/octet-stream",
     }
 }

@@ -54,6 +54,7 @@ impl ServedRepository {
             .values()
             .map(|descriptor| &descriptor.digest)
             .collect();
+        // several names of one digest are not ambiguous
         if digests.len() > 1 {
             let full_names: Vec<&str> = by_full_name.keys().map(String::as_str).collect();
             return Err(RequestError::not_found(
@@ -100,6 +101,7 @@ impl ServedRepository {
     ) -> Result<BTreeMap<Digest, Vec<BundleReferrer>>, RequestError> {
         let mut by_subject: BTreeMap<Digest, Vec<BundleReferrer>> = BTreeMap::new();
         for descriptor in self.manifests.values() {
+            // missing from a partial bundle
             let Some(bytes) = read(descriptor)? else {
                 continue;
             };

@@ -29,6 +29,7 @@ pub fn export_charts(
         .filter_map(LockedChart::archive)
         .collect();
     for chart in &charts {
+        // checked for all charts before the first file is written
         if let Some(other) = clash(&charts, chart) {
             return Err(ExportError::Collision {
                 path: chart.file(),

@@ -82,6 +82,7 @@ pub(super) fn write_all(
             write_and_unpack(&item, blobs, dir)
         };
         let (status, reason) = match exported {
+            // only a dry run skips files
             Ok((ItemStatus::Skipped, _)) => {
                 (ItemStatus::Skipped, Some("would be written".to_owned()))
             }

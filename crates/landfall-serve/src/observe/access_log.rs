@@ -52,6 +52,7 @@ impl AccessLog {
     /// When its file cannot be opened.
     pub fn open(target: LogTarget) -> io::Result<AccessLog> {
         let out = target.open()?;
+        // bounded, so that a slow disk cannot fill the memory
         let (commands, receiver) = sync_channel(MAX_WAITING);
         std::thread::Builder::new()
             .name("access-log".into())
@@ -102,6 +103,7 @@ fn write_lines(
 /// secrets.
 pub(super) fn combined_log_line(completed: &CompletedRequest<'_>, now: Timestamp) -> String {
     let request = completed.request;
+    // an IPv4 client of an IPv6 socket is shown by its IPv4 address
     let peer = request.peer.ip().to_canonical();
     let user = escaped_or_dash(completed.user.map(str::as_bytes));
     let time = now.strftime("%d/%b/%Y:%H:%M:%S +0000");

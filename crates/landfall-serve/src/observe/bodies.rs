@@ -70,6 +70,7 @@ impl ObservedResponseBody {
         guard: RequestGuard,
         permit: Option<RequestPermit>,
     ) -> Response<Body> {
+        // removed: extensions are for the server, not for the connection
         let user = response.extensions_mut().remove();
         let status = response.status();
         response.map(|body| {
@@ -113,6 +114,7 @@ impl HttpBody for ObservedResponseBody {
 
 impl Drop for ObservedResponseBody {
     fn drop(&mut self) {
+        // on drop, as hyper drops the body both at its end and when the client disconnects
         self.observer.record(&CompletedRequest {
             request: &self.request,
             user: self.user.as_ref().map(|user| user.0.as_str()),

@@ -49,6 +49,7 @@ pub(super) fn render_changes(
         for change in &known.changes {
             let row = ChangeRow::new(change);
             let length = escape_html(&row.name).len() + ROW_MARKUP;
+            // rows are shown in order, without gaps, so that the number of further changes is right
             if length > room {
                 break;
             }

@@ -80,8 +80,10 @@ pub(super) fn render_list(
     let mut matching = newest_items(listings, pushed);
     matching.retain(|(item, source)| matches_words(item, source, &words));
     let kinds = kind_links(query, &matching);
+    // after the counts of the links, which show what the search finds of each kind
     matching.retain(|(item, _)| query.wants(item.kind));
     let total = matching.len();
+    // a bookmark may be from a time when there were more items
     let from = query.from.min(total);
     let mut rows = Vec::new();
     let mut length = 0;
@@ -208,15 +210,22 @@ fn matches_words(item: &ItemListing, source: &str, words: &[String]) -> bool {
     words.iter().all(|word| text.contains(word.as_str()))
 }
 
+impl KindLink {
+    fn new(query: &ListQuery, text: String, kind: Option<&str>, count: usize) -> KindLink {
+        KindLink {
+            text,
+            // another kind begins with its first item
+            href: query.link(kind, 0),
+            is_current: query.kind.as_deref() == kind,
+            count,
+        }
+    }
+}
+
 /// A link for each kind that has matching items.
 fn kind_links(query: &ListQuery, matching: &[(&ItemListing, &str)]) -> Vec<KindLink> {
-    let link = |text: String, kind: Option<&str>, count: usize| KindLink {
-        text,
-        href: query.link(kind, 0),
-        is_current: query.kind.as_deref() == kind,
-        count,
-    };
-    let mut links = vec![link("everything".into(), None, matching.len())];
+    let everything = "everything".to_owned();
+    let mut links = vec![KindLink::new(query, everything, None, matching.len())];
     for kind in item_kinds() {
         let count = matching
             .iter()
@@ -224,7 +233,7 @@ fn kind_links(query: &ListQuery, matching: &[(&ItemListing, &str)]) -> Vec<KindL
             .count();
         if count > 0 {
             let word = kind.to_string();
-            links.push(link(format!("{word}s"), Some(&word), count));
+            links.push(KindLink::new(query, format!("{word}s"), Some(&word), count));
         }
     }
     links

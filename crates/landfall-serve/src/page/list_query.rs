@@ -43,6 +43,7 @@ impl ListQuery {
         if let Some(kind) = kind {
             query.append_pair("kind", kind);
         }
+        // the shortest URL for each page, so that links and bookmarks agree
         if from > 0 {
             query.append_pair("from", &from.to_string());
         }

@@ -44,6 +44,7 @@ pub(super) fn render_nodes(
         Some(frame.address.url("/charts"))
     };
     let host_lines = host_lines(bundles);
+    // a site may have any number of guides of any length
     let mut room = MAX_CONTENT.saturating_sub(host_lines.iter().map(String::len).sum());
     let sections = guides.into_iter().map(|guide| {
         let length = guide_length(&guide);

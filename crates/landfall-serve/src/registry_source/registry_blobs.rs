@@ -120,6 +120,7 @@ impl VerifiedRead for RegistryBlobs {
         }
         let is_sound = hasher.finish() == *digest;
         if is_sound {
+            // only after the digest of the whole blob matched
             self.frame_hashes().insert(digest.clone(), hashes.into());
         }
         Ok(is_sound)
@@ -178,6 +179,7 @@ impl FrameReader {
             };
         }
         frame.extend_from_slice(&rest.split_to(rest.len().min(length - frame.len())));
+        // kept for the next frame, so that a blob is read with one request
         self.open = Some((stream, rest));
         Ok(())
     }
@@ -190,6 +192,7 @@ impl FrameReader {
             is_manifest,
         } = &self.blob;
         if *is_manifest {
+            // registries serve manifests only whole, at another path
             let manifest = self.session.manifest_of(repository, descriptor).await?;
             let mut bytes = manifest.bytes;
             bytes.advance(bytes.len().min(offset as usize));

@@ -40,6 +40,7 @@ impl SignInQueue {
     /// A queue for a server with this many connections. Each waiting sign-in occupies one, so the
     /// queue is limited to a quarter of them.
     pub(crate) fn new(connections: usize) -> SignInQueue {
+        // other clients must still be able to connect while many wait for their turn
         let max_waiting = (connections / 4).max(4);
         SignInQueue {
             max_waiting,
@@ -100,6 +101,7 @@ impl Drop for SignIn {
         if let Some(queue) = waiting.get_mut(&self.address) {
             queue.count -= 1;
             if queue.count == 0 {
+                // otherwise the map would grow with every address that ever signed in
                 waiting.remove(&self.address);
             }
         }

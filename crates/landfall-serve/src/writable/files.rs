@@ -17,6 +17,7 @@ pub(super) fn write_file(incoming: &Path, path: &Path, bytes: &[u8]) -> io::Resu
 /// Renames `file` to `path`, and creates the folder of `path`.
 pub(super) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
+    // created with the first file, so that empty repositories leave no folders
     fs::create_dir_all(folder)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())

@@ -87,8 +87,10 @@ impl CheckedReader {
         offset: u64,
     ) -> io::Result<CheckedReader> {
         Ok(CheckedReader {
+            // of the open file, not of the path: the path may be replaced at any time
             file_stamp: FileStamp::of(&file.metadata()?),
             file: Arc::new(file),
+            // a last incomplete checksum is ignored, so its frame counts as damaged
             sums: sums.as_chunks().0.to_vec(),
             checks: checks.clone(),
             at: offset,
@@ -99,6 +101,7 @@ impl CheckedReader {
     /// The rest of the file as runs, one for each frame.
     pub(super) fn runs(mut self) -> FileRuns {
         Box::new(iter::from_fn(move || {
+            // an error ends the runs: bytes after a damaged frame must not be sent
             if let Err(error) = self.check_next() {
                 return Some(Err(error));
             }
@@ -175,6 +178,7 @@ impl Read for CheckedReader {
         if self.at >= self.checked {
             self.check_next()?;
         }
+        // never beyond the compared frame, although the file goes on
         let want = self.checked.saturating_sub(self.at).min(out.len() as u64) as usize;
         let count = self.file.read_at(&mut out[..want], self.at)?;
         self.at += count as u64;

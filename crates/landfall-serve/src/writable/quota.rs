@@ -53,6 +53,7 @@ impl FolderQuota {
         let _ = self
             .used
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
+                // files may have been removed by hand, so the count may be too low
                 Some(used.saturating_sub(bytes))
             });
     }

@@ -154,6 +154,7 @@ fn removed_with<'a>(
         };
         for child in &links_of_manifest.needs {
             let left = uses.entry(child).or_default();
+            // an index that is removed too no longer counts as a use of its children
             *left = left.saturating_sub(1);
             if *left == 0 && links.contains_key(child) && !tags.contains_key(child) {
                 removed.push(child);

@@ -161,6 +161,7 @@ impl WritableStore {
             for entry in list_folder(&self.repository_folder(&prefix))? {
                 if entry == "_manifests" {
                     names.push(prefix.trim_end_matches('/').to_owned());
+                // a repository may contain others, as in `a` and `a/b`
                 } else if !entry.starts_with('_') {
                     open.push(format!("{prefix}{entry}/"));
                 }
@@ -219,11 +220,14 @@ impl WritableStore {
     ) -> Result<(), WritableStoreError> {
         let digest = &descriptor.digest;
         self.blobs.keep(incoming, digest)?;
+        // blobs on disk before the manifest, the manifest before its tags: after a crash, no name
+        // may lead to missing content
         self.blobs.sync_names()?;
         let temporary = self.blobs.incoming_folder();
         if let Some(referrer) = referrer {
             let folder = self.referrers_folder(name, &referrer.subject);
             let entry = referrer.entry.to_string();
+            // stored as it is listed, so that a page of referrers reads no manifests
             write_file(&temporary, &folder.join(digest.hex()), entry.as_bytes())?;
             sync_folder(&folder)?;
         }
@@ -259,6 +263,7 @@ fn prepare_folder(dir: &Path) -> io::Result<File> {
     }
     File::options()
         .create(true)
+        // only to be locked; its content does not matter
         .truncate(false)
         .write(true)
         .open(dir.join("lock"))

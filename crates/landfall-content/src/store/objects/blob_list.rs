@@ -84,8 +84,11 @@ pub(super) async fn list_all(
     bucket: &Bucket,
     folder: &'static str,
 ) -> Result<Vec<BucketObject>, HttpError> {
-    let is_list = |object: &BucketObject| std::future::ready(keys::hex_of(&object.key).is_some());
-    bucket.list(folder).try_filter(is_list).try_collect().await
+    bucket
+        .list(folder)
+        .try_filter(|object| std::future::ready(keys::hex_of(&object.key).is_some()))
+        .try_collect()
+        .await
 }
 
 /// Reads these lists. Lists that are deleted meanwhile are skipped.
@@ -103,30 +106,34 @@ pub(super) async fn read_each(
         .await
 }
 
+/// Decompresses and parses a list, if it has the digest in its key.
+fn parse(key: &str, compressed: &[u8]) -> Option<BlobSizes> {
+    let mut text = String::new();
+    // limited, as a small object may decompress to any size
+    zstd::Decoder::new(compressed)
+        .and_then(|read| read.take(MAX_TEXT).read_to_string(&mut text))
+        .ok()?;
+    if keys::hex_of(key) != Some(&Digest::sha256(text.as_bytes()).hex()) {
+        return None;
+    }
+    text.lines()
+        .map(|line| {
+            let (digest, size) = line.split_once(' ')?;
+            Some((digest.parse().ok()?, size.parse().ok()?))
+        })
+        .collect()
+}
+
 async fn read(bucket: &Bucket, object: BucketObject) -> Result<Option<BlobList>, HttpError> {
     // deleted since it was listed: its successor has the same blobs
     let Some((compressed, _)) = bucket.get(&object.key, MAX_COMPRESSED).await? else {
         return Ok(None);
     };
-    let damaged = || {
+    let contents = parse(&object.key, &compressed).ok_or_else(|| {
         let words = "it is damaged or not a list of landfall; delete it: its blobs are then looked \
                      up one by one";
         HttpError::new(ErrorKind::Invalid, words).about(bucket.url(&object.key))
-    };
-    let mut text = String::new();
-    // limited, as a small object may decompress to any size
-    let unpacked = zstd::Decoder::new(&compressed[..])
-        .and_then(|read| read.take(MAX_TEXT).read_to_string(&mut text));
-    unpacked.map_err(|_| damaged())?;
-    if keys::hex_of(&object.key) != Some(&Digest::sha256(text.as_bytes()).hex()) {
-        return Err(damaged());
-    }
-    let line = |line: &str| {
-        let (digest, size) = line.split_once(' ')?;
-        Some((digest.parse().ok()?, size.parse().ok()?))
-    };
-    let contents: Option<BlobSizes> = text.lines().map(line).collect();
-    let contents = contents.ok_or_else(damaged)?;
+    })?;
     Ok(Some(BlobList {
         key: object.key,
         contents,

@@ -70,16 +70,11 @@ impl KnownContent {
         for list in blob_list::read_each(bucket, index).await? {
             // a younger list of present blobs wins: its run has written the blob again, or gc found
             // that it is needed
-            let is_present = |digest: &Digest| {
+            present.extend(list.contents.into_iter().filter(|(digest, _)| {
                 condemned_at
                     .get(digest)
                     .is_none_or(|at| *at <= list.written)
-            };
-            present.extend(
-                list.contents
-                    .into_iter()
-                    .filter(|(digest, _)| is_present(digest)),
-            );
+            }));
         }
         let condemned = condemned_at
             .into_keys()

@@ -113,14 +113,13 @@ impl<'a> DeletionMarker<'a> {
         self,
         deletion: impl Future<Output = Result<(), HttpError>>,
     ) -> Result<(), HttpError> {
-        let late = |_| {
-            let words = "the object store took too long to delete blobs; run gc again";
-            HttpError::new(ErrorKind::GivenUp, words).about(self.bucket.url("blobs"))
-        };
         // after a timeout the marker stays, as the object store may still be deleting
         tokio::time::timeout_at((self.since + DELETION_TIMEOUT).into(), deletion)
             .await
-            .map_err(late)??;
+            .map_err(|_| {
+                let words = "the object store took too long to delete blobs; run gc again";
+                HttpError::new(ErrorKind::GivenUp, words).about(self.bucket.url("blobs"))
+            })??;
         self.remove().await
     }
 

@@ -199,14 +199,13 @@ impl BucketGc<'_> {
             let Some((bytes, _)) = self.bucket.get(&object.key, MAX_CLAIM).await? else {
                 continue;
             };
-            let unread = || {
+            // a claim that cannot be read may need any blob
+            let names = (self.names)(&bytes).ok_or_else(|| {
                 let words = "this claim is not a lock that this release can read, so nothing is \
                              removed; use the newest landfall, or delete the claim when its run \
                              has ended";
                 HttpError::new(ErrorKind::Local, words).about(self.bucket.url(&object.key))
-            };
-            // a claim that cannot be read may need any blob
-            let names = (self.names)(&bytes).ok_or_else(unread)?;
+            })?;
             self.keep.extend(names);
             claimed.insert(fingerprint);
         }
@@ -218,27 +217,25 @@ impl BucketGc<'_> {
 
     /// Returns all blobs in the store.
     async fn blobs(&self) -> Result<Vec<(Digest, BucketObject)>, HttpError> {
-        let known = |object: BucketObject| {
-            let content = keys::content_of("blobs", &object.key);
-            std::future::ready(Ok(content.map(|digest| (digest, object))))
-        };
         self.bucket
             .list("blobs")
-            .try_filter_map(known)
+            .try_filter_map(|object| {
+                let content = keys::content_of("blobs", &object.key);
+                std::future::ready(Ok(content.map(|digest| (digest, object))))
+            })
             .try_collect()
             .await
     }
 
     /// Aborts uploads that no run has resumed for the grace period. Returns how many.
     async fn abort_old_uploads(&self) -> Result<usize, HttpError> {
-        let is_old = |object: &BucketObject| {
-            let is_record = keys::content_of(keys::UPLOADS, &object.key).is_some();
-            std::future::ready(is_record && self.is_old(object.modified))
-        };
         let old: Vec<BucketObject> = self
             .bucket
             .list(keys::UPLOADS)
-            .try_filter(is_old)
+            .try_filter(|object| {
+                let is_record = keys::content_of(keys::UPLOADS, &object.key).is_some();
+                std::future::ready(is_record && self.is_old(object.modified))
+            })
             .try_collect()
             .await?;
         if !self.dry_run {

@@ -2,14 +2,17 @@
 //! the same time: content by digest needs no coordinator, as two writers of one digest write the
 //! same bytes.
 //!
-//! | key | content |
-//! |---|---|
-//! | `blobs/sha256/<hex>` | a blob; it gets this key only after its digest was verified |
-//! | `uploads/sha256/<hex>` | the record of an upload in progress, with which any process can resume it |
-//! | `index/<hex>` | an immutable list of present blobs, which a run reads instead of listing keys |
-//! | `claims/<hex>-<hour>` | a lock, by its fingerprint, that runs used in this hour: `gc` keeps its blobs |
-//! | `condemned/<hex>` | a list of blobs that `gc` found unused, and that a later `gc` deletes |
-//! | `deleting/<hex>-<any>` | a list of blobs that a `gc` is deleting: runs that need one of them wait |
+//! The keys and their content:
+//!
+//! - `blobs/sha256/<hex>`: a blob; it gets this key only after its digest was verified.
+//! - `uploads/sha256/<hex>`: the record of an upload in progress, with which any process can resume
+//!   it.
+//! - `index/<hex>`: an immutable list of present blobs, which a run reads instead of listing keys.
+//! - `claims/<hex>-<hour>`: a lock, by its fingerprint, that runs used in this hour; `gc` keeps its
+//!   blobs.
+//! - `condemned/<hex>`: a list of blobs that `gc` found unused, and that a later `gc` deletes.
+//! - `deleting/<hex>-<any>`: a list of blobs that a `gc` is deleting; runs that need one of them
+//!   wait.
 
 mod blob_list;
 mod bucket_store;

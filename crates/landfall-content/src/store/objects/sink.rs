@@ -328,8 +328,7 @@ fn upload_failed(error: HttpError) -> FailedAttempt {
 fn part_result(
     done: Result<Result<(), FailedAttempt>, tokio::task::JoinError>,
 ) -> Result<(), FailedAttempt> {
-    let ended = |error: tokio::task::JoinError| {
+    done.map_err(|error| {
         FailedAttempt::from(refused(HttpError::new(ErrorKind::Local, error.to_string())))
-    };
-    done.map_err(ended)?
+    })?
 }
