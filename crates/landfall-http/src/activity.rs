@@ -15,7 +15,7 @@ struct Counters {
     ended: AtomicU64,
 }
 
-/// Counts as under way until it is dropped.
+/// Counts a request, a body or a pause as under way until it is dropped.
 #[derive(Debug)]
 pub struct ActivityGuard(Activity);
 
@@ -34,7 +34,7 @@ impl Activity {
         ActivityGuard(self.clone())
     }
 
-    /// The counts now. Two equal snapshots mean that nothing ended between them.
+    /// Returns the current counts. Two equal snapshots mean that nothing ended between them.
     pub fn snapshot(&self) -> ActivitySnapshot {
         ActivitySnapshot {
             busy: self.0.busy.load(Ordering::Relaxed),

@@ -27,9 +27,9 @@ pub enum RequestBody {
     Bytes(Bytes),
     /// A large body of known length.
     Stream {
-        /// The length in bytes.
+        /// The length in bytes, which is sent as `Content-Length`.
         length: u64,
-        /// Opens the body at its beginning.
+        /// Opens the body at its beginning. It is called again for each attempt.
         open: Arc<dyn Fn() -> BoxFuture<'static, Result<ByteStream, HttpError>> + Send + Sync>,
     },
 }
@@ -74,9 +74,11 @@ struct IncomingBody {
 impl IncomingBody {
     /// Returns the next bytes and the rest of the body, or the error that the body ends with.
     async fn next(mut self) -> Option<(Result<Bytes, HttpError>, Option<IncomingBody>)> {
+        // The limit is for each piece. A total limit would abort large blobs on slow links.
         let idle = self.transport.limits().idle;
         let busy = self.transport.activity().busy();
         let next = tokio::time::timeout(idle, self.body.next()).await;
+        // A body that nobody reads does not count as activity.
         drop(busy);
         if let Ok(received) = &next {
             self.note_received(received.as_ref());
@@ -142,6 +144,7 @@ impl HttpResponse {
     /// kept: a reader that requests the rest again must not wait for the slot that it holds itself.
     pub fn stream(self) -> ByteStream {
         let unproven = match self.status {
+            // A part continues where the last one broke off, so a few bytes are progress.
             StatusCode::PARTIAL_CONTENT => Some(self.transport.limits().progress),
             // Only the end proves the host: the body may break off at the same byte as the one
             // before it.
@@ -163,6 +166,7 @@ impl HttpResponse {
 
     /// Reads a short body to its end, so that the connection can be used again.
     pub async fn discard(self) {
+        // A new connection is cheaper than reading a longer body.
         const SHORT: usize = 64 << 10;
         let _ = self.bytes(SHORT).await;
     }
@@ -174,12 +178,12 @@ impl HttpResponse {
     pub async fn bytes(self, limit: usize) -> Result<Bytes, HttpError> {
         let url = self.url.clone();
         let mut stream = self.stream();
+        // Nothing is reserved by `Content-Length`, which is only a claim of the server.
         let mut body = Vec::new();
         while let Some(piece) = stream.next().await {
             let piece = piece?;
             if body.len() + piece.len() > limit {
-                let words =
-                    format!("the answer is larger than {limit} bytes, the most that it may have");
+                let words = format!("the response is larger than the limit of {limit} bytes");
                 return Err(HttpError::new(ErrorKind::Invalid, words).at(&url));
             }
             body.extend_from_slice(&piece);

@@ -1,6 +1,5 @@
 //! The fields of an X.509 certificate that messages show: subject, issuer and validity. They are
-//! for
-//! people; webpki decides what is trusted.
+//! only shown to people; webpki decides about trust.
 
 use jiff::Timestamp;
 use landfall_model::report::one_line;
@@ -26,7 +25,7 @@ pub struct Certificate {
     pub not_before: Timestamp,
     /// The last moment of its validity.
     pub not_after: Timestamp,
-    /// Both names in DER form: their text is not unique, so it cannot be compared.
+    // The DER forms are compared: different names can have the same text.
     subject_der: Vec<u8>,
     issuer_der: Vec<u8>,
 }
@@ -64,7 +63,7 @@ impl Certificate {
         names.iter().filter_map(subject_name).collect()
     }
 
-    /// Whether it names itself as its issuer.
+    /// Whether the subject of the certificate is also its issuer.
     pub fn is_self_issued(&self) -> bool {
         self.subject_der == self.issuer_der
     }
@@ -75,7 +74,7 @@ impl Certificate {
     }
 }
 
-/// The host that a subject alternative name stands for.
+/// Returns the DNS name or address in a subject alternative name.
 fn subject_name(name: &GeneralName<'_>) -> Option<String> {
     match name {
         GeneralName::DNSName(name) => Some((*name).to_owned()),
@@ -87,19 +86,24 @@ fn subject_name(name: &GeneralName<'_>) -> Option<String> {
     }
 }
 
-/// The common attributes of a name, in the certificate's order; `(no name)` if it has none.
+/// Returns the common attributes of a name, in the certificate's order; `(no name)` if it has none.
 fn name_text(name: &X509Name<'_>) -> String {
-    let words = [
+    let labels = [
         (OID_X509_COMMON_NAME, "CN"),
         (OID_X509_COUNTRY_NAME, "C"),
         (OID_X509_ORGANIZATION_NAME, "O"),
         (OID_X509_ORGANIZATIONAL_UNIT, "OU"),
     ];
-    let part = |attribute: &AttributeTypeAndValue<'_>| {
-        let (_, word) = words.iter().find(|(oid, _)| oid == attribute.attr_type())?;
-        Some(format!("{word}={}", one_line(&attribute_text(attribute))))
-    };
-    let parts: Vec<String> = name.iter_attributes().filter_map(part).collect();
+    let parts: Vec<String> = name
+        .iter_attributes()
+        .filter_map(|attribute| {
+            let (_, label) = labels
+                .iter()
+                .find(|(oid, _)| oid == attribute.attr_type())?;
+            // the text comes from the server and is printed in messages
+            Some(format!("{label}={}", one_line(&attribute_text(attribute))))
+        })
+        .collect();
     if parts.is_empty() {
         "(no name)".into()
     } else {
@@ -107,7 +111,7 @@ fn name_text(name: &X509Name<'_>) -> String {
     }
 }
 
-/// The text of an attribute, which is UTF-16 in a `BMPString`.
+/// Returns the text of an attribute, which is UTF-16 in a `BMPString`.
 fn attribute_text(attribute: &AttributeTypeAndValue<'_>) -> String {
     let bytes = attribute.as_slice();
     if attribute.attr_value().tag() == Tag::BmpString {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use url::Url;
 
 impl Transport {
-    /// The client for the host of `url` on this route. Fails if a file of the TLS settings cannot
-    /// be used.
+    /// Returns the client for the host of `url` on this route. Fails if a file of the TLS settings
+    /// cannot be used.
     pub(super) fn client(
         &self,
         url: &Url,
@@ -33,10 +33,12 @@ impl Transport {
             HttpError::new(ErrorKind::Local, error.to_string()).caused_by(error)
         })?;
         // Redirects are followed by `Transport::follow`, which keeps `Authorization` at its host.
-        // One HTTP/2 connection cannot fill a fast link, so that HTTP/1.1 is spoken alone.
+        // HTTP/1.1 only: HTTP/2 multiplexes all streams over one connection, which cannot fill a
+        // fast link.
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls)
             .http1_only()
+            // reqwest would read the proxy variables itself; `ProxyRules` decides instead
             .no_proxy()
             .redirect(Policy::none())
             .connect_timeout(self.limits().connect)

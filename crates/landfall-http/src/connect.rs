@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// A two-way byte stream.
+/// A stream that can be read and written.
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
@@ -28,10 +28,10 @@ pub(super) struct TunnelAnswer {
     pub(super) headers: HeaderMap,
 }
 
-/// Why there is no connection.
+/// The reason why a connection cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Nothing happened for this long.
+    /// A step took longer than this.
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
     /// The system or TLS failed.
@@ -41,7 +41,7 @@ pub enum ConnectError {
     #[error("it hung up without an answer ({0})")]
     HungUp(#[source] io::Error),
     /// The head of the proxy's answer does not end within 64 KiB.
-    #[error("its answer has no end")]
+    #[error("the head of its answer does not end within 64 KiB")]
     TooLong,
     /// The proxy's answer is not HTTP.
     #[error("its answer is not HTTP")]
@@ -49,22 +49,24 @@ pub enum ConnectError {
     /// A TLS setting cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The host cannot be a name in TLS.
+    /// TLS does not allow the host as a server name.
     #[error("{0}")]
     Name(#[from] InvalidDnsNameError),
 }
 
-/// The longest time for each step: a look-up, a connection, a handshake, a proxy's answer.
+/// The time limit for each step: a look-up, a connection, a handshake, a proxy's answer.
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// Limits the time of one step.
 async fn within<T>(work: impl Future<Output = Result<T, ConnectError>>) -> Result<T, ConnectError> {
     tokio::time::timeout(LIMIT, work)
         .await
         .unwrap_or(Err(ConnectError::Timeout(LIMIT)))
 }
 
-/// The addresses of a host, as this machine resolves it.
+/// Returns the addresses of a host, as this machine resolves it.
 pub(super) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
+    // an IPv6 address has brackets in a URL, but not for the resolver
     let name = host.trim_matches(['[', ']']);
     let found = async {
         tokio::net::lookup_host((name, port))
@@ -91,6 +93,7 @@ pub(super) async fn handshake(
     tls: &TlsProfile,
 ) -> Result<TlsStream<Connection>, ConnectError> {
     let config = tls.config()?;
+    // rustls parses an address without brackets as an address
     let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())?;
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
     within(async {
@@ -102,7 +105,7 @@ pub(super) async fn handshake(
     .await
 }
 
-/// A connection to the proxy itself, with TLS if its URL says https.
+/// Opens a connection to the proxy itself, with TLS if its URL is an https URL.
 pub(super) async fn connect_to_proxy(
     proxy: &ProxyUrl,
     tls: &TlsProfile,
@@ -116,7 +119,8 @@ pub(super) async fn connect_to_proxy(
     Ok(connection)
 }
 
-/// Asks the proxy for a tunnel to `target` (`host:port`), with its account if `with_account`.
+/// Requests a tunnel to `target` (`host:port`) from the proxy, with its account if `with_account`
+/// is set. Returns the tunnel, or the answer with which the proxy refused it.
 pub(super) async fn open_tunnel(
     proxy: &ProxyUrl,
     tls: &TlsProfile,
@@ -124,6 +128,7 @@ pub(super) async fn open_tunnel(
     with_account: bool,
 ) -> Result<Result<Connection, TunnelAnswer>, ConnectError> {
     let mut connection = connect_to_proxy(proxy, tls).await?;
+    // RFC 9110, 9.3.6: the target is an authority (host and port), also in `Host`
     let mut head = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n");
     if let Some(account) = proxy.account.as_ref().filter(|_| with_account) {
         let pair = format!("{}:{}", account.user, account.password);
@@ -136,6 +141,7 @@ pub(super) async fn open_tunnel(
             .await
             .map_err(ConnectError::Io)?;
         let answer = read_head(&mut connection).await?;
+        // RFC 9110, 9.3.6: any 2xx answer opens the tunnel
         if answer.status.is_success() {
             return Ok(Ok(connection));
         }
@@ -146,6 +152,7 @@ pub(super) async fn open_tunnel(
 
 /// Reads the head of an answer byte by byte: the bytes that follow it belong to the tunnel.
 async fn read_head(connection: &mut Connection) -> Result<TunnelAnswer, ConnectError> {
+    // both come from the network, so both are limited
     const LONGEST: usize = 64 << 10;
     const MOST_HEADERS: usize = 100;
     let mut head = Vec::new();
@@ -164,6 +171,7 @@ async fn read_head(connection: &mut Connection) -> Result<TunnelAnswer, ConnectE
         .ok_or(ConnectError::NotHttp)?;
     let mut headers = HeaderMap::new();
     for field in answer.headers.iter() {
+        // malformed fields are skipped: the rest still explains the refusal
         if let Ok(name) = HeaderName::try_from(field.name)
             && let Ok(value) = HeaderValue::from_bytes(field.value)
         {

@@ -11,11 +11,11 @@ use url::Url;
 /// A failed request.
 ///
 /// Code decides by [`ErrorKind`], [`HttpError::status`] and [`HttpError::codes`]; the text is for
-/// people. The text contains no credentials and no query strings, and is one line whatever a server
-/// answered.
+/// people. It contains no credentials and no query strings, and is always a single line, even if it
+/// quotes a server.
 #[derive(Debug, Clone)]
 pub struct HttpError {
-    /// What kind of failure it is.
+    /// The kind of failure, by which callers decide whether to retry.
     pub kind: ErrorKind,
     /// The status of the response, if there was one.
     pub status: Option<u16>,
@@ -27,21 +27,22 @@ pub struct HttpError {
 
 #[derive(Debug, Clone)]
 struct ErrorText {
-    /// What was requested, if it has a better name than the URL.
+    /// The requested content, if it has a better name than the URL.
     item: Option<String>,
+    /// The redacted URL.
     url: Option<String>,
-    /// `host:port` of the request.
     host: Option<String>,
     message: String,
+    /// Shared, so that one error can be returned for many items.
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
-    /// The host closed the connection after it had taken the request.
+    /// Whether the host closed the connection after it had accepted the request.
     hung_up: bool,
 }
 
-/// Kinds of failed requests.
+/// The kind of a failed request, by what can be done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The server says that it does not exist.
+    /// The server says that the content does not exist.
     NotFound,
     /// The server refuses the account, or access without one.
     Denied,
@@ -74,12 +75,14 @@ pub struct DistributionError {
 }
 
 impl HttpError {
-    /// An error of this kind. `message` is shortened to one line.
+    /// Creates an error of this kind. `message` is converted to one line.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> HttpError {
+        // for other kinds, the caller sets the status if there was a response
         let status = match kind {
             ErrorKind::Status(status) | ErrorKind::Proxy(status) => Some(status),
             _ => None,
         };
+        // messages may quote a server, which could otherwise imitate further lines of the output
         let message = one_line(&message.into());
         let text = ErrorText {
             item: None,
@@ -97,7 +100,7 @@ impl HttpError {
         }
     }
 
-    /// The same error for a request to `url`.
+    /// Sets the URL of the request, which the text shows redacted.
     #[must_use]
     pub fn at(mut self, url: &Url) -> HttpError {
         self.text.url = Some(redacted_url(url));
@@ -105,21 +108,21 @@ impl HttpError {
         self
     }
 
-    /// The same error about `item`, which its text shows in place of the URL.
+    /// Sets the name of the requested content, which the text shows instead of the URL.
     #[must_use]
     pub fn about(mut self, item: impl Into<String>) -> HttpError {
         self.text.item = Some(one_line(&item.into()));
         self
     }
 
-    /// The same error for a response with this status.
+    /// Sets the status of the response.
     #[must_use]
     pub fn with_status(mut self, status: StatusCode) -> HttpError {
         self.status = Some(status.as_u16());
         self
     }
 
-    /// The same error with its cause.
+    /// Sets the cause, which `source()` returns.
     #[must_use]
     pub fn caused_by(
         mut self,
@@ -129,37 +132,35 @@ impl HttpError {
         self
     }
 
-    /// The same error with `words` appended to its text.
+    /// Appends `words` to the text.
     #[must_use]
     pub fn hint(mut self, words: &str) -> HttpError {
         self.text.message += &one_line(words);
         self
     }
 
-    /// The redacted URL of the request, if there was one.
+    /// Returns the redacted URL of the request, if it is known.
     pub fn url(&self) -> Option<&str> {
         self.text.url.as_deref()
     }
 
-    /// `host:port` of the request.
     pub(super) fn host(&self) -> Option<&str> {
         self.text.host.as_deref()
     }
 
-    /// The same error, with whether the host closed the connection after it had taken the request.
+    /// Sets whether the host closed the connection after it had accepted the request.
     pub(super) fn hung_up(mut self, hung_up: bool) -> HttpError {
         self.text.hung_up = hung_up;
         self
     }
 
-    /// Whether the host closed the connection after it had taken the request. The request may be
-    /// the
-    /// reason; a refused connection and a timeout are about the host.
+    /// Whether the host closed the connection after it had accepted the request. The request may be
+    /// the reason then, while a refused connection or a timeout concerns the whole host.
     pub(super) fn is_hang_up(&self) -> bool {
         self.text.hung_up
     }
 
-    /// The message alone, without the item or URL.
+    /// Returns the message without the item or URL.
     pub fn message(&self) -> &str {
         &self.text.message
     }
@@ -197,7 +198,7 @@ impl std::error::Error for HttpError {
     }
 }
 
-/// `host:port` with the scheme's default port filled in.
+/// Returns `host:port` of a URL, with the default port of its scheme if it has none.
 pub fn host_port(url: &Url) -> String {
     format!(
         "{}:{}",
@@ -206,10 +207,11 @@ pub fn host_port(url: &Url) -> String {
     )
 }
 
-/// A URL as it may be shown or logged: without userinfo, and with `?…` in place of a query, which
-/// may be a signature or hold a token.
+/// Returns a URL that may be shown and logged: without userinfo and fragment, and with `?…` instead
+/// of the query, which may contain a signature or a token.
 pub fn redacted_url(url: &Url) -> String {
     let mut shown = url.clone();
+    // these fail only for URLs that cannot have userinfo
     let _ = shown.set_username("");
     let _ = shown.set_password(None);
     let has_query = shown.query().is_some();

@@ -1,20 +1,22 @@
-//! Describes errors of the libraries below in words of our own, by their causes.
+//! Describes errors of libraries by their causes, in landfall's own words.
 
 use hyper_util::client::legacy::connect::{HttpConnector, proxy::Tunnel};
 use std::error::Error;
 use std::io;
 use tower_service::Service;
 
-/// The error of hyper-util for a proxy that opens no tunnel. That crate exports no name for it.
+/// hyper-util's error for a proxy that refuses a tunnel. That crate exports no name for it.
 pub(super) type TunnelError = <Tunnel<HttpConnector> as Service<hyper::Uri>>::Error;
 
-/// Why a request failed, on one line. The text of a library is shown only if the cause is unknown.
+/// Describes why a request failed, in one line. The text of a library is shown only if the cause is
+/// unknown.
 pub(super) fn describe(error: &reqwest::Error) -> String {
     describe_known(error).unwrap_or_else(|| chain(error))
 }
 
 /// Describes the failure of a connection, if its cause is a known one.
 pub(super) fn describe_known(error: &(dyn Error + 'static)) -> Option<String> {
+    // TLS first: rustls reports its errors inside of an I/O error
     if let Some(error) = find::<rustls::Error>(error) {
         return Some(describe_tls(error));
     }
@@ -48,10 +50,11 @@ pub(super) fn describe_io(error: &io::Error) -> Option<String> {
         NetworkUnreachable => "the network is unreachable",
         TimedOut => "the connection timed out",
         Other | InvalidData | InvalidInput => return None,
-        // A failed name look-up is recognized by what it lacks: an errno, and a library's error.
+        // The standard library has no kind for a failed name look-up. It is recognized by having
+        // neither an errno nor the error of a library.
         _ if error.raw_os_error().is_none() && error.get_ref().is_some_and(is_text) => {
-            let told = error.to_string();
-            let why = told.rsplit(": ").next().unwrap_or(&told);
+            let text = error.to_string();
+            let why = text.rsplit(": ").next().unwrap_or(&text);
             return Some(format!("its name cannot be resolved: {why}"));
         }
         _ => return None,
@@ -59,7 +62,7 @@ pub(super) fn describe_io(error: &io::Error) -> Option<String> {
     Some(words.into())
 }
 
-/// Whether an error is only a text: the standard library has no type for a resolver's message.
+/// Whether an error is only a text, such as the message of the resolver.
 fn is_text(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_none() && error.source().is_none()
 }
@@ -71,14 +74,14 @@ fn describe_tls(error: &rustls::Error) -> String {
             format!("the server refuses the TLS handshake ({alert:?})")
         }
         rustls::Error::PeerIncompatible(_) => {
-            "the server has no version or cipher of TLS that is taken here".into()
+            "the server supports no TLS version or cipher that landfall accepts".into()
         }
         other => format!("TLS failed: {other}"),
     }
 }
 
-/// The messages of an error's causes on one line. The outermost two errors are left out: that of
-/// reqwest holds the URL with its query, and both say only that a request failed.
+/// Returns the messages of an error's causes in one line, without the outermost two errors: they
+/// say only that a request failed, and that of reqwest contains the URL with its query.
 fn chain(error: &reqwest::Error) -> String {
     let Some(first) = error.source() else {
         return "the request failed".into();
@@ -98,7 +101,8 @@ fn chain(error: &reqwest::Error) -> String {
     words.join(": ")
 }
 
-/// The first cause of this type, also inside I/O errors, which do not report it as a source.
+/// Returns the first cause of this type. Also looks into I/O errors, which do not report their
+/// inner error as a source.
 pub(super) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     let mut next = Some(error);
     while let Some(error) = next {

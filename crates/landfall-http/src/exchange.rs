@@ -38,8 +38,8 @@ struct Exchange<'a> {
 }
 
 impl Transport {
-    /// Sends `request` once and follows redirects: of GET and HEAD, and those that keep the method
-    /// (307 and 308) of all. `attempt` counts from 1, for the log.
+    /// Sends `request` once and follows redirects: for GET and HEAD all of them, for other methods
+    /// those that keep the method (307 and 308). `attempt` counts from 1, for the log.
     pub(super) async fn follow(
         &self,
         request: &HttpRequest,
@@ -65,6 +65,7 @@ impl Transport {
                 .at(&hop.url)
                 .caused_by(error)
             })?;
+            // Everything after the redirect could be read and changed on the way.
             if hop.url.scheme() == "https" && target.scheme() != "https" {
                 let words = format!(
                     "it redirects to {}, from https to {}; refused",
@@ -81,6 +82,9 @@ impl Transport {
                     );
                     return Err(HttpError::new(ErrorKind::Invalid, words).at(&hop.url));
                 }
+                // distribution-spec: clients must not forward `Authorization` to another host.
+                // Object stores also reject it, because signed URLs are a second form of
+                // authorization.
                 hop.headers.remove(AUTHORIZATION);
                 if let Some(value) = request.authorization_for(&target) {
                     hop.headers.insert(AUTHORIZATION, value);
@@ -99,8 +103,8 @@ impl Transport {
         Err(HttpError::new(ErrorKind::Invalid, words).at(&request.url))
     }
 
-    /// Waits for whatever limits `request`, sends it once, and logs what came of it. `named_by` is
-    /// the public host whose response named its URL.
+    /// Waits until `request` may be sent, sends it once, and logs the outcome. `named_by` is the
+    /// public host whose response named its URL.
     async fn send_once(
         &self,
         request: &HttpRequest,
@@ -128,6 +132,8 @@ impl Transport {
         drop(busy);
         let slot = Arc::new(limiter.acquire(request.slot_class()).await);
         let _busy = self.0.activity.busy();
+        // Checked after the wait: another request may have learnt meanwhile that the host is not to
+        // be used.
         let unsent = limiter
             .deferral(request.quota_key())
             .or_else(|| self.0.lost_hosts.check(&host_port(url)));
@@ -176,6 +182,7 @@ impl Transport {
         result
     }
 
+    /// Sends a request that has a slot, and returns its response.
     async fn exchange(&self, exchange: Exchange<'_>) -> Result<HttpResponse, HttpError> {
         let Exchange {
             request,
@@ -193,11 +200,13 @@ impl Transport {
             .0
             .ledger
             .request(contact, request.purpose, request.named_by.as_deref());
+        // Without `identity`, some servers compress blobs, and digests and sizes do not match.
         let builder = client
             .request(request.method.clone(), url.clone())
             .headers(request.headers.clone())
             .header(ACCEPT_ENCODING, "identity");
         let limits = self.limits();
+        // A proxy may download the whole body before it forwards any byte.
         let patience = if route.is_some() {
             limits.first_byte_proxied
         } else {
@@ -205,6 +214,8 @@ impl Transport {
         };
         let sent = match &request.body {
             RequestBody::Empty => {
+                // distribution-spec: the POST that starts an upload and the empty PUT that ends it
+                // have `Content-Length: 0`
                 let has_length =
                     matches!(request.method, Method::POST | Method::PUT | Method::PATCH);
                 let builder = if has_length {
@@ -224,13 +235,15 @@ impl Transport {
                 let (body, watch) =
                     watch_upload(stream, *length, self.0.ledger.clone(), entry.clone());
                 let sending = builder.header(CONTENT_LENGTH, *length).body(body).send();
+                // A failed source also breaks the connection; its own error is the cause.
                 tokio::select! {
                     sent = sending => match watch.failure() {
                         Some(error) => return Err(error),
                         None => Ok(sent),
                     },
                     () = watch.stalled(limits.idle, limits.upload_answer) => {
-                        return Err(HttpError::new(ErrorKind::Network, "the upload stalled").at(url));
+                        let stalled = HttpError::new(ErrorKind::Network, "the upload stalled");
+                        return Err(stalled.at(url));
                     }
                 }
             }
@@ -272,12 +285,12 @@ impl Transport {
             inner: answer,
             transport: self.clone(),
             entry,
-            // a HEAD has no body to wait for
+            // The response to a HEAD has no body, so its slot is free at once.
             slot: (request.method != Method::HEAD).then_some(slot),
         })
     }
 
-    /// Turns the proxy's own refusals into errors. Its sign-in learns from every answer.
+    /// Converts refusals of the proxy itself to errors, and reports every answer to its sign-in.
     fn check_proxy_answer(
         &self,
         proxy: &ProxyUrl,

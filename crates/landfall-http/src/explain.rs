@@ -12,11 +12,13 @@ use reqwest::header::{HeaderMap, PROXY_AUTHENTICATE};
 use rustls::{AlertDescription, CertificateError};
 use url::Url;
 
-/// The header in which squid names the error.
+/// The header in which squid names the error. It marks a response as the proxy's own.
 const SQUID_ERROR: &str = "x-squid-error";
 
-/// The error for a 407. It is final: another attempt may lock the account.
+/// Returns the error for a 407 response. It is final: another attempt may lock the account.
 pub(super) fn proxy_sign_in_error(url: &Url, proxy: &ProxyUrl, headers: &HeaderMap) -> HttpError {
+    // RFC 9110, 11.7.1: a header may contain several challenges, each a scheme with parameters. The
+    // pieces between commas that do not begin with a scheme are parameters.
     let mut offered: Vec<String> = Vec::new();
     for value in headers.get_all(PROXY_AUTHENTICATE) {
         for challenge in String::from_utf8_lossy(value.as_bytes()).split(',') {
@@ -40,17 +42,17 @@ pub(super) fn proxy_sign_in_error(url: &Url, proxy: &ProxyUrl, headers: &HeaderM
     let schemes = offered.join(", ");
     let words = match (&proxy.account, basic) {
         (Some(account), true) => format!(
-            "the proxy {name} refused {account} (407); it is not tried again, so that the account does \
-             not get locked"
+            "the proxy {name} refused {account} (407); it is not tried again, so that the account \
+             does not get locked"
         ),
         (_, false) => format!(
             "the proxy {name} wants a sign-in that landfall cannot do (407; offered: {schemes}; \
-             known: Basic); run a local proxy such as cntlm or px that signs in, and name it as the \
-             proxy"
+             known: Basic); run a local proxy such as cntlm or px that signs in, and name it as \
+             the proxy"
         ),
         (None, true) => format!(
-            "the proxy {name} wants a sign-in (407; offered: {}), and there is no account for it; put \
-             user and password into {}, or name them in the site under proxy.credentials",
+            "the proxy {name} wants a sign-in (407; offered: {}), and there is no account for it; \
+             put user and password into {}, or name them in the site under proxy.credentials",
             if schemes.is_empty() {
                 "nothing"
             } else {
@@ -62,7 +64,7 @@ pub(super) fn proxy_sign_in_error(url: &Url, proxy: &ProxyUrl, headers: &HeaderM
     HttpError::new(ErrorKind::Proxy(407), words).at(url)
 }
 
-/// The error for a response of the proxy itself; `None` if the response may be the target's.
+/// Returns the error for a response of the proxy itself; `None` if it may be the target's response.
 pub(super) fn refusal_in_answer(
     url: &Url,
     proxy: &ProxyUrl,
@@ -74,7 +76,8 @@ pub(super) fn refusal_in_answer(
     own.then(|| refusal(url, proxy, status, headers))
 }
 
-/// The error for a refusal of the proxy, such as any answer to CONNECT that is not a success.
+/// Returns the error for a refusal of the proxy, such as any answer to CONNECT that is not a
+/// success.
 pub(super) fn refusal(
     url: &Url,
     proxy: &ProxyUrl,
@@ -94,6 +97,7 @@ pub(super) fn refusal(
         None => status.to_string(),
     };
     let words = match status.as_u16() {
+        // the usual answers of proxies to a host that their rules do not allow
         403 | 405 => format!(
             "the proxy {name} refuses {target} ({code}): it is not on the proxy's allow-list; have \
              {target} allowed there"
@@ -101,6 +105,7 @@ pub(super) fn refusal(
         500 | 502..=504 => {
             let why = match squid {
                 Some(code) if code.starts_with("ERR_DNS_FAIL") => ": it does not know that name",
+                // 111 is `ECONNREFUSED` of Linux, where the proxy runs
                 Some(code) if code.starts_with("ERR_CONNECT_FAIL 111") => {
                     ": the target refuses the connection"
                 }
@@ -113,9 +118,9 @@ pub(super) fn refusal(
     HttpError::new(ErrorKind::Proxy(status.as_u16()), words).at(url)
 }
 
-/// The error for a request that got no response. The client drops a proxy's answer to CONNECT, so
-/// landfall asks the proxy once more for its status and headers. It does not send an account again
-/// that the proxy refused.
+/// Returns the error for a request that got no response. reqwest drops a proxy's answer to CONNECT,
+/// so landfall requests the tunnel once more to get its status and headers. It does not send an
+/// account again that the proxy refused.
 pub(super) async fn connection_error(
     url: &Url,
     route: Option<&ProxyUrl>,
@@ -150,16 +155,16 @@ pub(super) async fn connection_error(
     unreachable_error(url, route, &failed_to_connect).caused_by(error.without_url())
 }
 
-/// A connection that failed.
+/// A failed connection, as [`unreachable_error`] needs it.
 pub(super) struct FailedConnection<'a> {
-    /// How it failed, for people.
+    /// The description of the failure.
     pub(super) words: &'a str,
     pub(super) cause: &'a (dyn std::error::Error + 'static),
-    /// Whether it failed while it was being set up.
+    /// Whether the connection failed while it was being opened.
     pub(super) is_connecting: bool,
 }
 
-/// The error for a host that cannot be reached.
+/// Returns the error for a host that cannot be reached.
 pub(super) fn unreachable_error(
     url: &Url,
     route: Option<&ProxyUrl>,
@@ -170,6 +175,8 @@ pub(super) fn unreachable_error(
         cause,
         is_connecting,
     } = failed;
+    // For http URLs the only connection is the one to the proxy; for https URLs it comes before the
+    // tunnel.
     let before_tunnel = matches!(
         find::<TunnelError>(cause),
         Some(TunnelError::ConnectFailed(_))
@@ -181,6 +188,7 @@ pub(super) fn unreachable_error(
         None => words.to_owned(),
     };
     match find::<rustls::Error>(cause) {
+        // the usual sign of a server without TLS; retrying does not help
         Some(rustls::Error::InvalidMessage(_)) => {
             let host = host_port(url);
             let hint = format!("; if http is meant, say --plain-http {host}");
@@ -190,27 +198,29 @@ pub(super) fn unreachable_error(
     }
 }
 
-/// What the cause of a failure says about the host and port.
+/// Returns advice about the host and port that follows from the cause of a failure.
 fn advice(
     url: &Url,
     route: Option<&ProxyUrl>,
     cause: &(dyn std::error::Error + 'static),
 ) -> String {
     let host = host_port(url);
-    let is_refused = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
-    if route.is_none() && find::<std::io::Error>(cause).is_some_and(is_refused) {
+    let is_refused = find::<std::io::Error>(cause)
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused);
+    // through a proxy, it is the proxy that refused the connection
+    if route.is_none() && is_refused {
         return format!("; nothing listens at {host}: is the port right, and does the server run?");
     }
     if url.scheme() == "http" && find::<hyper::Error>(cause).is_some_and(hyper::Error::is_parse) {
         return format!(
-            "; the answer is not HTTP: if {host} speaks TLS, leave out --plain-http, and plainHTTP of \
-             the site"
+            "; the answer is not HTTP: if {host} speaks TLS, leave out --plain-http, and \
+             plainHTTP of the site"
         );
     }
     String::new()
 }
 
-/// The message for a proxy that cannot be reached.
+/// Returns the message for a proxy that cannot be reached.
 pub(super) fn no_proxy_connection(proxy: &ProxyUrl, why: &str) -> String {
     format!(
         "cannot connect to the proxy {} (from {}): {why}",
@@ -219,8 +229,8 @@ pub(super) fn no_proxy_connection(proxy: &ProxyUrl, why: &str) -> String {
     )
 }
 
-/// The error for a certificate that is refused, the server's or the client's; `None` if the failure
-/// is another one.
+/// Returns the error for a rejected certificate, the server's or the client's; `None` if the
+/// failure has another cause.
 pub(super) fn certificate_error(
     url: &Url,
     route: Option<&ProxyUrl>,
@@ -232,6 +242,7 @@ pub(super) fn certificate_error(
         rustls::Error::InvalidCertificate(CertificateError::Other(other)) => {
             let untrusted = other.0.downcast_ref::<UntrustedCertificate>()?;
             match (&untrusted.cause, route) {
+                // behind a proxy, an unknown issuer is most likely the proxy's own
                 (DistrustCause::Issuer { .. }, Some(proxy)) => format!(
                     "{untrusted}; if the proxy {} opens TLS, have its certificate authority as a \
                      file, and add to the site, under proxy: `ca: FILE.pem`{}",
@@ -244,14 +255,15 @@ pub(super) fn certificate_error(
                     }
                 ),
                 (DistrustCause::Issuer { .. }, None) => format!(
-                    "{untrusted}; have that authority's certificate as a file, and add `ca: FILE.pem` \
-                     to the site, under registry or upstreams, or put it at \
+                    "{untrusted}; have that authority's certificate as a file, and add \
+                     `ca: FILE.pem` to the site, under registry or upstreams, or put it at \
                      /etc/containers/certs.d/{host}/ca.crt"
                 ),
                 _ => untrusted.to_string(),
             }
         }
         rustls::Error::InvalidCertificate(error) => format!("its certificate is refused: {error}"),
+        // servers use different alerts for a missing or rejected client certificate
         rustls::Error::AlertReceived(
             alert @ (AlertDescription::CertificateRequired
             | AlertDescription::BadCertificate
@@ -259,8 +271,8 @@ pub(super) fn certificate_error(
             | AlertDescription::CertificateExpired
             | AlertDescription::UnknownCA),
         ) => format!(
-            "it wants a client certificate, or refuses ours ({alert:?}); name clientCert and clientKey \
-             under registry of the site, or put client.cert and client.key into \
+            "it wants a client certificate, or refuses ours ({alert:?}); name clientCert and \
+             clientKey under registry of the site, or put client.cert and client.key into \
              /etc/containers/certs.d/{host}"
         ),
         _ => return None,

@@ -8,18 +8,18 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// Which of its host's slots a request takes.
+/// The class of slots from which a request takes one.
 ///
-/// Each class has slots of its own. A request that holds a slot waits only for requests of later
-/// classes, so that no two requests wait for each other.
+/// Each class has its own slots. A request that holds a slot waits only for requests of later
+/// classes, so no two requests can wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SlotClass {
-    /// Most requests.
+    /// All requests that belong to no other class.
     Ordinary,
-    /// Requests whose response is read at somebody else's pace: by an upload, which may hold an
-    /// ordinary slot of the same host, or by a reader that sends other requests meanwhile.
+    /// Requests whose response is read at the pace of an upload, which may hold an ordinary slot of
+    /// the same host, or of a reader that sends other requests meanwhile.
     UploadSource,
-    /// Requests that many others wait for: those for tokens, and the first with an account.
+    /// Requests that many others wait for: token requests, and the first request with an account.
     SignIn,
 }
 
@@ -32,14 +32,14 @@ pub(super) struct HostLimiter {
     gate: Mutex<HostGate>,
 }
 
-/// What the host asked for. It applies to requests of every class.
+/// The pause and the deferrals that the host requested. They apply to requests of every class.
 #[derive(Debug, Default)]
 struct HostGate {
     paused_until: Option<Instant>,
     deferrals: Vec<Deferral>,
 }
 
-/// Requests that fail without being sent, since the host asked to retry them much later.
+/// Requests that fail without being sent, because the host asked to retry them much later.
 #[derive(Debug)]
 struct Deferral {
     metered: bool,
@@ -48,19 +48,21 @@ struct Deferral {
     error: HttpError,
 }
 
-/// What decides whether a deferral applies to a request.
+/// The properties of a request that decide whether a deferral applies to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct QuotaKey<'a> {
-    /// The host's rate limit counts the request. A deferral of metered requests leaves the others.
+    /// Whether the host's rate limit counts the request. A deferral of metered requests does not
+    /// apply to others: Docker Hub counts manifests, but not blobs.
     pub(super) metered: bool,
-    /// The upstream that a mirror stands for. Upstreams behind one mirror have limits of their own.
+    /// The upstream that a mirror replaces. Upstreams behind one mirror have separate limits.
     pub(super) origin: Option<&'a str>,
 }
 
 /// The slots for requests of one class.
 ///
-/// Their number is halved when the host says "too many requests", and grows by one with each round
-/// of good responses, up to the configured number (additive increase, multiplicative decrease).
+/// Their number is halved when the host answers "too many requests", and grows by one with each
+/// round of good responses, up to the configured number (additive increase, multiplicative
+/// decrease).
 #[derive(Debug)]
 struct ClassSlots {
     free: Arc<Semaphore>,
@@ -70,9 +72,9 @@ struct ClassSlots {
 
 #[derive(Debug)]
 struct SlotLimit {
-    /// The number of slots; only whole ones count.
+    /// The number of slots, of which the integer part counts. The fraction accumulates growth.
     slots: f64,
-    /// Slots in use that are dropped instead of returned, since the limit fell.
+    /// The number of slots in use that are dropped instead of returned, because the limit fell.
     surplus: usize,
     halved_at: Option<Instant>,
 }
@@ -114,6 +116,7 @@ impl LendableSlot for HostSlot {
     }
 
     fn reclaim(&self) {
+        // without waiting: a holder that continues must not wait for another one
         let free = self.limiter.class(self.class).free.clone();
         *self.permit() = free.try_acquire_owned().ok();
     }
@@ -148,7 +151,7 @@ impl HostLimiter {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a slot of this class, and then until the host's pause is over.
+    /// Waits for a slot of this class, and then for the end of the host's pause.
     pub(super) async fn acquire(self: &Arc<Self>, class: SlotClass) -> HostSlot {
         let began = Instant::now();
         let permit = self.class(class).free.clone().acquire_owned().await;
@@ -160,7 +163,8 @@ impl HostLimiter {
             queued: began.elapsed(),
             paused: Duration::ZERO,
         };
-        // Another response may prolong the pause while this one waits for its end.
+        // The slot is kept during the pause: nobody else may send anything either. Another response
+        // may prolong the pause meanwhile.
         loop {
             let until = self.gate().paused_until;
             match until {
@@ -172,8 +176,10 @@ impl HostLimiter {
         slot
     }
 
-    /// Gives out no slot for this long. Returns whether the pause is news: not known before.
+    /// Pauses all requests for this long. Returns whether the pause is new, so that people are told
+    /// once and not by every worker.
     pub(super) fn pause_for(&self, pause: Duration) -> bool {
+        // responses to one burst of requests arrive within a moment and ask for the same pause
         const SAME: Duration = Duration::from_secs(1);
         let mut gate = self.gate();
         let until = Instant::now() + pause;
@@ -182,11 +188,12 @@ impl HostLimiter {
         is_news
     }
 
-    /// Halves the number of slots: the host said "too many requests" to a request of this class
-    /// that was sent at `sent`. Responses to one burst of requests count once.
+    /// Halves the number of slots after the host answered "too many requests" to a request of this
+    /// class that was sent at `sent`. Responses to one burst of requests count once.
     pub(super) fn halve(&self, class: SlotClass, sent: Instant) {
         let slots = self.class(class);
         let mut limit = slots.limit();
+        // the request was sent before the last reduction could have any effect
         if limit.halved_at.is_some_and(|last| sent < last) {
             return;
         }
@@ -199,6 +206,7 @@ impl HostLimiter {
     pub(super) fn grow(&self, class: SlotClass) {
         let slots = self.class(class);
         let mut limit = slots.limit();
+        // as many responses as there are slots (one round) add 1
         let more = limit.slots + 1.0 / limit.slots;
         slots.resize(&mut limit, more);
     }
@@ -206,6 +214,7 @@ impl HostLimiter {
     /// Fails requests with this key with `error` for as long as `wait`: the host asked to retry
     /// later.
     pub(super) fn defer(&self, key: QuotaKey<'_>, wait: Duration, error: HttpError) {
+        // one deferral per key, so the list stays short
         let deferrals = &mut self.gate().deferrals;
         deferrals.retain(|old| old.key() != key);
         deferrals.push(Deferral {
@@ -216,7 +225,7 @@ impl HostLimiter {
         });
     }
 
-    /// The error that a request with this key gets without being sent.
+    /// Returns the error for a request with this key if it must not be sent.
     pub(super) fn deferral(&self, key: QuotaKey<'_>) -> Option<HttpError> {
         let gate = self.gate();
         let deferral = gate.deferrals.iter().find(|deferral| {
@@ -260,9 +269,11 @@ impl ClassSlots {
         limit.slots = slots.clamp(1.0, self.most as f64);
         let has = limit.slots as usize;
         if has < had {
+            // free slots are dropped now, slots in use when they are returned
             let lost = had - has;
             limit.surplus += lost - self.free.forget_permits(lost);
         } else {
+            // a slot in use that was to be dropped is kept first
             let kept = limit.surplus.min(has - had);
             limit.surplus -= kept;
             self.free.add_permits(has - had - kept);

@@ -8,17 +8,17 @@ use futures_util::StreamExt;
 use reqwest::Method;
 use url::Url;
 
-/// How many bytes of a page are read for its title.
+/// The number of bytes of a page that are read to find its title.
 const PAGE: usize = 64 << 10;
 
 impl HttpResponse {
-    /// Whether its `Content-Type` is HTML.
+    /// Whether the `Content-Type` of the response is HTML.
     pub fn is_page(&self) -> bool {
         self.header("content-type")
             .is_some_and(|kind| kind.trim_start().starts_with("text/html"))
     }
 
-    /// The error for a page in place of `what`, with the page's title.
+    /// Reads the page that came instead of `what`, and returns the error with its title.
     pub async fn page_error(self, what: &str) -> HttpError {
         let url = self.url.clone();
         let via = self.via.clone();
@@ -31,14 +31,14 @@ impl HttpResponse {
         page_error(&url, via.as_deref(), what, &body)
     }
 
-    /// The error for a response that was compressed on the way, or `None` if it was not.
+    /// Returns the error for a response that was compressed on the way; `None` if it was not.
     pub fn compression_error(&self, what: &str) -> Option<HttpError> {
         let encoding = self
             .header("content-encoding")
             .filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))?;
         let words = format!(
-            "{what} came with Content-Encoding: {encoding}, although it was asked for as it is; something on the \
-             way compresses it, and then its digest cannot be right"
+            "{what} came with Content-Encoding: {encoding}, although it was requested without \
+             compression; a proxy or the server compresses it, so its digest cannot match"
         );
         Some(HttpError::new(ErrorKind::Invalid, words).at(&self.url))
     }
@@ -51,6 +51,7 @@ impl HttpResponse {
         let announced = self
             .header("content-length")
             .and_then(|length| length.parse::<u64>().ok());
+        // a body of the right length is left to its digest: it may be an HTML file
         if announced == Some(length) {
             return Ok(self.stream());
         }
@@ -65,7 +66,7 @@ impl HttpResponse {
             return Ok(stream);
         };
         let first = first?;
-        // Without a length, the body may be the right one: both signs must agree then.
+        // Without a length the body may be right, so both signs are required.
         let is_page = match announced {
             Some(_) => says_page || is_html(&first),
             None => says_page && is_html(&first),
@@ -85,7 +86,7 @@ impl HttpResponse {
     }
 }
 
-/// The error for an HTML page in place of `what`. `via` is the proxy that was used.
+/// Returns the error for an HTML page instead of `what`. `via` is the proxy that was used.
 pub fn page_error(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> HttpError {
     let title = page_title(body)
         .map(|title| format!(", titled '{title}',"))
@@ -101,7 +102,7 @@ pub fn page_error(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> Http
     .at(url)
 }
 
-/// Whether a body begins as an HTML page does.
+/// Whether a body begins like an HTML page.
 pub fn is_html(body: &[u8]) -> bool {
     let start = body.trim_ascii_start();
     let start = start
@@ -111,10 +112,10 @@ pub fn is_html(body: &[u8]) -> bool {
     start.starts_with(b"<!doctype html") || start.starts_with(b"<html")
 }
 
-/// The title of an HTML page, with single blanks between its words.
+/// Returns the title of an HTML page, with single blanks between its words.
 pub fn page_title(body: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(body);
-    // only ASCII is lowered, so that offsets stay the same
+    // only ASCII is converted to lower case, so that offsets stay the same
     let lower = text.to_ascii_lowercase();
     let open = lower.find("<title")?;
     let start = open + lower[open..].find('>')? + 1;

@@ -1,12 +1,12 @@
-//! Entries of NO_PROXY that match no host by Go's rules.
+//! Finds entries of NO_PROXY that match no host by Go's rules.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 /// An entry of NO_PROXY that matches no host, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IneffectiveEntry {
-    /// What programs do with it, such as `ignore it: it is a URL, not a host`. The text follows the
-    /// names of the programs.
+    /// What programs do with the entry, such as `ignore it: it is a URL, not a host`. The text
+    /// follows the names of the programs.
     pub why: String,
     /// The entry that was probably meant.
     pub instead: Option<String>,
@@ -42,6 +42,7 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
     if let Some((address, bits)) = entry.split_once('/') {
         return match (address.parse::<IpAddr>(), bits.parse::<u8>()) {
             (Ok(address), Ok(bits)) if bits <= if address.is_ipv4() { 32 } else { 128 } => None,
+            // `10.0.0.0/255.0.0.0`
             (Ok(IpAddr::V4(address)), Err(_)) => {
                 let mask = bits.parse::<Ipv4Addr>().ok();
                 let instead =
@@ -51,16 +52,17 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
                     instead,
                 )
             }
-            _ => ineffective("ignore it: it is no range of addresses", None),
+            _ => ineffective("ignore it: it is not a range of addresses", None),
         };
     }
     if entry.parse::<IpAddr>().is_ok() {
         return None;
     }
+    // Go removes brackets only if a port follows them
     if entry.ends_with(']') {
         let bare = entry.trim_matches(['[', ']']).to_owned();
         return ineffective(
-            "ignore it: an IPv6 address stands without brackets",
+            "ignore it: an IPv6 address is written without brackets",
             Some(bare),
         );
     }
@@ -72,9 +74,13 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
         return ineffective("ignore it: a port is a number, after a host", None);
     }
     if host.contains('*') && !(host.starts_with("*.") && host.matches('*').count() == 1) {
-        return ineffective("ignore it: * stands alone, or as *. before a name", None);
+        return ineffective(
+            "ignore it: * is only allowed alone, or as *. before a name",
+            None,
+        );
     }
     if host.ends_with('.') {
+        // `10.` is meant as 10.0.0.0/8
         let digits: Vec<&str> = host.trim_end_matches('.').split('.').collect();
         if digits.len() < 4 && digits.iter().all(|part| part.parse::<u8>().is_ok()) {
             let zeros = vec!["0"; 4 - digits.len()];
@@ -84,7 +90,7 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
                 digits.len() * 8
             );
             return ineffective(
-                "ignore it: the beginning of an address covers nothing",
+                "ignore it: the beginning of an address matches nothing",
                 Some(range),
             );
         }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use url::Url;
 
-/// What a host is contacted for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequestPurpose {
     /// A request of the distribution API.
@@ -15,7 +15,7 @@ pub enum RequestPurpose {
     File,
     /// A request for a token.
     Token,
-    /// A redirect leads there.
+    /// A request to the target of a redirect.
     Redirect,
     /// A request to an object store.
     ObjectStore,
@@ -33,7 +33,7 @@ impl RequestPurpose {
     }
 }
 
-/// Identifies a line of the ledger: contacts that differ in any field have lines of their own.
+/// The key of a line of the ledger: contacts that differ in any field have separate lines.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Contact {
     host: String,
@@ -44,7 +44,8 @@ pub struct Contact {
 }
 
 impl Contact {
-    /// A contact with the host of `url`, which stands in for `origin`, through the proxy `via`.
+    /// Returns the contact with the host of `url`, a mirror of `origin` if that is given, through
+    /// the proxy `via`.
     pub fn new(url: &Url, origin: Option<String>, via: Option<String>) -> Contact {
         Contact {
             host: url.host_str().unwrap_or("?").to_owned(),
@@ -68,7 +69,7 @@ struct LedgerLine {
     named_by: BTreeSet<String>,
 }
 
-/// Refers to a line of the ledger, so that body bytes can be added to it.
+/// A reference to a line of the ledger, to which body bytes can be added.
 #[derive(Debug, Clone)]
 pub struct LedgerEntry(Contact);
 
@@ -82,6 +83,7 @@ impl Ledger {
         named_by: Option<&str>,
     ) -> LedgerEntry {
         let entry = self.contact(contact, purpose);
+        // counted when it is sent, so that requests without a response are in the report too
         if let Ok(mut lines) = self.0.lock()
             && let Some(line) = lines.get_mut(&entry.0)
         {
@@ -112,8 +114,9 @@ impl Ledger {
         }
     }
 
-    /// The lines, sorted by host.
+    /// Returns all lines, sorted by host.
     pub fn hosts(&self) -> Vec<HostUse> {
+        // the report is written even after a panic of a worker
         let lines = self
             .0
             .lock()

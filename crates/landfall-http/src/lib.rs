@@ -1,8 +1,8 @@
 //! The only transport: every request of landfall is sent by a [`Transport`].
 //!
-//! It decides the proxy of a request, checks TLS, tries again, limits the requests to a host,
-//! follows redirects one at a time, gives up hosts that only fail, and records every host that was
-//! contacted. Nothing here knows registries.
+//! It selects the proxy of a request, verifies certificates, retries, limits the requests to each
+//! host, follows redirects, stops using hosts that only fail, and records every contacted host. It
+//! does not know the protocol of registries.
 //!
 //! It imports `landfall-model`. Begin with `transport.rs` and `send.rs`, and with `host_limiter.rs`
 //! for the limits.
@@ -10,9 +10,9 @@
 //! # Failures of the network
 //!
 //! `Transport` sends HTTP/1.1 only, because one HTTP/2 connection cannot use all of a link. It
-//! follows redirects itself, so that `Authorization` never leaves its host. The policy for retries
-//! has one place (`retry`), and so has the text that explains a failed connection (`explain`).
-//! Code decides by the kind of an error; its text is for people.
+//! follows redirects itself, so that `Authorization` never leaves its host. The module `retry`
+//! contains the policy of all retries, and `explain` all texts about failed connections. Code
+//! decides by the kind of an error; its text is for people.
 //!
 //! - **A connection fails or is cut; 408, 425, 500, 502–504, 520–524**: five attempts in all, with
 //!   pauses from 0.3 s that double, with jitter.
@@ -27,12 +27,12 @@
 //!   each round of good responses raises it by one.
 //! - **The requested wait exceeds `--max-wait`, or a quota (`ratelimit-remaining`) is used up**:
 //!   the item ends with the time to come back.
-//! - **A range is refused or answered with another one**: the whole is requested, and no more
-//!   ranges of this host in this run.
+//! - **A range is refused or answered with another one**: the whole content is requested, and this
+//!   host gets no more `Range` requests in this run.
 //! - **200 with an HTML page, or with `Content-Encoding`**: an error that names the page's title
 //!   or the encoding, instead of a digest mismatch.
-//! - **An absurd number in a header or token response**: they are bounded: a wait to a year, a
-//!   token's lifetime to a day; sizes beyond 8 PiB are rejected.
+//! - **An absurd number in a header or token response**: a wait is limited to a year, and a token's
+//!   lifetime to a day; sizes beyond 8 PiB are rejected.
 //! - **The first request with a proxy account**: it is sent alone; if the proxy refuses the
 //!   account, that is final for all workers.
 //!
@@ -41,13 +41,13 @@
 //!
 //! # Limits
 //!
-//! A request needs a slot of its host: see `host_limiter`. How it fits with the other limits of a
-//! run is on the page `concurrency` of the crate `landfall-content`.
+//! A request needs a slot of its host: see `host_limiter`. The page `concurrency` of the crate
+//! `landfall-content` explains how this works together with the other limits of a run.
 //!
 //! # Log
 //!
-//! The crate writes events of `tracing`: each request with what it waited for, retries, pauses, and
-//! hosts that are given up. URLs are logged by [`redacted_url`] alone, and headers never.
+//! The crate emits `tracing` events: each request with its waiting times, retries, pauses, and
+//! hosts that are given up. URLs are only logged by way of [`redacted_url`], and headers never.
 
 mod activity;
 mod body;

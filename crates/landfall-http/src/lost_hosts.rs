@@ -1,4 +1,4 @@
-//! Gives up hosts that only fail, for the rest of the run. Otherwise every item would wait for
+//! Gives up hosts that only fail, for the rest of the run. Otherwise every item would go through
 //! their timeouts and attempts again.
 
 use super::error::{ErrorKind, HttpError};
@@ -15,7 +15,7 @@ pub(super) struct LostHosts(Mutex<HashMap<String, HostRecord>>);
 
 #[derive(Default)]
 struct HostRecord {
-    /// It has answered in this run, other than with a server error.
+    /// Whether it has answered in this run, other than with a server error.
     answered: bool,
     /// The number of rounds in a row whose requests failed at all attempts.
     rounds: u32,
@@ -23,8 +23,9 @@ struct HostRecord {
     counted: Option<Instant>,
     /// The failed attempts since the last answer.
     failing: Option<FailingSince>,
-    /// Since when it has asked every request to wait.
+    /// The time since which it has asked every request to wait.
     put_off: Option<Instant>,
+    /// The error for all further requests, once the host is given up.
     given_up: Option<HttpError>,
 }
 
@@ -38,8 +39,8 @@ impl LostHosts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the host answered, other than with a server error: its failures do not count any
-    /// more.
+    /// Records that the host answered, other than with a server error. Its earlier failures do not
+    /// count any more.
     pub(super) fn answered(&self, host: &str) {
         let record = HostRecord {
             answered: true,
@@ -48,11 +49,11 @@ impl LostHosts {
         self.hosts().insert(host.to_owned(), record);
     }
 
-    /// Notes that the host asked a request to wait: it works, so its failures do not count any
-    /// more.
+    /// Records that the host asked a request to wait. Such a host works, so its earlier failures do
+    /// not count any more.
     ///
     /// If it has done nothing else for longer than a request may wait ([`Limits::max_wait_secs`]),
-    /// it is given up. Returns the error for this and all further requests, which `error` makes.
+    /// it is given up. Returns the error for this and all further requests, which `error` creates.
     pub(super) fn put_off(
         &self,
         host: &str,
@@ -72,7 +73,7 @@ impl LostHosts {
         record.given_up.clone()
     }
 
-    /// The error that a request to this host gets without being sent, if the host is given up.
+    /// Returns the error for all requests to this host if it is given up.
     pub(super) fn check(&self, host: &str) -> Option<HttpError> {
         self.hosts().get(host)?.given_up.clone()
     }
@@ -95,6 +96,7 @@ impl LostHosts {
     ) -> Option<HttpError> {
         let mut hosts = self.hosts();
         let record = hosts.entry(host.to_owned()).or_default();
+        // Time alone is not enough: a single long timeout may exceed `lost_after`.
         let failing = record.failing.get_or_insert_with(|| FailingSince {
             first: Instant::now(),
             attempts: 0,
@@ -102,17 +104,19 @@ impl LostHosts {
         failing.attempts += 1;
         let only_fails = failing.first.elapsed() >= limits.lost_after
             && failing.attempts >= limits.attempts * limits.lost_rounds;
+        // requests that began before the last round ended failed together with it
         if is_last && record.counted.is_none_or(|counted| counted <= began) {
             record.rounds += 1;
             record.counted = Some(Instant::now());
         }
-        // One bad request must not cost all items of a host that works otherwise.
+        // One bad request must not fail all items of a host that works otherwise.
         let may_be_the_request = record.answered || error.is_hang_up() || error.status.is_some();
         let rounds = if may_be_the_request {
             limits.lost_rounds
         } else {
             1
         };
+        // the first error is kept, so that all items report the same cause
         if record.given_up.is_none() && (record.rounds >= rounds || only_fails) {
             record.given_up = Some(given_up_error(host, error));
         }
@@ -120,8 +124,10 @@ impl LostHosts {
     }
 }
 
-/// The error for all further requests to a host that only fails: the same one for all items.
+/// Returns the error for all further requests to a host that only fails. It has the same text for
+/// all items, so that reports can group them.
 fn given_up_error(host: &str, error: &HttpError) -> HttpError {
+    // `doctor` needs the scheme for plain http, and by default inspects port 443 with TLS
     let url = error.url().and_then(|url| Url::parse(url).ok());
     let is_plain_http = url.is_some_and(|url| url.scheme() == "http");
     let bare = host.strip_suffix(":443").unwrap_or(host);

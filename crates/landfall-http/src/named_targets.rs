@@ -1,12 +1,12 @@
-//! Where a response may lead: to a host that a redirect, a token realm, the `Location` of an
-//! upload, a foreign layer or an index names.
+//! Checks the hosts that responses name: in a redirect, a token realm, the `Location` of an upload,
+//! a foreign layer or an index.
 //!
-//! A response of a public host leads to no private address, unless the site allows it. Otherwise
-//! any server could make landfall send requests into the network that it runs in (server-side
-//! request forgery).
+//! A response of a public host must not lead to a private address, unless the site allows it.
+//! Otherwise any server could make landfall send requests into the network that it runs in
+//! (server-side request forgery).
 //!
-//! Behind a proxy, the proxy resolves names and its own rules decide. An address literal in the URL
-//! is still checked here, and a host that is reached through a proxy counts as public.
+//! Behind a proxy, the proxy resolves names, and its rules decide. An address literal in the URL is
+//! still checked here, and a host that is reached through a proxy counts as public.
 
 use super::connect::resolve;
 use super::error::{ErrorKind, HttpError, host_port};
@@ -25,9 +25,9 @@ use url::Url;
 pub(super) struct NamedBy<'a>(pub(super) &'a str);
 
 impl Transport {
-    /// Checks a `url` that a file of the host `named_by` (`host:port`) names, such as an index of
-    /// packages. Requests to its host are checked again when they are sent. A request with
-    /// [`HttpRequest::named_by`] needs no such call.
+    /// Checks a `url` in a file of the host `named_by` (`host:port`), such as an index of packages.
+    /// Requests to its host are checked again when they are sent. Requests with
+    /// [`HttpRequest::named_by`] do not need this call.
     ///
     /// # Errors
     /// If a public host names a private address that the site does not allow.
@@ -40,6 +40,7 @@ impl Transport {
         if route.is_some() || self.is_allowed(url) {
             return Ok(());
         }
+        // a host that cannot be resolved is left to the request, which explains the failure
         let addresses = resolve(url.host_str().unwrap_or_default(), 0)
             .await
             .unwrap_or_default();
@@ -50,13 +51,14 @@ impl Transport {
         if let Some(address) = refused_address {
             return Err(refused_target(url, NamedBy(named_by), address));
         }
+        // the addresses may change before a request is sent, which checks them again
         locked(&self.0.named_hosts).insert(host_port(url), named_by.to_owned());
         Ok(())
     }
 
-    /// The public host, as `host:port`, whose response named the URL of `request`. The site itself
-    /// names its mirrors.
+    /// Returns the public host, as `host:port`, whose response named the URL of `request`.
     pub(super) async fn named_by(&self, request: &HttpRequest) -> Option<String> {
+        // the site names its mirrors, which may be private
         if request.origin.is_some() {
             return None;
         }
@@ -70,13 +72,14 @@ impl Transport {
             .cloned()
     }
 
-    /// Whether `host`, as `host:port`, is of the public internet, as far as landfall can tell: by
-    /// its connections in this run, else by its addresses.
+    /// Whether `host`, as `host:port`, is on the public internet, as far as landfall can tell: by
+    /// its connections in this run, or if there are none, by its addresses.
     pub(super) async fn is_public(&self, host: &str) -> bool {
         let known = locked(&self.0.public_hosts).get(host).copied();
         if let Some(is_public) = known {
             return is_public;
         }
+        // in doubt a host is public, and may lead to fewer targets
         let Ok(url) = Url::parse(&format!("https://{host}/")) else {
             return true;
         };
@@ -91,14 +94,15 @@ impl Transport {
         !addresses.iter().any(|address| is_private(address.ip()))
     }
 
-    /// Notes the address that answered for the host of `url`. Returns whether the host is public
-    /// by that address. A host that was public once stays so.
+    /// Records the address that answered for the host of `url`. Returns whether that address is
+    /// public. A host that was public once stays public.
     pub(super) fn note_peer(
         &self,
         url: &Url,
         route: Option<&ProxyUrl>,
         peer: Option<SocketAddr>,
     ) -> bool {
+        // behind a proxy, the peer is the proxy
         let address = address_literal(url.host_str().unwrap_or_default());
         let address = address.or_else(|| peer.filter(|_| route.is_none()).map(|peer| peer.ip()));
         let is_public = !address.is_some_and(is_private);
@@ -109,8 +113,8 @@ impl Transport {
         is_public
     }
 
-    /// The client for a request to `url`, which connects only where `named_by` may lead. Fails if
-    /// the host may not be contacted, and as [`Transport::client`].
+    /// Returns the client for a request to `url`, which connects only to targets that `named_by`
+    /// may lead to. Fails if the host must not be contacted, and like [`Transport::client`].
     pub(super) fn client_for(
         &self,
         url: &Url,
@@ -122,6 +126,7 @@ impl Transport {
             return self.client(url, route, AddressScope::Any);
         };
         self.check_literal(url, named_by)?;
+        // behind a proxy, the client only connects to the proxy, which may well be private
         let scope = if route.is_some() || self.is_allowed(url) {
             AddressScope::Any
         } else {
@@ -130,7 +135,7 @@ impl Transport {
         self.client(url, route, scope)
     }
 
-    /// Checks the address in `url`, if its host is one.
+    /// Checks the host of `url` if it is an address literal, which no resolver sees.
     fn check_literal(&self, url: &Url, named_by: NamedBy<'_>) -> Result<(), HttpError> {
         match address_literal(url.host_str().unwrap_or_default()) {
             Some(address) if is_private(address) && !self.is_allowed(url) => {
@@ -155,7 +160,7 @@ impl Transport {
 }
 
 /// Checks that the host of `url` is a DNS name or an address. URL parsers accept more than that,
-/// and the hosts that landfall contacts are copied into rules of firewalls.
+/// and people copy the contacted hosts into firewall rules.
 fn check_host(url: &Url) -> Result<(), HttpError> {
     let host = url.host_str().unwrap_or_default();
     if address_literal(host).is_some() || is_dns_name(host.strip_suffix('.').unwrap_or(host)) {
@@ -165,8 +170,8 @@ fn check_host(url: &Url) -> Result<(), HttpError> {
     Err(HttpError::new(ErrorKind::Invalid, words).at(url))
 }
 
-/// The error for a connection that was not made since all addresses of its host are private; `None`
-/// if it failed for another reason.
+/// Returns the error for a connection that was refused because all addresses of its host are
+/// private; `None` if it failed for another reason.
 pub(super) fn refused_name(
     url: &Url,
     named_by: NamedBy<'_>,

@@ -1,5 +1,6 @@
-//! NO_PROXY by the rules of Go (`golang.org/x/net/http/httpproxy`), quirks included: containerd and
-//! kubelet follow them, so landfall and the nodes agree on which hosts are reached directly.
+//! NO_PROXY by the rules of Go (`golang.org/x/net/http/httpproxy`), including its quirks:
+//! containerd and kubelet follow them, so landfall and the nodes agree about which hosts are
+//! reached directly.
 
 use std::net::IpAddr;
 
@@ -25,7 +26,8 @@ pub(super) enum HostPattern {
         exact: bool,
         port: Option<String>,
     },
-    /// This host and no other. NO_PROXY cannot express it; keys of the site do.
+    /// Exactly this host. NO_PROXY cannot express that, because a name also matches its subdomains;
+    /// keys of the site can.
     Host(String, Option<String>),
 }
 
@@ -43,6 +45,7 @@ impl<'a> RequestTarget<'a> {
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'))
             .unwrap_or(host);
+        // an IPv4 address in IPv6 form is compared as IPv4, as in Go
         let address = host
             .parse::<IpAddr>()
             .ok()
@@ -58,7 +61,7 @@ impl<'a> RequestTarget<'a> {
         wanted.is_none_or(|port| port == self.port)
     }
 
-    /// Loopback is never proxied, whatever is set.
+    /// Whether the target is this machine, which Go never reaches through a proxy.
     pub(super) fn is_loopback(&self) -> bool {
         self.host == "localhost" || self.address.is_some_and(|address| address.is_loopback())
     }
@@ -75,7 +78,7 @@ pub fn bypasses_proxy(list: &str, address: &str) -> bool {
 }
 
 impl NoProxyEntry {
-    /// The entries of a comma-separated list, without those that Go ignores.
+    /// Parses a comma-separated list, without the entries that Go ignores.
     pub(super) fn list(list: &str, source: &str) -> Vec<NoProxyEntry> {
         let entries = list.split(',').map(str::trim);
         entries
@@ -90,7 +93,7 @@ impl NoProxyEntry {
             .collect()
     }
 
-    /// The entry for the `host[:port]` of a key of the site.
+    /// Returns the entry for the `host[:port]` in a key of the site.
     pub(super) fn host(written: &str, source: &str) -> NoProxyEntry {
         let lower = written.to_ascii_lowercase();
         let (host, port) = match split_host_port(&lower) {
@@ -120,6 +123,7 @@ impl NoProxyEntry {
             } => {
                 let named = target.host.ends_with(suffix.as_str())
                     || (*exact && target.host == &suffix[1..]);
+                // a suffix such as `.1` must not match addresses
                 target.address.is_none() && named && target.has_port(port.as_deref())
             }
             HostPattern::Host(host, port) => {
@@ -146,6 +150,7 @@ impl HostPattern {
         if let Ok(address) = host.parse::<IpAddr>() {
             return Some(HostPattern::Address(address.to_canonical(), port));
         }
+        // `*.example.com` means the same as `.example.com`
         let name = host
             .strip_prefix('*')
             .filter(|rest| rest.starts_with('.'))
@@ -153,6 +158,7 @@ impl HostPattern {
         if name.is_empty() {
             return None;
         }
+        // `example.com` matches the name itself and subdomains, `.example.com` only subdomains
         let (exact, bare) = match name.strip_prefix('.') {
             Some(bare) => (false, bare),
             None => (true, name),
@@ -171,10 +177,11 @@ impl HostPattern {
     }
 }
 
-/// Go's `net.ParseCIDR`. An IPv4 range in IPv6 form is one of IPv4.
+/// Parses a range like Go's `net.ParseCIDR`. An IPv4 range in IPv6 form is an IPv4 range.
 fn parse_network(entry: &str) -> Option<HostPattern> {
     let (address, bits) = entry.split_once('/')?;
     let address: IpAddr = address.parse().ok()?;
+    // Rust also parses `+8`, Go does not
     let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
     let bits = bits.parse::<u8>().ok().filter(|_| digits)?;
     match (address, address.to_canonical()) {
@@ -186,7 +193,7 @@ fn parse_network(entry: &str) -> Option<HostPattern> {
     }
 }
 
-/// Go's `net.SplitHostPort`; `None` if that returns an error.
+/// Splits host and port like Go's `net.SplitHostPort`; returns `None` if that returns an error.
 fn split_host_port(text: &str) -> Option<(&str, &str)> {
     let (host, port) = text.rsplit_once(':')?;
     let host = match host.strip_prefix('[') {
@@ -200,6 +207,7 @@ fn split_host_port(text: &str) -> Option<(&str, &str)> {
 fn in_network(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     match (address, network) {
         (IpAddr::V4(a), IpAddr::V4(n)) => {
+            // a range of 0 bits would shift by all 32 bits, which `<<` does not allow
             let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
             a.to_bits() & mask == n.to_bits() & mask
         }

@@ -5,8 +5,8 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OnceCell;
 
-/// Values that are computed at most once for each key. Tasks that ask for a key while its value is
-/// being computed wait for it.
+/// A map whose values are computed at most once for each key. Tasks that request a key while its
+/// value is being computed wait for it.
 pub struct OnceMap<K, V>(Mutex<HashMap<K, Arc<OnceCell<V>>>>);
 
 impl<K, V> Default for OnceMap<K, V> {
@@ -16,24 +16,25 @@ impl<K, V> Default for OnceMap<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> OnceMap<K, V> {
-    /// The value of `key`, which `init` computes unless it is known.
+    /// Returns the value of `key`, which `init` computes unless it is known.
     ///
     /// # Errors
-    /// That of `init`. Nothing is kept then: the next call computes the value anew.
+    /// Those of `init`. Nothing is stored then, so the next call computes the value again.
     pub async fn get_or_try_init<E, F: Future<Output = Result<V, E>>>(
         &self,
         key: K,
         init: impl FnOnce() -> F,
     ) -> Result<V, E> {
+        // the map is locked only for the look-up, so that other keys are computed meanwhile
         let cell = self.cells().entry(key).or_default().clone();
         cell.get_or_try_init(init).await.cloned()
     }
 
-    /// Like [`OnceMap::get_or_try_init`], where `init` also returns something that is not kept: the
-    /// caller whose `init` ran gets it.
+    /// Like [`OnceMap::get_or_try_init`], but `init` also returns a value that is not stored. Only
+    /// the caller whose `init` ran gets it.
     ///
     /// # Errors
-    /// That of `init`.
+    /// Those of `init`.
     pub async fn get_or_init_with<T, E, F: Future<Output = Result<(V, T), E>>>(
         &self,
         key: K,
@@ -50,7 +51,7 @@ impl<K: Eq + Hash, V: Clone> OnceMap<K, V> {
         Ok((value, extra))
     }
 
-    /// The value of `key`, if it was computed before.
+    /// Returns the value of `key`, if it was computed before.
     pub fn get(&self, key: &K) -> Option<V> {
         self.cells().get(key)?.get().cloned()
     }

@@ -19,28 +19,28 @@ use url::Url;
 pub struct PathInspection {
     /// The addresses of the URL's host, as this machine resolves it.
     pub addresses: Result<Vec<IpAddr>, ConnectError>,
-    /// `host:port` of the proxy.
+    /// `host:port` of the proxy; `None` for a direct connection.
     pub via: Option<String>,
-    /// The account for the proxy and where it comes from, without its password.
+    /// The user name at the proxy and where it is configured, without the password.
     pub account: Option<String>,
     /// The rule that chose the proxy or the direct connection.
     pub rule: String,
-    /// The connection: direct, by CONNECT, or to a proxy that takes requests.
+    /// The connection: direct, by CONNECT, or for http URLs, to the proxy itself.
     pub connection: Result<(), HttpError>,
     /// The handshake; `None` without TLS, and without a connection.
     pub tls: Option<Result<TlsHandshake, HttpError>>,
 }
 
-/// A successful TLS handshake.
+/// The result of a successful TLS handshake.
 #[derive(Debug)]
 pub struct TlsHandshake {
     /// The protocol version, such as `TLS 1.3`.
     pub version: String,
     /// The certificates that the server sent, its own first.
     pub chain: Vec<Certificate>,
-    /// Why they are trusted: by a file, by the system's authorities, or unchecked by `skipVerify`.
+    /// Why they are trusted: a file, the system's authorities, or `skipVerify`.
     pub trusted_by: String,
-    /// Whether the certificates were not checked.
+    /// Whether verification was skipped (`skipVerify`).
     pub skipped: bool,
 }
 
@@ -67,7 +67,7 @@ pub enum ConnectRoute {
     ByRules,
 }
 
-/// The outcome of [`Transport::try_connect`].
+/// The outcome of [`Transport::try_connect`], as `doctor` reports it.
 #[derive(Debug)]
 pub enum ConnectOutcome {
     /// A server listens at the port.
@@ -80,14 +80,14 @@ pub enum ConnectOutcome {
     Blocked(HttpError),
     /// The proxy opened a tunnel. Only the proxy knows whether it reached the port.
     Tunnel {
-        /// `host:port` of the proxy.
+        /// The proxy, as `host:port`.
         via: String,
     },
     /// The proxy cannot be reached, or refuses the tunnel.
     NoTunnel {
-        /// `host:port` of the proxy.
+        /// The proxy, as `host:port`.
         via: String,
-        /// Why there is no tunnel.
+        /// The failed connection, or the refusal.
         error: HttpError,
     },
 }
@@ -96,7 +96,7 @@ impl Transport {
     /// Opens a connection to `host:port` and closes it.
     ///
     /// # Errors
-    /// A host that cannot be part of a URL.
+    /// If `host` cannot be part of a URL. A failed connection is an outcome.
     pub async fn try_connect(
         &self,
         host: &str,
@@ -118,6 +118,8 @@ impl Transport {
         let via = proxy.map(ProxyUrl::address);
         self.ledger()
             .contact(Contact::new(&url, None, via.clone()), RequestPurpose::File);
+        // resolved separately, because a connection reports a failed look-up as an I/O error
+        // without a kind; behind a proxy, the proxy resolves the name
         if via.is_none()
             && let Err(error) = resolve_sorted(host, port).await
         {
@@ -136,19 +138,19 @@ impl Transport {
         })
     }
 
-    /// The addresses of a host, as this machine resolves it.
+    /// Returns the addresses of a host, as this machine resolves it, sorted.
     ///
     /// # Errors
-    /// The failure of the look-up.
+    /// If the look-up fails.
     pub async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, ConnectError> {
         resolve_sorted(host, 443).await
     }
 
-    /// The certificate that the host of `url` presents, and whether it is valid for `name`. The
-    /// certificate is not verified.
+    /// Returns the certificate that the host of `url` presents, and whether it is valid for `name`.
+    /// Its issuer is not verified.
     ///
     /// # Errors
-    /// A failed connection or handshake.
+    /// If the connection or the handshake fails.
     pub async fn presented_certificate(
         &self,
         url: &Url,
@@ -157,6 +159,7 @@ impl Transport {
         let choice = self.proxies().choose(url);
         let stream = self.open(url, choice.proxy).await?;
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        // an untrusted certificate is shown too: the caller wants to know what is presented
         let profile = TlsProfile {
             skip_verify: true,
             ..self.tls_profile(url, choice.proxy)
@@ -217,7 +220,7 @@ impl Transport {
     /// Opens a connection to the proxy itself and closes it.
     ///
     /// # Errors
-    /// Why the proxy cannot be reached.
+    /// If the proxy cannot be reached.
     pub async fn connect_to_proxy(&self, proxy: &ProxyUrl) -> Result<(), ConnectError> {
         connect::connect_to_proxy(proxy, &self.tls_profile(&proxy.url, Some(proxy)))
             .await
@@ -234,6 +237,7 @@ impl Transport {
                 .map_err(|error| unreachable_error(url, None, &error, true).caused_by(error))?;
             return Ok(Box::new(connection));
         };
+        // errors before the tunnel concern the proxy, not the target
         let at_proxy = |error: ConnectError| {
             let words = explain::no_proxy_connection(proxy, &error.to_string());
             HttpError::new(ErrorKind::Network, words)
@@ -241,11 +245,13 @@ impl Transport {
                 .caused_by(error)
         };
         let tls = self.tls_profile(url, route);
+        // http requests are sent to the proxy itself, without a tunnel
         if url.scheme() == "http" {
             return connect::connect_to_proxy(proxy, &tls)
                 .await
                 .map_err(at_proxy);
         }
+        // inspections take part in the sign-in, so that they do not try a refused account again
         let sign_in = self.proxy_sign_in(proxy);
         let turn = sign_in.enter(proxy, url).await?;
         let opened = match connect::open_tunnel(proxy, &tls, &host_port(url), true).await {
@@ -286,6 +292,7 @@ impl Transport {
             .iter()
             .filter_map(|der| Certificate::read(der))
             .collect();
+        // rustls supports only these two
         let version = match connection.protocol_version() {
             Some(rustls::ProtocolVersion::TLSv1_3) => "TLS 1.3",
             _ => "TLS 1.2",
@@ -299,7 +306,7 @@ impl Transport {
     }
 }
 
-/// The addresses of a host, sorted, each once.
+/// Returns the distinct addresses of a host, sorted.
 async fn resolve_sorted(host: &str, port: u16) -> Result<Vec<IpAddr>, ConnectError> {
     let mut list: Vec<IpAddr> = connect::resolve(host, port)
         .await?
@@ -311,7 +318,7 @@ async fn resolve_sorted(host: &str, port: u16) -> Result<Vec<IpAddr>, ConnectErr
     Ok(list)
 }
 
-/// The error for a host that cannot be reached, as landfall found out itself.
+/// Returns the error for a connection that landfall opened itself.
 fn unreachable_error(
     url: &Url,
     route: Option<&ProxyUrl>,
@@ -330,5 +337,8 @@ fn unreachable_error(
 fn is_refused(error: &HttpError) -> bool {
     let cause =
         std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<ConnectError>());
-    matches!(cause, Some(ConnectError::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused)
+    matches!(
+        cause,
+        Some(ConnectError::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused
+    )
 }

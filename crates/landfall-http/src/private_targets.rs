@@ -1,11 +1,12 @@
-//! Private addresses, and those among them that the site allows public hosts to lead to.
+//! Private addresses, and the setting that allows responses of public hosts to lead to some of
+//! them.
 
 use super::ineffective_entry::ineffective_entry;
 use super::no_proxy::{NoProxyEntry, RequestTarget};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The site's key, for messages.
+/// The key of the site that allows private targets, for messages.
 pub(super) const KEY: &str = "privateTargets";
 
 /// The private hosts that responses of public hosts may lead to, by `privateTargets` of a site.
@@ -13,11 +14,10 @@ pub(super) const KEY: &str = "privateTargets";
 pub struct PrivateTargets(Vec<NoProxyEntry>);
 
 impl PrivateTargets {
-    /// The hosts that these entries match. Entries have the form of those of NO_PROXY: names,
-    /// addresses and ranges.
+    /// Parses entries with the syntax of NO_PROXY: names, addresses and ranges.
     ///
     /// # Errors
-    /// The first entry that matches no host.
+    /// If an entry matches no host; returns the first of them.
     pub fn new(entries: &[String]) -> Result<PrivateTargets, PrivateTargetError> {
         let each = entries
             .iter()
@@ -39,7 +39,7 @@ impl PrivateTargets {
         ))
     }
 
-    /// Whether an entry matches the host and port of a URL, whatever address it has.
+    /// Whether an entry matches the host and port of a URL.
     pub(super) fn allow(&self, host: &str, port: u16) -> bool {
         let target = RequestTarget::new(host, port);
         self.0.iter().any(|entry| entry.covers(&target))
@@ -59,9 +59,9 @@ pub struct PrivateTargetError {
     pub instead: Option<String>,
 }
 
-/// Whether an address is not of the public internet: one of this machine, its link or a private
-/// network (RFC 6890; RFC 1918, 3927, 4193, 6598). An IPv4 address that is embedded in an IPv6 one
-/// (RFC 4291, 6052, 3056) counts as itself.
+/// Whether an address is not on the public internet: an address of this machine, its link or a
+/// private network (RFC 6890; RFC 1918, 3927, 4193, 6598). An IPv4 address that is embedded in an
+/// IPv6 address (RFC 4291, 6052, 3056) is checked as IPv4.
 pub(super) fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => is_private_v4(v4),
@@ -79,12 +79,13 @@ pub(super) fn is_private(address: IpAddr) -> bool {
 
 fn is_private_v4(address: Ipv4Addr) -> bool {
     let [a, b, ..] = address.octets();
+    // 100.64.0.0/10, the shared address space of providers (RFC 6598)
     let is_shared = a == 100 && (64..128).contains(&b);
     a == 0 || is_shared || address.is_loopback() || address.is_private() || address.is_link_local()
 }
 
-/// The IPv4 address to which a translator (`64:ff9b::/96`) or a 6to4 relay (`2002::/16`) sends the
-/// packets.
+/// Returns the IPv4 address to which a translator (`64:ff9b::/96`) or a 6to4 relay (`2002::/16`)
+/// forwards packets.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let octets = address.octets();
     let at = match address.segments() {
@@ -100,7 +101,7 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     ))
 }
 
-/// The address that a URL's host is, with or without brackets; `None` for a name.
+/// Returns the address if the host of a URL is one, with or without brackets; `None` for a name.
 pub(super) fn address_literal(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }
@@ -110,19 +111,20 @@ pub(super) fn address_literal(host: &str) -> Option<IpAddr> {
 #[error("it has the private address {0}")]
 pub(super) struct PrivateAddress(pub(super) IpAddr);
 
-/// Resolves names to public addresses, and to the private ones that the site allows. A check before
-/// the connection would not do: the name may have other addresses a moment later (DNS rebinding).
+/// A resolver that returns only public addresses, and the private ones that the site allows. A
+/// check before the connection would not be enough, because the name may have other addresses a
+/// moment later (DNS rebinding).
 pub(super) struct PublicOnly(pub(super) PrivateTargets);
 
 impl Resolve for PublicOnly {
     fn resolve(&self, name: Name) -> Resolving {
         let allowed = self.0.clone();
         Box::pin(async move {
+            // reqwest replaces port 0 by that of the URL
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let is_good = |address: &SocketAddr| {
+            let (good, bad): (Vec<SocketAddr>, Vec<SocketAddr>) = found.partition(|address| {
                 !is_private(address.ip()) || allowed.allow(&address.ip().to_string(), 0)
-            };
-            let (good, bad): (Vec<SocketAddr>, Vec<SocketAddr>) = found.partition(is_good);
+            });
             match bad.first().filter(|_| good.is_empty()) {
                 Some(bad) => Err(PrivateAddress(bad.ip()).into()),
                 None => Ok(Box::new(good.into_iter()) as Addrs),

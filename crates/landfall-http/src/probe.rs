@@ -1,5 +1,6 @@
-//! Probes a private host for plain http: landfall sends a ClientHello, and speaks http only if the
-//! answer starts with `HTTP/`. A failed handshake alone is no reason to leave TLS.
+//! Probes a private host for plain http: landfall sends a ClientHello, and uses http only if the
+//! answer starts with `HTTP/`. A failed handshake is not a reason to fall back from TLS: an
+//! attacker can cause one.
 
 use super::connect::ConnectError;
 use super::error::{ErrorKind, HttpError};
@@ -21,6 +22,7 @@ pub(super) enum ProbedProtocol {
 
 /// Whether the host may be probed: `localhost`, a loopback address or a private one.
 pub(super) fn may_probe(host: &str) -> bool {
+    // no other names, because their addresses can change
     match host.trim_matches(['[', ']']).parse::<IpAddr>() {
         Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_private(),
         Ok(IpAddr::V6(address)) => address.is_loopback() || address.is_unique_local(),
@@ -63,6 +65,7 @@ async fn first_bytes(host: &str, port: u16) -> Result<[u8; 5], HttpError> {
     stream.write_all(&hello).await.map_err(|error| {
         undecided(host, port, &format!("cannot send: {error}")).caused_by(error)
     })?;
+    // a TLS record header has 5 bytes, and so has `HTTP/`
     let mut first = [0; 5];
     match stream.read_exact(&mut first).await {
         Ok(_) => Ok(first),
@@ -76,9 +79,9 @@ async fn first_bytes(host: &str, port: u16) -> Result<[u8; 5], HttpError> {
     }
 }
 
-/// The error for a host that speaks neither protocol for certain.
+/// Returns the error for a host whose protocol the probe could not determine.
 fn undecided(host: &str, port: u16, words: &str) -> HttpError {
-    let words = format!("{words}; if it speaks plain http, say so with --plain-http {host}:{port}");
+    let words = format!("{words}; if it speaks plain http, use --plain-http {host}:{port}");
     HttpError::new(ErrorKind::Network, words)
 }
 
@@ -93,7 +96,9 @@ fn connect_message(host: &str, port: u16, error: &io::Error) -> String {
     format!("cannot connect: {why}")
 }
 
+/// Returns the first message of a TLS handshake.
 fn client_hello(name: &str) -> Result<Vec<u8>, ConnectError> {
+    // the handshake is not continued, so there is no certificate to verify
     let config = TlsProfile {
         skip_verify: true,
         ..TlsProfile::default()

@@ -1,4 +1,4 @@
-//! Chooses the proxy for a request, and names the rule that chose it.
+//! Selects the proxy for a request, and names the rule that selected it.
 
 use super::no_proxy::{NoProxyEntry, RequestTarget};
 use landfall_model::config::SiteProxy;
@@ -17,25 +17,26 @@ pub struct ProxyRules {
 /// A proxy, with its account apart from its URL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyUrl {
-    /// The URL, without userinfo.
+    /// The URL without userinfo, so that it can be shown.
     pub url: Url,
     /// The account for Basic authentication.
     pub account: Option<ProxyAccount>,
-    /// The variable or the key of the site that names the proxy.
+    /// The variable or the key of the site that contains the URL.
     pub source: String,
 }
 
 /// An account at a proxy.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyAccount {
-    /// The user name, decoded.
+    /// The user name, without percent-encoding.
     pub user: String,
-    /// The password, decoded.
+    /// The password, without percent-encoding.
     pub password: String,
     /// The variable, the key of the site, or the file that contains both.
     pub source: String,
 }
 
+// written by hand, because a derived implementation would print the password
 impl fmt::Debug for ProxyUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.url)?;
@@ -58,25 +59,25 @@ impl fmt::Debug for ProxyAccount {
     }
 }
 
-/// The proxy for one URL, and the rule that chose it.
+/// The proxy for one URL, and the rule that selected it.
 #[derive(Debug, Clone, Copy)]
 pub struct ProxyChoice<'a> {
-    /// The proxy, or `None` to go directly.
+    /// The proxy; `None` for a direct connection.
     pub proxy: Option<&'a ProxyUrl>,
-    /// The rule that chose it.
+    /// The rule that selected the proxy or the direct connection.
     pub rule: ProxyRule<'a>,
 }
 
-/// The rule that chose a proxy, or a direct connection.
+/// The rule that selected a proxy, or a direct connection.
 #[derive(Debug, Clone, Copy)]
 pub enum ProxyRule<'a> {
-    /// No proxy is named for the URL's scheme.
+    /// No proxy is set for the scheme of the URL.
     Unset,
-    /// Loopback is never proxied.
+    /// The host is this machine, which is never reached through a proxy.
     Loopback,
     /// An entry of NO_PROXY, or a key of the site, matches the host.
     NoProxy(&'a NoProxyEntry),
-    /// The variable or key that names the proxy; no exception matches the host.
+    /// The variable or key that contains the proxy's URL; no exception matches the host.
     Proxy(&'a str),
 }
 
@@ -94,10 +95,10 @@ impl fmt::Display for ProxyRule<'_> {
 /// A text that is not the URL of a proxy. The message omits the text, which may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyUrlError {
-    /// Another scheme than http and https.
+    /// The scheme is neither http nor https.
     #[error("a proxy's URL starts with http:// or https://, not {0}://")]
     Scheme(String),
-    /// Not a URL.
+    /// The text is not a URL.
     #[error("not a URL of a proxy ({0})")]
     Url(#[from] url::ParseError),
 }
@@ -113,11 +114,11 @@ pub struct ProxySettingError {
 }
 
 impl ProxyRules {
-    /// The rules of the environment, whose variables `get` reads. Of several names of a variable,
-    /// upper case first, the first that is not empty counts.
+    /// Returns the rules of the environment, whose variables `get` reads. Of several names of a
+    /// variable, the first that is not empty counts; upper case comes first.
     ///
     /// # Errors
-    /// A variable that is not the URL of a proxy.
+    /// If a variable does not contain the URL of a proxy.
     pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<ProxyRules, ProxySettingError> {
         let first_set = |names: &[&'static str]| {
             names.iter().find_map(|name| {
@@ -125,6 +126,7 @@ impl ProxyRules {
                 (!value.trim().is_empty()).then_some((*name, value))
             })
         };
+        // Go ignores `ALL_PROXY`; curl uses it for schemes without a variable of their own
         let http = first_set(&["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]);
         let https = first_set(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]);
         let direct = first_set(&["NO_PROXY", "no_proxy"]);
@@ -141,10 +143,10 @@ impl ProxyRules {
         })
     }
 
-    /// The rules of a site. `account` is that of the site's `proxy.credentials`.
+    /// Returns the rules of a site. `account` is the one in `proxy.credentials`.
     ///
     /// # Errors
-    /// A key that is not the URL of a proxy.
+    /// If a key does not contain the URL of a proxy.
     pub fn from_site(
         proxy: &SiteProxy,
         account: Option<ProxyAccount>,
@@ -171,8 +173,7 @@ impl ProxyRules {
         })
     }
 
-    /// The same rules with further hosts that are reached directly: each `host[:port]` with the key
-    /// that names it.
+    /// Adds hosts that are reached directly: each `host[:port]` with the key that contains it.
     #[must_use]
     pub fn with_bypass(mut self, hosts: impl IntoIterator<Item = (String, String)>) -> ProxyRules {
         self.direct.extend(
@@ -183,12 +184,12 @@ impl ProxyRules {
         self
     }
 
-    /// The proxy for this URL, or `None` to go directly.
+    /// Returns the proxy for this URL; `None` for a direct connection.
     pub fn proxy_for(&self, url: &Url) -> Option<&ProxyUrl> {
         self.choose(url).proxy
     }
 
-    /// The proxy for this URL, with the rule that chose it.
+    /// Returns the proxy for this URL, with the rule that selected it.
     pub fn choose(&self, url: &Url) -> ProxyChoice<'_> {
         let proxy = if url.scheme() == "https" {
             self.https.as_ref()
@@ -202,6 +203,7 @@ impl ProxyRules {
             };
         };
         let target = RequestTarget::new(host, url.port_or_known_default().unwrap_or(0));
+        // before the entries: a proxy cannot reach this machine's loopback
         if target.is_loopback() {
             return ProxyChoice {
                 proxy: None,
@@ -220,12 +222,12 @@ impl ProxyRules {
         }
     }
 
-    /// The proxy for http URLs, and the one for https URLs.
+    /// Returns the proxy for http URLs and the proxy for https URLs.
     pub fn by_scheme(&self) -> [Option<&ProxyUrl>; 2] {
         [self.http.as_ref(), self.https.as_ref()]
     }
 
-    /// The configured proxies, each once.
+    /// Returns the distinct proxies.
     pub fn proxies(&self) -> Vec<&ProxyUrl> {
         let mut all: Vec<&ProxyUrl> = self.https.iter().chain(&self.http).collect();
         all.dedup_by_key(|proxy| &proxy.url);
@@ -234,11 +236,12 @@ impl ProxyRules {
 }
 
 impl ProxyUrl {
-    /// Parses `[scheme://][user[:password]@]host[:port]`, which `source` contains. A raw `@` in the
-    /// password belongs to it; percent-encoding is decoded if it is valid.
+    /// Parses `[scheme://][user[:password]@]host[:port]`. `source` is the variable or key that
+    /// contains the text. A raw `@` in the password belongs to it; percent-encoding is decoded if
+    /// it is valid.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// If the scheme is not http or https, or the text is not a URL.
     pub fn parse(text: &str, source: &str) -> Result<ProxyUrl, ProxyUrlError> {
         let (scheme, rest) = text
             .trim()
@@ -247,6 +250,7 @@ impl ProxyUrl {
         if !["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) {
             return Err(ProxyUrlError::Scheme(scheme.into()));
         }
+        // the last `@`, because passwords are often written without percent-encoding
         let (userinfo, host) = match rest.rsplit_once('@') {
             Some((userinfo, host)) => (Some(userinfo), host),
             None => (None, rest),
@@ -274,14 +278,14 @@ impl ProxyUrl {
         })
     }
 
-    /// `host:port`, for messages and reports.
+    /// Returns `host:port` of the proxy, for messages and reports.
     pub fn address(&self) -> String {
         let port = self.url.port_or_known_default().unwrap_or(80);
         format!("{}:{port}", self.url.host_str().unwrap_or("?"))
     }
 }
 
-/// The proxy that `proxy.NAME` of a site names.
+/// Returns the proxy in `proxy.NAME` of a site.
 fn site_proxy(
     value: Option<&str>,
     name: &str,
@@ -291,13 +295,14 @@ fn site_proxy(
         return Ok(None);
     };
     let mut proxy = ProxyUrl::from_setting(value, &format!("proxy.{name} of the site"))?;
+    // `proxy.credentials` has precedence over an account in the URL
     if let Some(account) = account {
         proxy.account = Some(account.clone());
     }
     Ok(Some(proxy))
 }
 
-/// The entries of `proxy.noProxy.KEY` of a site.
+/// Returns the entries in `proxy.noProxy.KEY` of a site.
 fn site_exceptions(entries: &[String], key: &str) -> Vec<NoProxyEntry> {
     let source = format!("proxy.noProxy.{key} of the site");
     entries
@@ -306,7 +311,8 @@ fn site_exceptions(entries: &[String], key: &str) -> Vec<NoProxyEntry> {
         .collect()
 }
 
-/// Decodes percent-encoding; a text that is not valid UTF-8 then is left as it is.
+/// Decodes percent-encoding. If the result is not valid UTF-8, the text is returned unchanged: it
+/// contains a `%` that is not an encoding.
 fn percent_decoded(text: &str) -> String {
     match percent_decode_str(text).decode_utf8() {
         Ok(decoded) => decoded.into_owned(),

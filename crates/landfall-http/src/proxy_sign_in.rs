@@ -1,5 +1,6 @@
-//! Signs in to proxies. The first request with an account is sent alone, and a refusal of the
-//! account is final for all workers: otherwise each of them would try it, and it may get locked.
+//! Coordinates the sign-in to proxies. The first request with an account is sent alone, and if the
+//! proxy refuses the account, that is final for all workers. Otherwise each of them would try it,
+//! and the account might get locked.
 
 use super::error::{ErrorKind, HttpError};
 use super::log_values::rounded;
@@ -31,11 +32,11 @@ impl ProxySignIns {
 /// The sign-in to one proxy with one account.
 #[derive(Default)]
 pub(super) struct ProxySignIn {
-    /// The proxy has accepted a request with the account.
+    /// Whether the proxy has accepted a request with the account.
     proven: AtomicBool,
-    /// Held by the request that tries the account.
+    /// Locked by the request that tries the account.
     first: Arc<tokio::sync::Mutex<()>>,
-    /// The proxy's refusal of the account.
+    /// The error of the refused account.
     refused: Mutex<Option<HttpError>>,
     unanswered: Mutex<UnansweredTurns>,
 }
@@ -68,8 +69,8 @@ impl ProxySignIn {
         if proxy.account.is_some() && !self.proven.load(Ordering::Acquire) {
             let began = Instant::now();
             let before = locked(&self.unanswered).count;
-            // The request with the turn may be for a host that does not answer. The others go on
-            // without a turn then.
+            // The request with the turn may be for a host that does not answer. The others then
+            // continue without a turn.
             turn = tokio::time::timeout(TURN_TIMEOUT, self.first.clone().lock_owned())
                 .await
                 .ok();
@@ -91,7 +92,7 @@ impl ProxySignIn {
         Ok(turn.filter(|_| !self.proven.load(Ordering::Acquire)))
     }
 
-    /// Learns from the result of a request. `had_turn` says whether it had the turn.
+    /// Records the result of a request. `had_turn` says whether it had the turn.
     pub(super) fn learn(&self, proxy: &ProxyUrl, had_turn: bool, result: Result<(), &HttpError>) {
         let Err(error) = result else {
             self.proven.store(true, Ordering::Release);
@@ -101,6 +102,7 @@ impl ProxySignIn {
             ErrorKind::Proxy(407) if proxy.account.is_some() => {
                 locked(&self.refused).get_or_insert_with(|| error.clone());
             }
+            // without an account there is nothing that could get locked
             ErrorKind::Proxy(407) => {}
             // Any other refusal is about the target, so the account was accepted.
             ErrorKind::Proxy(_) => self.proven.store(true, Ordering::Release),

@@ -1,4 +1,4 @@
-//! Resumes content in the middle: by `Range` if the host honours it, else from the start.
+//! Resumes a download at an offset by `Range`, or from the start if the host does not support it.
 
 use super::body::HttpResponse;
 use super::error::{HttpError, host_port};
@@ -9,7 +9,8 @@ use tracing::info;
 use url::Url;
 
 impl Transport {
-    /// Notes that this URL's host answers `Range` wrongly. This run sends it no `Range` again.
+    /// Records that the host of this URL answers `Range` wrongly. It gets no `Range` again in this
+    /// run.
     pub fn distrust_ranges(&self, url: &Url) {
         let host = host_port(url);
         info!(host, "its answers to Range are wrong; none is sent again");
@@ -48,7 +49,8 @@ where
             {
                 return Ok((offset, response));
             }
-            // The response is dropped with its connection: a wrong body may never end.
+            // The response is dropped with its connection instead of being read. docker-registry
+            // 2.8 sends a 416 with the `Content-Length` of the whole blob and a short body.
             StatusCode::PARTIAL_CONTENT
             | StatusCode::BAD_REQUEST
             | StatusCode::RANGE_NOT_SATISFIABLE => {
@@ -60,8 +62,8 @@ where
     Ok((0, send(None).await?))
 }
 
-/// Whether a `Content-Range` is the part from `offset` to the end of `size` bytes. A total of `*`
-/// is allowed (RFC 9110, 14.4).
+/// Whether a `Content-Range` is the part from `offset` to the end of `size` bytes. Its total may be
+/// `*` (RFC 9110, 14.4).
 fn is_rest(range: Option<&str>, offset: u64, size: u64) -> bool {
     let Some((start, end, total)) = range.and_then(parse_content_range) else {
         return false;
@@ -71,7 +73,7 @@ fn is_rest(range: Option<&str>, offset: u64, size: u64) -> bool {
         && (total == "*" || total.parse() == Ok(size))
 }
 
-/// First byte, last byte and total of `bytes FIRST-LAST/TOTAL`.
+/// Parses `bytes FIRST-LAST/TOTAL` into first byte, last byte and total.
 fn parse_content_range(range: &str) -> Option<(u64, u64, &str)> {
     let (span, total) = range.trim().strip_prefix("bytes ")?.split_once('/')?;
     let (start, end) = span.split_once('-')?;

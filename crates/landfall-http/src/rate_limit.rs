@@ -6,7 +6,7 @@ use reqwest::header::HeaderMap;
 use std::fmt;
 use std::time::Duration;
 
-/// How many pulls a host allows in a window of time, and how many are left.
+/// The number of pulls that a host allows in a window of time, and the number that is left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RateLimit {
     limit: u64,
@@ -17,11 +17,12 @@ pub(super) struct RateLimit {
 }
 
 impl RateLimit {
-    /// The rate limit in an answer's headers.
+    /// Reads the rate limit from the headers of a response.
     pub(super) fn read(headers: &HeaderMap) -> Option<RateLimit> {
         let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
         let (limit, limit_window) = split(text("ratelimit-limit")?)?;
         let (remaining, window) = split(text("ratelimit-remaining")?)?;
+        // either header may contain the window
         let window = window.or(limit_window);
         let source = text("docker-ratelimit-source").filter(|source| !source.is_empty());
         Some(RateLimit {
@@ -32,7 +33,8 @@ impl RateLimit {
         })
     }
 
-    /// The longest time until a pull is allowed again, if none is left.
+    /// Returns the longest time until a pull is allowed again, if none is left. The headers do not
+    /// say when the window began.
     pub(super) fn wait_if_spent(&self) -> Option<Duration> {
         self.window.filter(|_| self.remaining == 0)
     }
@@ -59,7 +61,7 @@ fn split(value: &str) -> Option<(u64, Option<Duration>)> {
     Some((number, window.map(Duration::from_secs).map(bounded)))
 }
 
-/// A span of time in its largest whole unit: `2 h`, `90 min`, `45 s`.
+/// Formats a duration in its largest whole unit: `2 h`, `90 min`, `45 s`.
 pub(super) fn human_span(time: Duration) -> String {
     match time.as_secs() {
         seconds if seconds >= 3600 && seconds.is_multiple_of(3600) => {

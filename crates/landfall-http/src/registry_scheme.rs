@@ -1,6 +1,5 @@
-//! Chooses https or http for a registry host: by the flag and the site, or by a probe if the host
-//! is
-//! private and has no settings.
+//! Selects https or http for a registry host: by the flag and the site, or by a probe if the host
+//! is private and has no settings.
 
 use super::error::{ErrorKind, HttpError, host_port};
 use super::ledger::{Contact, RequestPurpose};
@@ -12,12 +11,11 @@ use tracing::debug;
 use url::Url;
 
 impl Transport {
-    /// The base URL of a registry host, written as in references, by the flag and the site alone.
-    /// No
-    /// request is sent.
+    /// Returns the base URL of a registry host, which is written as in references. Only the flag
+    /// and the site decide its scheme; no request is sent.
     ///
     /// # Errors
-    /// A host that cannot be part of a URL.
+    /// If `host` cannot be part of a URL.
     pub fn configured_url(&self, host: &str) -> Result<Url, HttpError> {
         let https = registry_url("https", host)?;
         if self.has_rule(host, &https, |rule| rule.plain_http) {
@@ -26,18 +24,18 @@ impl Transport {
         Ok(https)
     }
 
-    /// The base URL of a registry host, like [`Transport::configured_url`]. A private host without
-    /// settings is probed once.
+    /// Returns the base URL of a registry host, like [`Transport::configured_url`]. A private host
+    /// without settings is probed once.
     ///
     /// # Errors
-    /// A host that cannot be part of a URL, or a probe that finds neither TLS nor HTTP.
+    /// If `host` cannot be part of a URL, or the probe finds neither TLS nor HTTP.
     pub async fn base_url(&self, host: &str) -> Result<Url, HttpError> {
         let https = self.configured_url(host)?;
         if https.scheme() == "http" {
             return Ok(https);
         }
-        // Over http that was found by a probe no credential is sent, so a host with credentials
-        // must not be probed.
+        // Credentials are never sent over http that was found by a probe, so a host with
+        // credentials must not be probed.
         let is_settled = self.has_rule(host, &https, |rule| {
             !rule.tls.is_default() || rule.has_credentials
         });
@@ -46,6 +44,8 @@ impl Transport {
             return Ok(https);
         }
         let port = https.port_or_known_default().unwrap_or(443);
+        // Probes have no slots and attempts of their own; they count as failed requests of the
+        // host.
         let probing = async || {
             if let Some(error) = self.0.lost_hosts.check(&host_port(&https)) {
                 return Err(error);

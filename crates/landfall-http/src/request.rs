@@ -1,4 +1,4 @@
-//! A request, as the transport takes it.
+//! A request, with everything that the transport needs to know about it.
 
 use super::body::RequestBody;
 use super::host_limiter::{QuotaKey, SlotClass};
@@ -8,41 +8,44 @@ use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::{Origin, Url};
 
-/// A request, as [`Transport::send`](crate::Transport::send) takes it.
+/// A request for [`Transport::send`](crate::Transport::send).
 #[derive(Clone)]
 pub struct HttpRequest {
-    /// The method.
+    /// The HTTP method. Redirects 307 and 308 keep it.
     pub method: Method,
-    /// Where the first attempt goes; redirects are followed from there.
+    /// The URL of the first hop; redirects are followed from there.
     pub url: Url,
-    /// Headers, `Authorization` included. A redirect to another host drops `Authorization`.
+    /// The headers, including `Authorization`, which a redirect to another host drops.
     pub headers: HeaderMap,
-    /// The body, which is sent anew with each attempt.
+    /// The body, which is sent again with each attempt.
     pub body: RequestBody,
-    /// What the host is contacted for, for the ledger.
+    /// The purpose of the request, for the ledger.
     pub purpose: RequestPurpose,
-    /// Whether the transport retries. The sender of an upload begins a new upload itself.
+    /// Whether the transport retries the request. The sender of an upload does that itself, because
+    /// a retry is a new upload.
     pub retried: bool,
-    /// Whether rate limits of registries count it, as they count manifests that are fetched.
+    /// Whether rate limits of registries count the request, as they count the download of a
+    /// manifest.
     pub metered: bool,
-    /// Which of its host's slots it takes. If this task reads for an upload, it takes a slot of
-    /// [`SlotClass::UploadSource`] in place of an ordinary one.
+    /// The class of slots from which the request takes one. If this task reads for an upload, it
+    /// takes a slot of [`SlotClass::UploadSource`] instead of an ordinary one.
     pub class: SlotClass,
     /// The upstream host that a mirror replaces, if the request goes to a mirror.
     pub origin: Option<String>,
-    /// `host:port` of the response that named this URL, if no lock names it: a token realm, or the
-    /// URL of a foreign layer.
+    /// `host:port` of the response that named this URL, if it is not from a lock: of a token realm,
+    /// or the URL of a foreign layer.
     pub named_by: Option<String>,
-    /// Whether it carries a secret for this host alone, in a header or in its body: a redirect to
-    /// another host is an error.
+    /// Whether a header or the body contains a secret for this host only. A redirect to another
+    /// host is then an error.
     pub secret: bool,
     /// `Authorization` for other origins that a redirect may lead to.
     pub elsewhere: Vec<(Origin, String)>,
 }
 
 impl HttpRequest {
-    /// A request without headers and body.
+    /// Creates a request without headers and body.
     pub fn new(method: Method, url: Url, purpose: RequestPurpose) -> HttpRequest {
+        // many requests wait for one token, so token requests must not queue behind them
         let class = match purpose {
             RequestPurpose::Token => SlotClass::SignIn,
             _ => SlotClass::Ordinary,
@@ -63,7 +66,7 @@ impl HttpRequest {
         }
     }
 
-    /// The class of the slot that it takes if this task sends it.
+    /// Returns the class of the slot that the request takes if this task sends it.
     pub(super) fn slot_class(&self) -> SlotClass {
         match self.class {
             SlotClass::Ordinary if is_reading_for_upload() => SlotClass::UploadSource,
@@ -71,7 +74,7 @@ impl HttpRequest {
         }
     }
 
-    /// What decides whether the host put it off.
+    /// Returns the properties that decide whether a deferral of the host applies.
     pub(super) fn quota_key(&self) -> QuotaKey<'_> {
         QuotaKey {
             metered: self.metered,
@@ -79,14 +82,14 @@ impl HttpRequest {
         }
     }
 
-    /// The `Authorization` for a redirect to `target`, if there is one for that origin.
+    /// Returns the `Authorization` for a redirect to `target`, if there is one for that origin.
     pub(super) fn authorization_for(&self, target: &Url) -> Option<HeaderValue> {
         let origin = target.origin();
         let (_, value) = self.elsewhere.iter().find(|(known, _)| *known == origin)?;
         HeaderValue::from_str(value).ok()
     }
 
-    /// The same request with another header. A value that no header can hold is left out.
+    /// Sets a header. A value that is not valid in a header is ignored.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &str) -> HttpRequest {
         if let Ok(value) = HeaderValue::from_str(value) {

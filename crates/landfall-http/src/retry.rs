@@ -1,10 +1,10 @@
-//! When to retry, and how long to pause before: the one policy of all loops that retry.
+//! The policy of all loops that retry: when to retry, and how long to pause before.
 
 use landfall_model::Limits;
 use reqwest::StatusCode;
 use std::time::{Duration, SystemTime};
 
-/// How often something is tried, and how long the pauses between attempts are.
+/// The number of attempts, and the pauses between them.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryPolicy {
     attempts: u32,
@@ -20,7 +20,7 @@ pub struct Attempts {
 }
 
 impl RetryPolicy {
-    /// The policy of a run with these limits.
+    /// Returns the policy of a run with these limits.
     pub fn new(limits: &Limits) -> RetryPolicy {
         RetryPolicy {
             attempts: limits.attempts,
@@ -29,7 +29,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The same policy with a single attempt: nothing is retried.
+    /// Changes the policy to a single attempt: nothing is retried.
     #[must_use]
     pub fn single_attempt(self) -> RetryPolicy {
         RetryPolicy {
@@ -38,9 +38,11 @@ impl RetryPolicy {
         }
     }
 
-    /// The pause after attempt `attempt`, counted from 1. Pauses double from the first up to the
-    /// longest, each with a jitter of half its length, so that workers do not retry together.
+    /// Returns the pause after attempt `attempt`, counted from 1. Pauses double from the first up
+    /// to the longest, each with a jitter of half its length, so that workers do not retry
+    /// together.
     pub fn pause(&self, attempt: u32) -> Duration {
+        // the exponent is limited so that the number stays finite
         let base =
             self.first_pause.as_secs_f64() * 2f64.powi(attempt.saturating_sub(1).min(20) as i32);
         Duration::from_secs_f64(
@@ -48,7 +50,7 @@ impl RetryPolicy {
         )
     }
 
-    /// Begins to count attempts.
+    /// Returns a counter for the attempts at one request, body or part.
     pub fn start(self) -> Attempts {
         Attempts {
             policy: self,
@@ -79,7 +81,7 @@ impl Attempts {
         true
     }
 
-    /// Starts to count anew, since the last attempt got further than those before.
+    /// Restarts the count, because the last attempt made progress.
     pub fn reset(&mut self) {
         self.failed = 0;
     }
@@ -91,17 +93,19 @@ pub(super) fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502..=504 | 520..=524)
 }
 
-/// Whether a response with this status counts as a failure of its host. A host that says "too many
-/// requests" works.
+/// Whether a response with this status counts as a failure of its host. A host that answers "too
+/// many requests" works.
 pub(super) fn is_failing(status: StatusCode) -> bool {
     is_transient(status.as_u16()) && status != StatusCode::TOO_MANY_REQUESTS
 }
 
-/// `Retry-After` as a duration from now: seconds or an HTTP date (RFC 9110, 10.2.3).
+/// Parses `Retry-After`, which is a number of seconds or an HTTP date (RFC 9110, 10.2.3), as a
+/// duration from `now`.
 pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     let wait = match value.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
+        // a date in the past is a wait of 0
         Err(_) => httpdate::parse_http_date(value)
             .ok()?
             .duration_since(now)
@@ -110,7 +114,7 @@ pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     Some(bounded(wait))
 }
 
-/// A time that a server names, at most a year: a longer one may overflow when it is added to a
+/// Limits a duration from a server to a year: a longer one might overflow when it is added to a
 /// date.
 pub(super) fn bounded(time: Duration) -> Duration {
     const YEAR: Duration = Duration::from_hours(365 * 24);

@@ -1,5 +1,5 @@
-//! Notices about hosts that fail while their requests wait to be retried. Without them a run that
-//! is slow for this reason would show nothing until its end.
+//! Notices about hosts that fail while their requests wait for the next attempt. Without them, a
+//! run that is slow for this reason would show nothing until its end.
 
 use super::error::HttpError;
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The shortest time between two lines about one host.
+/// The minimum time between two notices about one host.
 const INTERVAL: Duration = Duration::from_secs(10);
 
 /// The requests that wait to be retried, by `host:port`.
@@ -31,7 +31,7 @@ impl RetryNotices {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts one more request to `host` that waits to be retried.
+    /// Counts a request to `host` as waiting until the returned value is dropped.
     pub(super) fn wait<'a>(&'a self, host: &'a str) -> WaitingRequest<'a> {
         self.hosts().entry(host.to_owned()).or_default().waiting += 1;
         WaitingRequest {
@@ -40,7 +40,8 @@ impl RetryNotices {
         }
     }
 
-    /// The line about `host` and its `error`, unless one was shown less than [`INTERVAL`] ago.
+    /// Returns the notice about `host` and its `error`, unless one was shown less than [`INTERVAL`]
+    /// ago.
     pub(super) fn line(&self, host: &str, error: &HttpError) -> Option<String> {
         let mut hosts = self.hosts();
         let known = hosts.get_mut(host)?;
@@ -48,6 +49,7 @@ impl RetryNotices {
             return None;
         }
         known.shown = Some(Instant::now());
+        // a status says enough; the message may be long
         let reason = match error.status {
             Some(status) => status.to_string(),
             None => error.message().to_owned(),

@@ -1,5 +1,5 @@
-//! Sends a request, and retries where that may help: decides after which responses and errors, how
-//! long to wait before, and when to fail because the host asks for a longer wait than allowed.
+//! Sends a request and retries it if that may help. Decides after which responses and errors to
+//! retry, how long to wait before, and when to fail because the host asks for too long a wait.
 
 use super::body::HttpResponse;
 use super::error::{ErrorKind, HttpError, host_port, redacted_url};
@@ -18,31 +18,32 @@ use tokio::time::Instant;
 use tracing::warn;
 use url::Url;
 
-/// What helps against a rate limit besides time. It is appended to messages about one.
+/// Advice that is appended to messages about a rate limit.
 pub const SIGN_IN_HINT: &str = "; at most registries an account has a higher limit: sign in with \
      docker or podman login, or name one in the site";
 
-/// Waits that are at least this long are shown to people.
+/// The minimum wait that is shown to people.
 const SHOWN_WAIT: Duration = Duration::from_secs(5);
 
-/// What is counted for one request.
+/// The counters of one request.
 struct RequestTally {
     attempts: Attempts,
-    /// How often the server asked to wait, and how long the waits were in all.
+    /// The number of times that the server asked to wait.
     waits: u32,
+    /// The total time of these waits.
     waited: Duration,
-    /// Whether a redirect led to a refusal before.
+    /// Whether the target of a redirect refused the request before.
     was_refused_elsewhere: bool,
 }
 
 impl Transport {
-    /// Sends `request`, follows redirects, and retries where that may help.
+    /// Sends `request`, follows redirects, and retries if that may help.
     ///
-    /// Any status is a response, 4xx and 5xx included, once no attempt is left.
+    /// Once no attempt is left, any status is a response, including 4xx and 5xx.
     ///
     /// # Errors
-    /// No response after all attempts, a host that is given up for this run, or a wait that is
-    /// longer than allowed ([`ErrorKind::RetryAfter`]).
+    /// If there is no response after all attempts, if the host is given up for this run, or if it
+    /// asks for a longer wait than allowed ([`ErrorKind::RetryAfter`]).
     //
     // Boxed: the state machine of a request is large, and the compiler generates code for an
     // `async fn` again in each crate that awaits it.
@@ -85,14 +86,14 @@ impl Transport {
                 return result;
             };
             log_retry(request, &result, attempt, pause);
-            // The response holds a slot of its host.
+            // The response holds a slot of its host, which others can use during the pause.
             drop(result);
             let Some((host, error)) = failure else {
                 self.sleep(pause).await;
                 continue;
             };
             let _waiting = self.0.retrying.wait(&host);
-            // The first failure may be a passing one.
+            // A single failure is not worth a notice.
             if tally.attempts.failed() > 1
                 && let Some(line) = self.0.retrying.line(&host, &error)
             {
@@ -102,8 +103,9 @@ impl Transport {
         }
     }
 
-    /// Counts a failed attempt at a request to `host`, as [`super::lost_hosts::LostHosts::failed`]
-    /// does. Tells people if that gives the host up.
+    /// Counts a failed attempt at a request to `host` by
+    /// [`LostHosts::failed`](super::lost_hosts::LostHosts::failed). Shows a notice if the host is
+    /// given up by that.
     pub(super) fn count_failure(
         &self,
         host: &str,
@@ -125,7 +127,7 @@ impl Transport {
         tokio::time::sleep(pause).await;
     }
 
-    /// How long to wait before the next attempt, or `None` if the response is final.
+    /// Returns the pause before the next attempt; `None` if the response is final.
     fn pause_after(
         &self,
         request: &HttpRequest,
@@ -142,6 +144,8 @@ impl Transport {
             return Ok(self.pause_after_refused_redirect(request, response, tally));
         }
         let is_limited = response.status == StatusCode::TOO_MANY_REQUESTS;
+        // Without `Retry-After`, the window of a used-up quota is the longest wait that can be
+        // needed.
         let asked =
             requested_wait(response).or_else(|| rate_limit.filter(|_| is_limited)?.wait_if_spent());
         let is_put_off =
@@ -164,6 +168,7 @@ impl Transport {
         let wait = asked
             .unwrap_or_default()
             .max(self.retry_policy().pause(tally.waits + 1));
+        // All requests with this key fail at once now, instead of asking the host one by one.
         if let Some(asked) = asked
             && (tally.waited + asked).as_secs() > limits.max_wait_secs
         {
@@ -197,8 +202,8 @@ impl Transport {
         Ok(Some(wait))
     }
 
-    /// A signed URL may have expired while its request waited for a slot: the registry redirects to
-    /// a new one, once.
+    /// Returns the pause after the target of a redirect refused the request, once. A signed URL may
+    /// have expired while its request waited for a slot; the registry then redirects to a new one.
     fn pause_after_refused_redirect(
         &self,
         request: &HttpRequest,
@@ -214,12 +219,12 @@ impl Transport {
         Some(self.retry_policy().pause(1))
     }
 
-    /// How often this run tries, and how long it pauses between attempts.
+    /// Returns the number of attempts of this run and the pauses between them.
     pub fn retry_policy(&self) -> RetryPolicy {
         RetryPolicy::new(self.limits())
     }
 
-    /// Shows people the rate limit of a host, once.
+    /// Shows the rate limit of a host, once per run.
     fn show_rate_limit(
         &self,
         request: &HttpRequest,
@@ -257,14 +262,14 @@ fn log_retry(
     );
 }
 
-/// The wait that a response asks for by `Retry-After`.
+/// Returns the wait in `Retry-After` of a response.
 fn requested_wait(response: &HttpResponse) -> Option<Duration> {
     let value = response.headers.get(RETRY_AFTER)?.to_str().ok()?;
     retry::retry_after(value, SystemTime::now())
 }
 
-/// The host that failed, as `host:port`, and how: it did not answer, or only with an error of its
-/// own. A host that asks to wait has not failed.
+/// Returns the host that failed, as `host:port`, and its error: no answer, or a server error. A
+/// host that asks to wait has not failed.
 fn host_failure(result: &Result<HttpResponse, HttpError>) -> Option<(String, HttpError)> {
     match result {
         Ok(response) if response.headers.contains_key(RETRY_AFTER) => None,
@@ -281,7 +286,7 @@ fn host_failure(result: &Result<HttpResponse, HttpError>) -> Option<(String, Htt
     }
 }
 
-/// The host and port of a URL, and the upstream that a mirror stands for.
+/// Returns the host and port of a URL, with the upstream if it is a mirror.
 fn host_and_origin(origin: Option<&str>, url: &Url) -> String {
     let host = host_port(url);
     match origin {
@@ -290,7 +295,8 @@ fn host_and_origin(origin: Option<&str>, url: &Url) -> String {
     }
 }
 
-/// The error for all further requests to a host that has put off every request for too long.
+/// Returns the error for all further requests to a host that has put off every request for too
+/// long.
 fn put_off_error(response: &HttpResponse, limits: &Limits) -> HttpError {
     let hint = if response.status == StatusCode::TOO_MANY_REQUESTS {
         SIGN_IN_HINT
@@ -307,7 +313,7 @@ fn put_off_error(response: &HttpResponse, limits: &Limits) -> HttpError {
     HttpError::new(ErrorKind::GivenUp, words).about(host.strip_suffix(":443").unwrap_or(&host))
 }
 
-/// The error for a host that asks for a longer wait than `--max-wait` allows.
+/// Returns the error for a host that asks for a longer wait than `--max-wait` allows.
 fn retry_after_error(
     request: &HttpRequest,
     response: &HttpResponse,

@@ -1,4 +1,4 @@
-//! What a transport is made from: limits, proxies, and the rules of each host.
+//! The settings of a transport: limits, proxies, and the rules of each host.
 
 use super::private_targets::PrivateTargets;
 use super::proxy::ProxyRules;
@@ -14,29 +14,29 @@ use std::sync::Arc;
 pub struct HostRule {
     /// Certificate authorities and the client certificate.
     pub tls: TlsProfile,
-    /// Speak plain http: the flag or the site says so.
+    /// Whether the flag or the site selects plain http.
     pub plain_http: bool,
-    /// The site has credentials for the host, so it is never probed for plain http.
+    /// Whether the site has credentials for the host. It is then never probed for plain http.
     pub has_credentials: bool,
-    /// The most requests in flight, in place of [`Limits::per_host`].
+    /// The maximum number of requests in flight, instead of [`Limits::per_host`].
     pub max_concurrent: Option<usize>,
 }
 
-/// The settings that a [`Transport`](crate::Transport) is made from.
+/// The settings of a [`Transport`](crate::Transport).
 pub struct TransportConfig {
     /// Timeouts, numbers of attempts, and sizes.
     pub limits: Limits,
-    /// Which of several runners this is. Each gets its share of the requests that an upstream host
+    /// The shard of this process. Each shard gets its share of the requests that an upstream host
     /// may get at once.
     pub shard: Shard,
-    /// Proxies and the hosts that are reached without one.
+    /// The proxies, and the hosts that are reached without one.
     pub proxies: ProxyRules,
-    /// Private hosts that responses of public hosts may lead to.
+    /// The private hosts that responses of public hosts may lead to.
     pub private_targets: PrivateTargets,
-    /// PEM file of a certificate authority that is trusted for every host behind a proxy.
+    /// The PEM file of a certificate authority that is trusted for every host behind a proxy.
     pub proxy_ca: Option<PathBuf>,
-    /// Rules of single hosts, by `host` or `host:port`.
+    /// The rules of single hosts, by `host` or `host:port`.
     pub hosts: BTreeMap<String, HostRule>,
-    /// Where warnings and waits are shown.
+    /// Shows warnings and waits.
     pub progress: Arc<dyn Progress>,
 }

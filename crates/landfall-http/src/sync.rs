@@ -1,8 +1,8 @@
-//! Mutexes of values that no panic leaves half changed.
+//! Locks mutexes whose values are consistent even after a panic, because each change is one step.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks `mutex`, also after a panic of another holder.
+/// Locks `mutex`, even if another holder panicked.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

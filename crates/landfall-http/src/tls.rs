@@ -9,7 +9,7 @@ use rustls::{ClientConfig, RootCertStore};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whom landfall trusts as one host, and the client certificate that it presents there.
+/// The authorities that landfall trusts for a host, and the client certificate that it presents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TlsProfile {
     /// PEM files of certificate authorities that are trusted in addition to the system's.
@@ -29,7 +29,7 @@ pub enum TlsError {
     /// A file of certificates cannot be read.
     #[error("cannot read certificates from {}: {source}", path.display())]
     ReadCertificates {
-        /// The PEM file.
+        /// The PEM file of the certificates.
         path: PathBuf,
         /// The error of reading or parsing it.
         source: Arc<pem::Error>,
@@ -43,7 +43,7 @@ pub enum TlsError {
     /// The client key cannot be read.
     #[error("cannot read the client key {}: {source}", path.display())]
     ReadKey {
-        /// The PEM file.
+        /// The PEM file of the key.
         path: PathBuf,
         /// The error of reading or parsing it.
         source: Arc<pem::Error>,
@@ -51,9 +51,9 @@ pub enum TlsError {
     /// The client certificate and its key do not belong together.
     #[error("cannot use the client certificate {}: {source}", path.display())]
     Client {
-        /// The file of the certificate.
+        /// The PEM file of the certificate.
         path: PathBuf,
-        /// The error of rustls.
+        /// The reason why rustls rejects the pair.
         source: rustls::Error,
     },
 }
@@ -72,7 +72,7 @@ impl TlsError {
 }
 
 impl TlsProfile {
-    /// Whether nothing is configured.
+    /// Whether the profile has no settings: only the system's authorities are trusted.
     pub fn is_default(&self) -> bool {
         *self == TlsProfile::default()
     }
@@ -80,7 +80,7 @@ impl TlsProfile {
     /// Checks that the files of this profile can be used.
     ///
     /// # Errors
-    /// The first file that cannot be used, and why.
+    /// If a file cannot be used; returns the first of them.
     pub fn check(&self) -> Result<(), TlsError> {
         if self.is_default() {
             Ok(())
@@ -89,8 +89,9 @@ impl TlsProfile {
         }
     }
 
-    /// The configuration of rustls for this profile.
+    /// Returns the configuration of rustls for this profile.
     pub(super) fn config(&self) -> Result<ClientConfig, TlsError> {
+        // named explicitly: without it, rustls needs a default that the process has installed
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
@@ -103,6 +104,7 @@ impl TlsProfile {
                 let added = read_certificates(path)?;
                 let (good, bad) =
                     RootCertStore::empty().add_parsable_certificates(added.iter().cloned());
+                // an authority that is skipped silently would fail later as an untrusted host
                 if good == 0 || bad > 0 {
                     return Err(TlsError::NoAuthority(path.clone()));
                 }
@@ -110,6 +112,8 @@ impl TlsProfile {
             }
             CertificateVerifier::new(named, provider)
         };
+        // rustls calls any custom verifier dangerous; ours delegates to webpki unless `skipVerify`
+        // is set
         let builder = builder
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));
@@ -133,6 +137,7 @@ impl TlsProfile {
         if self.skip_verify {
             return "nothing: skipVerify accepts any".into();
         }
+        // the chain was verified already; names are enough to find the file for the message
         match self.ca.iter().find(|path| has_issuer_of(path, chain)) {
             Some(path) => path.display().to_string(),
             None => "the system's authorities".into(),
@@ -148,14 +153,12 @@ fn has_issuer_of(path: &Path, chain: &[Certificate]) -> bool {
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let wrong = |error| TlsError::ReadCertificates {
-        path: path.into(),
-        source: Arc::new(error),
-    };
     let list: Vec<_> = CertificateDer::pem_file_iter(path)
-        .map_err(wrong)?
-        .collect::<Result<_, _>>()
-        .map_err(wrong)?;
+        .and_then(Iterator::collect::<Result<_, _>>)
+        .map_err(|error| TlsError::ReadCertificates {
+            path: path.into(),
+            source: Arc::new(error),
+        })?;
     if list.is_empty() {
         Err(TlsError::NoCertificate(path.into()))
     } else {

@@ -1,4 +1,4 @@
-//! The transport: what all requests of a run share.
+//! The transport: the state that all requests of a run share.
 
 use super::activity::Activity;
 use super::error::host_port;
@@ -19,20 +19,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use url::Url;
 
-/// Which addresses a client connects to.
+/// The addresses to which a client connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum AddressScope {
-    /// All addresses.
     Any,
-    /// Those of the public internet, and private ones that the site allows.
+    /// Addresses of the public internet, and private ones that the site allows.
     Public,
 }
 
-/// Clients with different keys share no connections.
+/// The settings of a client. Clients with different settings must not share connections.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ClientKey {
     pub(super) tls: TlsProfile,
-    /// URL of the proxy, without its account.
+    /// The URL of the proxy, without its account.
     pub(super) proxy: Option<String>,
     pub(super) has_proxy_account: bool,
     pub(super) scope: AddressScope,
@@ -43,13 +42,13 @@ pub(super) struct ClientKey {
 #[derive(Clone)]
 pub struct Transport(pub(super) Arc<TransportState>);
 
-/// What the clones of a [`Transport`] share. Hosts are written as `host:port`.
+/// The state that the clones of a [`Transport`] share. Hosts are keys of the form `host:port`.
 pub(super) struct TransportState {
     pub(super) config: TransportConfig,
     pub(super) ledger: Arc<Ledger>,
     pub(super) clients: Mutex<HashMap<ClientKey, reqwest::Client>>,
     limiters: Mutex<HashMap<String, Arc<HostLimiter>>>,
-    /// Hosts of our own side: see [`Transport::add_own_host`].
+    /// Hosts that belong to the user, set by [`Transport::add_own_host`].
     own_hosts: Mutex<HashSet<String>>,
     /// The protocols of hosts that were probed for plain http.
     pub(super) protocols: OnceMap<String, ProbedProtocol>,
@@ -70,7 +69,7 @@ pub(super) struct TransportState {
 }
 
 impl Transport {
-    /// A transport that has contacted no host yet.
+    /// Creates a transport, which has contacted no host yet.
     pub fn new(config: TransportConfig) -> Transport {
         Transport(Arc::new(TransportState {
             config,
@@ -91,22 +90,22 @@ impl Transport {
         }))
     }
 
-    /// The record of the hosts that were contacted.
+    /// Returns the record of the contacted hosts.
     pub fn ledger(&self) -> &Ledger {
         &self.0.ledger
     }
 
-    /// The requests, bodies and pauses that are under way.
+    /// Returns the counter of requests, bodies and pauses that are under way.
     pub fn activity(&self) -> &Activity {
         &self.0.activity
     }
 
-    /// The limits of this run, as flags and site set them.
+    /// Returns the limits of this run, as flags and site set them.
     pub fn limits(&self) -> &Limits {
         &self.0.config.limits
     }
 
-    /// Where warnings and waits are shown.
+    /// Returns the display of warnings and waits.
     pub fn progress(&self) -> &Arc<dyn Progress> {
         &self.0.config.progress
     }
@@ -122,12 +121,12 @@ impl Transport {
         self.0.sign_ins.for_proxy(proxy)
     }
 
-    /// The proxies of this run, and their exceptions.
+    /// Returns the proxies of this run, and their exceptions.
     pub fn proxies(&self) -> &ProxyRules {
         &self.0.config.proxies
     }
 
-    /// The TLS settings for the host of `url` on this route.
+    /// Returns the TLS settings for the host of `url` on this route.
     pub(super) fn tls_profile(&self, url: &Url, route: Option<&ProxyUrl>) -> TlsProfile {
         let mut tls = self
             .host_rule(url)
@@ -140,19 +139,19 @@ impl Transport {
         tls
     }
 
-    /// Whether landfall checks the certificate of this URL's host.
+    /// Whether landfall verifies the certificate of this URL's host.
     pub fn checks_certificate(&self, url: &Url) -> bool {
         !self.host_rule(url).is_some_and(|rule| rule.tls.skip_verify)
     }
 
-    /// Notes that the host of `url` is of our own side: a registry that is delivered to, or a
-    /// store. Each shard may send as many requests to it at once as a single runner. Must be called
-    /// before the first request to the host.
+    /// Records that the host of `url` belongs to the user: a destination registry, or a store. Each
+    /// shard may send as many requests to it at once as a single process. Must be called before the
+    /// first request to the host, which creates its limiter.
     pub fn add_own_host(&self, url: &Url) {
         locked(&self.0.own_hosts).insert(host_port(url));
     }
 
-    /// The limiter of the host of `url`.
+    /// Returns the limiter of the host of `url`.
     pub(super) fn limiter(&self, url: &Url) -> Arc<HostLimiter> {
         let host = host_port(url);
         if let Some(limiter) = locked(&self.0.limiters).get(&host) {
@@ -162,18 +161,21 @@ impl Transport {
             .host_rule(url)
             .and_then(|rule| rule.max_concurrent)
             .unwrap_or(self.limits().per_host);
+        // an upstream host has one limit for all shards together
         let is_own = locked(&self.0.own_hosts).contains(&host);
         let slots = if is_own {
             slots
         } else {
             self.0.config.shard.share(slots)
         };
+        // another task may have created it since the look-up above
         locked(&self.0.limiters)
             .entry(host)
             .or_insert_with(|| Arc::new(HostLimiter::new(slots)))
             .clone()
     }
 
+    /// Returns the rule of a host. A rule for `host:port` has precedence over one for `host`.
     fn host_rule(&self, url: &Url) -> Option<&HostRule> {
         let hosts = &self.0.config.hosts;
         hosts

@@ -1,12 +1,12 @@
 //! Marks requests whose response becomes the body of an upload.
 //!
-//! An upload holds a slot of its host while it waits for the bytes of its source, whose host may be
-//! the same one. If the source needed slots of the same class, uploads could hold all of them and
-//! wait for each other's sources. So all requests on behalf of an upload's source, those for tokens
-//! and redirects included, take slots of [`SlotClass::UploadSource`](crate::SlotClass).
+//! An upload holds a slot of its host while it waits for the bytes of its source, which may have
+//! the same host. If the source needed slots of the same class, uploads could hold all of them and
+//! wait for each other's sources. So all requests on behalf of an upload's source, including token
+//! requests and redirects, take slots of [`SlotClass::UploadSource`](crate::SlotClass).
 //!
-//! The mark is local to a task, since a source does not know what its bytes are for. A task that is
-//! spawned gets it by [`inherit_upload_mark`].
+//! The mark is local to a task, because a source does not know what its bytes are used for. A
+//! spawned task gets it by [`inherit_upload_mark`].
 
 use super::body::ByteStream;
 use futures_util::StreamExt;
@@ -21,12 +21,12 @@ pub(super) fn is_reading_for_upload() -> bool {
     READS_FOR_UPLOAD.try_with(|()| ()).is_ok()
 }
 
-/// Marks the requests that `opening` sends: it opens the source of an upload.
+/// Marks the requests that `opening` sends to open the source of an upload.
 pub async fn read_for_upload<T>(opening: impl Future<Output = T>) -> T {
     READS_FOR_UPLOAD.scope((), opening).await
 }
 
-/// Marks the requests that `stream` sends, as it does when it resumes a response that broke off.
+/// Marks the requests that `stream` sends, for example to resume a response that broke off.
 pub fn stream_for_upload(mut stream: ByteStream) -> ByteStream {
     futures_util::stream::poll_fn(move |context| {
         READS_FOR_UPLOAD.sync_scope((), || stream.poll_next_unpin(context))
@@ -34,7 +34,7 @@ pub fn stream_for_upload(mut stream: ByteStream) -> ByteStream {
     .boxed()
 }
 
-/// Gives `task` the mark of the task that spawns it.
+/// Copies the mark of the current task to `task`, which is going to be spawned.
 pub fn inherit_upload_mark<T>(
     task: impl Future<Output = T> + Send,
 ) -> impl Future<Output = T> + Send {

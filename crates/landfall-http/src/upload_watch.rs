@@ -1,4 +1,4 @@
-//! Watches the body of an upload, for an error of its source and for a stall.
+//! Watches the body of an upload for an error of its source and for a stall.
 
 use super::body::ByteStream;
 use super::error::HttpError;
@@ -20,15 +20,16 @@ struct UploadState {
     failure: Option<HttpError>,
     /// When the connection last asked for bytes.
     moved: Instant,
-    /// The connection wants bytes and the source has none yet. The source has a timeout of its own.
+    /// Whether the connection waits for bytes of the source, which has a timeout of its own.
     waits_for_source: bool,
-    /// The bytes that the source has still to give.
+    /// The number of bytes that the source has not returned yet.
     left: u64,
 }
 
-/// Lends the slot of an upload while the source of its body, `stream`, gives no bytes.
+/// Lends the slot of an upload while the source of its body, `stream`, returns no bytes.
 ///
-/// The client may keep the body after its response has ended, so the body must not keep the slot.
+/// The client may keep the body after its response has ended, so the body holds only a weak
+/// reference to the slot.
 pub(super) fn lend_while_source_waits(stream: ByteStream, slot: Weak<HostSlot>) -> ByteStream {
     futures_util::stream::unfold((stream, slot), async |(mut stream, slot)| {
         let next = match slot.upgrade() {
@@ -40,7 +41,8 @@ pub(super) fn lend_while_source_waits(stream: ByteStream, slot: Weak<HostSlot>) 
     .boxed()
 }
 
-/// Makes a request body of the source, and a watch on it. Its bytes are added to the ledger.
+/// Returns a request body that reads `stream`, and a watch on it. Its bytes are added to the
+/// ledger.
 pub(super) fn watch_upload(
     mut stream: ByteStream,
     length: u64,
@@ -55,6 +57,8 @@ pub(super) fn watch_upload(
     };
     let watch = UploadWatch(Arc::new(Mutex::new(state)));
     let seen = watch.clone();
+    // the connection polls the body whenever it can send more: the time of the last poll tells
+    // whether the upload makes progress
     let stream = futures_util::stream::poll_fn(move |context| {
         let next = stream.poll_next_unpin(context);
         let mut state = seen.state();
@@ -81,12 +85,12 @@ impl UploadWatch {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The error of the source, if that failed.
+    /// Returns the error of the source, if it failed.
     pub(super) fn failure(&self) -> Option<HttpError> {
         self.state().failure.clone()
     }
 
-    /// Returns when the connection has taken no bytes for `idle`, or when no response has come for
+    /// Returns once the connection has accepted no bytes for `idle`, or no response has come for
     /// `answer` after the last byte. Time in which the source has no bytes does not count.
     pub(super) async fn stalled(&self, idle: Duration, answer: Duration) {
         loop {
@@ -97,11 +101,13 @@ impl UploadWatch {
                 } else {
                     state.moved
                 };
+                // after the last byte, a registry may hash or move a large blob before it answers
                 moved + if state.left == 0 { answer } else { idle }
             };
             if end <= Instant::now() {
                 return;
             }
+            // the end moves with each byte, so it is computed again after the wait
             tokio::time::sleep_until(end).await;
         }
     }

@@ -1,5 +1,5 @@
-//! Checks server certificates as rustls does. If a check fails, the error says what the server
-//! presented.
+//! Verifies server certificates as rustls does. If that fails, the error describes the certificate
+//! that the server presented.
 
 use super::certificate::Certificate;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -10,15 +10,15 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
 use std::sync::{Arc, OnceLock};
 
-/// A certificate that is not accepted: what the server presented, and why it is refused.
+/// A rejected certificate, with the chain that the server presented.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct UntrustedCertificate {
     pub(super) cause: DistrustCause,
-    /// The certificates of the server that can be read, its own first.
+    /// The certificates of the server that can be parsed, its own first.
     pub(super) chain: Vec<Certificate>,
 }
 
-/// Why a certificate is not accepted.
+/// The reason why a certificate is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DistrustCause {
     /// No trusted authority issued it.
@@ -31,7 +31,7 @@ pub(super) enum DistrustCause {
 }
 
 impl UntrustedCertificate {
-    /// The issuer of the last certificate of the chain.
+    /// Returns the issuer of the last certificate of the chain: the authority that is not trusted.
     pub(super) fn issuer(&self) -> Option<&str> {
         self.chain.last().map(|last| last.issuer.as_str())
     }
@@ -76,7 +76,7 @@ impl std::fmt::Display for UntrustedCertificate {
 
 impl std::error::Error for UntrustedCertificate {}
 
-/// Checks certificates as rustls does; a refusal is an [`UntrustedCertificate`].
+/// Verifies certificates as rustls does; its errors contain an [`UntrustedCertificate`].
 #[derive(Debug)]
 pub(super) struct CertificateVerifier {
     anchors: TrustAnchors,
@@ -88,19 +88,19 @@ enum TrustAnchors {
     /// Any certificate: only for hosts that the user named with `skipVerify`.
     Any,
     Roots {
-        /// Made when the first certificate is checked, since reading the system's roots takes some
-        /// milliseconds that commands without TLS need not spend. `None` if there are no roots at
-        /// all: then nothing is trusted.
+        /// Created when the first certificate is verified, because reading the system's roots takes
+        /// some milliseconds that commands without TLS can save. `None` if there are no roots at
+        /// all; then nothing is trusted.
         inner: OnceLock<Option<Arc<WebPkiServerVerifier>>>,
         /// The authorities that are configured for this host. One of them may be the certificate of
-        /// the server: webpki accepts no authority as a server, but a self-signed certificate is
-        /// both.
+        /// the server itself: webpki does not accept an authority as a server, but a self-signed
+        /// certificate is both.
         named: Vec<CertificateDer<'static>>,
     },
 }
 
 impl CertificateVerifier {
-    /// Trusts any certificate.
+    /// Returns a verifier that accepts any certificate (`skipVerify`).
     pub(super) fn any(provider: Arc<CryptoProvider>) -> CertificateVerifier {
         CertificateVerifier {
             anchors: TrustAnchors::Any,
@@ -108,8 +108,8 @@ impl CertificateVerifier {
         }
     }
 
-    /// Trusts the system's roots and the authorities `named` for this host, also if the server
-    /// presents one of these as its own certificate.
+    /// Returns a verifier that trusts the system's roots and the authorities `named` for this host,
+    /// even if the server presents one of these as its own certificate.
     pub(super) fn new(
         named: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
@@ -123,7 +123,8 @@ impl CertificateVerifier {
         }
     }
 
-    /// The verifier with the system's roots and those that are named; `None` if there are none.
+    /// Returns webpki's verifier with the system's roots and the named ones; `None` if there are
+    /// none.
     fn root_verifier(
         &self,
         named: &[CertificateDer<'static>],
@@ -136,8 +137,7 @@ impl CertificateVerifier {
             .ok()
     }
 
-    /// Checks the name and the validity of the server's certificate, which is one of the named
-    /// ones.
+    /// Checks the name and the validity of a server certificate that is one of the named ones.
     fn check_named(
         end_entity: &CertificateDer<'_>,
         server_name: &ServerName<'_>,
@@ -145,6 +145,7 @@ impl CertificateVerifier {
     ) -> Result<(), CertificateError> {
         let parsed = ParsedCertificate::try_from(end_entity).map_err(certificate_error)?;
         verify_server_name(&parsed, server_name).map_err(certificate_error)?;
+        // webpki checks the validity only as part of a chain, which does not exist here
         let own = Certificate::read(end_entity).ok_or(CertificateError::BadEncoding)?;
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         if now < own.not_before.as_second() {
@@ -173,6 +174,7 @@ impl ServerCertVerifier for CertificateVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
+        // `skipVerify`; the signatures of the handshake are still verified below
         let TrustAnchors::Roots { inner, named } = &self.anchors else {
             return Ok(ServerCertVerified::assertion());
         };
@@ -187,11 +189,13 @@ impl ServerCertVerifier for CertificateVerifier {
                     now,
                 ) {
                     Err(rustls::Error::InvalidCertificate(error)) => error,
+                    // accepted, or an error that is not about the certificate
                     result => return result,
                 }
             }
             None => CertificateError::UnknownIssuer,
         };
+        // only an identical certificate counts; its key is then proven by the handshake
         let error = if named.contains(end_entity) {
             match CertificateVerifier::check_named(end_entity, server_name, now) {
                 Ok(()) => return Ok(ServerCertVerified::assertion()),
@@ -208,18 +212,18 @@ impl ServerCertVerifier for CertificateVerifier {
             (CertificateError::UnknownIssuer, _) => DistrustCause::Issuer {
                 none: inner.is_none(),
             },
-            // webpki's error for a certificate that is its own authority
+            // webpki's error for an authority that is used as a server certificate
             (CertificateError::Other(_), Some(own)) if own.is_self_issued() => {
                 DistrustCause::Issuer { none: false }
             }
             (CertificateError::Expired | CertificateError::ExpiredContext { .. }, Some(own)) => {
-                DistrustCause::Other(format!("it ended at {}", own.not_after))
+                DistrustCause::Other(format!("it expired at {}", own.not_after))
             }
             (
                 CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
                 Some(own),
             ) => DistrustCause::Other(format!(
-                "it begins at {}; is this machine's clock right?",
+                "it is not valid before {}; is this machine's clock right?",
                 own.not_before
             )),
             (
@@ -231,7 +235,7 @@ impl ServerCertVerifier for CertificateVerifier {
                 DistrustCause::Other(if names.is_empty() {
                     format!("it names no host, and the request is for {wanted}")
                 } else {
-                    format!("it is for {}, and not for {wanted}", names.join(", "))
+                    format!("it is for {}, not for {wanted}", names.join(", "))
                 })
             }
             (error, _) => DistrustCause::Other(error.to_string()),
@@ -277,7 +281,8 @@ impl ServerCertVerifier for CertificateVerifier {
     }
 }
 
-/// The system's certificate authorities, which may be none.
+/// Returns the system's certificate authorities, of which there may be none. They are read once per
+/// process, although each TLS profile has its own verifier.
 fn system_roots() -> &'static RootCertStore {
     static ROOTS: OnceLock<RootCertStore> = OnceLock::new();
     ROOTS.get_or_init(|| {

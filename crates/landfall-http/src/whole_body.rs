@@ -1,25 +1,24 @@
-//! Retries the reading of a whole body that broke off or is not the expected content: the one
-//! policy for manifests, lists, checksum files, and files whose digest is not known yet. The
-//! request itself is retried by [`Transport::send`](crate::Transport::send).
+//! Retries reading a whole body that broke off or is not the expected content. This is the policy
+//! for manifests, lists, checksum files, and files whose digest is not known yet. The request
+//! itself is retried by [`Transport::send`](crate::Transport::send).
 
 use super::error::{ErrorKind, HttpError};
 use super::retry::{Attempts, RetryPolicy};
 
-/// Why an attempt to read a whole body failed.
+/// The failure of an attempt to read a whole body, by whether another attempt may help.
 #[derive(Debug)]
 pub enum BodyFailure<E> {
     /// Another attempt would not help: the request failed, or was refused.
     Final(E),
-    /// The body broke off.
+    /// The body broke off; it is retried like a failed request.
     Broke(E),
-    /// The body is complete, and not the expected content. The first time, a bad link or cache may
-    /// be
-    /// the cause; the second time, it is what the source has.
+    /// The body is complete, but not the expected content. The first time, a bad link or cache may
+    /// be the cause; the second time, it is what the source has.
     Wrong(E),
 }
 
 impl<E: From<HttpError>> BodyFailure<E> {
-    /// The failure of a body that ended with `error`.
+    /// Returns the failure of a body that ended with `error`.
     pub fn reading(error: HttpError) -> BodyFailure<E> {
         match error.kind {
             ErrorKind::Network => BodyFailure::Broke(error.into()),
@@ -38,12 +37,12 @@ impl<E: From<HttpError>> From<HttpError> for BodyFailure<E> {
 #[derive(Debug)]
 pub struct BodyAttempts {
     attempts: Attempts,
-    /// A body was complete and wrong.
+    /// Whether a body was complete and wrong before.
     was_wrong: bool,
 }
 
 impl RetryPolicy {
-    /// Begins to count attempts to read a body.
+    /// Returns a counter for the attempts to read one body.
     pub fn body_attempts(self) -> BodyAttempts {
         BodyAttempts {
             attempts: self.start(),
@@ -57,10 +56,11 @@ impl BodyAttempts {
     /// overloaded, and a pause would only keep a transfer slot from other hosts.
     ///
     /// # Errors
-    /// The failure, if no attempt is left.
+    /// If no attempt is left; returns the error of `failure`.
     pub async fn after<E>(&mut self, failure: BodyFailure<E>) -> Result<(), E> {
         let (error, is_retried) = match failure {
             BodyFailure::Final(error) => (error, false),
+            // a source that has the wrong content would be downloaded five times otherwise
             BodyFailure::Wrong(error) => {
                 let is_second = std::mem::replace(&mut self.was_wrong, true);
                 (error, !is_second && self.attempts.fail().is_some())

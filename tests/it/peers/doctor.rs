@@ -234,7 +234,7 @@ fn the_lint_of_no_proxy_and_of_variables() {
         &[("NO_PROXY", "172.20.,.svc"), ("no_proxy", "172.20.,.svc")],
     );
     assert!(
-        said.contains("  NO    172.20.: landfall, containerd, kubelet ignore it: the beginning of an address covers nothing; instead: 172.20.0.0/16\n"),
+        said.contains("  NO    172.20.: landfall, containerd, kubelet ignore it: the beginning of an address matches nothing; instead: 172.20.0.0/16\n"),
         "{said}"
     );
     assert!(
