@@ -1,4 +1,4 @@
-//! The content of the images: programs of this machine, or bytes that do not compress.
+//! The content of the generated images: programs of this machine, or incompressible bytes.
 
 use anyhow::{Result, ensure};
 use oci_client::manifest::IMAGE_CONFIG_MEDIA_TYPE as OCI_CONFIG;
@@ -41,10 +41,11 @@ pub(crate) struct SeedLayer {
     pub(crate) media_type: &'static str,
 }
 
-/// The programs of this machine that were not used yet, the next one last.
+/// The programs of this machine that have not been used yet, the next one last.
 pub(crate) struct ProgramFiles(Vec<PathBuf>);
 
 impl ProgramFiles {
+    /// Lists programs of moderate size, so that a layer contains several of them.
     pub(crate) fn list() -> Result<ProgramFiles> {
         let mut paths: Vec<PathBuf> = Vec::new();
         for folder in ["/usr/bin", "/bin", "/usr/sbin"] {
@@ -53,6 +54,7 @@ impl ProgramFiles {
             };
             paths.extend(entries.flatten().map(|entry| entry.path()));
         }
+        // no symbolic links: `/bin` is often one to `/usr/bin`, and programs link to each other
         paths.retain(|path| {
             std::fs::symlink_metadata(path)
                 .is_ok_and(|data| data.is_file() && (10_000..2_000_000).contains(&data.len()))
@@ -63,13 +65,15 @@ impl ProgramFiles {
         Ok(ProgramFiles(paths))
     }
 
-    /// Removes and returns the next files, until they have `size` bytes or no file is left.
+    /// Removes and returns the next files until they have `size` bytes in total, or no file is
+    /// left.
     pub(crate) fn take(&mut self, size: usize) -> Result<Vec<(PathBuf, Vec<u8>)>> {
         let mut files = Vec::new();
         let mut total = 0;
         while total < size
             && let Some(path) = self.0.pop()
         {
+            // some programs are readable by root only
             let Ok(content) = std::fs::read(&path) else {
                 continue;
             };
@@ -80,13 +84,14 @@ impl ProgramFiles {
     }
 }
 
-/// A layer with these files: compressed with zstd for OCI, a plain tar for Docker.
+/// Returns a layer with these files: compressed with zstd for OCI, an uncompressed tar for Docker.
 pub(crate) fn layer(files: &[(PathBuf, Vec<u8>)], types: MediaTypes) -> Result<SeedLayer> {
     let mut tar = tar::Builder::new(Vec::new());
     for (path, content) in files {
         let mut header = tar::Header::new_gnu();
         header.set_size(content.len() as u64);
         header.set_mode(0o755);
+        // a fixed time, so that equal files give equal digests
         header.set_mtime(1_700_000_000);
         tar.append_data(&mut header, path, &content[..])?;
     }
@@ -104,19 +109,19 @@ pub(crate) fn layer(files: &[(PathBuf, Vec<u8>)], types: MediaTypes) -> Result<S
     })
 }
 
-/// Bytes that do not compress, the same for the same seed (xorshift64*).
+/// Returns incompressible bytes, the same for the same seed (xorshift64*).
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
+    // the generator must not start at 0, which it never leaves
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let next = || {
+    let mut bytes: Vec<u8> = std::iter::repeat_with(|| {
         state ^= state >> 12;
         state ^= state << 25;
         state ^= state >> 27;
         state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes()
-    };
-    let mut bytes: Vec<u8> = std::iter::repeat_with(next)
-        .take(len.div_ceil(8))
-        .flatten()
-        .collect();
+    })
+    .take(len.div_ceil(8))
+    .flatten()
+    .collect();
     bytes.truncate(len);
     bytes
 }

@@ -1,5 +1,5 @@
 //! Fills a registry with generated images, and reads images back. `scripts/quickstart` and
-//! `scripts/bench` use it in place of the internet.
+//! `scripts/bench` use such a registry instead of the internet.
 //!
 //! ```text
 //! seed put ADDRESS MANIFEST     uploads every image of the manifest, made of local files;
@@ -16,7 +16,7 @@
 //! seed upload ADDRESS DIR       uploads the files of DIR, named by their SHA-256, as blobs: 8
 //!                               connections, POST and PUT only; the least that a push costs
 //! seed sparse FILE GB           writes a bundle of GB gigabytes whose blobs are a hole in the file
-//! seed scale [NAME=NUMBER]...   models what a large fleet costs with 1 to 256 shards
+//! seed scale [NAME=NUMBER]...   models the cost of pulling a large fleet with 1 to 256 shards
 //! ```
 //!
 //! It speaks plain HTTP with the oci-client crate, so that landfall's own client and server are
@@ -24,7 +24,7 @@
 #![allow(clippy::print_stdout)]
 #![allow(
     clippy::disallowed_methods,
-    reason = "it reads a manifest of its own user"
+    reason = "the manifest is written by the same user, so the YAML needs no limits"
 )]
 
 mod content;
@@ -48,10 +48,13 @@ use std::time::Duration;
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    // the HTTP client is created with TLS, for which rustls needs a default provider
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = ClientConfig {
         protocol: ClientProtocol::Http,
+        // chunked uploads are several times slower, because registries sync every chunk to disk
         use_monolithic_push: true,
+        // the registries are on this machine; a proxy of the environment must not get the requests
         no_proxy: Some("*".into()),
         ..ClientConfig::default()
     };
@@ -81,21 +84,23 @@ async fn main() -> Result<()> {
         ["scale", ref given @ ..] => scale::scale(given),
         _ => bail!(
             "usage: seed put ADDRESS MANIFEST | bench ADDRESS | line ADDRESS | \
-             small ADDRESS COUNT | big ADDRESS MB | large ADDRESS GB | wan LISTEN TARGET MS MBIT | read REFERENCE | \
-             upload ADDRESS DIR | sparse FILE GB | scale [NAME=NUMBER]..."
+             small ADDRESS COUNT | big ADDRESS MB | large ADDRESS GB | \
+             wan LISTEN TARGET MS MBIT | read REFERENCE | upload ADDRESS DIR | sparse FILE GB | \
+             scale [NAME=NUMBER]..."
         ),
     }
 }
 
 struct Seed {
     client: Client,
-    /// The uploaded blobs, as `repository@digest`.
+    /// The uploaded blobs, as `repository@digest` for each repository, and as `digest`.
     sent: BTreeSet<String>,
-    /// The size of all blobs that were uploaded or read.
+    /// The total size of the distinct blobs that were uploaded, or of all that were read.
     bytes: u64,
 }
 
 impl Seed {
+    /// Uploads a two-platform image for each image of a landfall manifest.
     async fn put(&mut self, address: &str, manifest: &Path) -> Result<()> {
         let text =
             std::fs::read_to_string(manifest).with_context(|| manifest.display().to_string())?;
@@ -111,10 +116,11 @@ impl Seed {
             let name: Reference = name.parse()?;
             let repository = format!("{address}/{}/{}", name.registry(), name.repository());
             let tag = name.tag().unwrap_or("latest");
-            // every third in Docker's format, whose layers are plain tars here
+            // every third image has Docker's format, with uncompressed layers
             let types = if count % 3 == 2 { DOCKER } else { OCI };
             let mut children = Vec::new();
             let own = programs.take(4 << 20)?;
+            // the platforms share all layers but the last, which keeps the registry small
             for architecture in ["amd64", "arm64"] {
                 let note = (
                     PathBuf::from("etc/platform"),
@@ -142,8 +148,8 @@ impl Seed {
         Ok(())
     }
 
-    /// Five bases of 40 MB; on each of them eight images with layers of 12, 5 and 1.5 MB of their
-    /// own.
+    /// Uploads five bases of 40 MB, and on each of them eight images with their own layers of 12, 5
+    /// and 1.5 MB.
     async fn bench(&mut self, address: &str) -> Result<()> {
         self.bases(
             address,
@@ -155,8 +161,8 @@ impl Seed {
         .await
     }
 
-    /// For a slow network: four bases of 20 MB; on each of them five images with layers of 4.5, 1
-    /// and 0.4 MB of their own.
+    /// Uploads images for a slow network: four bases of 20 MB, and on each of them five images with
+    /// their own layers of 4.5, 1 and 0.4 MB.
     async fn line(&mut self, address: &str) -> Result<()> {
         self.bases(
             address,
@@ -168,8 +174,8 @@ impl Seed {
         .await
     }
 
-    /// Two-platform images on bases. The sizes are those of a base, of two layers of each image,
-    /// and of one of each platform, in bytes.
+    /// Uploads two-platform images on shared bases. The sizes, in bytes, are those of a base, of
+    /// the two common layers of each image, and of the layer of each platform.
     async fn bases(
         &mut self,
         address: &str,
@@ -181,6 +187,7 @@ impl Seed {
         for base in 0..bases {
             let foundation = random(1000 + base, base_size)?;
             for image in 0..images {
+                // a distinct seed for each layer, so that no layer is shared by accident
                 let own = |part: u64| 10_000 + base * 1000 + image * 10 + part;
                 let repository = format!("{address}/{name}/base-{base}/app-{image}");
                 let middle = [
@@ -214,7 +221,7 @@ impl Seed {
         Ok(())
     }
 
-    /// On ten bases of 100 kB, with a layer of 20 kB each.
+    /// Uploads `count` images on ten bases of 100 kB, each with a layer of 20 kB.
     async fn small(&mut self, address: &str, count: u64) -> Result<()> {
         for image in 0..count {
             let repository = format!("{address}/small/base-{}/app-{image}", image % 10);
@@ -231,6 +238,7 @@ impl Seed {
         Ok(())
     }
 
+    /// Uploads one image with one layer of `megabytes`.
     async fn big(&mut self, address: &str, megabytes: usize) -> Result<()> {
         self.tagged(
             &format!("{address}/big/app"),
@@ -241,8 +249,8 @@ impl Seed {
         Ok(())
     }
 
-    /// The layers repeat a short noise and are not tars: making gigabytes of noise would take
-    /// longer than what is measured.
+    /// Uploads 20 images with one layer each. The layers repeat a short noise and are not tars,
+    /// because generating gigabytes of noise would take longer than what is measured.
     async fn large(&mut self, address: &str, gigabytes: usize) -> Result<()> {
         for image in 0..20 {
             let bytes = noise(1_000_000 + image, 1_000_000).repeat(50 * gigabytes);
@@ -258,7 +266,7 @@ impl Seed {
         Ok(())
     }
 
-    /// An image without an index at `repository:v1`.
+    /// Uploads an image without an index as `repository:v1`.
     async fn tagged(&mut self, repository: &str, layers: &[SeedLayer]) -> Result<()> {
         let image = self.manifest_of(repository, "amd64", layers, OCI).await?;
         self.manifest(repository, "v1", OCI_MANIFEST, &image)
@@ -311,6 +319,7 @@ impl Seed {
         }))
     }
 
+    /// Uploads a blob, unless the repository has it already, and returns its descriptor.
     async fn blob(&mut self, repository: &str, media_type: &str, bytes: &[u8]) -> Result<Value> {
         let digest = sha256(bytes);
         if self.sent.insert(format!("{repository}@{digest}")) {
@@ -319,6 +328,7 @@ impl Seed {
                 .push_blob(&reference, bytes.to_vec(), &digest)
                 .await
                 .with_context(|| repository.to_owned())?;
+            // counted once, although each repository gets its own upload
             if self.sent.insert(digest.clone()) {
                 self.bytes += bytes.len() as u64;
             }
@@ -326,7 +336,7 @@ impl Seed {
         Ok(json!({"mediaType": media_type, "digest": digest, "size": bytes.len()}))
     }
 
-    /// Sends a manifest by `tag`, or by its digest where `tag` is empty.
+    /// Uploads a manifest by `tag`, or by its digest if `tag` is empty, and returns its descriptor.
     async fn manifest(
         &mut self,
         repository: &str,
@@ -349,6 +359,7 @@ impl Seed {
         Ok(json!({"mediaType": media_type, "digest": digest, "size": size}))
     }
 
+    /// Downloads everything below a reference and compares each digest.
     async fn read(&mut self, reference: &str) -> Result<()> {
         let top: Reference = reference.parse()?;
         self.client
@@ -368,7 +379,7 @@ impl Seed {
                 "{next}: the content does not match the digest {digest} of the registry"
             );
             ensure!(
-                next.digest().is_none_or(|asked| asked == digest),
+                next.digest().is_none_or(|requested| requested == digest),
                 "{next}: answered with {digest}"
             );
             manifests += 1;
@@ -404,7 +415,7 @@ impl Seed {
     }
 }
 
-/// A layer that does not compress.
+/// Returns a layer that does not compress.
 fn random(seed: u64, len: usize) -> Result<SeedLayer> {
     layer(
         &[(PathBuf::from(format!("data/{seed}")), noise(seed, len))],

@@ -1,19 +1,16 @@
-//! Models what a large fleet costs with one to 256 shards: `landfall pull --shard I/N`, split as
-//! landfall splits it, with measured costs that are given as `NAME=NUMBER`.
+//! Models the time and cost of `landfall pull --shard I/N` for a large fleet, with 1 to 256 shards.
+//! landfall's own code assigns the blobs to shards. The parameters of the model are measured
+//! values, and can be given as `NAME=NUMBER`.
 
 use anyhow::{Context, Result, bail};
 use landfall_model::{assign_shards, transfer_cost};
 use std::collections::BTreeMap;
 
-/// The parameters of the model: the name, the default value, and where that is from.
+/// The parameters of the model: name, default value, and description with the source of the value.
 const PARAMETERS: &[(&str, f64, &str)] = &[
     ("images", 40_000.0, "images of the fleet"),
     ("terabytes", 100.0, "content of the fleet, each blob once"),
-    (
-        "layers",
-        10.0,
-        "layers that only one image has, in the mean",
-    ),
+    ("layers", 10.0, "layers that only one image has, on average"),
     ("sigma", 2.0, "spread of the layers' log-normal size"),
     ("jobs", 12.0, "--jobs: connections of a runner"),
     ("hosts", 4.0, "upstream hosts with about equal parts"),
@@ -36,12 +33,12 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "runner",
         532.0,
-        "MB/s that a runner of two cores takes in: docs/explanation/performance.md, pull",
+        "MB/s that a runner with two cores can download: docs/explanation/performance.md, pull",
     ),
     (
         "store",
         1e9,
-        "MB/s that the store takes of one runner; no bound unless it is given",
+        "MB/s that the store accepts from one runner; unlimited unless it is given",
     ),
     ("store_ms", 0.0, "one request to the store beside its bytes"),
     ("part", 16.0, "MB of one part of an upload to the store"),
@@ -53,7 +50,7 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "memory",
         30.0,
-        "MB that a runner takes: docs/explanation/performance.md, pull",
+        "MB of memory that a runner uses: docs/explanation/performance.md, pull",
     ),
     (
         "shared_cores",
@@ -68,12 +65,13 @@ const PARAMETERS: &[(&str, f64, &str)] = &[
     (
         "pack",
         929.0,
-        "MB/s of the one that packs: docs/explanation/performance.md, pack",
+        "MB/s of the machine that packs: docs/explanation/performance.md, pack",
     ),
 ];
 
-/// Prices of AWS, us-east-1, on demand, June 2026: Fargate (Linux, x86) a vCPU and a GB an hour; S3
-/// Standard a thousand PUTs, a thousand GETs, and a GB a month above the first 50 TB.
+/// Prices of AWS in us-east-1, on demand, June 2026, in dollars. Fargate (Linux, x86): per vCPU and
+/// hour, and per GB and hour. S3 Standard: per thousand PUTs, per thousand GETs, and per GB and
+/// month above the first 50 TB.
 const VCPU_HOUR: f64 = 0.04048;
 const GB_HOUR: f64 = 0.004_445;
 const PUTS: f64 = 0.005;
@@ -84,11 +82,11 @@ const VCPUS: f64 = 2.0;
 /// The memory of a runner, in GB.
 const GB: f64 = 4.0;
 
-/// The size of the largest layer, in bytes: registries refuse layers above some 50 GB.
+/// The size of the largest layer, in bytes. Registries reject layers above about 50 GB.
 const LARGEST: f64 = 50e9;
 
-/// Prints the table. `given` has parameters as `NAME=NUMBER`, and `measured=N:SECONDS,…` to check
-/// the model by.
+/// Prints the table of costs. `given` contains parameters as `NAME=NUMBER`, and optionally
+/// `measured=N:SECONDS,…` to compare the model with measurements.
 pub(crate) fn scale(given: &[&str]) -> Result<()> {
     let mut parameters: BTreeMap<&str, f64> = PARAMETERS
         .iter()
@@ -109,7 +107,7 @@ pub(crate) fn scale(given: &[&str]) -> Result<()> {
             *known = value.parse().with_context(|| format!("{name}={value}"))?;
         } else {
             let names: Vec<&str> = PARAMETERS.iter().map(|(name, ..)| *name).collect();
-            bail!("{name} is none of {}", names.join(", "));
+            bail!("{name} is not one of {}", names.join(", "));
         }
     }
     let fleet = blob_sizes(&parameters);
@@ -124,21 +122,21 @@ pub(crate) fn scale(given: &[&str]) -> Result<()> {
             );
         }
     }
-    println!("\n| told | value | |\n|---|---:|---|");
+    println!("\n| parameter | value | |\n|---|---:|---|");
     PARAMETERS
         .iter()
         .for_each(|(name, _, what)| println!("| `{name}` | {} | {what} |", parameters[name]));
     Ok(())
 }
 
-/// The sizes of all blobs: the layers, then a config and a manifest for each image.
+/// Returns the sizes of all blobs: the layers, then a config and a manifest for each image.
 fn blob_sizes(parameters: &BTreeMap<&str, f64>) -> Vec<u64> {
     let images = parameters["images"] as usize;
     let mut random = Random(17);
     let mut layers: Vec<f64> = (0..(parameters["images"] * parameters["layers"]) as usize)
         .map(|_| (parameters["sigma"] * random.normal()).exp())
         .collect();
-    // bounding the largest layers lowers the total, so the scaling is repeated
+    // limiting the largest layers lowers the total, so the scaling is repeated until it converges
     for _ in 0..20 {
         let scale = parameters["terabytes"] * 1e12 / layers.iter().sum::<f64>();
         layers
@@ -164,39 +162,39 @@ impl Random {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
+    /// Returns a number with the standard normal distribution (Box–Muller).
     fn normal(&mut self) -> f64 {
         (-2.0 * (1.0 - self.next()).ln()).sqrt() * (std::f64::consts::TAU * self.next()).cos()
     }
 }
 
-/// The cost of a pull by several runners, times in seconds.
+/// The modelled cost of a pull by several runners. Times are in seconds.
 struct ModelledRun {
+    /// The time until the last runner has finished.
     makespan: f64,
-    /// The makespan if all runners had the same work, or that of the largest blob alone.
+    /// The makespan if all runners had the same work, but at least the time of the largest blob.
     ideal: f64,
-    /// The time of all runners together.
+    /// The total time of all runners, which is paid for.
     busy: f64,
     requests: usize,
     puts: f64,
 }
 
 fn model_run(parameters: &BTreeMap<&str, f64>, fleet: &[u64], runners: usize) -> ModelledRun {
+    // each shard gets its part of a host's limit, at least one connection
     let share = (parameters["per_host"] / runners as f64).floor().max(1.0);
     let connections = parameters["jobs"].min(parameters["hosts"] * share);
     let width = (connections * parameters["connection"])
         .min(parameters["runner"])
         .min(parameters["store"])
         * 1e6;
-    let parts = |size: u64| (size as f64 / (parameters["part"] * 1e6)).ceil().max(1.0);
-    // a multipart upload has two more requests, which begin and complete it
     let puts = |size: u64| {
-        if parts(size) > 1.0 {
-            parts(size) + 2.0
-        } else {
-            1.0
-        }
+        let parts = (size as f64 / (parameters["part"] * 1e6)).ceil().max(1.0);
+        // two more requests begin and complete a multipart upload
+        if parts > 1.0 { parts + 2.0 } else { 1.0 }
     };
-    // idle connections help with large blobs, so all connections of a runner finish together
+    // large blobs are downloaded in ranges by idle connections, so all connections of a runner
+    // finish together
     let seconds = |size: u64| {
         let waits = parameters["request_ms"] + parameters["store_ms"] * puts(size);
         size as f64 / width + waits / 1000.0 / connections

@@ -1,6 +1,8 @@
 //! Writes a bundle of any size whose blobs take no disk space: they are a hole in the file, and
-//! everything else is real. It follows `docs/reference/bundle-format.md`, independently of the
-//! bundle crate, and shows what opening a large bundle costs.
+//! everything else is real. It is used to measure how long opening a large bundle takes.
+//!
+//! The code follows `docs/reference/bundle-format.md`, independently of the bundle crate, so it
+//! also tests that page. Section numbers refer to it.
 
 use crate::content::sha256;
 use anyhow::Result;
@@ -11,20 +13,22 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use xxhash_rust::xxh64::xxh64;
 
-/// The content of a frame, in bytes.
+/// The maximum content of a frame, in bytes.
 const CHUNK: u64 = 1 << 20;
-/// The size of a blob, in bytes, in a bundle of up to [`BLOBS`] blobs.
+/// The minimum size of a blob, in bytes.
 const BLOB: u64 = 50 << 20;
-/// The number of blobs from which on the blobs become larger instead of more.
+/// The maximum number of blobs. In larger bundles, the blobs are larger instead.
 const BLOBS: u64 = 4096;
-/// A row of the frame table, in bytes.
+/// The size of a row of the frame table, in bytes: an offset and a SHA-256.
 const ROW: usize = 40;
 
-/// A frame of raw blocks (section 2).
+/// Returns a zstd frame of raw blocks (section 2).
 fn frame(content: &[u8]) -> Vec<u8> {
+    // magic number, frame header descriptor and window descriptor (RFC 8878, 3.1.1)
     let mut out = vec![0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50];
     out.extend((content.len() as u32).to_le_bytes());
     let blocks = content.chunks(128 << 10).count();
+    // a block has at most 128 KiB; bit 0 of its header marks the last one, and type 0 is raw
     for (index, block) in content.chunks(128 << 10).enumerate() {
         out.extend(
             &((block.len() as u32) << 3 | u32::from(index + 1 == blocks)).to_le_bytes()[..3],
@@ -35,7 +39,7 @@ fn frame(content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The length of a frame with this much content (section 2).
+/// Returns the length of a frame with this much content (section 2).
 fn frame_length(content: u64) -> u64 {
     if content == 0 {
         0
@@ -60,7 +64,7 @@ fn padding(size: u64) -> Vec<u8> {
     vec![0; size.next_multiple_of(512) as usize - size as usize]
 }
 
-/// The row of a frame in the frame table (section 6).
+/// Returns the row of a frame in the frame table (section 6).
 fn row(offset: u64, hash: &str) -> Vec<u8> {
     let hash = (0..64)
         .step_by(2)
@@ -79,12 +83,12 @@ struct BundleEntry<'a> {
 struct SparseWriter {
     file: std::fs::File,
     end: u64,
-    /// The frame table of what was written so far.
+    /// The rows of all frames that were written so far.
     table: Vec<u8>,
 }
 
 impl SparseWriter {
-    /// Writes a frame, and returns the SHA-256 of its bytes. Without content, no frame is written.
+    /// Writes a frame and returns the SHA-256 of its bytes. Without content, no frame is written.
     fn put(&mut self, content: &[u8]) -> Result<Option<String>> {
         if content.is_empty() {
             return Ok(None);
@@ -97,7 +101,7 @@ impl SparseWriter {
         Ok(Some(hash))
     }
 
-    /// Writes a tar entry, and returns the hashes of its frames.
+    /// Writes a tar entry and returns the hashes of its frames.
     fn tar_entry(&mut self, name: &str, content: &[u8]) -> Result<Vec<String>> {
         let size = content.len() as u64;
         let mut hashes = vec![self.put(&header(name, size))?];
@@ -108,7 +112,8 @@ impl SparseWriter {
         Ok(hashes.into_iter().flatten().collect())
     }
 
-    /// Skips the content of an entry. The hashes of its frames are made up.
+    /// Writes a tar entry whose content is a hole in the file. The hashes of its frames are made
+    /// up, so opening the bundle works, but reading the entry fails.
     fn hole(&mut self, name: &str, size: u64) -> Result<()> {
         self.put(&header(name, size))?;
         for from in (0..size).step_by(CHUNK as usize) {
@@ -122,7 +127,7 @@ impl SparseWriter {
         Ok(())
     }
 
-    /// Writes an entry with `write`, and returns its record in the contents index.
+    /// Writes an entry with `write` and returns its record in the contents index.
     fn indexed_entry(
         &mut self,
         entry: &BundleEntry<'_>,
@@ -145,20 +150,23 @@ pub(super) fn write_sparse(path: &Path, bytes: u64) -> Result<()> {
     let names: Vec<String> = (0..bytes.div_ceil(blob))
         .map(|n| format!("https://h.test/{n}.tar.gz"))
         .collect();
-    let file = |name: &String| -> Result<LockedFile> {
-        Ok(LockedFile {
-            name: name.clone(),
-            digest: sha256(name.as_bytes()).parse()?,
-            size: blob,
-            checksum: None,
-            sidecars: vec![],
-            also: vec![],
-            mode: None,
-            signed_by: None,
-            unpack: vec![],
+    let files = names
+        .iter()
+        .map(|name| {
+            Ok(LockedFile {
+                name: name.clone(),
+                // distinct, but not the digest of the content, which is a hole
+                digest: sha256(name.as_bytes()).parse()?,
+                size: blob,
+                checksum: None,
+                sidecars: vec![],
+                also: vec![],
+                mode: None,
+                signed_by: None,
+                unpack: vec![],
+            })
         })
-    };
-    let files = names.iter().map(file).collect::<Result<Vec<_>>>()?;
+        .collect::<Result<Vec<_>>>()?;
     let lock = Lock {
         version: 1,
         files,
@@ -207,6 +215,7 @@ pub(super) fn write_sparse(path: &Path, bytes: u64) -> Result<()> {
         };
         entries.push(out.indexed_entry(&entry, |out| out.hole(&name, file.size))?);
     }
+    // the frame table has no rows for its own frames: their hashes are in the contents index
     let offset = out.end;
     let table = std::mem::take(&mut out.table);
     let hashes = out.tar_entry("landfall-frames", &table)?;
@@ -223,8 +232,10 @@ pub(super) fn write_sparse(path: &Path, bytes: u64) -> Result<()> {
         .chunks(CHUNK as usize)
         .map(|piece| frame_length(piece.len() as u64))
         .sum();
+    // the footer has the hash of the frames as written, so they are read back
     let mut frames = vec![0; length as usize];
     std::fs::File::open(path)?.read_exact_at(&mut frames, offset)?;
+    // two empty blocks end a tar archive
     out.put(&[0; 1024])?;
     let frames = &sha256(&frames)[7..];
     let digest = &sha256(&index)[7..];
@@ -235,6 +246,7 @@ pub(super) fn write_sparse(path: &Path, bytes: u64) -> Result<()> {
         index.len(),
         0
     );
+    // a skippable frame of zstd, so that tar and zstd ignore the footer
     let mut footer = vec![0x5c, 0x2a, 0x4d, 0x18];
     footer.extend((text.len() as u32).to_le_bytes());
     footer.extend(text.as_bytes());

@@ -1,19 +1,21 @@
-//! The lower bound of a push: uploads blobs by POST and PUT over 8 connections, without any other
-//! request or check.
+//! The lower bound for the time of a push: uploads blobs by POST and PUT over 8 connections,
+//! without any other request or check.
 
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+/// The number of uploads at once.
 const CONNECTIONS: usize = 8;
 
+/// Uploads the files of `dir`, which are named by the SHA-256 of their content, as blobs.
 pub(crate) async fn upload(address: &str, dir: &Path) -> Result<()> {
     let mut files: Vec<(u64, PathBuf)> = Vec::new();
     for entry in std::fs::read_dir(dir).with_context(|| dir.display().to_string())? {
         let entry = entry?;
         files.push((entry.metadata()?.len(), entry.path()));
     }
-    // the largest is popped first, as a push does it
+    // the largest file is popped first, as in a push
     files.sort();
     let count = files.len();
     let bytes: u64 = files.iter().map(|(size, _)| size).sum();
@@ -42,6 +44,7 @@ pub(crate) async fn upload(address: &str, dir: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Uploads one blob in a single PUT.
 async fn send(client: &reqwest::Client, address: &str, size: u64, path: &Path) -> Result<()> {
     let begun = client
         .post(format!("http://{address}/v2/floor/blobs/uploads/"))
@@ -52,6 +55,7 @@ async fn send(client: &reqwest::Client, address: &str, size: u64, path: &Path) -
         .get("location")
         .context("an upload without a location")?
         .to_str()?;
+    // the location may be relative, and may have a query with the state of the upload
     let base = reqwest::Url::parse(&format!("http://{address}/"))?;
     let mut url = base.join(location)?;
     let hex = path.file_name().context("no file name")?.to_string_lossy();

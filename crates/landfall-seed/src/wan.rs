@@ -24,10 +24,12 @@ pub(crate) async fn proxy(listen: &str, target: &str, delay: Duration, rate: f64
         let (near, _) = listener.accept().await?;
         let target = target.to_owned();
         tokio::spawn(async move {
+            // the handshake of TCP takes a round trip before the first byte
             sleep(2 * delay).await;
             let Ok(far) = TcpStream::connect(&target).await else {
                 return;
             };
+            // Nagle's algorithm would add delays of its own to small requests
             let _ = near.set_nodelay(true);
             let _ = far.set_nodelay(true);
             let (near_in, near_out) = near.into_split();
@@ -48,8 +50,8 @@ async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duratio
         let mut free = Instant::now();
         let mut piece = vec![0; CHUNK];
         while let Ok(count @ 1..) = from.read(&mut piece).await {
-            // timers fire a millisecond or two late, which must not lower the rate; the time of an
-            // idle link must not raise it
+            // timers fire a millisecond or two late, which must not lower the rate, so up to 5 ms
+            // can be made up for; more would turn idle time into a burst
             free = free.max(Instant::now() - Duration::from_millis(5));
             free += Duration::from_secs_f64(count as f64 / rate);
             if sender
@@ -69,6 +71,7 @@ async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duratio
                 break;
             }
         }
+        // only this direction ends: the other one may still have data
         let _ = to.shutdown().await;
     };
     tokio::join!(reading, writing);
