@@ -37,6 +37,7 @@ pub fn choose(
     install: &[String],
     settings: AptSettings,
 ) -> Result<AptSelection, String> {
+    // a thread of its own, because the stack of the caller's thread may be 2 MiB
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
         let thread =

@@ -35,6 +35,7 @@ impl<'t> PackageFields<'t> {
                 "Multi-Arch" => &mut fields.multi_arch,
                 "Priority" => &mut fields.priority,
                 "Essential" => &mut fields.essential,
+                // `Important` is the earlier name of `Protected`
                 "Important" | "Protected" => &mut fields.important,
                 "Pre-Depends" => &mut fields.relations[0],
                 "Depends" => &mut fields.relations[1],
@@ -62,6 +63,7 @@ impl<'t> PackageFields<'t> {
     /// absent if both are equal to those of the package.
     pub(super) fn built_from(&self) -> (&'t str, &'t str) {
         match self.built_from.split_once('(') {
+            // written if the versions differ, as after a rebuild without changes to the source
             Some((name, version)) => (name.trim(), version.trim_end_matches(')').trim()),
             None if self.built_from.is_empty() => (self.package, self.version),
             None => (self.built_from, self.version),

@@ -81,6 +81,7 @@ impl AptRelation<'_> {
 
 impl<'u, 't> Marking<'u, 't> {
     pub(super) fn new(universe: &'u Universe<'t>, settings: AptSettings) -> Marking<'u, 't> {
+        // at first, everything that is installed is kept
         let states = (0..universe.packages.len()).map(|package| {
             let current = universe.packages[package].current;
             let candidate = universe.candidate(package as AptPackageId);
@@ -158,6 +159,7 @@ impl<'u, 't> Marking<'u, 't> {
             .filter(|package| self.states[*package as usize].is_requested);
         let installed = (0..self.states.len() as AptPackageId)
             .filter(|package| self.states[*package as usize].current.is_some());
+        // follows the dependencies that are satisfied after all changes
         let mut next: Vec<AptPackageId> = requested.chain(installed).collect();
         let mut seen: BTreeSet<AptPackageId> = next.iter().copied().collect();
         let mut needed = Vec::new();
@@ -252,6 +254,7 @@ impl<'u, 't> Marking<'u, 't> {
         is_user: bool,
     ) -> bool {
         let state = &self.states[package as usize];
+        // a package without versions is only a name, which relations mention
         if depth > DEPTH || self.universe.packages[package as usize].versions.is_empty() {
             return false;
         }
@@ -321,6 +324,7 @@ impl<'u, 't> Marking<'u, 't> {
     /// Plans the candidate of a package for installation.
     pub(super) fn apply_candidate(&mut self, package: AptPackageId) {
         let state = self.state(package);
+        // already planned
         if state.is_protected && state.install == state.candidate {
             return;
         }

@@ -113,6 +113,7 @@ impl BrokenReasons {
             else {
                 continue;
             };
+            // dependencies may be circular
             seen.push(at);
             let (line, causes) = describe(universe, at, reason);
             lines.push(line);
@@ -165,6 +166,8 @@ fn describe(
                 .map(|version| name_and_version(universe, *version))
                 .collect();
             let existing = match (versions.is_empty(), fitting.first()) {
+                // a suitable version exists, but its suite has a lower priority, or another
+                // version was requested
                 (_, Some(fits)) => {
                     let offer = universe.offer_of(*fits);
                     let name = name_of(offer.package);

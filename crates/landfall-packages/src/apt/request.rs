@@ -153,6 +153,7 @@ impl InstallRequest<'_> {
     fn only_provider(&self, universe: &Universe<'_>) -> Result<AptPackageId, String> {
         let name = self.name;
         let mut all = universe.providers_named(name);
+        // a package with several versions provides the name several times
         all.sort_unstable();
         all.dedup();
         match all[..] {

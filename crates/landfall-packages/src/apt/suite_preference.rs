@@ -124,6 +124,7 @@ impl<'t> Marking<'_, 't> {
                 .providers_of(relation.name)
                 .map(|provide| provide.by)
                 .peekable();
+            // a virtual package: any provider that is a candidate
             if relation.op == VersionOperator::Any && providers.peek().is_some() {
                 return providers.any(|by| {
                     self.state_of(by).version(MarkedVersion::Candidate) == Some(by)

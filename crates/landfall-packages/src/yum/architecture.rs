@@ -62,6 +62,7 @@ impl Architectures {
     pub(super) fn rank(&self, name: &str) -> Option<usize> {
         match name {
             NOARCH => None,
+            // an unknown architecture is the worst
             _ => Some(
                 self.0
                     .iter()
@@ -82,6 +83,7 @@ impl Architectures {
 fn word_sizes(name: &str) -> u8 {
     match name {
         NOARCH => 0b11,
+        // the only 64-bit architecture in use whose name does not say so
         name if name.contains("64") || name.starts_with("s390x") => 0b10,
         _ => 0b01,
     }

@@ -75,6 +75,7 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
         } else {
             RpmRelation::parse(rest).ok_or_else(bad)?
         };
+        // in two steps, because `strings` borrows the pool mutably
         let (name, evr) = (
             pool.strings().add(relation.name),
             pool.strings().add(relation.evr),

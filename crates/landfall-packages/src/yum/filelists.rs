@@ -75,6 +75,7 @@ pub(super) fn read_filelists(
                     .attribute("pkgid")?
                     .and_then(|id| by_digest.get(&id).copied());
             }
+            // millions of files: only those of interest are kept
             XmlEvent::End("file", path) => {
                 if let Some(package) = package.filter(|_| wanted.contains(path)) {
                     pool.add_file(package, path);

@@ -71,6 +71,7 @@ impl PackedIndex {
         let path = index.path.clone();
         let compression =
             Compression::of(&path).ok_or_else(|| YumError::Compression(path.clone()))?;
+        // checked before the download; the actual size is limited while unpacking
         if let Some(size) = index.open_size.filter(|size| *size > limit) {
             return Err(YumError::TooLarge {
                 name: path,
@@ -165,6 +166,7 @@ impl AvailablePackages {
         // after all sources: a module of one source can hide packages of another. Before the lists
         // of files: hiding changes the ids of packages
         let hidden = modules.hide(&mut pool);
+        // most lists are not needed: the caller downloads them only if a selection misses a file
         let mut paths = BTreeSet::new();
         if sources.iter().any(|source| source.files.is_some()) {
             paths = related_paths(&pool);

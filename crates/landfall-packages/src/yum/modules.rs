@@ -61,6 +61,7 @@ impl Modules {
     pub(super) fn read(&mut self, text: &str) -> Result<(), YumError> {
         for document in yaml::documents::<serde_yaml::Value>(text) {
             let value = document.map_err(|error| YumError::malformed(WHAT, error))?;
+            // an empty document before the first or after the last `---`
             if value.is_null() {
                 continue;
             }
@@ -76,6 +77,7 @@ impl Modules {
                 ("modulemd-defaults", _, Some(module), Some(stream)) => {
                     self.defaults.insert(format!("{module}:{stream}"));
                 }
+                // other kinds, such as translations and obsoletes, do not affect the selection
                 _ => {}
             }
         }
@@ -107,6 +109,7 @@ impl Modules {
                 }
             }
         }
+        // a package outside of modules would otherwise replace that of the enabled stream
         hidden.extend(
             plain
                 .into_iter()

@@ -24,6 +24,7 @@ impl<'t> RpmPin<'t> {
     /// Parses a request; returns `None` if it has no version, or wildcards. A version begins with a
     /// digit. If the last two parts both do, they are version and release.
     pub fn parse(text: &'t str) -> Option<RpmPin<'t>> {
+        // patterns, capabilities with a version, files, rich dependencies, and variables
         if text.contains(['*', '?', ' ', '/', '(', '$']) {
             return None;
         }

@@ -138,6 +138,7 @@ impl Pool {
             self.relations.append(relations);
             bounds[kind + 1] = self.relations.len() as u32;
         }
+        // the relations of an incomplete package stay in the list, but nothing refers to them
         if let (Some(name), Some(evr), Some(arch)) =
             (new.name.take(), new.evr.take(), new.arch.take())
         {
@@ -216,6 +217,7 @@ impl Pool {
         for number in 1..first.len() {
             first[number] += first[number - 1];
         }
+        // `first[n]` is now the number of providers of all texts before `n`
         let mut next = first.clone();
         let none = Provider {
             package: PackageId(0),

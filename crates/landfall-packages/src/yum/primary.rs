@@ -96,6 +96,7 @@ impl PrimaryReader<'_> {
         match name {
             "name" => self.new.name = Some(self.pool.strings().add(text)),
             "arch" => {
+                // packages for other architectures are dropped at once to save memory
                 self.is_wanted &= architectures.contains(&text);
                 self.new.arch = Some(self.pool.strings().add(text));
             }
@@ -147,6 +148,7 @@ impl PrimaryReader<'_> {
             _ => {}
         })?;
         let name = name.ok_or_else(|| YumError::malformed(WHAT, "a relation has no name"))?;
+        // `entry` without flags may still have version attributes, which mean nothing then
         let mut evr = StringPool::EMPTY;
         if sense != VersionSense::ANY {
             self.read_evr(element)?;

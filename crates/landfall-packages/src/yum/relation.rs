@@ -36,7 +36,8 @@ impl VersionSense {
     /// Whether some version satisfies both this comparison with `own` and the comparison `other`
     /// with `others`.
     pub fn meets(self, own: &str, other: VersionSense, others: &str) -> bool {
-        // two open ranges in the same direction always overlap
+        // a name without a version matches everything, and two open ranges in the same direction
+        // always overlap
         if self == VersionSense::ANY
             || other == VersionSense::ANY
             || self.0 & other.0 & (Self::OLDER | Self::NEWER) != 0

@@ -53,6 +53,7 @@ impl Repomd {
                 XmlEvent::Start(element) => match element.name() {
                     "repomd" => is_repomd = true,
                     "data" => {
+                        // a new draft, so that nothing of the last index is left
                         one = IndexDraft {
                             kind: element.attribute("type")?.unwrap_or_default(),
                             ..IndexDraft::default()
@@ -137,6 +138,7 @@ fn number(text: &str) -> Result<u64, YumError> {
 /// Parses a time in seconds; some tools write a fraction too. Returns `None` for other texts: a
 /// revision may be any text.
 fn time(text: &str) -> Option<Timestamp> {
+    // a fraction does not matter: times are only compared
     let seconds = text.split_once('.').map_or(text, |(seconds, _)| seconds);
     Timestamp::from_second(seconds.parse().ok()?).ok()
 }

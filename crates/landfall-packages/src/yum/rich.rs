@@ -60,6 +60,7 @@ impl<'a> RichDependency<'a> {
             RichDependency::And(all) | RichDependency::Or(all) | RichDependency::With(all) => {
                 all.iter().for_each(|one| one.each_relation(visit));
             }
+            // conditions count too: a file in one affects whether it holds
             RichDependency::If(both, otherwise) | RichDependency::Unless(both, otherwise) => {
                 both.iter().for_each(|one| one.each_relation(visit));
                 otherwise.iter().for_each(|one| one.each_relation(visit));
@@ -78,6 +79,7 @@ impl<'a> RichDependency<'a> {
 fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     *rest = rest.strip_prefix('(')?;
     let first = operand(rest, depth)?;
+    // `(a)` is `a`
     if let Some(behind) = rest.trim_start().strip_prefix(')') {
         *rest = behind;
         return Some(first);

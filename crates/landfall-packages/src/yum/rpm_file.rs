@@ -202,6 +202,7 @@ impl RpmHeader {
         let Some((data, count)) = self.data(tag) else {
             return Vec::new();
         };
+        // each text ends with a zero byte
         let texts = data.split(|byte| *byte == 0).take(count);
         texts
             .filter_map(|text| std::str::from_utf8(text).ok())
@@ -216,6 +217,7 @@ impl RpmHeader {
 
     fn identity(&self) -> Option<PackageIdentity> {
         let text = |tag| self.texts(tag).first().map(|text| (*text).to_owned());
+        // indexes write an epoch of 0 as none; both must give the same text
         let epoch = self.number(EPOCH).filter(|epoch| *epoch > 0);
         let epoch = epoch.map(|epoch| format!("{epoch}:")).unwrap_or_default();
         let arch = if self.data(BUILT_FROM).is_some() {
@@ -263,6 +265,7 @@ fn number(bytes: &[u8]) -> usize {
 
 fn short(error: io::Error) -> RpmFileError {
     match error.kind() {
+        // a truncated file is not a failure of reading, which could be retried
         io::ErrorKind::UnexpectedEof => RpmFileError::NoPackage,
         _ => RpmFileError::Read(error),
     }

@@ -90,6 +90,7 @@ impl TrimmedPrimary {
                 package.digest = Some(digest.hex());
             }
             depth += usize::from(opens);
+            // everything inside of a package is copied unchanged
             if depth > 1 {
                 package
                     .text
@@ -174,6 +175,7 @@ pub fn trimmed_repomd(
     for (kind, index) in indexes {
         let index = index.text();
         let (digest, size) = (Digest::sha256(index.as_bytes()), Some(index.len() as u64));
+        // the digest in the name keeps caches from returning an earlier index
         let path = format!("repodata/{}-{kind}.xml", digest.hex());
         let (open_digest, open_size) = (Some(digest.clone()), size);
         let own = RepomdIndex {

@@ -84,6 +84,7 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
         );
     }
     let mut rules = Rules::new(pool, architectures, assume);
+    // a requested file may be in a list of all files that was not read
     install
         .iter()
         .for_each(|word| rules.note_file(&RpmRelation::any(word)));
@@ -176,6 +177,7 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
         .filter(|id| chooser.sat.value(installed(*id)) > 0)
         .collect();
     packages.retain(|id| !chooser.rules.is_base(*id));
+    // the order of the lock, independent of the order of decisions
     packages.sort_by_key(|id| (pool.name(*id), pool.arch(*id), *id));
     let expected = packages
         .iter()

@@ -133,6 +133,7 @@ impl<'r, 'p> Policy<'r, 'p> {
     /// are any.
     fn prune_to_recommended(&mut self, candidates: &mut Vec<PackageId>) {
         let is_base = |this: &Self, id: &PackageId| this.rules.is_base(*id);
+        // the base is kept in any case, so there is nothing to choose from
         if candidates.iter().filter(|id| !is_base(self, id)).count() < 2 {
             return;
         }
@@ -270,6 +271,7 @@ impl<'r, 'p> Policy<'r, 'p> {
             .into_iter()
             .zip(candidates.iter().copied())
             .collect();
+        // installed packages are never worse
         order.sort_by_key(|(bad, id)| if self.rules.is_base(*id) { 0 } else { *bad });
         *candidates = order.into_iter().map(|(_, id)| id).collect();
     }

@@ -59,6 +59,7 @@ fn may_hold(rules: &Rules<'_>, some: &[&Rule], steps: &mut u64) -> bool {
         .flat_map(|rule| &rule.literals)
         .copied()
         .collect();
+    // any assignment will do, so the policy is not needed here
     while outcome.is_ok() {
         let Some(open) = literals
             .iter()

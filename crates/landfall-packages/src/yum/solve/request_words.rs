@@ -114,6 +114,7 @@ fn with_replacements(pool: &Pool, mut found: Vec<PackageId>) -> Vec<PackageId> {
         .ids()
         .filter(|id| found.iter().any(|other| obsoletes(pool, *id, *other)))
         .collect();
+    // as in dnf, a request for a name also allows the package that obsoletes it
     found.extend(replacements);
     found.sort_unstable();
     found.dedup();
@@ -135,6 +136,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     let (mut p, mut t, mut back) = (0, 0, None);
     while t < text.len() {
         match pattern.get(p) {
+            // matches nothing at first; after a mismatch, one more byte
             Some(b'*') => {
                 back = Some((p, t));
                 p += 1;

@@ -171,6 +171,7 @@ impl<'p> Rules<'p> {
                 continue;
             }
             let providers = self.providers(relation);
+            // the package satisfies its own requirement
             if providers.contains(&id) {
                 continue;
             }
@@ -368,6 +369,7 @@ impl<'p> Rules<'p> {
             {
                 continue;
             }
+            // as of a 32-bit library together with the 64-bit one of the same version
             let best = same.iter().filter_map(rank_of).min();
             let beside = same.iter().filter(|other| {
                 rank_of(other).is_none_or(|own| Some(own) == best)

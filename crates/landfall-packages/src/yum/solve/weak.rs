@@ -50,6 +50,7 @@ impl<'p> PackageChooser<'p> {
         self.remove_obsoleted(&mut all);
         let mut seen = HashSet::new();
         all.retain(|id| seen.insert(*id));
+        // a single package needs no ordering
         if all.len() <= 1 {
             let Some(only) = all.first() else {
                 return Ok(false);
