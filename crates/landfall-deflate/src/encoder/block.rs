@@ -1,6 +1,6 @@
 //! Writes the parts of blocks: headers (RFC 1951, sections 3.2.3 to 3.2.7) and tokens.
 
-use super::huffman::{Code, MAX_HEADER_BITS};
+use super::huffman::{Code, MAX_HEADER_BITS, code_lengths};
 use super::symbols::{
     DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_CODES, LITERAL_SYMBOLS, Token, distance_code,
     distance_extra_bits, length_base, length_extra_bits, length_symbol,
@@ -9,6 +9,11 @@ use crate::bits::BitWriter;
 
 /// The longest stored block.
 pub(crate) const MAX_STORED: usize = 65_535;
+
+/// The most bits of a token: 15 and 5 of a length, 15 and 13 of a distance.
+const MAX_TOKEN_BITS: usize = 48;
+/// How many tokens are written at once, so that the space that is reserved for them is small.
+const BULK_TOKENS: usize = 1024;
 
 const STORED: u32 = 0;
 const FIXED: u32 = 1;
@@ -20,7 +25,7 @@ pub(crate) type LiteralCode = Code<288>;
 pub(crate) type DistanceCode = Code<32>;
 
 /// The number of code length symbols.
-const HEADER_SYMBOLS: usize = 19;
+pub(crate) const HEADER_SYMBOLS: usize = 19;
 /// The order in which the lengths of their codes are transmitted.
 const HEADER_ORDER: [usize; HEADER_SYMBOLS] = [
     16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
@@ -63,19 +68,26 @@ impl BlockCodes {
             let extra = (short_length - length_base(code)) as u32;
             *entry = (word | extra << bits, bits + length_extra_bits(code));
         }
-        for token in tokens {
-            if let Some(byte) = token.as_literal() {
-                let (word, bits) = self.literals.word(usize::from(byte));
-                out.write(word, bits);
-            } else {
-                let (word, bits) = lengths[usize::from(token.short_length())];
-                out.write(word, bits);
-                let code = distance_code(token.short_distance());
-                let (word, bits) = self.distances.word(code);
-                let extra_bits = distance_extra_bits(code);
-                let extra = u32::from(token.short_distance()) & ((1 << extra_bits) - 1);
-                out.write(word | extra << bits, bits + extra_bits);
+        for part in tokens.chunks(BULK_TOKENS) {
+            let mut bulk = out.bulk(part.len() * MAX_TOKEN_BITS);
+            for token in part {
+                if let Some(byte) = token.as_literal() {
+                    let (word, bits) = self.literals.word(usize::from(byte));
+                    bulk.put(u64::from(word), bits);
+                } else {
+                    let (length, length_bits) = lengths[usize::from(token.short_length())];
+                    let code = distance_code(token.short_distance());
+                    let (word, bits) = self.distances.word(code);
+                    let extra_bits = distance_extra_bits(code);
+                    let extra = u32::from(token.short_distance()) & ((1 << extra_bits) - 1);
+                    let distance = u64::from(word | extra << bits);
+                    bulk.put(
+                        u64::from(length) | distance << length_bits,
+                        length_bits + bits + extra_bits,
+                    );
+                }
             }
+            bulk.finish();
         }
     }
 
@@ -151,15 +163,29 @@ impl DynamicHeader {
         for run in lengths[..literals + distances].chunk_by(|a, b| a == b) {
             push_run(run[0], run.len(), &mut symbols);
         }
-        let mut counts = [0_u32; HEADER_SYMBOLS];
-        for (symbol, _) in &symbols {
-            counts[usize::from(*symbol)] += 1;
-        }
+        let mut lengths_of_code = [0; HEADER_SYMBOLS];
+        code_lengths(
+            &count_header_symbols(&symbols),
+            MAX_HEADER_BITS,
+            &mut lengths_of_code,
+        );
+        Self::with_symbols(literals, distances, symbols, &lengths_of_code)
+    }
+
+    /// The header whose code lengths are transmitted by `symbols`, which have codes of the lengths
+    /// `lengths`.
+    pub(crate) fn with_symbols(
+        literals: usize,
+        distances: usize,
+        symbols: Vec<(u8, u8)>,
+        lengths: &[u8; HEADER_SYMBOLS],
+    ) -> Self {
+        let counts = count_header_symbols(&symbols);
         let mut code = Code::EMPTY;
-        code.set_counts(&counts, MAX_HEADER_BITS);
+        code.set_lengths(lengths);
         let code_lengths = HEADER_ORDER
             .iter()
-            .rposition(|symbol| counts[*symbol] != 0)
+            .rposition(|symbol| lengths[*symbol] != 0)
             .map_or(4, |last| (last + 1).max(4));
         let extra = 2 * counts[16] + 3 * counts[17] + 7 * counts[18];
         let size = 3 + 14 + 3 * code_lengths as u64 + code.size(&counts) + u64::from(extra);
@@ -201,7 +227,17 @@ impl DynamicHeader {
     }
 }
 
-fn push_run(length: u8, mut count: usize, symbols: &mut Vec<(u8, u8)>) {
+/// How often each code length symbol occurs.
+pub(crate) fn count_header_symbols(symbols: &[(u8, u8)]) -> [u32; HEADER_SYMBOLS] {
+    let mut counts = [0; HEADER_SYMBOLS];
+    for (symbol, _) in symbols {
+        counts[usize::from(*symbol)] += 1;
+    }
+    counts
+}
+
+/// Appends the code length symbols of a run, with their extra bits.
+pub(crate) fn push_run(length: u8, mut count: usize, symbols: &mut Vec<(u8, u8)>) {
     if length == 0 {
         while count >= 11 {
             let piece = count.min(138);

@@ -38,3 +38,11 @@ pub(crate) fn match_length(bytes: &[u8], a: usize, b: usize, limit: usize) -> us
             .take_while(|(a, b)| a == b)
             .count()
 }
+
+/// An array of equal elements that is never on the stack.
+pub(crate) fn boxed_array<T: Copy, const N: usize>(element: T) -> Box<[T; N]> {
+    let elements = vec![element; N].into_boxed_slice();
+    elements
+        .try_into()
+        .unwrap_or_else(|_| unreachable!("the vector has N elements"))
+}

@@ -13,10 +13,12 @@ pub(crate) mod symbols;
 pub(crate) mod testing;
 #[cfg(test)]
 pub(crate) mod vectors;
+pub(crate) mod zlib;
 
 use crate::bits::BitWriter;
 use go::GoFlate;
 use std::fmt;
+use zlib::ZlibDeflate;
 
 /// An encoder at work on one raw deflate stream.
 pub(crate) trait Encoder {
@@ -50,6 +52,8 @@ pub(crate) struct StreamHints {
     pub(crate) zlib_header: Option<[u8; 2]>,
     /// The longest distance of a match in the beginning of the stream.
     pub(crate) longest_distance: u32,
+    /// The number of tokens of the first block, if it is neither stored nor the last.
+    pub(crate) first_block_tokens: Option<u64>,
 }
 
 /// Defines [`EncoderSpec`]. A family is a `Copy` type of parameters with a number that recipes
@@ -122,6 +126,8 @@ macro_rules! families {
 families! {
     // Go's standard library
     1 => Go(GoFlate),
+    // zlib, with the default build options
+    3 => Zlib(ZlibDeflate),
     #[cfg(test)]
     255 => Runs(testing::RunEncoding),
 }

@@ -1,0 +1,277 @@
+//! zlib 1.2 and 1.3, and the programs that share its search and its Huffman codes: GNU gzip, and
+//! pigz, which runs zlib on blocks in parallel.
+//!
+//! All follow the same plan. A window of up to 32 KiB with hash chains finds matches
+//! ([`window`], [`engine`]); tokens are collected until the block is full ([`tokens`]); the block
+//! is written in the shortest of three forms ([`block`]), with codes whose lengths depend on a
+//! particular order of ties ([`tree`]).
+//!
+//! A zlib block is full at a number of tokens that follows from the memory level m: 2^(m + 6) - 1,
+//! which is 16,383 by default. The hash has m + 7 bits.
+//!
+//! zlib decides without knowing how its input is cut into calls, with one exception: the window
+//! moves at the first call at which it could. The encoder here moves it when zlib does that is
+//! given all input at once, or in pieces that divide 32 KiB. Others differ only if a piece ends
+//! 262 bytes before the window's end, and a match is found there at the greatest distance.
+
+mod block;
+mod chains;
+mod effort;
+mod engine;
+mod grams;
+mod tokens;
+mod tree;
+mod window;
+
+use super::{Encoder, StreamHints};
+use crate::bits::BitWriter;
+use block::BlockChoice;
+use effort::{Effort, Parsing};
+use engine::{Dialect, Engine};
+use std::fmt;
+use tokens::Tokens;
+use window::{WANTED_AHEAD, Window};
+
+/// zlib's strategies, in the order of its numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum ZlibStrategy {
+    Default,
+    /// Matches of at most five bytes are dropped.
+    Filtered,
+    /// No matches at all.
+    HuffmanOnly,
+    /// Matches of distance 1 only.
+    RunLength,
+    /// No dynamic blocks.
+    Fixed,
+}
+
+impl ZlibStrategy {
+    const ALL: [Self; 5] = [
+        Self::Default,
+        Self::Filtered,
+        Self::HuffmanOnly,
+        Self::RunLength,
+        Self::Fixed,
+    ];
+}
+
+/// The parameters of zlib's `deflateInit2`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ZlibDeflate {
+    /// 1 to 9.
+    level: u8,
+    /// The base-2 logarithm of the window's size, 9 to 15.
+    window_bits: u8,
+    /// 1 to 9.
+    memory_level: u8,
+    strategy: ZlibStrategy,
+}
+
+impl ZlibDeflate {
+    /// Returns nothing if zlib does not have such an encoder.
+    pub(crate) fn new(
+        level: u8,
+        window_bits: u8,
+        memory_level: u8,
+        strategy: ZlibStrategy,
+    ) -> Option<Self> {
+        let exists = (1..=9).contains(&level)
+            && (9..=15).contains(&window_bits)
+            && (1..=9).contains(&memory_level);
+        exists.then_some(Self {
+            level,
+            window_bits,
+            memory_level,
+            strategy,
+        })
+    }
+
+    /// The encoders of this family that may have written a stream, the likeliest first. Strategies
+    /// other than the default are rare enough to be left to the prediction of tokens.
+    pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
+        let levels: &[u8] = match (hints.zlib_header, hints.gzip_extra_flags) {
+            (Some([_, flags]), _) => match flags >> 6 {
+                0 => &[1],
+                1 => &[5, 4, 3, 2],
+                2 => &[6],
+                _ => &[9, 8, 7],
+            },
+            // older versions of Python set the flag of the best compression at each level
+            (None, Some(2)) => &[9, 6, 1, 5, 4, 7, 8, 3, 2],
+            (None, Some(4)) => &[1],
+            (None, _) => &[6, 9, 1, 5, 4, 7, 8, 3, 2],
+        };
+        let memory_levels: &[u8] = match hints.first_block_tokens.and_then(memory_level) {
+            Some(memory_level) => &[memory_level],
+            // the block was ended by a flush or by the end of the stream
+            None => &[8, 9],
+        };
+        let window_bits = match hints.zlib_header {
+            Some([method, _]) => (method >> 4) + 8,
+            None => window_bits(hints.longest_distance),
+        };
+        let mut candidates = Vec::new();
+        // far matches can be missing by chance
+        let windows = [15]
+            .into_iter()
+            .chain((window_bits < 15).then_some(window_bits));
+        for window_bits in windows {
+            for &memory_level in memory_levels {
+                candidates.extend(levels.iter().filter_map(|&level| {
+                    Self::new(level, window_bits, memory_level, ZlibStrategy::Default)
+                }));
+            }
+        }
+        candidates
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; 3] {
+        let strategy = self.strategy as u8;
+        [
+            self.level,
+            self.window_bits << 4 | self.memory_level,
+            strategy,
+        ]
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let &[level, sizes, strategy] = bytes else {
+            return None;
+        };
+        let strategy = *ZlibStrategy::ALL.get(usize::from(strategy))?;
+        Self::new(level, sizes >> 4, sizes & 15, strategy)
+    }
+
+    pub(crate) fn start(self) -> Box<dyn Encoder> {
+        Box::new(self.engine())
+    }
+
+    fn engine(self) -> Engine<ZlibDialect> {
+        let mut effort = Effort::of_level(self.level);
+        match self.strategy {
+            ZlibStrategy::Default => {}
+            ZlibStrategy::Filtered => effort.shortest_dropped = 5,
+            ZlibStrategy::HuffmanOnly => effort.parsing = Parsing::Literals,
+            ZlibStrategy::RunLength => effort.parsing = Parsing::Runs,
+            ZlibStrategy::Fixed => effort.blocks = BlockChoice::WithoutDynamic,
+        }
+        let dialect = ZlibDialect {
+            block_tokens: block_tokens_of(self.memory_level),
+        };
+        Engine::new(
+            dialect,
+            effort,
+            Window::new(self.window_bits, self.memory_level + 7),
+        )
+    }
+}
+
+impl fmt::Display for ZlibDeflate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "zlib, level {}", self.level)?;
+        if self.window_bits != 15 {
+            write!(f, ", window of {} bits", self.window_bits)?;
+        }
+        if self.memory_level != 8 {
+            write!(f, ", memory level {}", self.memory_level)?;
+        }
+        let strategy = match self.strategy {
+            ZlibStrategy::Default => return Ok(()),
+            ZlibStrategy::Filtered => "filtered",
+            ZlibStrategy::HuffmanOnly => "Huffman only",
+            ZlibStrategy::RunLength => "runs only",
+            ZlibStrategy::Fixed => "fixed codes",
+        };
+        write!(f, ", {strategy}")
+    }
+}
+
+/// The memory level whose blocks have this number of tokens.
+fn memory_level(block_tokens: u64) -> Option<u8> {
+    (1..=9).find(|&memory_level| block_tokens == block_tokens_of(memory_level) as u64)
+}
+
+/// How many tokens a block of a memory level has.
+fn block_tokens_of(memory_level: u8) -> usize {
+    (1 << (memory_level + 6)) - 1
+}
+
+/// The smallest window that can have matches at this distance.
+fn window_bits(longest_distance: u32) -> u8 {
+    let fits = |bits: &u8| longest_distance as usize + WANTED_AHEAD <= 1 << bits;
+    (9..15).find(fits).unwrap_or(15)
+}
+
+/// zlib ends a block at a number of tokens.
+#[derive(Debug)]
+struct ZlibDialect {
+    block_tokens: usize,
+}
+
+impl Dialect for ZlibDialect {
+    const READS_PAST_END: bool = false;
+
+    #[inline]
+    fn ends_block(&self, tokens: &Tokens, _plain_size: usize) -> bool {
+        tokens.len() == self.block_tokens
+    }
+}
+
+impl<D: Dialect> Encoder for Engine<D> {
+    fn write(&mut self, plain: &[u8], out: &mut BitWriter) {
+        Engine::write(self, plain, out);
+    }
+
+    fn flush(&mut self, out: &mut BitWriter) {
+        self.sync(out);
+    }
+
+    fn finish(&mut self, out: &mut BitWriter) {
+        Engine::finish(self, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoder::vectors;
+
+    fn parse(parameters: &str) -> ZlibDeflate {
+        let numbers: Vec<u8> = parameters
+            .split(' ')
+            .map(|number| number.parse().unwrap())
+            .collect();
+        let &[level, window_bits, memory_level, strategy] = numbers.as_slice() else {
+            panic!("not four numbers: {parameters}");
+        };
+        let strategy = ZlibStrategy::ALL[usize::from(strategy)];
+        ZlibDeflate::new(level, window_bits, memory_level, strategy).unwrap()
+    }
+
+    #[test]
+    fn streams_are_those_of_zlib() {
+        let table = include_str!("../../../tests/vectors/zlib.txt");
+        vectors::check(table, |parameters| parse(parameters).start());
+    }
+
+    #[test]
+    fn parameters_are_read_back_from_a_recipe() {
+        for strategy in ZlibStrategy::ALL {
+            for (level, window_bits, memory_level) in [(1, 9, 1), (6, 15, 8), (9, 15, 9)] {
+                let spec = ZlibDeflate::new(level, window_bits, memory_level, strategy).unwrap();
+                assert_eq!(ZlibDeflate::from_bytes(&spec.to_bytes()), Some(spec));
+            }
+        }
+        for bytes in [
+            [0, 0xf8, 0],
+            [10, 0xf8, 0],
+            [6, 0x88, 0],
+            [6, 0xf0, 0],
+            [6, 0xfa, 0],
+            [6, 0xf8, 5],
+        ] {
+            assert_eq!(ZlibDeflate::from_bytes(&bytes), None);
+        }
+    }
+}

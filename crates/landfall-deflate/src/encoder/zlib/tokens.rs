@@ -1,0 +1,43 @@
+//! The tokens of one block, as far as they are known.
+
+use crate::encoder::bytes::boxed_array;
+use crate::encoder::symbols::Token;
+
+/// The most tokens that a block holds: those of zlib's memory level 9 and of GNU gzip.
+const MOST_TOKENS: usize = 1 << 15;
+
+/// Collects the tokens of a block.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    tokens: Box<[Token; MOST_TOKENS]>,
+    len: usize,
+}
+
+impl Tokens {
+    pub(super) fn new() -> Self {
+        Self {
+            tokens: boxed_array(Token::literal(0)),
+            len: 0,
+        }
+    }
+
+    /// Appends a token to a block that is not full.
+    #[inline]
+    pub(super) fn push(&mut self, token: Token) {
+        self.tokens[self.len % MOST_TOKENS] = token;
+        self.len += 1;
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn as_slice(&self) -> &[Token] {
+        &self.tokens[..self.len]
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+}

@@ -1,0 +1,219 @@
+//! The lengths of a Huffman code, as zlib and GNU gzip find them.
+//!
+//! Codes of equal cost differ between programs, so the order in which nodes of equal weight are
+//! joined is part of the result. The rules:
+//!
+//! - A block always has at least two codes: if fewer symbols occur, the lowest symbols that are
+//!   missing (only 0, 1 or 2) get a weight of one.
+//! - Nodes wait in a binary heap. A node goes before another if its weight is lower, or if the
+//!   weights are equal and its subtree is not deeper. The heap is built from the symbols in
+//!   ascending order, from its middle to its top. The first node is removed by moving the last one
+//!   into its position; the second is replaced in its position by the node that joins both.
+//! - A node that would be deeper than the limit is put at the limit. For each two of them, a leaf
+//!   from the deepest level above the limit that has one moves down by one level. Then the lengths
+//!   are handed out again, the longest to the leaves that were removed first.
+
+use std::array;
+
+/// The heap entries hold the weight above these bits.
+const WEIGHT_SHIFT: u32 = 32;
+/// The heap entries hold the depth above these bits, and the node below.
+const DEPTH_SHIFT: u32 = 16;
+
+/// The most symbols that an alphabet of deflate has here.
+const MOST_SYMBOLS: usize = 286;
+
+/// Finds the code length of each symbol, none above `limit`. Writes 0 for symbols that do not
+/// occur. Returns the highest symbol that has a code.
+///
+/// `counts` and `lengths` have the same number of elements, at most 286, and the counts add up to
+/// less than 2^31.
+pub(crate) fn code_lengths(counts: &[u32], limit: usize, lengths: &mut [u8]) -> usize {
+    let symbols = counts.len();
+    debug_assert!(symbols <= MOST_SYMBOLS && lengths.len() == symbols);
+    let mut heap = NodeHeap::new();
+    let mut highest = None;
+    for (symbol, &count) in counts.iter().enumerate() {
+        if count > 0 {
+            heap.push_unordered(u64::from(count), symbol);
+            highest = Some(symbol);
+        }
+    }
+    while heap.len < 2 {
+        let symbol = match highest {
+            None => 0,
+            Some(symbol @ (0 | 1)) => symbol + 1,
+            Some(_) => 0,
+        };
+        highest = highest.max(Some(symbol));
+        heap.push_unordered(1, symbol);
+    }
+    heap.order();
+
+    // the nodes in the order of their removal, the root last
+    let mut removed = [0_u16; 2 * MOST_SYMBOLS];
+    let mut parents = [0_u16; 2 * MOST_SYMBOLS];
+    let mut removals = 0;
+    let mut joined = symbols;
+    while heap.len >= 2 {
+        let first = heap.remove_first();
+        let second = heap.entries[1];
+        for entry in [first, second] {
+            removed[removals] = entry as u16;
+            parents[usize::from(entry as u16)] = joined as u16;
+            removals += 1;
+        }
+        let weight = (first >> WEIGHT_SHIFT) + (second >> WEIGHT_SHIFT);
+        let depth = ((first >> DEPTH_SHIFT) & 0xffff).max((second >> DEPTH_SHIFT) & 0xffff) + 1;
+        heap.entries[1] = weight << WEIGHT_SHIFT | depth << DEPTH_SHIFT | joined as u64;
+        heap.sink(1);
+        joined += 1;
+    }
+    limit_depths(&removed[..removals], &parents, limit, lengths);
+    highest.unwrap_or(0)
+}
+
+/// Turns parents into depths, from the root down, and moves what is too deep up to `limit`.
+fn limit_depths(
+    removed: &[u16],
+    parents: &[u16; 2 * MOST_SYMBOLS],
+    limit: usize,
+    lengths: &mut [u8],
+) {
+    let mut depths = [0_u8; 2 * MOST_SYMBOLS];
+    let mut leaves_at = [0_usize; 16];
+    let mut too_deep = 0_usize;
+    lengths.fill(0);
+    for &node in removed.iter().rev() {
+        let node = usize::from(node);
+        let mut depth = usize::from(depths[usize::from(parents[node])]) + 1;
+        if depth > limit {
+            depth = limit;
+            too_deep += 1;
+        }
+        depths[node] = depth as u8;
+        if let Some(length) = lengths.get_mut(node) {
+            *length = depth as u8;
+            leaves_at[depth] += 1;
+        }
+    }
+    if too_deep == 0 {
+        return;
+    }
+    while too_deep > 0 {
+        let Some(level) = (1..limit).rev().find(|&level| leaves_at[level] > 0) else {
+            break;
+        };
+        leaves_at[level] -= 1;
+        leaves_at[level + 1] += 2;
+        leaves_at[limit] -= 1;
+        too_deep = too_deep.saturating_sub(2);
+    }
+    let symbols = lengths.len();
+    let mut leaves = removed
+        .iter()
+        .map(|&node| usize::from(node))
+        .filter(|&node| node < symbols);
+    for level in (1..=limit).rev() {
+        for node in leaves.by_ref().take(leaves_at[level]) {
+            lengths[node] = level as u8;
+        }
+    }
+}
+
+/// A binary heap with its first entry at index 1, so that the children of `n` are at `2n` and
+/// `2n + 1`. An entry holds weight, depth and node.
+struct NodeHeap {
+    entries: [u64; MOST_SYMBOLS + 2],
+    len: usize,
+}
+
+impl NodeHeap {
+    fn new() -> Self {
+        Self {
+            entries: array::from_fn(|_| 0),
+            len: 0,
+        }
+    }
+
+    fn push_unordered(&mut self, weight: u64, node: usize) {
+        self.len += 1;
+        self.entries[self.len] = weight << WEIGHT_SHIFT | node as u64;
+    }
+
+    fn order(&mut self) {
+        for at in (1..=self.len / 2).rev() {
+            self.sink(at);
+        }
+    }
+
+    fn remove_first(&mut self) -> u64 {
+        let first = self.entries[1];
+        self.entries[1] = self.entries[self.len];
+        self.len -= 1;
+        self.sink(1);
+        first
+    }
+
+    /// Moves the entry at `at` down until none of its children goes before it.
+    fn sink(&mut self, mut at: usize) {
+        let moving = self.entries[at];
+        let key = |entry: u64| entry >> DEPTH_SHIFT;
+        let mut child = 2 * at;
+        while child <= self.len {
+            // of two equal children, the second goes first
+            if child < self.len && key(self.entries[child + 1]) <= key(self.entries[child]) {
+                child += 1;
+            }
+            if key(moving) <= key(self.entries[child]) {
+                break;
+            }
+            self.entries[at] = self.entries[child];
+            at = child;
+            child *= 2;
+        }
+        self.entries[at] = moving;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lengths_of(counts: &[u32], limit: usize) -> (Vec<u8>, usize) {
+        let mut lengths = vec![0; counts.len()];
+        let highest = code_lengths(counts, limit, &mut lengths);
+        (lengths, highest)
+    }
+
+    #[test]
+    fn there_are_always_two_codes() {
+        assert_eq!(lengths_of(&[0, 0, 0, 0], 15), (vec![1, 1, 0, 0], 1));
+        assert_eq!(lengths_of(&[9, 0, 0, 0], 15), (vec![1, 1, 0, 0], 1));
+        assert_eq!(lengths_of(&[0, 9, 0, 0], 15), (vec![0, 1, 1, 0], 2));
+        assert_eq!(lengths_of(&[0, 0, 0, 9], 15), (vec![1, 0, 0, 1], 3));
+    }
+
+    #[test]
+    fn lengths_keep_to_the_limit_and_fill_the_code() {
+        // Fibonacci numbers make the deepest tree
+        let mut counts = vec![1_u32, 1];
+        while counts.len() < 22 {
+            counts.push(counts[counts.len() - 1] + counts[counts.len() - 2]);
+        }
+        for limit in [5, 7, 15] {
+            let (lengths, highest) = lengths_of(&counts, limit);
+            assert_eq!(highest, 21);
+            assert!(
+                lengths
+                    .iter()
+                    .all(|&length| (1..=limit).contains(&usize::from(length)))
+            );
+            let filled: u32 = lengths
+                .iter()
+                .map(|&length| 1 << (limit - usize::from(length)))
+                .sum();
+            assert_eq!(filled, 1 << limit);
+        }
+    }
+}

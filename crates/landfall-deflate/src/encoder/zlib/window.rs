@@ -1,0 +1,186 @@
+//! The sliding window of zlib and GNU gzip.
+//!
+//! The window holds twice the number of bytes that its size names. Input is appended up to its
+//! end; when nearly all of it is processed, the upper half moves to the lower one. Positions are
+//! indices of the window, and position 0 cannot be matched, because 0 ends a chain. Which matches
+//! exist therefore depends on when the window moves, and it moves here exactly when it does in the
+//! original.
+
+use super::chains::HashChains;
+use super::grams::GramChains;
+use crate::encoder::bytes::boxed_array;
+use crate::encoder::symbols::{MAX_LENGTH, MIN_LENGTH};
+
+/// The window's greatest extent: twice 32 KiB.
+const EXTENT: usize = 1 << 16;
+/// Comparisons may read this far past the window's end.
+const MARGIN: usize = 512 + 8;
+
+/// Bytes that are wanted ahead while more input may follow: the longest match and a hash after it.
+pub(super) const WANTED_AHEAD: usize = MAX_LENGTH + MIN_LENGTH + 1;
+
+/// How thoroughly a search follows a chain.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Search {
+    /// A match must be longer than this, which is at least 2.
+    pub(super) longer_than: usize,
+    /// How many positions of the chain are considered at most.
+    pub(super) chain: u32,
+    /// The search ends at a match of this length.
+    pub(super) nice: usize,
+}
+
+/// A match: a length and a position in the window.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Match {
+    pub(super) length: usize,
+    pub(super) position: usize,
+}
+
+/// The window's bytes, with as many after them as a comparison may read.
+#[derive(Debug)]
+pub(super) struct WindowBytes(Box<[u8; EXTENT + MARGIN]>);
+
+impl WindowBytes {
+    /// Four bytes, the first lowest. `at` is a position plus at most 258.
+    #[inline(always)]
+    pub(super) fn word(&self, at: usize) -> u32 {
+        let mut word = [0; 4];
+        word.copy_from_slice(&self.0[at..at + 4]);
+        u32::from_le_bytes(word)
+    }
+
+    #[inline(always)]
+    fn double_word(&self, at: usize) -> u64 {
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.0[at..at + 8]);
+        u64::from_le_bytes(word)
+    }
+
+    /// How many bytes are equal at two positions, at most 258.
+    #[inline]
+    pub(super) fn common_length(&self, first: usize, second: usize) -> usize {
+        let mut length = 0;
+        while length < MAX_LENGTH {
+            let difference = self.double_word(first + length) ^ self.double_word(second + length);
+            if difference != 0 {
+                length += (difference.trailing_zeros() / 8) as usize;
+                return length.min(MAX_LENGTH);
+            }
+            length += 8;
+        }
+        MAX_LENGTH
+    }
+}
+
+/// The window's bytes and the dictionary of their positions.
+#[derive(Debug)]
+pub(super) struct Window {
+    bytes: WindowBytes,
+    chains: HashChains,
+    grams: GramChains,
+    /// 512 bytes to 32 KiB.
+    size: usize,
+}
+
+impl Window {
+    /// `window_bits` is from 9 to 15, `hash_bits` from 8 to 16.
+    pub(super) fn new(window_bits: u8, hash_bits: u8) -> Self {
+        let size = 1 << window_bits.clamp(9, 15);
+        Self {
+            bytes: WindowBytes(boxed_array(0)),
+            chains: HashChains::new(size, hash_bits),
+            grams: GramChains::new(size),
+            size,
+        }
+    }
+
+    /// The size of the lower half, in bytes.
+    #[inline]
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The longest distance of a match.
+    #[inline]
+    pub(super) fn longest_distance(&self) -> usize {
+        self.size - WANTED_AHEAD
+    }
+
+    /// Copies as much of `input` to `at` as fits into the window. Returns the number of bytes.
+    pub(super) fn append(&mut self, at: usize, input: &[u8]) -> usize {
+        let count = input.len().min(2 * self.size - at);
+        self.bytes.0[at..at + count].copy_from_slice(&input[..count]);
+        count
+    }
+
+    /// The bytes from `from` up to `to`.
+    pub(super) fn slice(&self, from: usize, to: usize) -> &[u8] {
+        &self.bytes.0[from..to]
+    }
+
+    #[inline]
+    pub(super) fn byte(&self, at: usize) -> u8 {
+        self.bytes.0[at]
+    }
+
+    /// Sets `count` bytes at `at` to zero.
+    pub(super) fn clear(&mut self, at: usize, count: usize) {
+        self.bytes.0[at..at + count].fill(0);
+    }
+
+    /// Forgets all positions.
+    pub(super) fn forget(&mut self) {
+        self.chains.forget();
+        self.grams.forget();
+    }
+
+    /// Moves the upper half to the lower one. Positions in the lower half leave their chains.
+    pub(super) fn slide(&mut self) {
+        self.bytes.0.copy_within(self.size..2 * self.size, 0);
+        self.chains.slide();
+        self.grams.slide();
+    }
+
+    /// Puts the position at the head of its chain. Returns the previous head, 0 if there is none.
+    #[inline]
+    pub(super) fn insert(&mut self, at: usize) -> usize {
+        self.chains.insert(&self.bytes, at)
+    }
+
+    /// Puts the positions from `from` up to `to` at the heads of their chains.
+    #[inline]
+    pub(super) fn insert_range(&mut self, from: usize, to: usize) {
+        for at in from..to {
+            self.chains.insert(&self.bytes, at);
+        }
+    }
+
+    /// Finds the longest match of the bytes at `at`, on the chain that begins at `head`. Of equal
+    /// ones, the nearest. Returns nothing if none is longer than `search.longer_than`.
+    #[inline]
+    pub(super) fn longest_match(&self, at: usize, head: usize, search: Search) -> Option<Match> {
+        self.chains.longest_match(&self.bytes, at, head, search)
+    }
+
+    /// Finds the same match as [`Self::longest_match`], faster for long chains. All positions
+    /// before `at` must have been inserted.
+    #[inline]
+    pub(super) fn longest_match_by_grams(
+        &mut self,
+        at: usize,
+        head: usize,
+        search: Search,
+    ) -> Option<Match> {
+        self.grams
+            .longest_match(&self.bytes, &self.chains, at, head, search)
+    }
+
+    /// The length of the run of the byte before `at`, at most 258.
+    pub(super) fn run_length(&self, at: usize) -> usize {
+        match at.checked_sub(1) {
+            Some(before) => self.bytes.common_length(before, at),
+            None => 0,
+        }
+    }
+}
