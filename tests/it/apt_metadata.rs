@@ -206,7 +206,7 @@ fn a_mirror_that_changes_during_a_read_is_read_again() {
     );
     assert_eq!(
         middle
-            .asked()
+            .requests()
             .iter()
             .filter(|asked| asked.target.ends_with("/Release"))
             .count(),

@@ -122,7 +122,7 @@ fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
     let refused = up.lock(1, &["--plain-http", at]);
     assert!(told(&refused).contains("401"), "{refused}");
     up.lock(1, &["--site", "secure.yaml"]);
-    let before = guarded.asked();
+    let before = guarded.requests();
     assert!(
         before
             .iter()
@@ -133,7 +133,7 @@ fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
     place.ok(&["pull", "--site", "site.yaml"]);
     place.ok(&["pack", "-o", "b"]);
     assert!(place.ok(&["ls", "b"]).contains("2 charts"));
-    let asked = other.asked();
+    let asked = other.requests();
     assert!(
         !asked.is_empty()
             && asked

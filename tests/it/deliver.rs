@@ -3,7 +3,7 @@
 
 use crate::support::harbor::Harbor;
 use crate::support::images::{OCI_ZSTD, noise, tarball};
-use crate::support::middle::{Asked, Middle, Turn};
+use crate::support::middle::{Middle, RecordedRequest, Turn};
 use crate::support::peers::{Server, own_registry};
 use crate::support::{Images, Place, http, need};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn message(report: &Value) -> &str {
 }
 
 /// Requires Basic authentication; the rights then depend on the project.
-fn asks_for_an_account(asked: &Asked) -> Option<Turn> {
+fn asks_for_an_account(asked: &RecordedRequest) -> Option<Turn> {
     asked.header("authorization").is_none().then(|| {
         let challenge = (
             "WWW-Authenticate".to_owned(),
@@ -404,7 +404,7 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
         // the second blob is sent in chunks from the start: 3 and 2 of them; the largest attempts
         // are those of the first blob
         let large = middle
-            .asked()
+            .requests()
             .iter()
             .filter(|asked| asked.length > 16 * MIB)
             .count();
@@ -439,7 +439,7 @@ fn chunks_have_the_size_that_the_registry_requires() {
     });
     stored.push(0, &middle.address, &["--jobs", "1"]);
     let lengths: Vec<usize> = middle
-        .asked()
+        .requests()
         .iter()
         .filter(|asked| asked.method == "PATCH")
         .map(|asked| asked.length)

@@ -1,6 +1,6 @@
 //! The exit code and the `status` of each verb in each situation, in one table.
 
-use crate::support::faults::{Fault, On, Rig, What};
+use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
 use std::fs;
 
 /// The verb and its arguments, the exit code, the status of the JSON document, and the files that
@@ -35,7 +35,7 @@ fn check(rig: &Rig, situation: &str, rows: &[Row<'_>]) {
 #[test]
 fn the_table_of_exit_codes_holds_for_each_verb() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     let place = &rig.place;
     place.write(
         "app.yaml",
@@ -227,8 +227,8 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
     );
 
     // upstream has lost one of two images; and a tag moves
-    let lost = || Fault::always(On::Manifest, What::Status(404)).at("team/tool");
-    rig.arm([lost()]);
+    let lost = || Fault::always(RequestKind::Manifest, FaultKind::Status(404)).at("team/tool");
+    rig.set_faults([lost()]);
     check(
         &rig,
         "one item fails",
@@ -287,7 +287,7 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
             ),
         ],
     );
-    rig.arm([]);
+    rig.set_faults([]);
     let app = ("team/app".to_owned(), "v1".to_owned());
     let tool = rig
         .up
@@ -308,9 +308,14 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
     rig.up
         .content(|content| content.tags.insert(app.clone(), old));
 
-    let none = [On::Manifest, On::ManifestHead, On::Blob, On::File]
-        .map(|on| Fault::always(on, What::Status(403)));
-    rig.arm(none);
+    let none = [
+        RequestKind::Manifest,
+        RequestKind::ManifestHead,
+        RequestKind::Blob,
+        RequestKind::File,
+    ]
+    .map(|on| Fault::always(on, FaultKind::Status(403)));
+    rig.set_faults(none);
     check(
         &rig,
         "everything fails",
@@ -372,7 +377,7 @@ fn the_table_of_exit_codes_holds_for_each_verb() {
 #[test]
 fn a_refusal_to_pack_is_distinguished_from_a_partial_bundle() {
     let rig = Rig::new();
-    rig.arm([Fault::always(On::Manifest, What::Status(404)).at("team/tool")]);
+    rig.set_faults([Fault::always(RequestKind::Manifest, FaultKind::Status(404)).at("team/tool")]);
     let said = |args: &str| {
         let output = rig
             .place

@@ -1,7 +1,9 @@
 //! A network that fails in every known way: each fault ends with the same content, or with an error
 //! that explains it. The failing registry is in `support/faults`.
 
-use crate::support::faults::{Auth, Content, Fault, Later, On, Rig, Settings, What, quick};
+use crate::support::faults::{
+    Auth, Content, Fault, FaultKind, RequestKind, RetryAfter, Rig, Settings, quick,
+};
 use crate::support::library::{ItemStatus, Limits, ReportItem};
 use std::time::{Duration, Instant};
 
@@ -24,7 +26,7 @@ fn reason(items: &[ReportItem]) -> String {
 fn pulled(cases: &[(&str, Vec<Fault>)]) -> Rig {
     let rig = Rig::new();
     for (name, faults) in cases {
-        rig.arm(faults.clone());
+        rig.set_faults(faults.clone());
         let items = rig.pull(name);
         assert!(done(&items), "{name}: {}", reason(&items));
         assert!(rig.up.met() > 0, "{name}: no request met the fault");
@@ -36,7 +38,7 @@ fn pulled(cases: &[(&str, Vec<Fault>)]) -> Rig {
 /// Pulls under this fault, which must fail an item with this text; then without it, which must
 /// succeed.
 fn refused(rig: &Rig, name: &str, fault: Fault, words: &[&str]) {
-    rig.arm([fault]);
+    rig.set_faults([fault]);
     let items = rig.pull(name);
     let reason = reason(&items);
     assert!(
@@ -44,59 +46,59 @@ fn refused(rig: &Rig, name: &str, fault: Fault, words: &[&str]) {
         "{name}: {reason}"
     );
     assert!(!done(&items), "{name}");
-    rig.arm([]);
+    rig.set_faults([]);
     assert!(done(&rig.pull(name)), "{name}: not mended by another run");
     rig.assert_same(name, name);
 }
 
-fn both(what: &What) -> [Fault; 2] {
-    [On::Blob, On::File].map(|on| Fault::once(on, what.clone()))
+fn both(what: &FaultKind) -> [Fault; 2] {
+    [RequestKind::Blob, RequestKind::File].map(|on| Fault::once(on, what.clone()))
 }
 
 #[test]
 fn bodies_that_are_cut_stall_or_are_slow() {
     let rig = pulled(&[
-        ("cut", both(&What::Cut(10_000)).to_vec()),
-        ("cut at the head", both(&What::Cut(0)).to_vec()),
+        ("cut", both(&FaultKind::Cut(10_000)).to_vec()),
+        ("cut at the head", both(&FaultKind::Cut(0)).to_vec()),
         (
             "cut again and again",
-            vec![Fault::once(On::Blob, What::Cut(3000)).times(30)],
+            vec![Fault::once(RequestKind::Blob, FaultKind::Cut(3000)).times(30)],
         ),
         (
             "cut manifest",
-            vec![Fault::once(On::Manifest, What::Cut(20)).times(3)],
+            vec![Fault::once(RequestKind::Manifest, FaultKind::Cut(20)).times(3)],
         ),
         (
             "hung up",
-            [On::Blob, On::Manifest, On::File]
-                .map(|on| Fault::once(on, What::HangUp))
+            [RequestKind::Blob, RequestKind::Manifest, RequestKind::File]
+                .map(|on| Fault::once(on, FaultKind::HangUp))
                 .to_vec(),
         ),
-        ("stalled", both(&What::Stall(5000)).to_vec()),
+        ("stalled", both(&FaultKind::Stall(5000)).to_vec()),
         (
             "nothing at first",
-            both(&What::Hold(Duration::from_millis(1100))).to_vec(),
+            both(&FaultKind::Hold(Duration::from_millis(1100))).to_vec(),
         ),
         (
             "held, but not too long",
-            both(&What::Hold(Duration::from_millis(200))).to_vec(),
+            both(&FaultKind::Hold(Duration::from_millis(200))).to_vec(),
         ),
         (
             "slow loris",
             vec![Fault::once(
-                On::File,
-                What::Drip(1500, Duration::from_millis(60)),
+                RequestKind::File,
+                FaultKind::Drip(1500, Duration::from_millis(60)),
             )],
         ),
     ]);
     // existing content was not requested again: each cut is resumed at its last byte
-    rig.arm([Fault::once(On::Blob, What::Cut(3000)).times(8)]);
+    rig.set_faults([Fault::once(RequestKind::Blob, FaultKind::Cut(3000)).times(8)]);
     assert!(done(&rig.pull("bytes")));
     let sent: usize = rig
         .up
         .seen()
         .iter()
-        .filter(|seen| seen.on == Some(On::Blob))
+        .filter(|seen| seen.on == Some(RequestKind::Blob))
         .map(|seen| seen.sent)
         .sum();
     let blobs = rig.up.content(|content| {
@@ -113,22 +115,22 @@ fn bodies_that_are_cut_stall_or_are_slow() {
 
 #[test]
 fn ranges_that_are_ignored_refused_or_wrong() {
-    let cut = || Fault::once(On::Blob, What::Cut(8000));
-    let then = |what: What| vec![cut().times(2), Fault::always(On::Blob, what)];
+    let cut = || Fault::once(RequestKind::Blob, FaultKind::Cut(8000));
+    let then = |what: FaultKind| vec![cut().times(2), Fault::always(RequestKind::Blob, what)];
     let rig = pulled(&[
-        ("200 to Range", then(What::RangeDropped)),
-        ("206 with another start", then(What::RangeShifted)),
-        ("206 with bytes of another part", then(What::RangeLies)),
-        ("400", then(What::RangeRefused(400))),
+        ("200 to Range", then(FaultKind::RangeDropped)),
+        ("206 with another start", then(FaultKind::RangeShifted)),
+        ("206 with bytes of another part", then(FaultKind::RangeLies)),
+        ("400", then(FaultKind::RangeRefused(400))),
         (
             "416 with the length of the blob",
-            then(What::RangeRefused(416)),
+            then(FaultKind::RangeRefused(416)),
         ),
         (
             "files",
             vec![
-                Fault::once(On::File, What::Cut(50)),
-                Fault::always(On::File, What::RangeShifted),
+                Fault::once(RequestKind::File, FaultKind::Cut(50)),
+                Fault::always(RequestKind::File, FaultKind::RangeShifted),
             ],
         ),
     ]);
@@ -140,13 +142,17 @@ fn ranges_that_are_ignored_refused_or_wrong() {
         .unwrap();
     let largest = largest.digest.to_string();
     for what in [
-        What::RangeShifted,
-        What::RangeLies,
-        What::RangeRefused(400),
-        What::RangeRefused(416),
+        FaultKind::RangeShifted,
+        FaultKind::RangeLies,
+        FaultKind::RangeRefused(400),
+        FaultKind::RangeRefused(416),
     ] {
-        let faults = [cut(), Fault::once(On::Blob, what.clone()), cut().times(3)];
-        rig.arm(faults.map(|fault| fault.at(&largest)));
+        let faults = [
+            cut(),
+            Fault::once(RequestKind::Blob, what.clone()),
+            cut().times(3),
+        ];
+        rig.set_faults(faults.map(|fault| fault.at(&largest)));
         let store = format!("remembered {what:?}");
         assert!(done(&rig.pull(&store)));
         let ranges = rig
@@ -162,18 +168,19 @@ fn ranges_that_are_ignored_refused_or_wrong() {
 
 #[test]
 fn wrong_bytes_are_detected_and_reported() {
-    let once = [On::Blob, On::Manifest, On::File].map(|on| Fault::once(on, What::Corrupt));
+    let once = [RequestKind::Blob, RequestKind::Manifest, RequestKind::File]
+        .map(|on| Fault::once(on, FaultKind::Corrupt));
     let rig = pulled(&[("a corrupt byte once", once.to_vec())]);
     refused(
         &rig,
         "a corrupt byte always",
-        Fault::always(On::Blob, What::Corrupt),
+        Fault::always(RequestKind::Blob, FaultKind::Corrupt),
         &["source: ", "received wrong bytes: expected sha256:"],
     );
     refused(
         &rig,
         "a corrupt manifest",
-        Fault::always(On::Manifest, What::Corrupt),
+        Fault::always(RequestKind::Manifest, FaultKind::Corrupt),
         &["the response is not sha256:"],
     );
     let gzip = [
@@ -183,13 +190,13 @@ fn wrong_bytes_are_detected_and_reported() {
     refused(
         &rig,
         "a compressed blob",
-        Fault::always(On::Blob, What::Gzip),
+        Fault::always(RequestKind::Blob, FaultKind::Gzip),
         &gzip,
     );
     refused(
         &rig,
         "a compressed file",
-        Fault::always(On::File, What::Gzip),
+        Fault::always(RequestKind::File, FaultKind::Gzip),
         &gzip,
     );
 }
@@ -197,8 +204,8 @@ fn wrong_bytes_are_detected_and_reported() {
 #[test]
 fn html_pages_instead_of_content_are_reported_as_such() {
     let rig = Rig::new();
-    let page = What::Page("Access denied by policy 7");
-    for on in [On::Blob, On::Manifest, On::File] {
+    let page = FaultKind::Page("Access denied by policy 7");
+    for on in [RequestKind::Blob, RequestKind::Manifest, RequestKind::File] {
         let words = [
             "an HTML page, titled 'Access denied by policy 7', came in place of",
             &rig.up.address,
@@ -211,8 +218,8 @@ fn html_pages_instead_of_content_are_reported_as_such() {
         );
     }
     // lock, where no digest is known beforehand
-    for on in [On::Manifest, On::File] {
-        rig.arm([Fault::always(on, page.clone())]);
+    for on in [RequestKind::Manifest, RequestKind::File] {
+        rig.set_faults([Fault::always(on, page.clone())]);
         let locked = rig.resolve(&format!("lock {on:?}"));
         let why = locked
             .items
@@ -226,9 +233,14 @@ fn html_pages_instead_of_content_are_reported_as_such() {
         );
     }
     // push: an upload or a manifest that got an HTML page is not counted as delivered
-    for on in [On::ManifestHead, On::Begin, On::Upload, On::PutManifest] {
-        rig.down.arm([Fault::always(on, page.clone())]);
-        rig.up.arm([]);
+    for on in [
+        RequestKind::ManifestHead,
+        RequestKind::Begin,
+        RequestKind::Upload,
+        RequestKind::PutManifest,
+    ] {
+        rig.down.set_faults([Fault::always(on, page.clone())]);
+        rig.up.set_faults([]);
         let said = match rig.push("first") {
             Ok(pushed) => pushed
                 .items
@@ -240,41 +252,53 @@ fn html_pages_instead_of_content_are_reported_as_such() {
         };
         assert!(said.contains("an HTML page"), "{on:?}: {said}");
     }
-    rig.down.arm([]);
+    rig.down.set_faults([]);
     assert!(done(&rig.push("first").unwrap().items));
     rig.assert_arrived("after the pages");
 }
 
 #[test]
 fn requests_to_busy_hosts_are_retried() {
-    let some = |what: What| {
-        [On::Blob, On::Manifest, On::File]
+    let some = |what: FaultKind| {
+        [RequestKind::Blob, RequestKind::Manifest, RequestKind::File]
             .map(|on| Fault::once(on, what.clone()))
             .to_vec()
     };
     let mut rig = pulled(&[
-        ("429 with seconds", some(What::Busy(429, Later::Seconds(1)))),
+        (
+            "429 with seconds",
+            some(FaultKind::Busy(429, RetryAfter::Seconds(1))),
+        ),
         (
             "429 with a date",
-            vec![Fault::once(On::File, What::Busy(429, Later::Date(2)))],
+            vec![Fault::once(
+                RequestKind::File,
+                FaultKind::Busy(429, RetryAfter::Date(2)),
+            )],
         ),
         (
             "429 without a word, often",
-            vec![Fault::once(On::Blob, What::Busy(429, Later::Unsaid)).times(9)],
+            vec![Fault::once(RequestKind::Blob, FaultKind::Busy(429, RetryAfter::Unsaid)).times(9)],
         ),
         (
             "503 with seconds",
             vec![Fault::once(
-                On::Manifest,
-                What::Busy(503, Later::Seconds(1)),
+                RequestKind::Manifest,
+                FaultKind::Busy(503, RetryAfter::Seconds(1)),
             )],
         ),
-        ("503 without a word", some(What::Busy(503, Later::Unsaid))),
-        ("500", some(What::Status(500))),
-        ("408", some(What::Status(408))),
+        (
+            "503 without a word",
+            some(FaultKind::Busy(503, RetryAfter::Unsaid)),
+        ),
+        ("500", some(FaultKind::Status(500))),
+        ("408", some(FaultKind::Status(408))),
     ]);
     // no request is sent during the pause that the host requested
-    rig.arm([Fault::once(On::Blob, What::Busy(429, Later::Seconds(1)))]);
+    rig.set_faults([Fault::once(
+        RequestKind::Blob,
+        FaultKind::Busy(429, RetryAfter::Seconds(1)),
+    )]);
     let begun = Instant::now();
     assert!(done(&rig.pull("peace")));
     assert!(
@@ -283,15 +307,18 @@ fn requests_to_busy_hosts_are_retried() {
     );
     // however often: it does not fail early like a host that only fails
     let lost_after = std::mem::replace(&mut rig.limits.lost_after, Duration::ZERO);
-    let often = [On::Blob, On::Manifest, On::File]
-        .map(|on| Fault::once(on, What::Busy(503, Later::Seconds(1))));
-    rig.arm(often.map(|fault| fault.times(8)));
+    let often = [RequestKind::Blob, RequestKind::Manifest, RequestKind::File]
+        .map(|on| Fault::once(on, FaultKind::Busy(503, RetryAfter::Seconds(1))));
+    rig.set_faults(often.map(|fault| fault.times(8)));
     let items = rig.pull("often");
     assert!(done(&items) && rig.up.met() == 24, "{}", reason(&items));
     rig.limits.lost_after = lost_after;
     // a permanently busy host fails when no request may wait any longer
     rig.limits.max_wait_secs = 0;
-    rig.arm([Fault::always(On::Blob, What::Busy(429, Later::Unsaid))]);
+    rig.set_faults([Fault::always(
+        RequestKind::Blob,
+        FaultKind::Busy(429, RetryAfter::Unsaid),
+    )]);
     let why = reason(&rig.pull("never"));
     for word in [
         "given up for this run: it has put off every request (429",
@@ -302,9 +329,9 @@ fn requests_to_busy_hosts_are_retried() {
     }
     // longer than allowed: the item ends with the time to come back, and no request follows
     rig.limits.max_wait_secs = 30;
-    rig.arm([Fault::always(
-        On::Blob,
-        What::Busy(429, Later::Seconds(3600)),
+    rig.set_faults([Fault::always(
+        RequestKind::Blob,
+        FaultKind::Busy(429, RetryAfter::Seconds(3600)),
     )]);
     let why = reason(&rig.pull("later"));
     for word in [
@@ -319,7 +346,7 @@ fn requests_to_busy_hosts_are_retried() {
         .up
         .seen()
         .iter()
-        .filter(|seen| seen.on == Some(On::Blob))
+        .filter(|seen| seen.on == Some(RequestKind::Blob))
         .count();
     assert!(
         asked <= rig.limits.jobs,
@@ -333,7 +360,7 @@ fn error_codes_of_content_delivery_networks_are_retried() {
     let case = |status| {
         (
             format!("{status}"),
-            vec![Fault::once(On::Blob, What::Status(status)).times(2)],
+            vec![Fault::once(RequestKind::Blob, FaultKind::Status(status)).times(2)],
         )
     };
     let cases = (520..=524).map(case).collect::<Vec<_>>();
@@ -348,7 +375,7 @@ fn error_codes_of_content_delivery_networks_are_retried() {
 #[test]
 fn an_exhausted_pull_quota_stops_only_the_requests_that_it_counts() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     rig.up.set(Settings {
         quota: Some(2),
         ..Settings::default()
@@ -389,13 +416,13 @@ fn an_exhausted_pull_quota_stops_only_the_requests_that_it_counts() {
         .collect();
     assert_eq!(shown.len(), 1, "shown once: {notes:?}");
     rig.up.set(Settings::default());
-    rig.arm([]);
+    rig.set_faults([]);
     assert!(done(&rig.pull("quota")));
     let again = rig
         .up
         .seen()
         .iter()
-        .filter(|seen| seen.on != Some(On::Manifest))
+        .filter(|seen| seen.on != Some(RequestKind::Manifest))
         .count();
     assert_eq!(
         again,
@@ -454,7 +481,7 @@ fn tokens_of_every_kind_and_their_expiry() {
         });
         // in sequence, so that it is known which request had a token for two requests
         rig.limits.per_host = if uses > 2 { 12 } else { 1 };
-        rig.arm([]);
+        rig.set_faults([]);
         let items = rig.pull(name);
         assert!(done(&items), "{name}: {}", reason(&items));
         rig.assert_same(name, name);
@@ -470,18 +497,18 @@ fn tokens_of_every_kind_and_their_expiry() {
     for (name, fault) in [
         (
             "401 in mid-run",
-            Fault::once(On::Blob, What::Unauthorized).times(2),
+            Fault::once(RequestKind::Blob, FaultKind::Unauthorized).times(2),
         ),
         (
             "token server busy",
-            Fault::once(On::Token, What::Status(503)).times(2),
+            Fault::once(RequestKind::Token, FaultKind::Status(503)).times(2),
         ),
         (
             "token server hangs up",
-            Fault::once(On::Token, What::HangUp).times(2),
+            Fault::once(RequestKind::Token, FaultKind::HangUp).times(2),
         ),
     ] {
-        rig.arm([fault]);
+        rig.set_faults([fault]);
         let items = rig.pull(name);
         assert!(done(&items), "{name}: {}", reason(&items));
         rig.assert_same(name, name);
@@ -490,22 +517,22 @@ fn tokens_of_every_kind_and_their_expiry() {
     for (name, fault, words) in [
         (
             "down",
-            Fault::always(On::Token, What::Status(503)),
+            Fault::always(RequestKind::Token, FaultKind::Status(503)),
             ["its token service", "answered 503"],
         ),
         (
             "gone",
-            Fault::always(On::Token, What::HangUp),
+            Fault::always(RequestKind::Token, FaultKind::HangUp),
             ["its token service does not answer", "connection was closed"],
         ),
         (
             "no token",
-            Fault::always(On::Token, What::TokenAnswer("{}")),
+            Fault::always(RequestKind::Token, FaultKind::TokenAnswer("{}")),
             ["its token service", "gave no token"],
         ),
         (
             "a page",
-            Fault::always(On::Token, What::Page("Sign in")),
+            Fault::always(RequestKind::Token, FaultKind::Page("Sign in")),
             ["titled 'Sign in'", "a token for"],
         ),
     ] {
@@ -517,7 +544,7 @@ fn tokens_of_every_kind_and_their_expiry() {
         ..Settings::default()
     });
     rig.down
-        .arm([Fault::once(On::Upload, What::Unauthorized).times(3)]);
+        .set_faults([Fault::once(RequestKind::Upload, FaultKind::Unauthorized).times(3)]);
     let pushed = rig.push("first").unwrap();
     assert!(done(&pushed.items), "{}", reason(&pushed.items));
     rig.assert_arrived("401 in mid-upload");
@@ -526,7 +553,7 @@ fn tokens_of_every_kind_and_their_expiry() {
 #[test]
 fn missing_or_forbidden_content() {
     let rig = Rig::new();
-    let manifest = Fault::always(On::Manifest, What::Status(403));
+    let manifest = Fault::always(RequestKind::Manifest, FaultKind::Status(403));
     refused(
         &rig,
         "403",
@@ -536,13 +563,13 @@ fn missing_or_forbidden_content() {
     refused(
         &rig,
         "404",
-        Fault::always(On::Blob, What::Status(404)),
+        Fault::always(RequestKind::Blob, FaultKind::Status(404)),
         &["blob sha256:", "answered 404"],
     );
     // some registries answer 403 for missing content: the push finds out
-    rig.down.arm([
-        Fault::always(On::BlobHead, What::Status(403)),
-        Fault::always(On::ManifestHead, What::Status(403)),
+    rig.down.set_faults([
+        Fault::always(RequestKind::BlobHead, FaultKind::Status(403)),
+        Fault::always(RequestKind::ManifestHead, FaultKind::Status(403)),
     ]);
     assert!(done(&rig.push("first").unwrap().items));
     rig.assert_arrived("403 for missing");
@@ -558,30 +585,33 @@ fn redirects_to_a_second_host() {
         }),
         ..Settings::default()
     });
-    let good = || Fault::always(On::Blob, What::Redirect { expired: false });
+    let good = || Fault::always(RequestKind::Blob, FaultKind::Redirect { expired: false });
     for (name, faults) in [
         ("signed URLs", vec![good()]),
         (
             "one that has run out",
             vec![
-                Fault::once(On::Blob, What::Redirect { expired: true }),
+                Fault::once(RequestKind::Blob, FaultKind::Redirect { expired: true }),
                 good(),
             ],
         ),
         // the rest is requested from the registry, which returns a new URL
         (
             "cut there",
-            vec![good(), Fault::once(On::Second, What::Cut(5000)).times(2)],
+            vec![
+                good(),
+                Fault::once(RequestKind::Second, FaultKind::Cut(5000)).times(2),
+            ],
         ),
     ] {
-        rig.arm(faults);
+        rig.set_faults(faults);
         let items = rig.pull(name);
         assert!(done(&items), "{name}: {}", reason(&items));
         rig.assert_same(name, name);
         let seen = rig.up.seen();
         let there: Vec<_> = seen
             .iter()
-            .filter(|seen| seen.on == Some(On::Second))
+            .filter(|seen| seen.on == Some(RequestKind::Second))
             .collect();
         assert!(
             !there.is_empty() && there.iter().all(|seen| !seen.authorization),
@@ -593,13 +623,13 @@ fn redirects_to_a_second_host() {
                 .count()
         };
         assert_eq!(
-            ranges(On::Blob),
-            ranges(On::Second),
+            ranges(RequestKind::Blob),
+            ranges(RequestKind::Second),
             "{name}:\n{}",
             rig.up.shown()
         );
     }
-    let expired = Fault::always(On::Blob, What::Redirect { expired: true });
+    let expired = Fault::always(RequestKind::Blob, FaultKind::Redirect { expired: true });
     refused(
         &rig,
         "always run out",
@@ -615,7 +645,7 @@ fn a_tag_that_moves_between_requests_is_pinned_consistently() {
         let other = content.image("team/tool", "linux/amd64", &[(9, 700)]);
         content.tag("team/tool", "other", &other);
     });
-    rig.arm([Fault::always(On::Manifest, What::Moving)]);
+    rig.set_faults([Fault::always(RequestKind::Manifest, FaultKind::Moving)]);
     for round in 0..3 {
         let store = format!("moving {round}");
         let locked = rig.resolve(&store);
@@ -652,38 +682,41 @@ fn locking_over_a_bad_network() {
     for (name, faults) in [
         (
             "cut",
-            [On::Manifest, On::File]
-                .map(|on| Fault::once(on, What::Cut(10)).times(2))
+            [RequestKind::Manifest, RequestKind::File]
+                .map(|on| Fault::once(on, FaultKind::Cut(10)).times(2))
                 .to_vec(),
         ),
-        ("stalled", vec![Fault::once(On::Manifest, What::Stall(10))]),
+        (
+            "stalled",
+            vec![Fault::once(RequestKind::Manifest, FaultKind::Stall(10))],
+        ),
         (
             "hung up",
-            [On::Manifest, On::File]
-                .map(|on| Fault::once(on, What::HangUp).times(2))
+            [RequestKind::Manifest, RequestKind::File]
+                .map(|on| Fault::once(on, FaultKind::HangUp).times(2))
                 .to_vec(),
         ),
         (
             "busy",
             vec![Fault::once(
-                On::Manifest,
-                What::Busy(429, Later::Seconds(1)),
+                RequestKind::Manifest,
+                FaultKind::Busy(429, RetryAfter::Seconds(1)),
             )],
         ),
         (
             "a wrong byte",
-            vec![Fault::once(On::Manifest, What::Corrupt).skip(2)],
+            vec![Fault::once(RequestKind::Manifest, FaultKind::Corrupt).skip(2)],
         ),
         (
             "HEAD of a file without a length",
-            vec![Fault::once(On::File, What::NoLength).skip(1)],
+            vec![Fault::once(RequestKind::File, FaultKind::NoLength).skip(1)],
         ),
         (
             "HEAD of a file refused",
-            vec![Fault::once(On::File, What::Status(405)).skip(1)],
+            vec![Fault::once(RequestKind::File, FaultKind::Status(405)).skip(1)],
         ),
     ] {
-        rig.arm(faults);
+        rig.set_faults(faults);
         let locked = rig.resolve(name);
         assert!(
             locked.lock.unresolved.is_empty(),
@@ -703,33 +736,33 @@ fn tag_lists_in_pages_null_or_missing() {
         (
             "tags in pages",
             false,
-            vec![Fault::always(On::Tags, What::Pages(1))],
+            vec![Fault::always(RequestKind::Tags, FaultKind::Pages(1))],
         ),
         (
             "referrers in pages",
             false,
-            vec![Fault::always(On::Referrers, What::Pages(1))],
+            vec![Fault::always(RequestKind::Referrers, FaultKind::Pages(1))],
         ),
         (
             "tags: null",
             false,
-            vec![Fault::always(On::Tags, What::NullTags)],
+            vec![Fault::always(RequestKind::Tags, FaultKind::NullTags)],
         ),
         (
             "no list of tags",
             false,
-            vec![Fault::always(On::Tags, What::Status(404))],
+            vec![Fault::always(RequestKind::Tags, FaultKind::Status(404))],
         ),
         (
             "a page for tags",
             false,
-            vec![Fault::always(On::Tags, What::Page("Portal"))],
+            vec![Fault::always(RequestKind::Tags, FaultKind::Page("Portal"))],
         ),
         (
             "lists cut",
             false,
-            [On::Tags, On::Referrers]
-                .map(|on| Fault::once(on, What::Cut(9)).times(2))
+            [RequestKind::Tags, RequestKind::Referrers]
+                .map(|on| Fault::once(on, FaultKind::Cut(9)).times(2))
                 .to_vec(),
         ),
     ] {
@@ -737,14 +770,14 @@ fn tag_lists_in_pages_null_or_missing() {
             no_referrers,
             ..Settings::default()
         });
-        rig.arm(faults);
+        rig.set_faults(faults);
         let locked = rig.resolve(name);
         assert!(rig.up.met() > 0, "{name}");
         assert_eq!(locked.lock.to_text(), text, "{name}: {:?}", locked.items);
     }
     // a failed look-up is never "none"
-    for what in [What::Status(403), What::Page("Portal")] {
-        rig.arm([Fault::always(On::Referrers, what.clone())]);
+    for what in [FaultKind::Status(403), FaultKind::Page("Portal")] {
+        rig.set_faults([Fault::always(RequestKind::Referrers, what.clone())]);
         let locked = rig.resolve(&format!("{what:?}"));
         assert_eq!(
             locked.lock.unresolved.len(),
@@ -755,16 +788,17 @@ fn tag_lists_in_pages_null_or_missing() {
     }
     // if the registry keeps no list, the client does, and finds it again
     for (name, no_referrers, what) in [
-        ("no API", true, What::NoLocation),
-        ("no OCI-Subject", false, What::NoSubject),
+        ("no API", true, FaultKind::NoLocation),
+        ("no OCI-Subject", false, FaultKind::NoSubject),
     ] {
-        rig.arm([]);
+        rig.set_faults([]);
         rig.down.set(Settings {
             no_referrers,
             ..Settings::default()
         });
         rig.down.content(|content| *content = Content::default());
-        rig.down.arm([Fault::always(On::PutManifest, what)]);
+        rig.down
+            .set_faults([Fault::always(RequestKind::PutManifest, what)]);
         assert!(done(&rig.push("first").unwrap().items), "{name}");
         rig.assert_arrived(name);
         let subject = rig.lock.images[1].digest.to_string().replace(':', "-");
@@ -812,33 +846,43 @@ fn a_blob_is_downloaded_over_several_connections() {
     };
     for (name, faults) in [
         ("as it should be", vec![]),
-        ("cut", vec![Fault::once(On::Blob, What::Cut(9000)).times(3)]),
+        (
+            "cut",
+            vec![Fault::once(RequestKind::Blob, FaultKind::Cut(9000)).times(3)],
+        ),
         (
             "stalled",
-            vec![Fault::once(On::Blob, What::Stall(9000)).skip(1).times(2)],
+            vec![
+                Fault::once(RequestKind::Blob, FaultKind::Stall(9000))
+                    .skip(1)
+                    .times(2),
+            ],
         ),
         (
             "ranges ignored",
-            vec![Fault::always(On::Blob, What::RangeDropped)],
+            vec![Fault::always(RequestKind::Blob, FaultKind::RangeDropped)],
         ),
         (
             "ranges refused",
-            vec![Fault::always(On::Blob, What::RangeRefused(416))],
+            vec![Fault::always(
+                RequestKind::Blob,
+                FaultKind::RangeRefused(416),
+            )],
         ),
         (
             "ranges shifted",
-            vec![Fault::always(On::Blob, What::RangeShifted)],
+            vec![Fault::always(RequestKind::Blob, FaultKind::RangeShifted)],
         ),
         (
             "ranges that lie",
-            vec![Fault::always(On::Blob, What::RangeLies)],
+            vec![Fault::always(RequestKind::Blob, FaultKind::RangeLies)],
         ),
         (
             "a wrong byte",
-            vec![Fault::once(On::Blob, What::Corrupt).skip(2)],
+            vec![Fault::once(RequestKind::Blob, FaultKind::Corrupt).skip(2)],
         ),
     ] {
-        rig.arm(faults.into_iter().map(|fault| fault.at(&largest)));
+        rig.set_faults(faults.into_iter().map(|fault| fault.at(&largest)));
         let items = rig.pull(name);
         assert!(done(&items), "{name}: {}", reason(&items));
         let several = rig

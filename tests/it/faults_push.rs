@@ -1,7 +1,7 @@
 //! A private registry that fails or responds unusually: each push ends with the same content.
 
 use crate::support::faults::{
-    Auth, Content, Fault, Later, Location, On, Rig, Seen, Settings, What,
+    Auth, Content, Fault, FaultKind, Location, RequestKind, RetryAfter, Rig, Seen, Settings,
 };
 use crate::support::library::{ItemStatus, ReportItem};
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn arrives(name: &str, faults: Vec<Fault>, met: usize) -> Rig {
         auth: Some(auth),
         ..Settings::default()
     });
-    rig.down.arm(faults);
+    rig.down.set_faults(faults);
     let pushed = rig
         .push("first")
         .unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -45,13 +45,15 @@ fn arrives(name: &str, faults: Vec<Fault>, met: usize) -> Rig {
 #[test]
 fn head_responses_without_useful_headers() {
     for (name, what) in [
-        ("405", What::Status(405)),
-        ("no digest", What::NoDigest),
-        ("no length", What::NoLength),
+        ("405", FaultKind::Status(405)),
+        ("no digest", FaultKind::NoDigest),
+        ("no length", FaultKind::NoLength),
     ] {
         let rig = Rig::new();
-        rig.down
-            .arm([On::ManifestHead, On::BlobHead].map(|on| Fault::always(on, what.clone())));
+        rig.down.set_faults(
+            [RequestKind::ManifestHead, RequestKind::BlobHead]
+                .map(|on| Fault::always(on, what.clone())),
+        );
         assert!(done(&rig.push("first").unwrap().items), "{name}");
         rig.assert_arrived(name);
         // and existing content is recognized
@@ -72,80 +74,99 @@ fn uploads_with_unusual_responses() {
     for (name, faults) in [
         (
             "Location relative",
-            vec![Fault::always(On::Begin, What::Location(Location::Relative))],
+            vec![Fault::always(
+                RequestKind::Begin,
+                FaultKind::Location(Location::Relative),
+            )],
         ),
         (
             "Location without a port",
-            vec![Fault::always(On::Begin, What::Location(Location::NoPort))],
+            vec![Fault::always(
+                RequestKind::Begin,
+                FaultKind::Location(Location::NoPort),
+            )],
         ),
         (
             "Location without a scheme",
-            vec![Fault::always(On::Begin, What::Location(Location::NoScheme))],
+            vec![Fault::always(
+                RequestKind::Begin,
+                FaultKind::Location(Location::NoScheme),
+            )],
         ),
         (
             "Location of another host",
             vec![Fault::always(
-                On::Begin,
-                What::Location(Location::OtherHost),
+                RequestKind::Begin,
+                FaultKind::Location(Location::OtherHost),
             )],
         ),
         (
             "mount 202",
-            vec![Fault::always(On::Begin, What::Mount(202))],
+            vec![Fault::always(RequestKind::Begin, FaultKind::Mount(202))],
         ),
         (
             "mount 401",
-            vec![Fault::always(On::Begin, What::Mount(401))],
+            vec![Fault::always(RequestKind::Begin, FaultKind::Mount(401))],
         ),
         (
             "mount 403",
-            vec![Fault::always(On::Begin, What::Mount(403))],
+            vec![Fault::always(RequestKind::Begin, FaultKind::Mount(403))],
         ),
         (
             "mount 404",
-            vec![Fault::always(On::Begin, What::Mount(404))],
+            vec![Fault::always(RequestKind::Begin, FaultKind::Mount(404))],
         ),
         (
             "mount 400",
-            vec![Fault::always(On::Begin, What::Mount(400))],
+            vec![Fault::always(RequestKind::Begin, FaultKind::Mount(400))],
         ),
         (
             "201 without Location",
-            [On::Upload, On::PutManifest]
-                .map(|on| Fault::always(on, What::NoLocation))
+            [RequestKind::Upload, RequestKind::PutManifest]
+                .map(|on| Fault::always(on, FaultKind::NoLocation))
                 .to_vec(),
         ),
         (
             "cut in mid-upload",
-            vec![Fault::once(On::Upload, What::CutUpload(4000)).times(3)],
+            vec![Fault::once(RequestKind::Upload, FaultKind::CutUpload(4000)).times(3)],
         ),
         (
             "hung up after an upload",
-            vec![Fault::once(On::Upload, What::HangUp).times(2)],
+            vec![Fault::once(RequestKind::Upload, FaultKind::HangUp).times(2)],
         ),
         (
             "500",
-            [On::Begin, On::Upload, On::PutManifest]
-                .map(|on| Fault::once(on, What::Status(500)).times(2))
-                .to_vec(),
+            [
+                RequestKind::Begin,
+                RequestKind::Upload,
+                RequestKind::PutManifest,
+            ]
+            .map(|on| Fault::once(on, FaultKind::Status(500)).times(2))
+            .to_vec(),
         ),
         (
             "no answer to an upload",
             vec![Fault::once(
-                On::Upload,
-                What::Hold(Duration::from_millis(1500)),
+                RequestKind::Upload,
+                FaultKind::Hold(Duration::from_millis(1500)),
             )],
         ),
         (
             "429",
-            [On::Begin, On::Upload, On::PutManifest]
-                .map(|on| Fault::once(on, What::Busy(429, Later::Seconds(1))))
-                .to_vec(),
+            [
+                RequestKind::Begin,
+                RequestKind::Upload,
+                RequestKind::PutManifest,
+            ]
+            .map(|on| Fault::once(on, FaultKind::Busy(429, RetryAfter::Seconds(1))))
+            .to_vec(),
         ),
     ] {
         let rig = arrives(name, faults, 1);
         let elsewhere = rig.down.seen();
-        let elsewhere = elsewhere.iter().filter(|seen| seen.on == Some(On::Second));
+        let elsewhere = elsewhere
+            .iter()
+            .filter(|seen| seen.on == Some(RequestKind::Second));
         assert!(
             elsewhere.clone().all(|seen| !seen.authorization),
             "{name}: credentials went to another host"
@@ -155,41 +176,56 @@ fn uploads_with_unusual_responses() {
 
 #[test]
 fn chunked_uploads_with_unusual_responses() {
-    let large = || Fault::always(On::Upload, What::TooLarge(7000));
-    let cut = |on| Fault::once(on, What::CutUpload(3000)).times(2);
+    let large = || Fault::always(RequestKind::Upload, FaultKind::TooLarge(7000));
+    let cut = |on| Fault::once(on, FaultKind::CutUpload(3000)).times(2);
     for (name, faults) in [
         ("413", vec![large()]),
         (
             "413 for large chunks too",
             vec![
-                Fault::always(On::Upload, What::TooLarge(3000)),
-                Fault::always(On::Patch, What::TooLarge(3000)),
+                Fault::always(RequestKind::Upload, FaultKind::TooLarge(3000)),
+                Fault::always(RequestKind::Patch, FaultKind::TooLarge(3000)),
             ],
         ),
         (
             "PATCH 201",
-            vec![large(), Fault::always(On::Patch, What::PatchStatus(201))],
+            vec![
+                large(),
+                Fault::always(RequestKind::Patch, FaultKind::PatchStatus(201)),
+            ],
         ),
         (
             "PATCH 204",
-            vec![large(), Fault::always(On::Patch, What::PatchStatus(204))],
+            vec![
+                large(),
+                Fault::always(RequestKind::Patch, FaultKind::PatchStatus(204)),
+            ],
         ),
         (
             "a stale Range",
-            vec![large(), Fault::always(On::Patch, What::StaleRange)],
+            vec![
+                large(),
+                Fault::always(RequestKind::Patch, FaultKind::StaleRange),
+            ],
         ),
-        ("a chunk cut", vec![large(), cut(On::Patch)]),
+        ("a chunk cut", vec![large(), cut(RequestKind::Patch)]),
         (
             "a chunk refused",
-            vec![large(), Fault::once(On::Patch, What::Status(500)).times(2)],
+            vec![
+                large(),
+                Fault::once(RequestKind::Patch, FaultKind::Status(500)).times(2),
+            ],
         ),
         (
             "a chunk without rights",
-            vec![large(), Fault::once(On::Patch, What::Unauthorized)],
+            vec![
+                large(),
+                Fault::once(RequestKind::Patch, FaultKind::Unauthorized),
+            ],
         ),
         (
             "whole bodies cut at one place",
-            vec![cut(On::Upload).times(3)],
+            vec![cut(RequestKind::Upload).times(3)],
         ),
     ] {
         arrives(name, faults, 2);
@@ -201,15 +237,19 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
     for (name, fault, resumes) in [
         (
             "cut",
-            Fault::once(On::Blob, What::Cut(3000)).times(12),
+            Fault::once(RequestKind::Blob, FaultKind::Cut(3000)).times(12),
             true,
         ),
         (
             "stalled",
-            Fault::once(On::Blob, What::Stall(3000)).times(4),
+            Fault::once(RequestKind::Blob, FaultKind::Stall(3000)).times(4),
             true,
         ),
-        ("corrupt", Fault::once(On::Blob, What::Corrupt), false),
+        (
+            "corrupt",
+            Fault::once(RequestKind::Blob, FaultKind::Corrupt),
+            false,
+        ),
     ] {
         for keeps in [false, true] {
             let rig = Rig::new();
@@ -219,7 +259,7 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
                 .iter()
                 .max_by_key(|blob| blob.size)
                 .unwrap();
-            rig.arm([fault.clone().at(&largest.digest.to_string())]);
+            rig.set_faults([fault.clone().at(&largest.digest.to_string())]);
             let pushed = if keeps {
                 rig.mirror_keeping("kept")
             } else {
@@ -239,14 +279,16 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
                 // uploads continued: each one that was started was completed, except the one that
                 // was started to be cancelled
                 let count = |test: &dyn Fn(&&Seen) -> bool| down.iter().filter(test).count();
-                let opened = count(&|seen| seen.on == Some(On::Begin) && seen.status == 202);
-                let ended = count(&|seen| seen.on == Some(On::Upload) && seen.status == 201);
+                let opened =
+                    count(&|seen| seen.on == Some(RequestKind::Begin) && seen.status == 202);
+                let ended =
+                    count(&|seen| seen.on == Some(RequestKind::Upload) && seen.status == 201);
                 let cancelled = count(&|seen| seen.method == "DELETE");
                 assert_eq!(opened, ended + cancelled, "{name}\n{}", rig.down.shown());
             }
             if keeps {
                 // the store has all blobs, except content that no registry has
-                rig.arm([]);
+                rig.set_faults([]);
                 assert!(done(&rig.pull("kept")), "{name}");
                 rig.assert_same("kept", name);
             }
@@ -256,24 +298,38 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
 
 #[test]
 fn mirror_sends_no_more_requests_upstream_than_pull() {
-    let later = |later| Fault::always(On::Blob, What::Busy(429, later));
+    let later = |later| Fault::always(RequestKind::Blob, FaultKind::Busy(429, later));
     for (name, fault) in [
-        ("come back in an hour", later(Later::Seconds(3600))),
-        ("come back, and no word of when", later(Later::Unsaid)),
-        ("500", Fault::always(On::Blob, What::Status(500))),
-        ("hung up", Fault::always(On::Blob, What::HangUp)),
-        ("cut at the head", Fault::always(On::Blob, What::Cut(0))),
-        ("corrupt", Fault::always(On::Blob, What::Corrupt)),
+        ("come back in an hour", later(RetryAfter::Seconds(3600))),
+        ("come back, and no word of when", later(RetryAfter::Unsaid)),
+        (
+            "500",
+            Fault::always(RequestKind::Blob, FaultKind::Status(500)),
+        ),
+        (
+            "hung up",
+            Fault::always(RequestKind::Blob, FaultKind::HangUp),
+        ),
+        (
+            "cut at the head",
+            Fault::always(RequestKind::Blob, FaultKind::Cut(0)),
+        ),
+        (
+            "corrupt",
+            Fault::always(RequestKind::Blob, FaultKind::Corrupt),
+        ),
     ] {
         let mut rig = Rig::new();
         // one at a time: requests in flight do not learn what another one was told
         rig.limits.jobs = 1;
         let asked = |run: &dyn Fn(&Rig) -> Vec<ReportItem>| {
-            rig.arm([fault.clone()]);
+            rig.set_faults([fault.clone()]);
             let items = run(&rig);
             assert!(!done(&items), "{name}");
             let seen = rig.up.seen();
-            seen.iter().filter(|seen| seen.on == Some(On::Blob)).count()
+            seen.iter()
+                .filter(|seen| seen.on == Some(RequestKind::Blob))
+                .count()
         };
         let pull = asked(&|rig| rig.pull("second"));
         let keeping = |rig: &Rig| rig.mirror_keeping("third").unwrap().items;
@@ -393,7 +449,7 @@ fn a_manifest_is_put_again_if_another_client_delivers_it_meanwhile() {
     for code in ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"] {
         // once for each delivery
         let refused = ["/team/app/", "/team/tool/", "/files/"]
-            .map(|at| Fault::once(On::PutManifest, What::Refusal(400, code)).at(at));
+            .map(|at| Fault::once(RequestKind::PutManifest, FaultKind::Refusal(400, code)).at(at));
         let rig = arrives(code, refused.to_vec(), 3);
         let asked = |on| {
             rig.down
@@ -403,16 +459,16 @@ fn a_manifest_is_put_again_if_another_client_delivers_it_meanwhile() {
                 .count()
         };
         assert!(
-            asked(On::BlobHead) > 0 && asked(On::PutManifest) > 3,
+            asked(RequestKind::BlobHead) > 0 && asked(RequestKind::PutManifest) > 3,
             "{code}: {}",
             rig.down.shown()
         );
     }
     // a permanent refusal is reported with the message of the registry
     let rig = Rig::new();
-    rig.down.arm([Fault::always(
-        On::PutManifest,
-        What::Refusal(400, "MANIFEST_BLOB_UNKNOWN"),
+    rig.down.set_faults([Fault::always(
+        RequestKind::PutManifest,
+        FaultKind::Refusal(400, "MANIFEST_BLOB_UNKNOWN"),
     )]);
     let pushed = rig.push("first").unwrap();
     assert!(!done(&pushed.items) && reason(&pushed.items).contains("MANIFEST_BLOB_UNKNOWN"));

@@ -2,7 +2,7 @@
 //! transfers that wait for each other.
 
 use crate::support::dice::Dice;
-use crate::support::faults::{Content, Fault, Later, On, Rig, What, quick};
+use crate::support::faults::{Content, Fault, FaultKind, RequestKind, RetryAfter, Rig, quick};
 use crate::support::library::{ItemStatus, Limits, PushError, Pushed, ReportItem};
 use crate::support::rounds;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,9 +20,9 @@ fn limits(jobs: usize) -> Limits {
 }
 
 /// The paths that a kind of request asks for.
-fn paths(content: &Content, on: On) -> Vec<String> {
+fn paths(content: &Content, on: RequestKind) -> Vec<String> {
     match on {
-        On::Blob | On::Begin => content
+        RequestKind::Blob | RequestKind::Begin => content
             .blobs
             .keys()
             .map(|(_, digest)| digest.clone())
@@ -37,7 +37,7 @@ fn paths(content: &Content, on: On) -> Vec<String> {
 
 /// The fault affects the first requests of each blob or manifest, so that everything in flight
 /// fails together.
-fn for_each(content: &Content, on: On, what: &What, times: usize) -> Vec<Fault> {
+fn for_each(content: &Content, on: RequestKind, what: &FaultKind, times: usize) -> Vec<Fault> {
     let each = paths(content, on).into_iter();
     each.map(|path| Fault::once(on, what.clone()).at(&path).times(times))
         .collect()
@@ -71,8 +71,8 @@ fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed,
         why.is_none_or(|why| !why.contains("wait for each other")),
         "{story}: {failed:?}"
     );
-    rig.up.arm([]);
-    rig.down.arm([]);
+    rig.up.set_faults([]);
+    rig.down.set_faults([]);
     assert_whole(&deliver().unwrap().items, story);
     rig.assert_arrived(story);
 }
@@ -84,23 +84,23 @@ fn all_ways(rig: &Rig, name: &str, up: &[Fault], down: &[Fault]) {
         format!("{name}-store"),
         format!("{name}: {:?} and {:?}", up.first(), down.first()),
     );
-    rig.arm(up.to_vec());
+    rig.set_faults(up.to_vec());
     assert_whole(&rig.pull(&store), &format!("{story}: pull"));
     rig.assert_same(&store, &format!("{story}: pull"));
-    rig.arm(up.to_vec());
+    rig.set_faults(up.to_vec());
     let bundle = rig.place.path(format!("{name}.landfall"));
     assert_whole(
         &rig.pull_bundle(&bundle),
         &format!("{story}: pull --bundle"),
     );
-    rig.up.arm([]);
+    rig.up.set_faults([]);
     rig.empty_far_side();
-    rig.down.arm(down.to_vec());
+    rig.down.set_faults(down.to_vec());
     assert_delivered(rig, &format!("{story}: push"), &|| rig.push(&store));
     for keeps in [false, true] {
         rig.empty_far_side();
-        rig.up.arm(up.to_vec());
-        rig.down.arm(down.to_vec());
+        rig.up.set_faults(up.to_vec());
+        rig.down.set_faults(down.to_vec());
         let kept = format!("{name}-kept");
         assert_delivered(rig, &format!("{story}: mirror, keeps: {keeps}"), &|| {
             if keeps {
@@ -119,7 +119,7 @@ fn all_requests_in_flight_are_reset_after_their_headers() {
         rig.limits = limits(jobs);
         let up = rig
             .up
-            .content(|content| for_each(content, On::Blob, &What::Cut(0), 1));
+            .content(|content| for_each(content, RequestKind::Blob, &FaultKind::Cut(0), 1));
         all_ways(&rig, &format!("reset-{jobs}"), &up, &[]);
     }
 }
@@ -142,8 +142,8 @@ fn a_host_that_cuts_every_body_fails_all_its_items_early() {
             rig.up.met(),
         )
     };
-    for what in [What::Cut(100), What::Stall(100)] {
-        rig.arm([Fault::always(On::Blob, what.clone())]);
+    for what in [FaultKind::Cut(100), FaultKind::Stall(100)] {
+        rig.set_faults([Fault::always(RequestKind::Blob, what.clone())]);
         let (given_up, asked) = ended(&rig, &format!("{what:?}"));
         assert!(
             given_up > IMAGES / 2 && asked < IMAGES * 3 * 3,
@@ -152,7 +152,7 @@ fn a_host_that_cuts_every_body_fails_all_its_items_early() {
     }
     // a bad connection that makes progress each time is not such a host
     rig.limits.jobs = 4;
-    rig.arm([Fault::always(On::Blob, What::Cut(200))]);
+    rig.set_faults([Fault::always(RequestKind::Blob, FaultKind::Cut(200))]);
     assert_eq!(ended(&rig, "poor").0, 0);
     rig.assert_same("poor", "a poor line");
 }
@@ -164,22 +164,22 @@ fn uploads_and_their_sources_that_break_together() {
         rig.limits = limits(jobs);
         let up = rig
             .up
-            .content(|content| for_each(content, On::Blob, &What::Cut(1000), 2));
-        let down = [Fault::once(On::Upload, What::CutUpload(500)).times(jobs)];
+            .content(|content| for_each(content, RequestKind::Blob, &FaultKind::Cut(1000), 2));
+        let down = [Fault::once(RequestKind::Upload, FaultKind::CutUpload(500)).times(jobs)];
         all_ways(&rig, &format!("both-{jobs}"), &up, &down);
     }
 }
 
 /// Temporary faults that may affect all requests of a kind at once.
-fn storm(dice: &mut Dice) -> What {
+fn storm(dice: &mut Dice) -> FaultKind {
     // less than the smallest body: a server that has sent all of it would keep its connection open
     let at = dice.pick(&[0, 1, 100]);
     match dice.roll(6) {
-        0 | 1 => What::Cut(dice.pick(&[0, 1, 100, 3000])),
-        2 => What::HangUp,
-        3 => What::Busy(429, Later::Unsaid),
-        4 => What::Status(dice.pick(&[500, 502, 503])),
-        _ => What::Stall(at),
+        0 | 1 => FaultKind::Cut(dice.pick(&[0, 1, 100, 3000])),
+        2 => FaultKind::HangUp,
+        3 => FaultKind::Busy(429, RetryAfter::Unsaid),
+        4 => FaultKind::Status(dice.pick(&[500, 502, 503])),
+        _ => FaultKind::Stall(at),
     }
 }
 
@@ -201,15 +201,19 @@ fn seeded_storms() {
                     let (blobs, manifests) = (storm(&mut dice), storm(&mut dice));
                     let times = 1 + dice.roll(2);
                     let up = rig.up.content(|content| {
-                        let mut up = for_each(content, On::Blob, &blobs, times);
-                        up.extend(for_each(content, On::Manifest, &manifests, 1));
+                        let mut up = for_each(content, RequestKind::Blob, &blobs, times);
+                        up.extend(for_each(content, RequestKind::Manifest, &manifests, 1));
                         up
                     });
-                    let on = dice.pick(&[On::Begin, On::Upload, On::PutManifest]);
+                    let on = dice.pick(&[
+                        RequestKind::Begin,
+                        RequestKind::Upload,
+                        RequestKind::PutManifest,
+                    ]);
                     let what = dice.pick(&[
-                        What::HangUp,
-                        What::Status(502),
-                        What::Busy(429, Later::Unsaid),
+                        FaultKind::HangUp,
+                        FaultKind::Status(502),
+                        FaultKind::Busy(429, RetryAfter::Unsaid),
                     ]);
                     let down = [Fault::once(on, what).times(dice.roll(rig.limits.jobs + 1))];
                     all_ways(&rig, &format!("storm-{number}"), &up, &down);

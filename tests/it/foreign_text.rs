@@ -2,7 +2,7 @@
 //! system, and move no cursor.
 
 use crate::support::images::{gzip, tarball};
-use crate::support::middle::{Asked, Middle, Turn};
+use crate::support::middle::{Middle, RecordedRequest, Turn};
 use crate::support::{Place, need};
 
 /// A command to GitHub on its own line, a fake result of landfall, one to Azure within a line, and
@@ -20,7 +20,7 @@ fn quoted(text: &str) -> String {
 /// everything that is printed.
 fn assert_tame(
     manifest: impl Fn(&str) -> String,
-    rule: impl Fn(&Asked) -> Turn + Send + Sync + 'static,
+    rule: impl Fn(&RecordedRequest) -> Turn + Send + Sync + 'static,
 ) {
     let server = Middle::new("", rule);
     let place = Place::new();

@@ -1,6 +1,6 @@
 //! A full disk: a clear error, an intact store, and another run that continues.
 
-use crate::support::faults::{Fault, On, Rig, What};
+use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
 use crate::support::{need, skip, test_name};
 use std::process::Command;
 use std::time::Duration;
@@ -35,9 +35,9 @@ fn a_store_on_a_full_disk() {
         return;
     }
     let rig = Rig::of(8);
-    rig.arm([Fault::always(
-        On::Blob,
-        What::Drip(8000, Duration::from_millis(10)),
+    rig.set_faults([Fault::always(
+        RequestKind::Blob,
+        FaultKind::Drip(8000, Duration::from_millis(10)),
     )]);
     let pull = format!(
         "$LANDFALL pull --store small/store --plain-http {} --progress none",
@@ -79,8 +79,8 @@ fn a_store_on_a_full_disk() {
         let seen = rig.up.seen();
         // a file is requested by its URL, everything else by its digest
         let file = rig.lock.files.iter().find(|file| file.digest.hex() == hex);
-        let (on, end) = file.map_or((On::Blob, hex), |file| {
-            (On::File, last_component(&file.name))
+        let (on, end) = file.map_or((RequestKind::Blob, hex), |file| {
+            (RequestKind::File, last_component(&file.name))
         });
         let mine = seen
             .iter()
@@ -108,7 +108,7 @@ fn a_store_without_room_is_refused_before_the_first_byte() {
         return;
     }
     let rig = Rig::of(8);
-    rig.arm([]);
+    rig.set_faults([]);
     let asked = rig.up.seen().len();
     let script = format!(
         "$LANDFALL pull --store small/store --plain-http {} --progress none; echo \"exit $?\"",

@@ -216,7 +216,7 @@ fn gc_keeps_the_content_of_the_last_bundles() {
 #[test]
 fn gc_keeps_content_that_another_process_uses() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     let place = &rig.place;
     place.write("empty.lock", "version: 1\n...\n");
     let (lock, store) = (

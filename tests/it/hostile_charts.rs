@@ -470,7 +470,7 @@ fn an_account_is_used_for_repositories_that_the_manifest_or_the_site_names() {
     lock(&[]);
     let with_account = |part: &str, is: bool| {
         let asked = server
-            .asked()
+            .requests()
             .into_iter()
             .filter(|asked| asked.target.starts_with(part));
         let all: Vec<bool> = asked
@@ -485,7 +485,7 @@ fn an_account_is_used_for_repositories_that_the_manifest_or_the_site_names() {
     with_account("/own/", true);
     with_account("/private/", false);
     // the site names the host
-    let before = server.asked().len();
+    let before = server.requests().len();
     place.write(
         "site.yaml",
         format!(
@@ -495,7 +495,7 @@ fn an_account_is_used_for_repositories_that_the_manifest_or_the_site_names() {
     );
     lock(&["--site", "site.yaml"]);
     let later: Vec<_> = server
-        .asked()
+        .requests()
         .into_iter()
         .skip(before)
         .filter(|asked| asked.target.starts_with("/private/"))

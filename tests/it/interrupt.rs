@@ -18,7 +18,7 @@ pub(crate) fn reads(pid: u32, file: &Path) -> bool {
 #[test]
 fn a_command_that_is_interrupted_while_hashing_ends_with_130() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     let digest = rig.lock.files[0].digest.hex();
     let blob = rig.store("first").join("blobs/sha256").join(digest);
     let (up, down) = (rig.up.address.clone(), rig.down.address.clone());

@@ -1,7 +1,7 @@
 //! kill -9 at random moments, then another run: the result is the same, and nothing is transferred
 //! twice.
 
-use crate::support::faults::{Content, On, Rig, Settings};
+use crate::support::faults::{Content, RequestKind, Rig, Settings};
 use crate::support::rounds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -122,7 +122,7 @@ fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) 
         .up
         .seen()
         .iter()
-        .filter(|seen| seen.on == Some(On::Blob))
+        .filter(|seen| seen.on == Some(RequestKind::Blob))
     {
         let digest = seen.path.rsplit('/').next().unwrap();
         match stood.get(digest) {
@@ -180,7 +180,7 @@ fn a_killed_pull_is_resumed() {
             .values()
             .filter(|some| some.is_some_and(|some| some > 0))
             .count();
-        rig.arm([]);
+        rig.set_faults([]);
         finish(pull(&store), &store);
         assert_resumed(&rig, &stood, &store);
         rig.assert_same(&store, &store);
@@ -205,13 +205,13 @@ fn a_killed_push_is_resumed() {
         let stood: BTreeSet<_> = rig
             .down
             .content(|content| content.blobs.keys().cloned().collect());
-        rig.arm([]);
+        rig.set_faults([]);
         finish(push(), &what);
         for seen in rig
             .down
             .seen()
             .iter()
-            .filter(|seen| seen.on == Some(On::Upload))
+            .filter(|seen| seen.on == Some(RequestKind::Upload))
         {
             let repository = seen
                 .path
@@ -248,7 +248,7 @@ fn a_killed_mirror_is_resumed() {
         rig.down.content(|content| *content = Content::default());
         let met = kill(&rig, mirror(&store), after);
         let stood = standing(&rig.store(&store));
-        rig.arm([]);
+        rig.set_faults([]);
         finish(mirror(&store), &store);
         assert_resumed(&rig, &stood, &store);
         rig.assert_arrived(&store);

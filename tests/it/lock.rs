@@ -1,6 +1,6 @@
 //! Locking: kept pins, moved tags, missing platforms, checksum files in all formats.
 
-use crate::support::faults::{Fault, On, Rig, What};
+use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
 use crate::support::images::{noise, sha256};
 use crate::support::library::{Algorithm, Digest};
 use crate::support::peers::{Server, file_server, own_registry};
@@ -339,11 +339,16 @@ fn a_declared_loss_is_accepted_only_if_upstream_lacks_the_item() {
         let reason = item["reason"].as_str().unwrap_or_default().to_owned();
         (item["status"].as_str().unwrap().to_owned(), reason)
     };
-    let asked = |what: &What| {
-        [On::Manifest, On::ManifestHead].map(|on| Fault::always(on, what.clone()).at("team/tool"))
+    let asked = |what: &FaultKind| {
+        [RequestKind::Manifest, RequestKind::ManifestHead]
+            .map(|on| Fault::always(on, what.clone()).at("team/tool"))
     };
-    for what in [What::Status(403), What::Status(501), What::HangUp] {
-        rig.arm(asked(&what));
+    for what in [
+        FaultKind::Status(403),
+        FaultKind::Status(501),
+        FaultKind::HangUp,
+    ] {
+        rig.set_faults(asked(&what));
         let (status, reason) = lock(3, "new.lock", &[]);
         assert_eq!(status, "missing", "{what:?}: {reason}");
         assert!(
@@ -370,7 +375,7 @@ fn a_declared_loss_is_accepted_only_if_upstream_lacks_the_item() {
         );
     }
     for status in [404, 410] {
-        rig.arm(asked(&What::Status(status)));
+        rig.set_faults(asked(&FaultKind::Status(status)));
         assert_eq!(lock(0, "new.lock", &[]).0, "skipped", "{status}");
         rig.place.write("old.lock", rig.place.read("landfall.lock"));
         assert_eq!(lock(0, "old.lock", &[]).0, "skipped", "{status}");

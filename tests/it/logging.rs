@@ -1,6 +1,6 @@
 //! The log of `-v`, `-vv` and `LANDFALL_LOG`: its content, and that it contains no secret.
 
-use crate::support::faults::{Auth, Fault, Later, On, Rig, Settings, What};
+use crate::support::faults::{Auth, Fault, FaultKind, RequestKind, RetryAfter, Rig, Settings};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
@@ -87,7 +87,7 @@ fn assert_no_secret(log: &str) {
 fn every_request_wait_and_decision_is_logged_and_no_secret() {
     let rig = with_accounts();
     let (up, down) = (rig.up.address.clone(), rig.down.address.clone());
-    rig.arm([Fault::once(On::Manifest, What::Status(502))]);
+    rig.set_faults([Fault::once(RequestKind::Manifest, FaultKind::Status(502))]);
     let log = logged(
         &rig,
         Some("trace"),
@@ -100,10 +100,13 @@ fn every_request_wait_and_decision_is_logged_and_no_secret() {
     assert_has(&log, &["WARN", "retrying", "attempt=1", "reason=502"]);
     assert_has(&log, &["answered", "status=200", "attempt=2", "slot_wait="]);
 
-    rig.arm([
-        Fault::always(On::Blob, What::Redirect { expired: false }),
-        Fault::once(On::Second, What::Cut(5000)),
-        Fault::once(On::File, What::Busy(429, Later::Seconds(1))),
+    rig.set_faults([
+        Fault::always(RequestKind::Blob, FaultKind::Redirect { expired: false }),
+        Fault::once(RequestKind::Second, FaultKind::Cut(5000)),
+        Fault::once(
+            RequestKind::File,
+            FaultKind::Busy(429, RetryAfter::Seconds(1)),
+        ),
     ]);
     // one at a time, the largest first: the response that is cut is longer than the cut
     let pull = ["pull", "--store", "stores/log", "--jobs", "1"];
@@ -119,7 +122,7 @@ fn every_request_wait_and_decision_is_logged_and_no_secret() {
     assert_has(&log, &["TRACE", "in the store; the journal fits"]);
     assert!(!log.contains("landfall_http"), "{log}");
 
-    rig.arm([]);
+    rig.set_faults([]);
     let push = ["push", "--store", "stores/log", "--to", &down];
     let log = logged(&rig, Some("trace"), &push);
     assert_no_secret(&log);
@@ -128,7 +131,10 @@ fn every_request_wait_and_decision_is_logged_and_no_secret() {
     assert_has(&log, &["method=PUT", &down, "status=201"]);
 
     rig.empty_far_side();
-    rig.arm([Fault::always(On::Blob, What::Redirect { expired: false })]);
+    rig.set_faults([Fault::always(
+        RequestKind::Blob,
+        FaultKind::Redirect { expired: false },
+    )]);
     let log = logged(
         &rig,
         Some("trace"),
@@ -150,7 +156,7 @@ fn every_request_wait_and_decision_is_logged_and_no_secret() {
 #[test]
 fn flags_choose_the_level_and_nothing_is_logged_without_them() {
     let rig = with_accounts();
-    rig.arm([]);
+    rig.set_faults([]);
     let pull = |store: &str, flags: &[&str]| {
         let args = [&["pull", "--store", store][..], flags].concat();
         logged(&rig, None, &args)

@@ -26,7 +26,7 @@ fn said(rig: &Rig, exit: i32, line: &str) -> String {
 #[test]
 fn each_mistake_has_its_exit_code_and_a_fix() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     rig.place.write("app.yaml", "image: nginx:1\n");
     rig.place.write("folder/file", "");
     let asked = rig.up.seen().len() + rig.down.seen().len();
@@ -153,7 +153,7 @@ fn each_mistake_has_its_exit_code_and_a_fix() {
 #[test]
 fn a_bundle_can_be_an_argument_or_a_flag() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     rig.place.write(
         "app.yaml",
         format!("image: {}/team/app:v1\n", rig.up.address),
@@ -192,7 +192,7 @@ fn a_bundle_can_be_an_argument_or_a_flag() {
 #[test]
 fn every_dry_run_reports_the_needed_and_the_free_space() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     for line in [
         "pull --dry-run --lock landfall.lock",
         "pull --dry-run --bundle new --lock landfall.lock",
@@ -241,7 +241,7 @@ fn every_dry_run_reports_the_needed_and_the_free_space() {
 #[test]
 fn counts_are_clear_and_a_moved_tag_stops_only_its_image() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     rig.place.json(
         0,
         &[
@@ -303,7 +303,7 @@ fn counts_are_clear_and_a_moved_tag_stops_only_its_image() {
 #[test]
 fn an_impossible_check_is_not_reported_as_drift() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     // nothing listens there any more
     let gone = rig
         .place
@@ -352,7 +352,7 @@ fn raw(bytes: &'static [u8]) -> String {
 #[test]
 fn the_wrong_scheme_port_or_server_is_detected() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     let push =
         |exit, to: &str, flags: &str| said(&rig, exit, format!("push --to {to} {flags}").trim());
     let plain = |host: &str| format!("--plain-http {host}");
@@ -437,7 +437,7 @@ fn the_wrong_scheme_port_or_server_is_detected() {
 #[test]
 fn a_rate_limit_is_reported_as_such() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     let limited = Middle::new("", |_| {
         Turn::Answer(
             429,
@@ -467,7 +467,7 @@ fn a_rate_limit_is_reported_as_such() {
 #[test]
 fn the_password_of_the_private_registry_is_needed_only_by_verbs_that_use_it() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     let locked = Middle::new("", |_| {
         Turn::Answer(
             401,
@@ -491,7 +491,7 @@ fn the_password_of_the_private_registry_is_needed_only_by_verbs_that_use_it() {
         "pull --lock new.lock --site site.yaml --plain-http UP",
     );
     said(&rig, 0, "pack --lock new.lock -o new --site site.yaml");
-    assert_eq!(locked.asked().len(), 0);
+    assert_eq!(locked.requests().len(), 0);
     let told = said(&rig, 2, "push new --site site.yaml");
     assert!(
         told.contains(

@@ -2,7 +2,7 @@
 //! endpoint, and the changes that such a run must still detect.
 
 use crate::support::Place;
-use crate::support::faults::{Content, Fault, Faults, On, Settings, What};
+use crate::support::faults::{Content, Fault, FaultKind, Faults, RequestKind, Settings};
 use serde_json::{Value, json};
 
 /// The number of requests to each endpoint.
@@ -93,7 +93,7 @@ impl Delivery {
     }
 
     fn run(&self, faults: &[Fault], verb: &[&str]) -> Value {
-        self.up.arm(faults.iter().cloned());
+        self.up.set_faults(faults.iter().cloned());
         let hosts = [
             "--plain-http",
             &self.up.address,
@@ -128,21 +128,31 @@ impl Delivery {
             json!([]),
             "{what}"
         );
-        assert_eq!(self.asked(), *wanted, "lock, {what}\n{}", self.up.shown());
+        assert_eq!(
+            self.requests(),
+            *wanted,
+            "lock, {what}\n{}",
+            self.up.shown()
+        );
         let report = self.mirror(faults);
-        assert_eq!(self.asked(), *wanted, "mirror, {what}\n{}", self.up.shown());
+        assert_eq!(
+            self.requests(),
+            *wanted,
+            "mirror, {what}\n{}",
+            self.up.shown()
+        );
         assert_eq!(report["totals"]["done"], 0, "{report:#}");
     }
 
     /// The requests since the last run began. There must be no other kinds.
-    fn asked(&self) -> EndpointCounts {
+    fn requests(&self) -> EndpointCounts {
         let seen = self.up.seen();
         let count = |on| seen.iter().filter(|seen| seen.on == Some(on)).count();
         let counts = EndpointCounts {
-            heads: count(On::ManifestHead),
-            tag_lists: count(On::Tags),
-            referrers: count(On::Referrers),
-            manifests: count(On::Manifest),
+            heads: count(RequestKind::ManifestHead),
+            tag_lists: count(RequestKind::Tags),
+            referrers: count(RequestKind::Referrers),
+            manifests: count(RequestKind::Manifest),
         };
         let EndpointCounts {
             heads,
@@ -182,7 +192,7 @@ fn digest(descriptor: &Value) -> String {
 
 /// Answers 404 with this error code for referrers of the repositories that `at` matches.
 fn refused(code: &'static str, at: &str) -> Fault {
-    Fault::always(On::Referrers, What::Refusal(404, code)).at(at)
+    Fault::always(RequestKind::Referrers, FaultKind::Refusal(404, code)).at(at)
 }
 
 #[test]
@@ -250,7 +260,7 @@ fn changes_since_the_last_run_are_detected() {
     delivery.set_api(true);
     assert_eq!(delivery.found(&[]), new);
     // the request that finds the API, one per image, and one for the referrers of each of the three
-    assert_eq!(delivery.asked().referrers, 1 + 5 + 3);
+    assert_eq!(delivery.requests().referrers, 1 + 5 + 3);
 }
 
 #[test]
@@ -277,7 +287,7 @@ fn referrers_api_support_is_detected_per_namespace() {
     assert_eq!(delivery.found(&still), [new]);
     // if some repository of a host has the API, every repository is asked
     assert_eq!(delivery.found(&still), Vec::<String>::new());
-    assert_eq!(delivery.asked().referrers, 6);
+    assert_eq!(delivery.requests().referrers, 6);
 }
 
 #[test]
@@ -288,7 +298,9 @@ fn each_run_probes_another_repository_of_a_namespace() {
     for _ in 0..6 {
         delivery.lock(&[], &["--refresh"]);
         let seen = delivery.up.seen();
-        let mut probes = seen.iter().filter(|seen| seen.on == Some(On::Referrers));
+        let mut probes = seen
+            .iter()
+            .filter(|seen| seen.on == Some(RequestKind::Referrers));
         asked.push(
             probes
                 .next()
@@ -319,8 +331,8 @@ fn each_run_probes_another_repository_of_a_namespace() {
 fn a_failing_or_removed_repository_does_not_affect_others() {
     let delivery = Delivery::new(&FIVE, 1, false);
     delivery.lock(&[], &[]);
-    let refused = Fault::always(On::Referrers, What::Status(403)).at("/a/");
-    delivery.up.arm([refused.clone()]);
+    let refused = Fault::always(RequestKind::Referrers, FaultKind::Status(403)).at("/a/");
+    delivery.up.set_faults([refused.clone()]);
     let refresh = [
         "lock",
         "--refresh",
@@ -353,7 +365,7 @@ fn a_failing_or_removed_repository_does_not_affect_others() {
     delivery.want(&names, &delivery.up.address);
     for _ in 0..5 {
         delivery.lock(std::slice::from_ref(&refused), &["--refresh"]);
-        assert_eq!((delivery.asked().referrers, delivery.up.met()), (1, 0));
+        assert_eq!((delivery.requests().referrers, delivery.up.met()), (1, 0));
     }
 }
 
@@ -380,7 +392,7 @@ fn a_404_for_a_manifest_says_nothing_about_other_repositories() {
 
 #[test]
 fn a_list_of_tags_above_the_limit_is_not_requested_again() {
-    let pages = [Fault::always(On::Tags, What::Pages(2))];
+    let pages = [Fault::always(RequestKind::Tags, FaultKind::Pages(2))];
     for (others, is_read) in [(20, true), (60, false)] {
         let delivery = Delivery::new(&FIVE[..1], 5, true);
         delivery.up.content(|content| {
@@ -389,7 +401,7 @@ fn a_list_of_tags_above_the_limit_is_not_requested_again() {
         });
         delivery.lock(&pages, &[]);
         // for five images, up to fifteen pages are read
-        let read = delivery.asked().tag_lists;
+        let read = delivery.requests().tag_lists;
         assert_eq!(read, if is_read { 13 } else { 15 }, "{others}");
         delivery.mirror(&pages);
         let (heads, tag_lists) = if is_read { (5, 13) } else { (5 + 3 * 5, 0) };
@@ -446,7 +458,7 @@ fn the_tag_list_of_a_mirror_is_used_only_if_declared_complete() {
             referrers: 1,
             manifests,
         };
-        assert_eq!(delivery.asked(), wanted, "{}", delivery.up.shown());
+        assert_eq!(delivery.requests(), wanted, "{}", delivery.up.shown());
     }
 }
 
@@ -459,9 +471,9 @@ fn remembered_facts_about_repositories_may_be_lost_or_wrong() {
     for wrong in ["", "{\"version\": 9}", "not JSON"] {
         std::fs::write(&path, wrong).unwrap();
         delivery.lock(&[], &["--refresh"]);
-        assert_eq!(delivery.asked().referrers, 5, "{wrong}");
+        assert_eq!(delivery.requests().referrers, 5, "{wrong}");
         assert_eq!(std::fs::read(&path).unwrap(), good, "{wrong}");
     }
     delivery.lock(&[], &["--refresh"]);
-    assert_eq!(delivery.asked().referrers, 1);
+    assert_eq!(delivery.requests().referrers, 1);
 }

@@ -3,7 +3,7 @@
 
 use crate::support::faults::Rig;
 use crate::support::images::sha256;
-use crate::support::object_store::{Asked, Fault, ObjectStore};
+use crate::support::object_store::{Fault, ObjectStore, RecordedRequest};
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
@@ -59,7 +59,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
         "{pulled}"
     );
     let is_blob = |method: &'static str| {
-        move |asked: &Asked| asked.method == method && asked.key.contains("/blobs/")
+        move |asked: &RecordedRequest| asked.method == method && asked.key.contains("/blobs/")
     };
     // large blobs in parts, and no upload is left
     assert!(
@@ -92,7 +92,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
         (store.count(is_blob("PUT")), store.count(is_blob("HEAD"))),
         (0, 0),
         "{:?}",
-        store.asked()
+        store.requests()
     );
     case.assert_packs();
     // without lists, each blob is looked up, and then listed
@@ -165,7 +165,7 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
 fn another_process_resumes_an_upload_at_its_last_part() {
     let case = Case::new(250);
     let (rig, store) = (&case.rig, &case.store);
-    let part_one = |asked: &Asked| {
+    let part_one = |asked: &RecordedRequest| {
         asked.method == "PUT" && asked.query.split('&').any(|word| word == "partNumber=1")
     };
     // killed when a part is recorded, and before the upload can be completed
@@ -182,7 +182,7 @@ fn another_process_resumes_an_upload_at_its_last_part() {
         assert!(
             child.try_wait().unwrap().is_none(),
             "it ended before it was killed: {:?}",
-            store.asked()
+            store.requests()
         );
         std::thread::sleep(Duration::from_millis(2));
     }

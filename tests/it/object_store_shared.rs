@@ -2,7 +2,7 @@
 
 use crate::object_store::{Case, STORE};
 use crate::support::images::sha256;
-use crate::support::object_store::{Asked, Fault, ObjectStore};
+use crate::support::object_store::{Fault, ObjectStore, RecordedRequest};
 use std::fs;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn age(store: &ObjectStore, days: u64) {
     }
 }
 
-fn waits_for(store: &ObjectStore, is_meant: impl Fn(&Asked) -> bool, times: usize) {
+fn waits_for(store: &ObjectStore, is_meant: impl Fn(&RecordedRequest) -> bool, times: usize) {
     while store.count(&is_meant) < times {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -103,7 +103,7 @@ fn a_pull_waits_for_a_gc_that_deletes_its_blobs_and_uploads_them_again() {
             .contains("`landfall gc` is deleting"),
         "{refused}"
     );
-    let looks = |asked: &Asked| asked.method == "GET" && asked.query.contains("deleting");
+    let looks = |asked: &RecordedRequest| asked.method == "GET" && asked.query.contains("deleting");
     let before = store.count(looks);
     let pulling = spawn(&["pull", "--store", STORE]);
     waits_for(store, looks, before + 3);

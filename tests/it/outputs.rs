@@ -12,7 +12,7 @@ struct Outputs(Rig);
 impl Outputs {
     fn new() -> Outputs {
         let rig = Rig::new();
-        rig.arm([]);
+        rig.set_faults([]);
         Outputs(rig)
     }
 

@@ -7,7 +7,7 @@ use crate::support::Place;
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::charts::Chart;
 use crate::support::images::{noise, sha256};
-use crate::support::middle::{Asked, Middle, Turn};
+use crate::support::middle::{Middle, RecordedRequest, Turn};
 use serde_json::{Value, json};
 
 /// A folder whose proxy stands in for the internet, and a server at a private address that must not
@@ -20,7 +20,7 @@ struct World {
 
 impl World {
     /// `answer` gets a request to the internet and the private address.
-    fn new(answer: impl Fn(&Asked, &str) -> Turn + Send + Sync + 'static) -> World {
+    fn new(answer: impl Fn(&RecordedRequest, &str) -> Turn + Send + Sync + 'static) -> World {
         let place = Place::new();
         let inside = Middle::new("", |_| Turn::Answer(200, Vec::new(), "a secret".into()));
         let address = inside.address.clone();
@@ -70,7 +70,7 @@ impl World {
             told.contains("add `privateTargets: [\\\"127.0.0.1\\\"]` to the site"),
             "{report:#}"
         );
-        assert_eq!(self.inside.asked().len(), 0, "{report:#}");
+        assert_eq!(self.inside.requests().len(), 0, "{report:#}");
     }
 }
 
@@ -105,14 +105,14 @@ fn a_redirect_of_a_public_host_to_a_private_address_is_refused_unless_the_site_a
             "{report:#}"
         );
         assert!(told.contains("`privateTargets:"), "{report:#}");
-        assert_eq!(world.inside.asked().len(), 0, "{report:#}");
+        assert_eq!(world.inside.requests().len(), 0, "{report:#}");
     }
     world.allow("10.0.0.0/8, 127.0.0.0/9, \"::1\"");
     for path in ["address", "name"] {
         world.manifest(&format!("files: [{{url: \"http://public.test/{path}\"}}]"));
         world.lock(0, &["--site", "site.yaml", "--refresh"]);
     }
-    assert!(world.inside.asked().len() >= 2);
+    assert!(world.inside.requests().len() >= 2);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_private_host_may_redirect_to_private_addresses() {
         private.address
     ));
     world.lock(0, &[]);
-    assert!(!world.inside.asked().is_empty());
+    assert!(!world.inside.requests().is_empty());
 }
 
 #[test]
@@ -324,11 +324,11 @@ fn package_snapshots_at_private_addresses_are_refused() {
     let wanted = "url: \"http://public.test/r\", suite: stable, components: [main], key: key.asc";
     up.manifest(&format!("{wanted}, install: [app], base: none"));
     up.lock(0, &[]);
-    assert_eq!(inside.asked().len(), 0);
+    assert_eq!(inside.requests().len(), 0);
     let site = "apiVersion: landfall/v1\nkind: Site\nprivateTargets: [\"127.0.0.1\"]\n";
     up.place.write("site.yaml", site);
     up.lock(0, &["--refresh", "--site", "site.yaml"]);
-    assert!(!inside.asked().is_empty());
+    assert!(!inside.requests().is_empty());
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn package_mirrors_at_private_addresses_are_refused() {
         told.contains("a mirror is not used") && told.contains("public.test:80, a public host"),
         "{told}"
     );
-    assert_eq!(world.inside.asked().len(), 0, "{told}");
+    assert_eq!(world.inside.requests().len(), 0, "{told}");
 }
 
 #[test]

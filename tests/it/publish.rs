@@ -121,7 +121,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
         store.count(|asked| asked.method == "GET" && asked.key.contains("/blobs/")),
         2,
         "{:?}",
-        store.asked()
+        store.requests()
     );
     // with a redirect, the server sends none of its bytes
     assert_eq!(request("HEAD", &far.address, &path, &[], b"").status, 200);
@@ -151,7 +151,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
         store.count(|asked| asked.key.ends_with("/current")),
         1,
         "{:?}",
-        store.asked()
+        store.requests()
     );
     // both servers switch at once, and content of the last lock is still available by digest
     site.publish(STORE, "two.lock");

@@ -120,19 +120,19 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
         // a lock
         signed.manifest(&format!("images: [{}/bare:v1]\n", front.address));
         signed.lock(0, &[]);
-        let cold = front.asked();
+        let cold = front.requests();
         assert!(
             cold.contains(&"GET /v2/bare/manifests/v1".to_owned()) && !cold.contains(&warm[2]),
             "{cold:?}"
         );
         assert_eq!(signed.lock(0, &["--refresh"])["changes"], json!([]));
-        assert_eq!(front.asked(), warm, "{upstream:?}");
+        assert_eq!(front.requests(), warm, "{upstream:?}");
         signed.manifest(&format!(
             "images: [{{ref: \"{}/bare:v1\", referrers: false}}]\n",
             front.address
         ));
         signed.lock(0, &["--refresh"]);
-        assert_eq!(front.asked(), warm[2..], "{upstream:?}");
+        assert_eq!(front.requests(), warm[2..], "{upstream:?}");
 
         // a mirror of manifests, which has no lock: the store remembers the referrers
         signed.manifest(&format!("images: [{}/bare:v1]\n", front.address));
@@ -164,11 +164,11 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
                 &target.address,
             ],
         );
-        front.asked();
-        to.asked();
+        front.requests();
+        to.requests();
         assert_eq!(mirror(0)["status"], "present");
-        assert_eq!(front.asked(), warm, "{upstream:?}");
-        assert_eq!(to.asked(), ["HEAD /v2/bare/manifests/v1"]);
+        assert_eq!(front.requests(), warm, "{upstream:?}");
+        assert_eq!(to.requests(), ["HEAD /v2/bare/manifests/v1"]);
         // remembered facts are not trusted if a blob is missing, or for another lock
         let memory = place.path("kept/.landfall/resolved.lock");
         let good = place.read("kept/.landfall/resolved.lock");
@@ -179,13 +179,13 @@ fn an_unchanged_image_costs_its_tag_the_tag_list_and_one_referrers_list() {
             assert_eq!(mirror(0)["status"], "present");
             assert!(
                 front
-                    .asked()
+                    .requests()
                     .contains(&"GET /v2/bare/manifests/v1".to_owned()),
                 "{wrong}"
             );
             assert_eq!(place.read("kept/.landfall/resolved.lock"), good);
         }
-        to.asked();
+        to.requests();
         // remembered facts are used if upstream agrees: the tag moves, then is removed
         images.push(&signed.upstream.address, "bare", "v1", &moved);
         let report = place.json(
@@ -232,9 +232,9 @@ fn a_refresh_finds_new_referrers_without_fetching_a_manifest() {
     signed.lock(0, &[]);
     let all = referrers_of(&signed.place.read("landfall.lock"));
     assert_eq!(all.len(), 7);
-    front.asked();
+    front.requests();
     assert_eq!(signed.lock(0, &["--refresh"])["changes"], json!([]));
-    let asked = front.asked();
+    let asked = front.requests();
     let manifests = asked
         .iter()
         .filter(|line| line.starts_with("GET ") && line.contains("/manifests/"));

@@ -3,7 +3,7 @@
 use crate::support::faults::Rig;
 use crate::support::http::{get, request};
 use crate::support::images::sha256;
-use crate::support::object_store::{Asked, Fault, ObjectStore};
+use crate::support::object_store::{Fault, ObjectStore, RecordedRequest};
 use crate::support::{landfall_serve, need, run};
 use std::fs;
 
@@ -13,8 +13,8 @@ const LITTLE: u64 = 3 << 20;
 
 /// The number of bytes of the bundle that were requested, and of the requests.
 fn read_of(store: &ObjectStore) -> (u64, usize) {
-    let asked: Vec<Asked> = store
-        .asked()
+    let asked: Vec<RecordedRequest> = store
+        .requests()
         .into_iter()
         .filter(|asked| asked.method == "GET")
         .collect();

@@ -54,7 +54,7 @@ fn check(schema: &Value, value: &Value, place: &str) {
 #[test]
 fn every_report_matches_the_schema() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     rig.place.write(
         "app.yaml",
         format!(

@@ -36,7 +36,7 @@ pub fn sound(page: &str) {
 #[test]
 fn every_verb_that_transfers_writes_an_html_report() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     let (place, up, down) = (&rig.place, &rig.up.address, &rig.down.address);
     let page = |exit: i32, line: &str| {
         let line = line.replace("UP", up).replace("DOWN", down);
@@ -91,7 +91,7 @@ fn every_verb_that_transfers_writes_an_html_report() {
 #[test]
 fn the_page_of_a_bundle_is_one_file_and_reproducible() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     let place = &rig.place;
     let store = ["--store", "s", "--plain-http", &rig.up.address];
     for line in [

@@ -2,7 +2,7 @@
 //! runs again, and the result equals that of a single run.
 
 use crate::support::dice::Dice;
-use crate::support::faults::{Content, On, Rig, Settings};
+use crate::support::faults::{Content, RequestKind, Rig, Settings};
 use crate::support::images::sha256;
 use crate::support::library::{Digest, assign_shards, transfer_cost};
 use crate::support::object_store::{BUCKET, ObjectStore};
@@ -74,8 +74,10 @@ fn asked(rig: &Rig) -> BTreeMap<Digest, usize> {
     let mut asked = BTreeMap::new();
     for seen in rig.up.seen() {
         let digest = match seen.on {
-            Some(On::Blob | On::Manifest) => seen.path.rsplit('/').next().unwrap().to_owned(),
-            Some(On::File) => rig.up.content(|content| sha256(&content.files[&seen.path])),
+            Some(RequestKind::Blob | RequestKind::Manifest) => {
+                seen.path.rsplit('/').next().unwrap().to_owned()
+            }
+            Some(RequestKind::File) => rig.up.content(|content| sha256(&content.files[&seen.path])),
             _ => continue,
         };
         *asked.entry(digest.parse().unwrap()).or_default() += 1;
@@ -120,7 +122,7 @@ fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
         pace: Some((8000, Duration::from_millis(8))),
         ..Settings::default()
     });
-    rig.arm([]);
+    rig.set_faults([]);
     let before = rig.up.moved();
     // upstream never answers one of them, so it has nothing when it is killed
     let mute = free_listener();
@@ -252,7 +254,7 @@ fn eight_shards_upload_everything_once_although_some_are_killed() {
     for round in 0..rounds(2) {
         let objects = ObjectStore::start();
         objects.introduce_to(&rig.place);
-        rig.arm([]);
+        rig.set_faults([]);
         let before = rig.up.moved();
         let store = format!("s3://{BUCKET}/fleet");
         let mut numbers: Vec<usize> = (1..=SHARDS).collect();
@@ -273,7 +275,7 @@ fn eight_shards_upload_everything_once_although_some_are_killed() {
         // an object that is written at once, the parts of a large one, and the request that
         // completes it
         let mut sent: BTreeMap<(Digest, String), usize> = BTreeMap::new();
-        for asked in objects.asked() {
+        for asked in objects.requests() {
             let Some(digest) = asked.key.strip_prefix("fleet/blobs/") else {
                 continue;
             };
@@ -347,7 +349,7 @@ fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
         ],
     ] {
         rig.down.content(|content| *content = Content::default());
-        rig.arm([]);
+        rig.set_faults([]);
         let mut delivered = Vec::new();
         // the list of delivered locks is that of the first shard
         for number in [3, 1, 2] {
@@ -370,7 +372,7 @@ fn push_and_mirror_share_repositories_and_verify_shares_a_bundle() {
             .down
             .seen()
             .iter()
-            .filter(|seen| seen.on == Some(On::Upload))
+            .filter(|seen| seen.on == Some(RequestKind::Upload))
         {
             let repository = seen.path.split("/blobs/").next().unwrap().to_owned();
             let is_first = seen.digest.is_none() || sent.insert((repository, seen.digest.clone()));

@@ -2,7 +2,8 @@
 
 use crate::support::dice::Dice;
 use crate::support::faults::{
-    Auth, Content, Fault, Later, Location, On, Rig, Settings, What, quick, quick_and_wide,
+    Auth, Content, Fault, FaultKind, Location, RequestKind, RetryAfter, Rig, Settings, quick,
+    quick_and_wide,
 };
 use crate::support::library::{ItemStatus, ReportItem};
 use crate::support::rounds;
@@ -10,40 +11,46 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A temporary fault for a request that reads.
-fn reading(dice: &mut Dice, on: On) -> Fault {
+fn reading(dice: &mut Dice, on: RequestKind) -> Fault {
     let at = [0, 1, 100, 5000, 20_000][dice.roll(5)];
     let what = match (dice.roll(12), on) {
-        (0 | 1, _) => What::Cut(at),
-        (2, _) => What::Stall(at),
-        (3, _) => What::Hold(Duration::from_millis([50, 900][dice.roll(2)])),
-        (4, _) => What::HangUp,
-        (5, _) => What::Drip(4000, Duration::from_millis(5)),
-        (6, _) => What::Busy(
+        (0 | 1, _) => FaultKind::Cut(at),
+        (2, _) => FaultKind::Stall(at),
+        (3, _) => FaultKind::Hold(Duration::from_millis([50, 900][dice.roll(2)])),
+        (4, _) => FaultKind::HangUp,
+        (5, _) => FaultKind::Drip(4000, Duration::from_millis(5)),
+        (6, _) => FaultKind::Busy(
             dice.pick(&[429, 503]),
-            dice.pick(&[Later::Unsaid, Later::Unsaid, Later::Seconds(1)]),
+            dice.pick(&[
+                RetryAfter::Unsaid,
+                RetryAfter::Unsaid,
+                RetryAfter::Seconds(1),
+            ]),
         ),
-        (7, _) => What::Status(dice.pick(&[500, 502, 408])),
-        (8, On::Blob | On::Manifest | On::Referrers) => What::Unauthorized,
-        (9, On::Blob) => What::Redirect { expired: false },
-        (_, On::Blob | On::File) => {
+        (7, _) => FaultKind::Status(dice.pick(&[500, 502, 408])),
+        (8, RequestKind::Blob | RequestKind::Manifest | RequestKind::Referrers) => {
+            FaultKind::Unauthorized
+        }
+        (9, RequestKind::Blob) => FaultKind::Redirect { expired: false },
+        (_, RequestKind::Blob | RequestKind::File) => {
             let odd = [
-                What::RangeDropped,
-                What::RangeShifted,
-                What::RangeLies,
-                What::RangeRefused(400),
-                What::RangeRefused(416),
+                FaultKind::RangeDropped,
+                FaultKind::RangeShifted,
+                FaultKind::RangeLies,
+                FaultKind::RangeRefused(400),
+                FaultKind::RangeRefused(416),
             ];
             dice.pick(&odd)
         }
-        (_, On::Tags | On::Referrers) => What::Pages(1),
-        _ => What::Cut(at),
+        (_, RequestKind::Tags | RequestKind::Referrers) => FaultKind::Pages(1),
+        _ => FaultKind::Cut(at),
     };
     passing(dice, on, what)
 }
 
-fn passing(dice: &mut Dice, on: On, what: What) -> Fault {
+fn passing(dice: &mut Dice, on: RequestKind, what: FaultKind) -> Fault {
     // a new token that is refused twice is refused for good
-    let times = if what == What::Unauthorized {
+    let times = if what == FaultKind::Unauthorized {
         1
     } else {
         1 + dice.roll(2)
@@ -54,50 +61,59 @@ fn passing(dice: &mut Dice, on: On, what: What) -> Fault {
 /// A temporary fault for a request that writes.
 fn writing(dice: &mut Dice) -> Fault {
     let on = dice.pick(&[
-        On::Begin,
-        On::Upload,
-        On::Patch,
-        On::PutManifest,
-        On::BlobHead,
-        On::ManifestHead,
+        RequestKind::Begin,
+        RequestKind::Upload,
+        RequestKind::Patch,
+        RequestKind::PutManifest,
+        RequestKind::BlobHead,
+        RequestKind::ManifestHead,
     ]);
     let what = match (dice.roll(8), on) {
-        (0, On::Upload | On::Patch) => What::CutUpload(dice.pick(&[0, 100, 9000])),
-        (2 | 3, On::Upload) => return Fault::always(on, What::TooLarge(dice.pick(&[2500, 7000]))),
-        (1..=3, On::Patch) => dice.pick(&[
-            What::PatchStatus(201),
-            What::PatchStatus(204),
-            What::StaleRange,
+        (0, RequestKind::Upload | RequestKind::Patch) => {
+            FaultKind::CutUpload(dice.pick(&[0, 100, 9000]))
+        }
+        (2 | 3, RequestKind::Upload) => {
+            return Fault::always(on, FaultKind::TooLarge(dice.pick(&[2500, 7000])));
+        }
+        (1..=3, RequestKind::Patch) => dice.pick(&[
+            FaultKind::PatchStatus(201),
+            FaultKind::PatchStatus(204),
+            FaultKind::StaleRange,
         ]),
-        (1, On::Begin) => What::Mount(dice.pick(&[202, 401, 404])),
-        (2 | 3, On::Begin) => What::Location(dice.pick(&[
+        (1, RequestKind::Begin) => FaultKind::Mount(dice.pick(&[202, 401, 404])),
+        (2 | 3, RequestKind::Begin) => FaultKind::Location(dice.pick(&[
             Location::Relative,
             Location::NoPort,
             Location::NoScheme,
             Location::OtherHost,
         ])),
-        (1, On::Upload | On::PutManifest) => What::NoLocation,
-        (2, On::PutManifest) => What::NoSubject,
-        (1 | 2, On::BlobHead | On::ManifestHead) => {
-            dice.pick(&[What::NoDigest, What::NoLength, What::Status(405)])
-        }
-        (4, _) => What::Busy(429, dice.pick(&[Later::Unsaid, Later::Seconds(1)])),
-        (5, _) => What::Unauthorized,
-        (6, _) => What::HangUp,
-        _ => What::Status(dice.pick(&[500, 502, 503])),
+        (1, RequestKind::Upload | RequestKind::PutManifest) => FaultKind::NoLocation,
+        (2, RequestKind::PutManifest) => FaultKind::NoSubject,
+        (1 | 2, RequestKind::BlobHead | RequestKind::ManifestHead) => dice.pick(&[
+            FaultKind::NoDigest,
+            FaultKind::NoLength,
+            FaultKind::Status(405),
+        ]),
+        (4, _) => FaultKind::Busy(
+            429,
+            dice.pick(&[RetryAfter::Unsaid, RetryAfter::Seconds(1)]),
+        ),
+        (5, _) => FaultKind::Unauthorized,
+        (6, _) => FaultKind::HangUp,
+        _ => FaultKind::Status(dice.pick(&[500, 502, 503])),
     };
     passing(dice, on, what)
 }
 
 /// A permanent fault.
 fn final_one(dice: &mut Dice) -> Fault {
-    let on = dice.pick(&[On::Blob, On::Manifest, On::File]);
+    let on = dice.pick(&[RequestKind::Blob, RequestKind::Manifest, RequestKind::File]);
     let what = dice.pick(&[
-        What::Corrupt,
-        What::Gzip,
-        What::Page("Blocked"),
-        What::Status(403),
-        What::Status(404),
+        FaultKind::Corrupt,
+        FaultKind::Gzip,
+        FaultKind::Page("Blocked"),
+        FaultKind::Status(403),
+        FaultKind::Status(404),
     ]);
     Fault::always(on, what)
         .skip(dice.roll(4))
@@ -120,13 +136,13 @@ fn round(rig: &mut Rig, number: usize) -> bool {
         quick_and_wide()
     };
     let kinds = [
-        On::Blob,
-        On::Blob,
-        On::Manifest,
-        On::Manifest,
-        On::File,
-        On::Tags,
-        On::Referrers,
+        RequestKind::Blob,
+        RequestKind::Blob,
+        RequestKind::Manifest,
+        RequestKind::Manifest,
+        RequestKind::File,
+        RequestKind::Tags,
+        RequestKind::Referrers,
     ];
     let mut up = Vec::new();
     for _ in 0..=dice.roll(3) {
@@ -150,8 +166,11 @@ fn round(rig: &mut Rig, number: usize) -> bool {
         })
     };
     let (at_up, at_down) = (dice.roll(2) == 0, dice.roll(2) == 0);
-    let passes_only_by_token =
-        |faults: &[Fault]| faults.iter().any(|fault| fault.what == What::Unauthorized);
+    let passes_only_by_token = |faults: &[Fault]| {
+        faults
+            .iter()
+            .any(|fault| fault.what == FaultKind::Unauthorized)
+    };
     let (at_up, at_down) = (
         at_up || passes_only_by_token(&up),
         at_down || passes_only_by_token(&down),
@@ -167,8 +186,8 @@ fn round(rig: &mut Rig, number: usize) -> bool {
         ..Settings::default()
     });
     rig.down.content(|content| *content = Content::default());
-    rig.up.arm(up.clone());
-    rig.down.arm(down.clone());
+    rig.up.set_faults(up.clone());
+    rig.down.set_faults(down.clone());
 
     let (store, story) = (
         format!("round-{number}"),
@@ -199,7 +218,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     }
     check("pull", &rig.pull(&store));
     // without the remaining faults, another run completes the work
-    rig.up.arm([]);
+    rig.up.set_faults([]);
     let items = rig.pull(&store);
     assert!(lost(&items).is_empty(), "{story}: another pull: {items:?}");
     rig.assert_same(&store, &story);
@@ -215,8 +234,8 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     std::fs::remove_dir_all(rig.store(&store)).unwrap();
     // the same faults at both registries, with and without a store
     rig.down.content(|content| *content = Content::default());
-    rig.up.arm(up.clone());
-    rig.down.arm(down.clone());
+    rig.up.set_faults(up.clone());
+    rig.down.set_faults(down.clone());
     let keeps = number.is_multiple_of(2);
     let mirror = |rig: &Rig| {
         if keeps {
@@ -227,7 +246,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     };
     let mirrored = mirror(rig).unwrap_or_else(|error| panic!("{story}: mirror: {error}"));
     check("mirror", &mirrored.items);
-    rig.up.arm([]);
+    rig.up.set_faults([]);
     let mirrored = mirror(rig).unwrap_or_else(|error| panic!("{story}: another mirror: {error}"));
     assert!(
         lost(&mirrored.items).is_empty(),

@@ -1,7 +1,7 @@
 //! `landfall pull --bundle`: from upstream directly into a bundle, with the same bytes as pull and
 //! pack.
 
-use crate::support::faults::{Fault, On, Rig, Settings, What, quick_and_wide};
+use crate::support::faults::{Fault, FaultKind, RequestKind, Rig, Settings, quick_and_wide};
 use crate::support::images::{noise, sha256};
 use crate::support::library::Digest;
 use crate::support::{need, rounds, run};
@@ -28,7 +28,7 @@ impl Upstream {
         rig.place
             .ok(&["pack", "--store", "stores/first", "-o", "wanted.tar.zst"]);
         let wanted = fs::read(rig.place.path("wanted.tar.zst")).unwrap();
-        rig.arm([]);
+        rig.set_faults([]);
         Upstream { rig, wanted }
     }
 
@@ -86,7 +86,7 @@ impl Upstream {
             .up
             .seen()
             .iter()
-            .filter(|seen| matches!(seen.on, Some(On::Blob | On::File)))
+            .filter(|seen| matches!(seen.on, Some(RequestKind::Blob | RequestKind::File)))
         {
             *sent.entry(seen.path.clone()).or_default() += seen.sent;
         }
@@ -137,7 +137,7 @@ fn pull_into_a_bundle_gives_the_bytes_of_pull_and_pack() {
     }
     assert!(!up.path("none").exists(), "a store was made");
     // again: it exists, and no request is sent
-    up.rig.arm([]);
+    up.rig.set_faults([]);
     let again = up.pull(0, "out.tar.zst", &[]);
     assert_eq!(
         (&again["totals"]["present"], &again["totals"]["requests"]),
@@ -199,7 +199,7 @@ fn a_bundle_is_signed_during_the_pull() {
         .clean("ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", "", "-f", "key"]));
     let unsigned = up.pull(0, "out.tar.zst", &[]);
-    up.rig.arm([]);
+    up.rig.set_faults([]);
     let signed = up.pull(0, "out.tar.zst", &["--sign", "key"]);
     assert_eq!(
         up.sent().values().sum::<usize>(),
@@ -341,7 +341,8 @@ fn damaged_content_of_the_store_is_not_used() {
 #[test]
 fn a_missing_item_prevents_the_bundle_and_keeps_the_downloads() {
     let up = Upstream::new();
-    up.rig.arm([Fault::always(On::File, What::Status(404))]);
+    up.rig
+        .set_faults([Fault::always(RequestKind::File, FaultKind::Status(404))]);
     let report = up.pull(3, "out.tar.zst", &[]);
     assert_eq!(
         (status(&report, "team/app"), status(&report, "tool.bin")),
@@ -353,7 +354,7 @@ fn a_missing_item_prevents_the_bundle_and_keeps_the_downloads() {
         report.get("bundle").is_none_or(Value::is_null),
         "{report:#}"
     );
-    up.rig.arm([]);
+    up.rig.set_faults([]);
     let report = up.pull(0, "out.tar.zst", &[]);
     up.assert_made("out.tar.zst", "after the rest came");
     assert_eq!(
@@ -366,7 +367,7 @@ fn a_missing_item_prevents_the_bundle_and_keeps_the_downloads() {
         .up
         .seen()
         .iter()
-        .filter(|seen| seen.on == Some(On::Blob))
+        .filter(|seen| seen.on == Some(RequestKind::Blob))
         .count();
     assert_eq!(images, 0, "{}", up.rig.up.shown());
 
@@ -377,7 +378,7 @@ fn a_missing_item_prevents_the_bundle_and_keeps_the_downloads() {
         "landfall.lock",
         lock.replace("\n...\n", &format!("\n{lost}...\n")),
     );
-    up.rig.arm([]);
+    up.rig.set_faults([]);
     let report = up.pull(3, "lost.tar.zst", &[]);
     assert_eq!(
         (status(&report, "gone"), &report["totals"]["requests"]),
@@ -402,7 +403,7 @@ fn another_lock_reuses_the_partial_bundle() {
     up.rig.place.write("landfall.lock", lock.to_text());
     up.pull(3, "out.tar.zst", &[]);
     up.rig.place.write("landfall.lock", whole);
-    up.rig.arm([]);
+    up.rig.set_faults([]);
     up.pull(0, "out.tar.zst", &[]);
     up.assert_made("out.tar.zst", "for another lock");
     let base = sha256(&noise(1, 40_000 * SCALE));
@@ -425,22 +426,22 @@ fn a_blob_uses_several_connections_over_a_bad_network() {
         let at = 40_000 + 331_777 * (number % 13);
         match number % 5 {
             0 => vec![],
-            1 => vec![Fault::once(On::Blob, What::Cut(at)).skip(number % 3)],
-            2 => vec![Fault::always(On::Blob, What::Cut(at))],
+            1 => vec![Fault::once(RequestKind::Blob, FaultKind::Cut(at)).skip(number % 3)],
+            2 => vec![Fault::always(RequestKind::Blob, FaultKind::Cut(at))],
             3 => vec![
-                Fault::once(On::Blob, What::Corrupt).skip(number % 4),
-                Fault::once(On::File, What::Cut(at)),
+                Fault::once(RequestKind::Blob, FaultKind::Corrupt).skip(number % 4),
+                Fault::once(RequestKind::File, FaultKind::Cut(at)),
             ],
             _ => vec![
-                Fault::once(On::Blob, What::RangeLies),
-                Fault::once(On::Blob, What::RangeDropped).skip(1),
+                Fault::once(RequestKind::Blob, FaultKind::RangeLies),
+                Fault::once(RequestKind::Blob, FaultKind::RangeDropped).skip(1),
             ],
         }
     };
     let mut wide = 0;
     for number in 0..rounds(10) {
         let out = rig.place.path(format!("wide-{number}.tar.zst"));
-        rig.arm(faults(number));
+        rig.set_faults(faults(number));
         let mut items = rig.pull_bundle(&out);
         let base = rig
             .up
@@ -450,7 +451,7 @@ fn a_blob_uses_several_connections_over_a_bad_network() {
             .count();
         wide += base;
         if !out.exists() {
-            rig.arm([]);
+            rig.set_faults([]);
             items = rig.pull_bundle(&out);
         }
         assert!(
@@ -492,7 +493,7 @@ fn a_pull_into_a_bundle_is_resumed_after_a_kill_at_any_moment() {
     let mut met = 0;
     for number in 0..kills {
         let out = format!("killed-{number}.tar.zst");
-        up.rig.arm([]);
+        up.rig.set_faults([]);
         // multiples of the golden ratio are evenly distributed
         let first = (number as f64 * 0.618_033_988_75).fract();
         let times = [first, (first * 7.0).fract() * (1.0 - first)];
@@ -526,11 +527,13 @@ fn content_of_the_partial_file_is_not_downloaded_again() {
     let up = Upstream::new();
     let base = sha256(&noise(1, 40_000 * SCALE));
     // the largest blob always breaks off after its third frame
-    let cut = Fault::always(On::Blob, What::Cut(3_300_000)).at(&base);
-    let deny = Fault::always(On::Blob, What::Status(403)).at(&base).skip(1);
-    up.rig.arm([deny, cut]);
+    let cut = Fault::always(RequestKind::Blob, FaultKind::Cut(3_300_000)).at(&base);
+    let deny = Fault::always(RequestKind::Blob, FaultKind::Status(403))
+        .at(&base)
+        .skip(1);
+    up.rig.set_faults([deny, cut]);
     up.pull(3, "out.tar.zst", &[]);
-    up.rig.arm([]);
+    up.rig.set_faults([]);
     up.pull(0, "out.tar.zst", &[]);
     up.assert_made("out.tar.zst", "after a cut");
     let asked: Vec<_> = up
@@ -538,7 +541,7 @@ fn content_of_the_partial_file_is_not_downloaded_again() {
         .up
         .seen()
         .into_iter()
-        .filter(|seen| seen.on == Some(On::Blob))
+        .filter(|seen| seen.on == Some(RequestKind::Blob))
         .collect();
     assert!(
         asked.iter().all(|seen| seen.path.ends_with(&base)),
@@ -557,7 +560,7 @@ fn content_of_the_partial_file_is_not_downloaded_again() {
 fn a_damaged_partial_file_is_detected() {
     let up = Upstream::new();
     let partial = up.path("out.tar.zst.partial");
-    let rest = [Fault::always(On::File, What::Status(404))];
+    let rest = [Fault::always(RequestKind::File, FaultKind::Status(404))];
     type Damage = fn(&mut fs::File, &Path);
     let damages: [(&str, Damage); 5] = [
         ("a bit", |file, _| {
@@ -582,7 +585,7 @@ fn a_damaged_partial_file_is_detected() {
         }),
     ];
     for (what, damage) in damages {
-        up.rig.arm(rest.clone());
+        up.rig.set_faults(rest.clone());
         up.pull(3, "out.tar.zst", &[]);
         let mut file = fs::File::options()
             .read(true)
@@ -590,7 +593,7 @@ fn a_damaged_partial_file_is_detected() {
             .open(&partial)
             .unwrap();
         damage(&mut file, &up.path("out.tar.zst.partial.work"));
-        up.rig.arm([]);
+        up.rig.set_faults([]);
         up.pull(0, "out.tar.zst", &[]);
         up.assert_made("out.tar.zst", what);
         fs::remove_file(up.path("out.tar.zst")).unwrap();
@@ -600,8 +603,10 @@ fn a_damaged_partial_file_is_detected() {
 #[test]
 fn two_processes_do_not_write_the_same_bundle() {
     let up = Upstream::new();
-    up.rig
-        .arm([Fault::once(On::Blob, What::Hold(Duration::from_hours(1)))]);
+    up.rig.set_faults([Fault::once(
+        RequestKind::Blob,
+        FaultKind::Hold(Duration::from_hours(1)),
+    )]);
     let mut first = up.command("out.tar.zst").spawn().unwrap();
     while up.rig.up.met() == 0 {
         assert!(first.try_wait().unwrap().is_none());
@@ -649,7 +654,8 @@ fn a_dry_run_downloads_nothing() {
 #[test]
 fn no_stored_blob_is_written_twice() {
     let up = Upstream::new();
-    up.rig.arm([Fault::always(On::File, What::Status(404))]);
+    up.rig
+        .set_faults([Fault::always(RequestKind::File, FaultKind::Status(404))]);
     up.pull(3, "out.tar.zst", &[]);
     let (partial, work) = (
         up.path("out.tar.zst.partial"),

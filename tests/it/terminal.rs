@@ -1,6 +1,6 @@
 //! The display on a terminal during a transfer, on pseudo-terminals of real widths.
 
-use crate::support::faults::{Fault, On, Rig, What};
+use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
 use crate::support::{Place, need, which};
 use std::fs;
 use std::io::{Read, Write};
@@ -37,9 +37,9 @@ fn on_terminal(place: &Place, columns: usize, line: &str, variables: &[(&str, &s
 
 fn slow() -> Rig {
     let rig = Rig::new();
-    rig.arm([Fault::always(
-        On::Blob,
-        What::Drip(4000, Duration::from_millis(500)),
+    rig.set_faults([Fault::always(
+        RequestKind::Blob,
+        FaultKind::Drip(4000, Duration::from_millis(500)),
     )]);
     rig
 }
@@ -135,7 +135,7 @@ fn a_dumb_terminal_and_ci_get_plain_lines() {
         return;
     }
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     for (at, variables) in [("TERM", "dumb"), ("CI", "true")].into_iter().enumerate() {
         let shown = shown(pull(&rig, 80, &format!("plain{at}"), &[variables]));
         assert!(!shown.contains('\u{1b}'), "{variables:?}: {shown:?}");

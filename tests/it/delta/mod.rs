@@ -293,7 +293,7 @@ fn blobs_are_mounted_from_the_repository_that_the_receipt_names() {
     let middle = Middle::new(&registry.address, |_| Turn::Pass);
     let report = line.push(0, &["d2"], &middle.address, &["--receipt", "r2"]);
     line.stands(&registry, "2");
-    let (log, base) = (middle.asked(), line.digest("base"));
+    let (log, base) = (middle.requests(), line.digest("base"));
     assert!(
         log.iter()
             .any(|asked| asked.is("POST", &format!("mount={}", base.replace(':', "%3A"))))

@@ -7,7 +7,7 @@ use crate::support::faults::Rig;
 #[test]
 fn a_file_is_named_with_or_without_its_flag() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     run_with(
         &rig,
         &[
@@ -165,7 +165,7 @@ fn a_file_that_is_not_a_manifest_gets_a_hint() {
 #[test]
 fn a_lock_that_is_older_than_its_manifest_gets_a_note() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     let place = &rig.place;
     run_with(
         &rig,

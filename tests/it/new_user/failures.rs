@@ -2,7 +2,7 @@
 
 use super::{run, run_with};
 use crate::support::Place;
-use crate::support::faults::{Content, Fault, Faults, On, Rig, What};
+use crate::support::faults::{Content, Fault, FaultKind, Faults, RequestKind, Rig};
 
 /// A registry with this many images, and a folder with a manifest of them.
 fn many(count: usize) -> (Faults, Place) {
@@ -43,8 +43,13 @@ fn many_failures_of_one_host_are_grouped() {
         &[("UP", &up.address)],
         &[("lock m.yaml --plain-http UP", 0, &["locked 60 images"])],
     );
-    up.arm(
-        [On::Manifest, On::ManifestHead, On::Blob].map(|on| Fault::always(on, What::Status(404))),
+    up.set_faults(
+        [
+            RequestKind::Manifest,
+            RequestKind::ManifestHead,
+            RequestKind::Blob,
+        ]
+        .map(|on| Fault::always(on, FaultKind::Status(404))),
     );
     run(
         &place,
@@ -122,7 +127,7 @@ fn many_failures_of_one_host_are_grouped() {
 #[test]
 fn progress_counts_the_work_to_do() {
     let rig = Rig::new();
-    rig.arm([Fault::always(On::Manifest, What::Status(404)).at("team/tool")]);
+    rig.set_faults([Fault::always(RequestKind::Manifest, FaultKind::Status(404)).at("team/tool")]);
     let plain = format!("--progress plain --plain-http {}", rig.up.address);
     let told = |args: &str| {
         let output = rig
@@ -140,7 +145,7 @@ fn progress_counts_the_work_to_do() {
         "{}",
         told("pull --store s")
     );
-    rig.arm([]);
+    rig.set_faults([]);
     // two exist, one is left
     let said = told("pull --store s");
     assert!(said.contains("pull: 1/1 items"), "{said}");

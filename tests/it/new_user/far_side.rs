@@ -11,7 +11,7 @@ fn the_commands_in_the_readme_of_a_bundle_run() {
         return;
     }
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     run_with(
         &rig,
         &[

@@ -1,14 +1,14 @@
 //! Output for people: the archive for podman, the summary in CI, the report of a signed bundle.
 
 use super::{run, run_with};
-use crate::support::faults::{Fault, On, Rig, What};
+use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
 use crate::support::{Place, need};
 use std::process::Command;
 
 #[test]
 fn export_prints_which_runtimes_load_the_archive() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     run_with(
         &rig,
         &[
@@ -40,7 +40,7 @@ fn export_prints_which_runtimes_load_the_archive() {
 #[test]
 fn the_summary_for_ci_begins_with_a_missing_bundle() {
     let rig = Rig::new();
-    rig.arm([Fault::always(On::Blob, What::Status(404)).at("team/tool")]);
+    rig.set_faults([Fault::always(RequestKind::Blob, FaultKind::Status(404)).at("team/tool")]);
     let summary = rig.place.path("summary.md");
     rig.place
         .set("GITHUB_STEP_SUMMARY", &summary.display().to_string());
@@ -74,7 +74,7 @@ fn the_summary_for_ci_begins_with_a_missing_bundle() {
 #[test]
 fn a_tag_that_is_gone_is_in_the_text_of_the_pull_request() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     run_with(&rig, &[("lock m.yaml --plain-http UP", 0, &[])]);
     rig.up.content(|content| {
         content
@@ -117,7 +117,7 @@ fn a_signed_bundle_shows_its_signature() {
         return;
     }
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     let key = rig.place.path("key");
     let made = Command::new("ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", "", "-f"])

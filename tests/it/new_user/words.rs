@@ -2,7 +2,7 @@
 
 use super::{run, run_with};
 use crate::support::Place;
-use crate::support::faults::{Fault, On, Rig, What};
+use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
 use std::io::Write;
 use std::net::TcpListener;
 
@@ -72,9 +72,12 @@ fn no_message_is_only_the_text_of_a_library() {
 #[test]
 fn a_refusal_is_reported_once() {
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     run_with(&rig, &[("lock m.yaml --plain-http UP", 0, &[])]);
-    rig.arm([On::Manifest, On::Blob].map(|on| Fault::always(on, What::Status(403))));
+    rig.set_faults(
+        [RequestKind::Manifest, RequestKind::Blob]
+            .map(|on| Fault::always(on, FaultKind::Status(403))),
+    );
     let args = [
         "pull",
         "--store",

@@ -3,7 +3,7 @@
 
 use crate::deliver::{MIB, stands, stored};
 use crate::support::images::{DOCKER_CONFIG, DOCKER_MANIFEST, noise, sha256};
-use crate::support::middle::{Asked, Middle, Turn};
+use crate::support::middle::{Middle, RecordedRequest, Turn};
 use crate::support::peers::{docker_registry, docker_registry_with, nginx_with, own_registry};
 use crate::support::{Images, Place, http, need};
 use serde_json::json;
@@ -70,7 +70,7 @@ fn foreign_layers_come_from_their_urls_without_an_account() {
     let upstream = own_registry();
     let images = Images::new(place.path("layout"));
     let content = noise(7, 70_000);
-    let seen: Arc<Mutex<Vec<Asked>>> = Arc::default();
+    let seen: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
     let log = seen.clone();
     let body = place.write("layer", &content);
     let files = own_registry();

@@ -208,7 +208,7 @@ fn an_accepted_test_index_is_deleted_again() {
         assert!(found == verdict && says.contains(words), "{found} {says}");
         let of = |method: &str| {
             front
-                .asked()
+                .requests()
                 .iter()
                 .filter(|asked| asked.method == method && asked.target.contains("/manifests/"))
                 .map(|asked| asked.target.clone())

@@ -18,7 +18,7 @@ fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
         return;
     }
     let rig = Rig::new();
-    rig.arm([]);
+    rig.set_faults([]);
     let page = rig.place.path("page.html");
     let store = ["--store", "s", "--plain-http", &rig.up.address];
     rig.place.ok(&[

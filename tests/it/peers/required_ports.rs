@@ -57,7 +57,7 @@ fn ports_of_a_role_are_probed_without_the_proxy() {
         "{says} {fix}"
     );
     assert_eq!(
-        proxy.asked().len(),
+        proxy.requests().len(),
         0,
         "no port of a role is asked for at the proxy"
     );

@@ -86,7 +86,7 @@ impl Front {
     }
 
     /// The requests since the last call, sorted, without `/v2/` itself.
-    pub fn asked(&self) -> Vec<String> {
+    pub fn requests(&self) -> Vec<String> {
         let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
         asked.retain(|line| !line.ends_with(" /v2/"));
         asked.sort();

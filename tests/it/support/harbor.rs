@@ -2,7 +2,7 @@
 //! their quotas, as in `api/v2.0/swagger.yaml` of goharbor/harbor and its errors. It is not Harbor,
 //! and proves nothing about Harbor.
 
-use super::middle::{Asked, Middle, Turn};
+use super::middle::{Middle, RecordedRequest, Turn};
 use base64::Engine as _;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ fn encoded() -> String {
     base64::engine::general_purpose::STANDARD.encode(ACCOUNT)
 }
 
-fn turn(asked: &Asked, own: &Arc<Mutex<BTreeMap<String, Project>>>) -> Turn {
+fn turn(asked: &RecordedRequest, own: &Arc<Mutex<BTreeMap<String, Project>>>) -> Turn {
     let signed_in = asked.header("authorization") == Some(&format!("Basic {}", encoded()));
     let mut projects = own.lock().unwrap();
     let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));

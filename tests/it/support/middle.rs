@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 /// A request whose body has not been read.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct RecordedRequest {
     pub method: String,
     /// Path and query.
     pub target: String,
@@ -19,7 +19,7 @@ pub struct Asked {
     pub body: Vec<u8>,
 }
 
-impl Asked {
+impl RecordedRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -46,7 +46,7 @@ pub enum Turn {
     /// Answered here with these bytes.
     Bytes(Vec<u8>),
     /// Decided after its body was read.
-    Read(Box<dyn FnOnce(&Asked) -> Turn>),
+    Read(Box<dyn FnOnce(&RecordedRequest) -> Turn>),
     /// The connection is closed after this many bytes of the body.
     CutAt(usize),
 }
@@ -68,20 +68,23 @@ impl Turn {
 }
 
 /// The rule of a middle. Several threads may call it at once.
-pub type Rule = dyn Fn(&Asked) -> Turn + Send + Sync;
+pub type Rule = dyn Fn(&RecordedRequest) -> Turn + Send + Sync;
 
 /// A middle that runs until the process ends.
 pub struct Middle {
     pub address: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
 impl Middle {
     /// A middle in front of the server at `behind`.
-    pub fn new(behind: &str, rule: impl Fn(&Asked) -> Turn + Send + Sync + 'static) -> Middle {
+    pub fn new(
+        behind: &str,
+        rule: impl Fn(&RecordedRequest) -> Turn + Send + Sync + 'static,
+    ) -> Middle {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
         let (rule, log): (Arc<Rule>, _) = (Arc::new(rule), asked.clone());
         let (front, behind) = (address.clone(), behind.to_owned());
         std::thread::spawn(move || {
@@ -95,20 +98,26 @@ impl Middle {
     }
 
     /// All requests so far in the order of arrival, without bodies.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.asked.lock().unwrap().clone()
     }
 
     /// How many requests with this method have this text in their target.
     pub fn count(&self, method: &str, part: &str) -> usize {
-        self.asked()
+        self.requests()
             .iter()
             .filter(|asked| asked.is(method, part))
             .count()
     }
 }
 
-fn answer(mut stream: TcpStream, rule: &Rule, log: &Mutex<Vec<Asked>>, front: &str, behind: &str) {
+fn answer(
+    mut stream: TcpStream,
+    rule: &Rule,
+    log: &Mutex<Vec<RecordedRequest>>,
+    front: &str,
+    behind: &str,
+) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let Some(mut asked) = read_head(&mut reader) else {
         return;
@@ -162,7 +171,7 @@ fn answer(mut stream: TcpStream, rule: &Rule, log: &Mutex<Vec<Asked>>, front: &s
     let _ = stream.shutdown(Shutdown::Write);
 }
 
-fn read_head(reader: &mut impl BufRead) -> Option<Asked> {
+fn read_head(reader: &mut impl BufRead) -> Option<RecordedRequest> {
     let mut head = String::new();
     let mut line = String::new();
     while reader.read_line(&mut line).unwrap_or(0) > 2 {
@@ -180,7 +189,7 @@ fn read_head(reader: &mut impl BufRead) -> Option<Asked> {
     let length = length
         .and_then(|(_, length)| length.parse().ok())
         .unwrap_or(0);
-    Some(Asked {
+    Some(RecordedRequest {
         method,
         target,
         headers,
@@ -189,7 +198,7 @@ fn read_head(reader: &mut impl BufRead) -> Option<Asked> {
     })
 }
 
-fn hand_on(asked: &Asked, front: &str, behind: &str) -> http::Response {
+fn hand_on(asked: &RecordedRequest, front: &str, behind: &str) -> http::Response {
     let kept: Vec<(&str, &str)> = asked
         .headers
         .iter()

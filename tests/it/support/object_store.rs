@@ -19,7 +19,7 @@ pub const BUCKET: &str = "mirror";
 
 /// A recorded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct RecordedRequest {
     pub method: String,
     /// The key in the bucket, and the query.
     pub key: String,
@@ -55,12 +55,12 @@ enum Protocol {
     Google,
 }
 
-type Judge = Box<dyn FnMut(&Asked) -> Option<Fault> + Send>;
+type Judge = Box<dyn FnMut(&RecordedRequest) -> Option<Fault> + Send>;
 
 #[derive(Default)]
 struct Shared {
     protocol: Protocol,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<RecordedRequest>>,
     judge: Mutex<Option<Judge>>,
     /// Keys that listings show below each folder, although no file can have such a name.
     strange_keys: Mutex<Vec<String>>,
@@ -139,7 +139,7 @@ impl ObjectStore {
     }
 
     /// Decides how requests are handled from now on.
-    pub fn judge(&self, judge: impl FnMut(&Asked) -> Option<Fault> + Send + 'static) {
+    pub fn judge(&self, judge: impl FnMut(&RecordedRequest) -> Option<Fault> + Send + 'static) {
         *self.shared.judge.lock().unwrap() = Some(Box::new(judge));
     }
 
@@ -161,12 +161,12 @@ impl ObjectStore {
     }
 
     /// The requests since the last reset.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.asked.lock().unwrap().clone()
     }
 
     /// How many requests since the last reset match.
-    pub fn count(&self, is_meant: impl Fn(&Asked) -> bool) -> usize {
+    pub fn count(&self, is_meant: impl Fn(&RecordedRequest) -> bool) -> usize {
         self.shared
             .asked
             .lock()
@@ -227,7 +227,7 @@ async fn answer(
         from_google(request.headers_mut());
     }
     let uri = request.uri();
-    let asked = Asked {
+    let asked = RecordedRequest {
         method: request.method().to_string(),
         key: uri
             .path()

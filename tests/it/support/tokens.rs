@@ -1,7 +1,7 @@
 //! A token server for docker-registry: signs the JSON web tokens that its `auth: token` asks for
 //! (distribution, `docs/spec/auth/jwt.md`).
 
-use super::middle::{Asked, Middle, Turn};
+use super::middle::{Middle, RecordedRequest, Turn};
 use super::{Place, run};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -85,14 +85,14 @@ impl Tokens {
     /// The requested scopes, one line per token.
     pub fn scopes(&self) -> Vec<String> {
         self.middle
-            .asked()
+            .requests()
             .iter()
             .map(|asked| scopes(asked).join(" "))
             .collect()
     }
 }
 
-fn scopes(asked: &Asked) -> Vec<String> {
+fn scopes(asked: &RecordedRequest) -> Vec<String> {
     let query = asked.target.split_once('?').map_or("", |(_, query)| query);
     let pairs = url::form_urlencoded::parse(query.as_bytes());
     let scopes = pairs
@@ -101,7 +101,7 @@ fn scopes(asked: &Asked) -> Vec<String> {
     scopes.collect()
 }
 
-fn access(asked: &Asked, grants: &dyn Fn(&str, &str) -> bool) -> Vec<Value> {
+fn access(asked: &RecordedRequest, grants: &dyn Fn(&str, &str) -> bool) -> Vec<Value> {
     let one = |scope: String| {
         let parts: Vec<&str> = scope.split(':').collect();
         let [kind, name, actions] = parts[..] else {

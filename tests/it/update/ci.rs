@@ -2,7 +2,7 @@
 //! a bundle.
 
 use super::upstream::Upstream;
-use crate::support::faults::{Fault, On, What};
+use crate::support::faults::{Fault, FaultKind, RequestKind};
 use crate::support::programs::python_tool;
 use crate::support::{Place, need, run};
 use serde_yaml::Value;
@@ -169,9 +169,11 @@ impl Forge {
         );
 
         self.up.put("team/app", "1.0.2", 4);
-        self.up
-            .faults
-            .arm([Fault::always(On::ManifestHead, What::Status(403)).at("/team/other/")]);
+        self.up.faults.set_faults([Fault::always(
+            RequestKind::ManifestHead,
+            FaultKind::Status(403),
+        )
+        .at("/team/other/")]);
         let (green, _) = night(self, "three");
         assert!(!green, "no partial run passes unnoticed");
         assert!(
@@ -179,7 +181,7 @@ impl Forge {
                 .contains("app:1.0.2"),
             "what was done is there to review"
         );
-        self.up.faults.arm([]);
+        self.up.faults.set_faults([]);
         assert!(night(self, "four").0);
     }
 

@@ -9,7 +9,7 @@ mod refresh;
 mod upstream;
 mod year;
 
-use crate::support::faults::{Fault, On, What};
+use crate::support::faults::{Fault, FaultKind, RequestKind};
 use serde_json::{Value, json};
 use upstream::Upstream;
 
@@ -117,8 +117,9 @@ fn a_variable_is_updated_only_if_upstream_has_every_item_that_uses_it() {
 
     // if the lookup fails, no lower version is used
     up.put("b", "1.0.2", 2);
-    up.faults
-        .arm([Fault::always(On::ManifestHead, What::Status(500)).at("/b/manifests/1.0.2")]);
+    up.faults.set_faults([
+        Fault::always(RequestKind::ManifestHead, FaultKind::Status(500)).at("/b/manifests/1.0.2"),
+    ]);
     let report = up.place.json(3, &up.args("update", &[]));
     assert_eq!(moved(&report), Vec::new(), "{report:#}");
     assert!(report.to_string().contains("/b:1.0.2"), "{report:#}");

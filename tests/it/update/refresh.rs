@@ -3,7 +3,7 @@
 use super::moved;
 use super::upstream::Upstream;
 use crate::report_page::sound;
-use crate::support::faults::{Fault, On, What};
+use crate::support::faults::{Fault, FaultKind, RequestKind};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -61,7 +61,10 @@ fn if_nothing_is_new_a_refresh_sends_one_request_per_image() {
             "{since:?}: {:?}",
             up.faults.shown()
         );
-        assert_eq!((up.count(On::Manifest), up.count(On::Blob)), (0, 0));
+        assert_eq!(
+            (up.count(RequestKind::Manifest), up.count(RequestKind::Blob)),
+            (0, 0)
+        );
         assert!(
             report.get("bundle").is_none() && moved(&report).is_empty(),
             "{report:#}"
@@ -140,8 +143,9 @@ fn failing_items_are_listed_with_their_first_day_and_the_others_are_packed() {
     up.run(0, "refresh", &["-o", "b1"]);
     up.place.ok(&["verify", "b1"]);
     // if nothing is new, failed items are not reported as unchanged
-    up.faults
-        .arm([Fault::always(On::ManifestHead, What::Status(403)).at("/none/")]);
+    up.faults.set_faults([
+        Fault::always(RequestKind::ManifestHead, FaultKind::Status(403)).at("/none/"),
+    ]);
     let failing = up
         .place
         .command()
@@ -155,8 +159,9 @@ fn failing_items_are_listed_with_their_first_day_and_the_others_are_packed() {
     );
     // if upstream fails, the pins are kept, and the content of the store is packed
     std::fs::remove_file(up.place.path("b1")).unwrap();
-    up.faults
-        .arm([Fault::always(On::ManifestHead, What::Status(403)).at("/none/")]);
+    up.faults.set_faults([
+        Fault::always(RequestKind::ManifestHead, FaultKind::Status(403)).at("/none/"),
+    ]);
     let report = up.place.json(3, &up.args("refresh", &["-o", "b1"]));
     assert!(report["bundle"]["digest"].is_string(), "{report:#}");
 }

@@ -1,7 +1,7 @@
 //! An upstream whose tags are added, moved and removed, and a folder with a manifest.
 
 use crate::support::Place;
-use crate::support::faults::{Content, Faults, On};
+use crate::support::faults::{Content, Faults, RequestKind};
 use crate::support::images::{noise, sha256};
 use serde_json::Value;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl Upstream {
 
     /// Runs a verb on the manifest, with a report.
     pub(super) fn run(&self, exit: i32, verb: &str, more: &[&str]) -> Value {
-        self.faults.arm([]);
+        self.faults.set_faults([]);
         self.place.json(exit, &self.args(verb, more))
     }
 
@@ -111,7 +111,7 @@ impl Upstream {
     }
 
     /// The number of requests of a kind since the last run began.
-    pub(super) fn count(&self, on: On) -> usize {
+    pub(super) fn count(&self, on: RequestKind) -> usize {
         self.faults
             .seen()
             .iter()

@@ -3,7 +3,7 @@
 
 use super::moved;
 use super::upstream::Upstream;
-use crate::support::faults::{Content, Faults, On, Settings};
+use crate::support::faults::{Content, Faults, RequestKind, Settings};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Stdio;
@@ -153,7 +153,7 @@ impl Year {
         self.up
             .place
             .ok(&["pack", "--store", "store", "-o", "full"]);
-        self.far.arm([]);
+        self.far.set_faults([]);
         let report = self
             .up
             .place
@@ -204,7 +204,12 @@ impl Year {
             !self.up.place.path(&out).exists() && report.get("bundle").is_none(),
             "{what}"
         );
-        let moved = [On::Manifest, On::Blob, On::Referrers].map(|on| self.up.count(on));
+        let moved = [
+            RequestKind::Manifest,
+            RequestKind::Blob,
+            RequestKind::Referrers,
+        ]
+        .map(|on| self.up.count(on));
         assert_eq!(moved, [0, 0, 0], "{what}");
         assert_eq!(
             (

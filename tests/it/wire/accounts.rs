@@ -3,7 +3,7 @@
 
 use super::{manifest, reasons};
 use crate::support::gate::Gate;
-use crate::support::middle::{Asked, Middle, Turn};
+use crate::support::middle::{Middle, RecordedRequest, Turn};
 use crate::support::peers::{Server, file_server, own_registry};
 use crate::support::{Images, Place, need};
 use base64::Engine as _;
@@ -63,10 +63,10 @@ pub(super) fn lock(place: &Place, exit: i32, host: &str) -> Value {
 /// the token are forwarded.
 pub(super) fn behind_realm(
     registry: &Server,
-    token: impl Fn(&Asked) -> Turn + Send + Sync + Clone + 'static,
+    token: impl Fn(&RecordedRequest) -> Turn + Send + Sync + Clone + 'static,
 ) -> Middle {
     Middle::new(&registry.address, move |asked| {
-        let realm = |asked: &Asked| {
+        let realm = |asked: &RecordedRequest| {
             format!(
                 "Bearer realm=\"http://{}/token\",service=\"r\"",
                 asked.header("host").unwrap()
@@ -199,7 +199,11 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
             images_of(&place, &front.address, &names);
             let report = lock(&place, 1, &front.address);
             let why = reasons(&report)[0];
-            assert!(thief.asked().is_empty(), "{status}: {:?}", thief.asked());
+            assert!(
+                thief.requests().is_empty(),
+                "{status}: {:?}",
+                thief.requests()
+            );
             let other = why.contains("redirects to another host") && why.contains(&thief.address);
             // the older three do not forward POST
             assert!(
@@ -218,7 +222,7 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
     lock(&place, 0, &open.address);
     assert!(
         thief
-            .asked()
+            .requests()
             .iter()
             .all(|asked| asked.header("authorization").is_none())
     );
@@ -282,7 +286,7 @@ fn a_stale_account_of_a_namespace_fails_only_that_namespace() {
                 false => assert_eq!(item["status"], "done", "{why}"),
             }
         }
-        let tried = front.asked();
+        let tried = front.requests();
         let tried = tried
             .iter()
             .filter(|asked| asked.header("authorization") == Some(&basic("old:pw")))

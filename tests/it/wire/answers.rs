@@ -158,7 +158,7 @@ fn a_file_server_that_fails_head_requests_gets_get_requests() {
         (middle.count("HEAD", ""), middle.count("GET", "")),
         (1, 1),
         "{:?}",
-        middle.asked()
+        middle.requests()
     );
     place.json(0, &["pull", "--store", "s"]);
 }

@@ -2,7 +2,7 @@
 
 use super::content::OCI_INDEX;
 use super::server::Faults;
-use super::switch::{Location, What};
+use super::switch::{FaultKind, Location};
 use super::wire::{Answer, Request};
 use crate::support::images::sha256;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ impl Faults {
         &self,
         repository: &str,
         reference: &str,
-        fault: Option<&What>,
+        fault: Option<&FaultKind>,
     ) -> Answer {
         let mut state = self.state();
         let key = |name: &str| (repository.to_owned(), name.to_owned());
@@ -24,7 +24,7 @@ impl Faults {
             .cloned()
             .unwrap_or(reference.to_owned());
         let other = state.content.tags.get(&key("other")).cloned();
-        if let (Some(What::Moving), Some(other), false) =
+        if let (Some(FaultKind::Moving), Some(other), false) =
             (fault, other, reference.starts_with("sha256:"))
         {
             // this response has the old image, and the next ones another
@@ -48,7 +48,12 @@ impl Faults {
         }
     }
 
-    pub(super) fn tags(&self, request: &Request, repository: &str, fault: Option<&What>) -> Answer {
+    pub(super) fn tags(
+        &self,
+        request: &Request,
+        repository: &str,
+        fault: Option<&FaultKind>,
+    ) -> Answer {
         let state = self.state();
         let all = state
             .content
@@ -57,7 +62,7 @@ impl Faults {
             .filter(|(own, _)| own == repository);
         let all: Vec<&String> = all.map(|(_, tag)| tag).collect();
         let (page, link) = page(request, &all, fault);
-        let tags = if fault == Some(&What::NullTags) {
+        let tags = if fault == Some(&FaultKind::NullTags) {
             json!(null)
         } else {
             json!(page)
@@ -72,7 +77,7 @@ impl Faults {
         request: &Request,
         repository: &str,
         subject: &str,
-        fault: Option<&What>,
+        fault: Option<&FaultKind>,
     ) -> Answer {
         let state = self.state();
         if state.settings.no_referrers {
@@ -103,7 +108,7 @@ impl Faults {
         request: &Request,
         body: Vec<u8>,
         last: &str,
-        fault: Option<&What>,
+        fault: Option<&FaultKind>,
     ) -> Answer {
         if request.header("authorization").is_some() {
             return Answer::new(400, "only one way of authentication is allowed");
@@ -128,7 +133,7 @@ impl Faults {
         &self,
         request: &Request,
         repository: &str,
-        fault: Option<&What>,
+        fault: Option<&FaultKind>,
     ) -> Answer {
         let mut state = self.state();
         if let Some(digest) = request.query("mount") {
@@ -139,12 +144,14 @@ impl Faults {
                 .get(&(from.to_owned(), digest.to_owned()))
                 .cloned();
             match (fault, there) {
-                (Some(What::Mount(401)), _) => {
+                (Some(FaultKind::Mount(401)), _) => {
                     drop(state);
                     return self.challenge(request);
                 }
-                (Some(What::Mount(202)), _) | (_, None) => {}
-                (Some(What::Mount(status)), _) => return Answer::error(*status, "NAME_UNKNOWN"),
+                (Some(FaultKind::Mount(202)), _) | (_, None) => {}
+                (Some(FaultKind::Mount(status)), _) => {
+                    return Answer::error(*status, "NAME_UNKNOWN");
+                }
                 (_, Some(bytes)) => {
                     state
                         .content
@@ -162,10 +169,10 @@ impl Faults {
         );
         let host = self.address.split(':').next().unwrap();
         let location = match fault {
-            Some(What::Location(Location::Relative)) => path,
-            Some(What::Location(Location::NoPort)) => format!("http://{host}{path}"),
-            Some(What::Location(Location::NoScheme)) => format!("//{}{path}", self.address),
-            Some(What::Location(Location::OtherHost)) => {
+            Some(FaultKind::Location(Location::Relative)) => path,
+            Some(FaultKind::Location(Location::NoPort)) => format!("http://{host}{path}"),
+            Some(FaultKind::Location(Location::NoScheme)) => format!("//{}{path}", self.address),
+            Some(FaultKind::Location(Location::OtherHost)) => {
                 format!("http://{}{path}&repository={repository}", self.second)
             }
             _ => format!("http://{}{path}", self.address),
@@ -180,7 +187,7 @@ impl Faults {
         request: &Request,
         last: &str,
         body: Vec<u8>,
-        fault: Option<&What>,
+        fault: Option<&FaultKind>,
     ) -> Answer {
         let mut state = self.state();
         let upload = last
@@ -191,12 +198,12 @@ impl Faults {
             return Answer::error(404, "BLOB_UPLOAD_UNKNOWN");
         };
         upload.extend(body);
-        let end = if fault == Some(&What::StaleRange) {
+        let end = if fault == Some(&FaultKind::StaleRange) {
             0
         } else {
             upload.len().saturating_sub(1)
         };
-        let status = if let Some(What::PatchStatus(status)) = fault {
+        let status = if let Some(FaultKind::PatchStatus(status)) = fault {
             *status
         } else {
             202
@@ -213,7 +220,7 @@ impl Faults {
         repository: &str,
         last: &str,
         body: Vec<u8>,
-        fault: Option<&What>,
+        fault: Option<&FaultKind>,
     ) -> Answer {
         let mut state = self.state();
         let upload = last
@@ -234,7 +241,7 @@ impl Faults {
             .insert((repository.to_owned(), digest.clone()), Arc::new(bytes));
         let answer = Answer::new(201, "");
         match fault {
-            Some(What::NoLocation) => answer,
+            Some(FaultKind::NoLocation) => answer,
             _ => answer.header("Location", format!("/v2/{repository}/blobs/{digest}")),
         }
     }
@@ -245,7 +252,7 @@ impl Faults {
         repository: &str,
         last: &str,
         body: Vec<u8>,
-        fault: Option<&What>,
+        fault: Option<&FaultKind>,
     ) -> Answer {
         let mut state = self.state();
         if !state.content.lacking(repository, &body).is_empty() {
@@ -273,26 +280,30 @@ impl Faults {
         if let (Some(subject), false, false) = (
             subject,
             state.settings.no_referrers,
-            fault == Some(&What::NoSubject),
+            fault == Some(&FaultKind::NoSubject),
         ) {
             answer = answer.header("OCI-Subject", subject);
         }
         match fault {
-            Some(What::NoLocation) => answer,
+            Some(FaultKind::NoLocation) => answer,
             _ => answer.header("Location", format!("/v2/{repository}/manifests/{digest}")),
         }
     }
 }
 
 /// The entries of a list for this request, and the `Link` to the next page.
-fn page<T: Clone>(request: &Request, all: &[T], fault: Option<&What>) -> (Vec<T>, Option<String>) {
+fn page<T: Clone>(
+    request: &Request,
+    all: &[T],
+    fault: Option<&FaultKind>,
+) -> (Vec<T>, Option<String>) {
     let start = request
         .query("from")
         .and_then(|from| from.parse().ok())
         .unwrap_or(0)
         .min(all.len());
     let size = match fault {
-        Some(What::Pages(size)) => *size,
+        Some(FaultKind::Pages(size)) => *size,
         _ => all.len(),
     };
     let end = (start + size).min(all.len());
@@ -301,7 +312,7 @@ fn page<T: Clone>(request: &Request, all: &[T], fault: Option<&What>) -> (Vec<T>
 }
 
 /// The content or the requested range of it, changed as the fault requires.
-pub(super) fn ranged(request: &Request, bytes: &[u8], fault: Option<&What>) -> Answer {
+pub(super) fn ranged(request: &Request, bytes: &[u8], fault: Option<&FaultKind>) -> Answer {
     let octets = |status, body: &[u8]| {
         Answer::new(status, body).header("Content-Type", "application/octet-stream")
     };
@@ -311,16 +322,16 @@ pub(super) fn ranged(request: &Request, bytes: &[u8], fault: Option<&What>) -> A
         octets(206, &bytes[start.min(size)..]).header("Content-Range", range)
     };
     match (request.range().filter(|start| *start > 0), fault) {
-        (None, _) | (_, Some(What::RangeDropped)) => octets(200, bytes),
-        (Some(_), Some(What::RangeRefused(status))) => {
+        (None, _) | (_, Some(FaultKind::RangeDropped)) => octets(200, bytes),
+        (Some(_), Some(FaultKind::RangeRefused(status))) => {
             // docker-registry's 416: the length of the blob, and a short body
             Answer {
                 length: Some(size),
                 ..octets(*status, b"requested range not satisfiable\n")
             }
         }
-        (Some(start), Some(What::RangeShifted)) => part(start / 2, start / 2),
-        (Some(start), Some(What::RangeLies)) => {
+        (Some(start), Some(FaultKind::RangeShifted)) => part(start / 2, start / 2),
+        (Some(start), Some(FaultKind::RangeLies)) => {
             let mut answer = part(start, start);
             answer.body.reverse();
             answer

@@ -211,9 +211,9 @@ impl Rig {
     }
 
     /// Adds faults at the upstream, and removes those of the private registry.
-    pub fn arm(&self, faults: impl IntoIterator<Item = Fault>) {
-        self.up.arm(faults);
-        self.down.arm([]);
+    pub fn set_faults(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.up.set_faults(faults);
+        self.down.set_faults([]);
     }
 
     pub fn store(&self, name: &str) -> PathBuf {

@@ -3,7 +3,7 @@
 
 use super::answers::ranged;
 use super::content::Content;
-use super::switch::{ALWAYS, Fault, Later, On, What};
+use super::switch::{ALWAYS, Fault, FaultKind, RequestKind, RetryAfter};
 use super::wire::{Answer, Request, Wire};
 use crate::support::free_listener;
 use crate::support::images::gzip;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// A request with the facts about its response.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    pub on: Option<On>,
+    pub on: Option<RequestKind>,
     pub method: String,
     /// Path and query as received.
     pub target: String,
@@ -168,7 +168,7 @@ impl Faults {
     }
 
     /// Removes all faults and recorded requests, and adds these faults.
-    pub fn arm(&self, faults: impl IntoIterator<Item = Fault>) {
+    pub fn set_faults(&self, faults: impl IntoIterator<Item = Fault>) {
         let mut state = self.state();
         state.faults = faults.into_iter().collect();
         state.met.clear();
@@ -249,7 +249,7 @@ impl Faults {
         while let Some(request) = wire.request() {
             let on = kind(&request, second);
             let fault = on.and_then(|on| self.next(on, &request));
-            if let Some(What::CutUpload(bytes)) = fault {
+            if let Some(FaultKind::CutUpload(bytes)) = fault {
                 wire.body(bytes.min(request.length), None);
                 self.log(on, &request, 0, 0);
                 wire.hang_up();
@@ -267,7 +267,7 @@ impl Faults {
             if let Some(fault) = &fault {
                 spoil(&mut answer, fault, &request);
             }
-            if matches!(on, Some(On::Blob | On::File)) {
+            if matches!(on, Some(RequestKind::Blob | RequestKind::File)) {
                 answer.drip = answer.drip.or(pace);
             }
             let (epoch, at) = self.log(on, &request, answer.status, answer.body.len());
@@ -284,7 +284,13 @@ impl Faults {
         }
     }
 
-    fn log(&self, on: Option<On>, request: &Request, status: u16, length: usize) -> (usize, usize) {
+    fn log(
+        &self,
+        on: Option<RequestKind>,
+        request: &Request,
+        status: u16,
+        length: usize,
+    ) -> (usize, usize) {
         let mut state = self.state();
         state.seen.push(Seen {
             on,
@@ -302,7 +308,7 @@ impl Faults {
     }
 
     /// The fault for the next request of this kind.
-    fn next(&self, on: On, request: &Request) -> Option<What> {
+    fn next(&self, on: RequestKind, request: &Request) -> Option<FaultKind> {
         let mut state = self.state();
         let mut found = None;
         let fits = |fault: &Fault| {
@@ -326,57 +332,65 @@ impl Faults {
     }
 
     /// Responses that need no content.
-    fn early(&self, on: Option<On>, request: &Request, fault: Option<&What>) -> Option<Answer> {
+    fn early(
+        &self,
+        on: Option<RequestKind>,
+        request: &Request,
+        fault: Option<&FaultKind>,
+    ) -> Option<Answer> {
         match fault {
-            Some(What::Status(403)) => return Some(Answer::error(403, "DENIED")),
-            Some(What::Status(status)) => return Some(Answer::error(*status, "UNKNOWN")),
-            Some(What::Refusal(status, code)) => return Some(Answer::error(*status, code)),
-            Some(What::Page(title)) => {
+            Some(FaultKind::Status(403)) => return Some(Answer::error(403, "DENIED")),
+            Some(FaultKind::Status(status)) => return Some(Answer::error(*status, "UNKNOWN")),
+            Some(FaultKind::Refusal(status, code)) => return Some(Answer::error(*status, code)),
+            Some(FaultKind::Page(title)) => {
                 let page =
                     format!("<!DOCTYPE html>\n<html><head><title>{title}</title></head></html>\n");
                 return Some(
                     Answer::new(200, page).header("Content-Type", "text/html; charset=utf-8"),
                 );
             }
-            Some(What::TooLarge(most)) if request.length > *most => {
+            Some(FaultKind::TooLarge(most)) if request.length > *most => {
                 return Some(Answer::new(
                     413,
                     "<html><title>413 Request Entity Too Large</title></html>",
                 ));
             }
-            Some(What::Busy(status, later)) => return Some(busy(*status, *later)),
-            Some(What::Unauthorized) => {
+            Some(FaultKind::Busy(status, later)) => return Some(busy(*status, *later)),
+            Some(FaultKind::Unauthorized) => {
                 self.state().tokens.fill(0);
                 return Some(self.challenge(request));
             }
             _ => {}
         }
-        if on == Some(On::Token) {
+        if on == Some(RequestKind::Token) {
             return Some(self.token(fault));
         }
-        if on == Some(On::Manifest) {
+        if on == Some(RequestKind::Manifest) {
             let mut state = self.state();
             if let Some(left) = &mut state.settings.quota {
                 if *left == 0 {
-                    return Some(busy(429, Later::Quota(21600)));
+                    return Some(busy(429, RetryAfter::Quota(21600)));
                 }
                 *left -= 1;
             }
         }
-        if request.path.starts_with("/v2/") && on != Some(On::Second) && !self.passes(request) {
+        if request.path.starts_with("/v2/")
+            && on != Some(RequestKind::Second)
+            && !self.passes(request)
+        {
             return Some(self.challenge(request));
         }
         None
     }
 
-    fn token(&self, fault: Option<&What>) -> Answer {
+    fn token(&self, fault: Option<&FaultKind>) -> Answer {
         let mut state = self.state();
         let Some(auth) = state.settings.auth.clone() else {
             return Answer::error(404, "UNSUPPORTED");
         };
         state.tokens.push(auth.uses);
         let answer = match fault {
-            Some(What::TokenAnswer(answer)) => (*answer).to_owned(),
+            Some(FaultKind::TokenAnswer(answer)) => (*answer).to_owned(),
             _ => auth.answer,
         };
         // opaque: it has no readable content
@@ -413,10 +427,10 @@ impl Faults {
 
     fn act(
         &self,
-        on: Option<On>,
+        on: Option<RequestKind>,
         request: &Request,
         body: Vec<u8>,
-        fault: Option<&What>,
+        fault: Option<&FaultKind>,
     ) -> Answer {
         let repository = repository(&request.path).unwrap_or_default();
         let last = request
@@ -426,14 +440,16 @@ impl Faults {
             .unwrap_or_default()
             .to_owned();
         match on {
-            Some(On::Manifest | On::ManifestHead) => self.manifest(&repository, &last, fault),
-            Some(On::Blob) if matches!(fault, Some(What::Redirect { .. })) => {
-                let expired = matches!(fault, Some(What::Redirect { expired: true }));
+            Some(RequestKind::Manifest | RequestKind::ManifestHead) => {
+                self.manifest(&repository, &last, fault)
+            }
+            Some(RequestKind::Blob) if matches!(fault, Some(FaultKind::Redirect { .. })) => {
+                let expired = matches!(fault, Some(FaultKind::Redirect { expired: true }));
                 let signature = if expired { "expired" } else { "good" };
                 let target = format!("http://{}/signed/{last}?signature={signature}", self.second);
                 Answer::new(307, "").header("Location", target)
             }
-            Some(On::Blob | On::BlobHead) => {
+            Some(RequestKind::Blob | RequestKind::BlobHead) => {
                 let found = self
                     .state()
                     .content
@@ -447,8 +463,8 @@ impl Faults {
                     None => Answer::error(404, "BLOB_UNKNOWN"),
                 }
             }
-            Some(On::Second) => self.second(request, body, &last, fault),
-            Some(On::File) => {
+            Some(RequestKind::Second) => self.second(request, body, &last, fault),
+            Some(RequestKind::File) => {
                 let state = self.state();
                 let found = state.content.files.get(&request.path).cloned();
                 let found =
@@ -458,13 +474,15 @@ impl Faults {
                     ranged(request, &bytes, fault)
                 })
             }
-            Some(On::Tags) => self.tags(request, &repository, fault),
-            Some(On::Referrers) => self.referrers(request, &repository, &last, fault),
-            Some(On::Begin) => self.begin(request, &repository, fault),
-            Some(On::Patch) => self.patch(request, &last, body, fault),
-            Some(On::Upload) => self.finish(request, &repository, &last, body, fault),
-            Some(On::PutManifest) => self.put_manifest(request, &repository, &last, body, fault),
-            Some(On::Token) | None => match request.method.as_str() {
+            Some(RequestKind::Tags) => self.tags(request, &repository, fault),
+            Some(RequestKind::Referrers) => self.referrers(request, &repository, &last, fault),
+            Some(RequestKind::Begin) => self.begin(request, &repository, fault),
+            Some(RequestKind::Patch) => self.patch(request, &last, body, fault),
+            Some(RequestKind::Upload) => self.finish(request, &repository, &last, body, fault),
+            Some(RequestKind::PutManifest) => {
+                self.put_manifest(request, &repository, &last, body, fault)
+            }
+            Some(RequestKind::Token) | None => match request.method.as_str() {
                 "DELETE" => {
                     self.state().content.forget(&repository, &last);
                     Answer::new(202, "")
@@ -479,23 +497,23 @@ impl Faults {
     }
 }
 
-fn kind(request: &Request, second: bool) -> Option<On> {
+fn kind(request: &Request, second: bool) -> Option<RequestKind> {
     let path = request.path.as_str();
     let blob = path.contains("/blobs/") && !path.contains("/uploads/");
     match request.method.as_str() {
-        _ if second => Some(On::Second),
-        "GET" if path == "/token" => Some(On::Token),
-        "GET" | "HEAD" if path.starts_with("/files/") => Some(On::File),
-        "GET" if path.contains("/manifests/") => Some(On::Manifest),
-        "HEAD" if path.contains("/manifests/") => Some(On::ManifestHead),
-        "PUT" if path.contains("/manifests/") => Some(On::PutManifest),
-        "GET" if path.ends_with("/tags/list") => Some(On::Tags),
-        "GET" if path.contains("/referrers/") => Some(On::Referrers),
-        "GET" if blob => Some(On::Blob),
-        "HEAD" if blob => Some(On::BlobHead),
-        "POST" => Some(On::Begin),
-        "PATCH" => Some(On::Patch),
-        "PUT" => Some(On::Upload),
+        _ if second => Some(RequestKind::Second),
+        "GET" if path == "/token" => Some(RequestKind::Token),
+        "GET" | "HEAD" if path.starts_with("/files/") => Some(RequestKind::File),
+        "GET" if path.contains("/manifests/") => Some(RequestKind::Manifest),
+        "HEAD" if path.contains("/manifests/") => Some(RequestKind::ManifestHead),
+        "PUT" if path.contains("/manifests/") => Some(RequestKind::PutManifest),
+        "GET" if path.ends_with("/tags/list") => Some(RequestKind::Tags),
+        "GET" if path.contains("/referrers/") => Some(RequestKind::Referrers),
+        "GET" if blob => Some(RequestKind::Blob),
+        "HEAD" if blob => Some(RequestKind::BlobHead),
+        "POST" => Some(RequestKind::Begin),
+        "PATCH" => Some(RequestKind::Patch),
+        "PUT" => Some(RequestKind::Upload),
         _ => None,
     }
 }
@@ -508,16 +526,16 @@ fn repository(path: &str) -> Option<String> {
     Some(rest[..end].to_owned())
 }
 
-fn busy(status: u16, later: Later) -> Answer {
+fn busy(status: u16, later: RetryAfter) -> Answer {
     let answer = Answer::error(status, "TOOMANYREQUESTS");
     match later {
-        Later::Seconds(seconds) => answer.header("Retry-After", seconds.to_string()),
-        Later::Date(seconds) => {
+        RetryAfter::Seconds(seconds) => answer.header("Retry-After", seconds.to_string()),
+        RetryAfter::Date(seconds) => {
             let when = SystemTime::now() + Duration::from_secs(seconds);
             answer.header("Retry-After", httpdate::fmt_http_date(when))
         }
-        Later::Unsaid => answer,
-        Later::Quota(seconds) => answer
+        RetryAfter::Unsaid => answer,
+        RetryAfter::Quota(seconds) => answer
             .header("ratelimit-limit", format!("100;w={seconds}"))
             .header("ratelimit-remaining", format!("0;w={seconds}"))
             .header("docker-ratelimit-source", "192.0.2.7"),
@@ -525,30 +543,30 @@ fn busy(status: u16, later: Later) -> Answer {
 }
 
 /// Applies a fault to a successful response.
-fn spoil(answer: &mut Answer, fault: &What, request: &Request) {
+fn spoil(answer: &mut Answer, fault: &FaultKind, request: &Request) {
     match fault {
-        What::Cut(at) => answer.cut = Some(*at),
-        What::Stall(at) => answer.stall = Some(*at),
-        What::Drip(piece, pause) => answer.drip = Some((*piece, *pause)),
-        What::Hold(pause) => answer.hold = *pause,
-        What::HangUp => answer.hang_up = true,
-        What::Corrupt => {
+        FaultKind::Cut(at) => answer.cut = Some(*at),
+        FaultKind::Stall(at) => answer.stall = Some(*at),
+        FaultKind::Drip(piece, pause) => answer.drip = Some((*piece, *pause)),
+        FaultKind::Hold(pause) => answer.hold = *pause,
+        FaultKind::HangUp => answer.hang_up = true,
+        FaultKind::Corrupt => {
             let middle = answer.body.len() / 2;
             if let Some(byte) = answer.body.get_mut(middle) {
                 *byte ^= 0x20;
             }
         }
-        What::Gzip if answer.status == 200 => {
+        FaultKind::Gzip if answer.status == 200 => {
             answer.body = gzip(&answer.body);
             answer.length = Some(answer.body.len());
             answer
                 .headers
                 .push(("Content-Encoding".into(), "gzip".into()));
         }
-        What::NoDigest => answer
+        FaultKind::NoDigest => answer
             .headers
             .retain(|(name, _)| name != "Docker-Content-Digest"),
-        What::NoLength if request.method == "HEAD" => answer.length = None,
+        FaultKind::NoLength if request.method == "HEAD" => answer.length = None,
         _ => {}
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The kinds of requests that a fault can apply to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
+pub enum RequestKind {
     /// GET of a manifest.
     Manifest,
     ManifestHead,
@@ -32,7 +32,7 @@ pub enum On {
 
 /// The kinds of faults.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum FaultKind {
     /// Sends this many bytes of the body, then closes the connection.
     Cut(usize),
     /// Sends this many bytes of the body, then nothing until the client gives up.
@@ -66,7 +66,7 @@ pub enum What {
     /// Answers this status with this error code of the distribution API.
     Refusal(u16, &'static str),
     /// Answers 429 or 503, with this `Retry-After`.
-    Busy(u16, Later),
+    Busy(u16, RetryAfter),
     /// Answers 401, as if the token had expired.
     Unauthorized,
     /// Omits `Docker-Content-Digest` in the response to HEAD.
@@ -98,7 +98,7 @@ pub enum What {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Later {
+pub enum RetryAfter {
     Seconds(u64),
     Date(u64),
     Unsaid,
@@ -116,12 +116,15 @@ pub enum Location {
     OtherHost,
 }
 
-impl What {
+impl FaultKind {
     /// Applies only to requests with `Range`.
     pub(super) fn is_of_ranges(&self) -> bool {
         matches!(
             self,
-            What::RangeDropped | What::RangeShifted | What::RangeLies | What::RangeRefused(_)
+            FaultKind::RangeDropped
+                | FaultKind::RangeShifted
+                | FaultKind::RangeLies
+                | FaultKind::RangeRefused(_)
         )
     }
 }
@@ -129,8 +132,8 @@ impl What {
 /// A fault, and the requests that it applies to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    pub on: On,
-    pub what: What,
+    pub on: RequestKind,
+    pub what: FaultKind,
     /// Applies only to paths that contain this.
     pub at: String,
     /// The number of requests of the kind that pass before the fault applies.
@@ -144,7 +147,7 @@ pub const ALWAYS: usize = usize::MAX;
 
 impl Fault {
     /// Applies once, to the first request of the kind.
-    pub fn once(on: On, what: What) -> Fault {
+    pub fn once(on: RequestKind, what: FaultKind) -> Fault {
         Fault {
             on,
             what,
@@ -155,7 +158,7 @@ impl Fault {
     }
 
     /// Applies to every request of the kind.
-    pub fn always(on: On, what: What) -> Fault {
+    pub fn always(on: RequestKind, what: FaultKind) -> Fault {
         Fault {
             on,
             what,
