@@ -33,7 +33,7 @@ impl Client {
                     .requests
                     .charts
                     .iter()
-                    .map(|chart| chart.name.place()),
+                    .map(|chart| chart.name.repository_url()),
             );
         let locked = lock(manifest, old, pins, &resolver).await;
         // what was learned about repositories saves requests in the next run, also if items failed

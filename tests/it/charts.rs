@@ -161,18 +161,18 @@ fn a_hostile_repository_is_refused_and_a_changed_archive_is_reported() {
         (
             "- app-1.0.0.tgz",
             "- file:///etc/passwd",
-            "which nothing can be fetched from",
+            "which is not a valid download URL",
         ),
         (
             "- app-1.0.0.tgz",
             "- https://u:p@h/app.tgz",
-            "which nothing can be fetched from",
+            "which is not a valid download URL",
         ),
-        ("digest: ", "digest: 00", "a digest that is none"),
+        ("digest: ", "digest: 00", "an invalid digest"),
         (
             "entries:\n",
             "entries: [[[[\n",
-            "this is no index of charts",
+            "not a valid index of charts",
         ),
         (
             "version: 1.0.0",

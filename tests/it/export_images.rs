@@ -331,7 +331,7 @@ fn a_docker_archive_has_one_platform_and_refuses_unsupported_content() {
     for part in [
         "team/zstd:v1: ",
         OCI_ZSTD,
-        "team/artifact:v1: it is no container image",
+        "team/artifact:v1: it is not a container image",
         "--format oci",
     ] {
         assert!(said.contains(part), "{said}");

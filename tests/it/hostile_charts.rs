@@ -371,7 +371,7 @@ fn a_chain_of_dependencies_ends_and_each_unsigned_chart_is_reported() {
     );
     let lock = up.place.read("landfall.lock");
     assert!(
-        lock.contains("charts name each other in a chain of more than 8"),
+        lock.contains("charts depend on each other in a chain of more than 8"),
         "{lock}"
     );
     assert_eq!(lock.matches("\n  apiVersion: ").count(), 9, "{lock}");

@@ -178,7 +178,7 @@ fn unresolved_items_are_recorded_with_exit_3() {
     assert!(
         reason("single:v1")
             .1
-            .contains("for linux/amd64 alone, not for linux/arm64")
+            .contains("only for linux/amd64, not for linux/arm64")
     );
     assert!(reason("gone:v1").1.contains("404"));
     assert_eq!(reason("lost:v1").0, "skipped");

@@ -471,7 +471,7 @@ fn a_403_for_a_cosign_tag_means_no_signature_and_is_noted_once() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert_eq!(said.matches(" 403 ").count(), 1, "{said}");
     assert!(
-        said.contains("counts as none there") && said.contains("/app"),
+        said.contains("assumes that it has none") && said.contains("/app"),
         "{said}"
     );
     let found = referrers_of(&signed.place.read("landfall.lock"));

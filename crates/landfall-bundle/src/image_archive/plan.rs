@@ -238,7 +238,7 @@ impl From<SelectionError> for SkippedImage {
             | SelectionError::Trimmed(_) => {
                 SkippedImage::Lost(ItemStatus::Failed, error.to_string())
             }
-            SelectionError::Lacks(lacks) => SkippedImage::Unfit(
+            SelectionError::MissingPlatforms(lacks) => SkippedImage::Unfit(
                 "these images lack platforms that --platform names",
                 lacks.to_string(),
             ),
@@ -247,7 +247,7 @@ impl From<SelectionError> for SkippedImage {
                  or use --format oci",
                 platforms.join(", "),
             ),
-            SelectionError::NoImage(_) => SkippedImage::Unfit(
+            SelectionError::NotAnImage(_) => SkippedImage::Unfit(
                 "docker accepts only container images; use --format oci, or lock without these \
                  items",
                 error.to_string(),

@@ -192,7 +192,7 @@ fn a_lock_that_omits_or_adds_a_layer_is_refused() {
     let extra = memory.put(b"smuggled", media_type::OCTETS);
     for (why, adds) in [
         ("the lock lacks its blob", false),
-        ("no manifest of it names the blob", true),
+        ("which no manifest names", true),
     ] {
         let (packed, mut lock) = (packed(), lock.clone());
         let blobs = &mut lock.images[0].blobs;

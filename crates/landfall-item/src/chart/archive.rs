@@ -3,8 +3,9 @@
 use super::metadata::files_of;
 use landfall_content::BlobRead;
 use landfall_model::document::{ArchiveBudget, yaml};
-use landfall_model::{Descriptor, Digest, Limits};
+use landfall_model::{Descriptor, Limits};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The archive of a locked chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl ChartArchive {
         let provenance = self
             .provenance
             .iter()
-            .map(|beside| (format!("{}.prov", self.file()), beside));
+            .map(|provenance| (format!("{}.prov", self.file()), provenance));
         std::iter::once((self.file(), &self.archive))
             .chain(provenance)
             .collect()
@@ -57,12 +58,12 @@ pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String,
     let mut files = files_of(&archive, &mut ArchiveBudget::new(&limits))?;
     let text = files
         .remove("Chart.yaml")
-        .ok_or("its archive holds no Chart.yaml")?;
+        .ok_or("its archive contains no Chart.yaml")?;
+    // only Chart.yaml is needed from here on, and the unpacked chart may be large
     drop((archive, files));
     let most = limits.chart_entry_bytes;
-    let large = || format!("its Chart.yaml has more than {most} bytes");
     if text.len() > most {
-        return Err(large());
+        return Err(format!("its Chart.yaml has more than {most} bytes"));
     }
     let mut entry: Map<String, Value> =
         yaml::from_slice(&text).map_err(|error| format!("its Chart.yaml: {error}"))?;
@@ -75,7 +76,7 @@ pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String,
     let entry = Value::from(entry).to_string();
     // YAML aliases may repeat large values, so the result is bounded, too
     if entry.len() > most {
-        Err(large())
+        Err(format!("its Chart.yaml has more than {most} bytes"))
     } else {
         Ok(entry)
     }
@@ -83,10 +84,10 @@ pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String,
 
 /// The `index.yaml` with these entries. Equal entries give equal text.
 pub fn index<'e>(entries: impl IntoIterator<Item = (&'e ChartArchive, String)>) -> String {
-    let mut charts = std::collections::BTreeMap::<&str, Vec<String>>::new();
-    entries
-        .into_iter()
-        .for_each(|(chart, entry)| charts.entry(&chart.chart).or_default().push(entry));
+    let mut charts = BTreeMap::<&str, Vec<String>>::new();
+    for (chart, entry) in entries {
+        charts.entry(&chart.chart).or_default().push(entry);
+    }
     // JSON is valid YAML; one entry on each line stays readable and works with line tools
     let mut text = String::from("apiVersion: v1\nentries:");
     if charts.is_empty() {
@@ -95,17 +96,16 @@ pub fn index<'e>(entries: impl IntoIterator<Item = (&'e ChartArchive, String)>) 
     text.push('\n');
     for (name, versions) in charts {
         text += &format!("  {}:\n", json!(name));
-        versions
-            .iter()
-            .for_each(|version| text += &format!("  - {version}\n"));
+        for version in versions {
+            text += &format!("  - {version}\n");
+        }
     }
     text
 }
 
-/// The first two charts that would have the same file name and different content.
-pub fn clash<'c>(charts: &'c [ChartArchive], of: &ChartArchive) -> Option<&'c ChartArchive> {
-    let digest = |chart: &ChartArchive| -> Digest { chart.archive.digest.clone() };
+/// The first of `charts` that has the file name of `chart`, but different content.
+pub fn clash<'c>(charts: &'c [ChartArchive], chart: &ChartArchive) -> Option<&'c ChartArchive> {
     charts
         .iter()
-        .find(|other| other.file() == of.file() && digest(other) != digest(of))
+        .find(|other| other.file() == chart.file() && other.archive.digest != chart.archive.digest)
 }

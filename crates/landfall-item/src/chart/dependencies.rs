@@ -6,39 +6,35 @@ use super::repository;
 use crate::resolver::{ResolveError, Resolver};
 use landfall_model::{ChartVersion, ChartVersionRange, ImageRef};
 
-/// Resolves the dependencies `lacking`, sorted. `source` is the URL of the chart that needs them. A
-/// repository that the manifest does not name is asked without credentials.
+/// Resolves the dependencies `missing`, which the chart does not bundle; the result is sorted.
+/// `source` is the URL of the chart that needs them. A repository that the manifest does not name
+/// is asked without credentials.
 pub(super) async fn resolve(
     resolver: &Resolver,
-    lacking: &[ChartDependency],
+    missing: &[ChartDependency],
     source: &str,
 ) -> Result<Vec<ChartName>, ResolveError> {
     let most = resolver.limits().chart_dependencies;
-    if lacking.len() > most {
+    if missing.len() > most {
         return Err(
             format!("it depends on more than {most} charts that it does not contain").into(),
         );
     }
     let mut found = Vec::new();
-    for dependency in lacking {
+    for dependency in missing {
         let ChartDependency {
             name,
             version,
             repository,
         } = dependency;
-        let what = format!("its dependency {name} {version}");
-        found.push(
-            newest(resolver, dependency, source)
-                .await
-                .map_err(|cause| {
-                    let cause = cause.about(&format!("{what} of '{repository}'"));
-                    // a dependency on another chart in the same repository
-                    ResolveError {
-                        is_gone: false,
-                        ..cause
-                    }
-                })?,
-        );
+        let newest = newest(resolver, dependency, source).await;
+        found.push(newest.map_err(|cause| ResolveError {
+            // the chart itself is not gone, even if its dependency is
+            is_gone: false,
+            ..cause.about(&format!(
+                "its dependency {name} {version} of '{repository}'"
+            ))
+        })?);
     }
     found.sort();
     found.dedup();
@@ -56,13 +52,14 @@ async fn newest(
         version,
         repository,
     } = dependency;
+    // a missing version stands for any version
     let range: ChartVersionRange = if version.is_empty() {
         "*"
     } else {
         version.as_str()
     }
     .parse()
-    .map_err(|()| "this is no range of versions".to_owned())?;
+    .map_err(|()| "this is not a range of versions".to_owned())?;
     let url = repository.trim_end_matches('/');
     let oci = url.strip_prefix("oci://");
     if ["oci://", "http://", "https://"]
@@ -72,33 +69,34 @@ async fn newest(
         resolver.sessions().check_named_target(url, source).await?;
     }
     let versions: Vec<String> = match oci {
-        Some(place) => {
-            let at: ImageRef = format!("{place}/{name}")
+        Some(path) => {
+            let image: ImageRef = format!("{path}/{name}")
                 .parse()
-                .map_err(|_| "this is no registry")?;
-            let resolver = resolver.for_charts_at(url, &at.registry);
-            let tags = resolver.tags(&at, resolver.limits().pages).await?;
+                .map_err(|_| "this is not a registry")?;
+            let resolver = resolver.for_charts_at(url, &image.registry);
+            let tags = resolver.tags(&image, resolver.limits().pages).await?;
             let tags = tags.ok_or("its registry does not list its versions")?;
+            // tags cannot contain the `+` of a version
             tags.iter().map(|tag| tag.replace('_', "+")).collect()
         }
         None if url.starts_with("http://") || url.starts_with("https://") => {
             // only repository and host matter here, so any version will do
             let like =
                 ChartName::in_repository(url, name, "0.0.0").map_err(|error| error.to_string())?;
-            let resolver = resolver.for_charts_at(&like.place(), &like.reference.registry);
+            let resolver = resolver.for_charts_at(&like.repository_url(), &like.reference.registry);
             repository::versions(resolver, url, name).await?
         }
-        None => return Err("it is not in the archive, and nothing says where it is".into()),
+        // an empty repository, an alias as in `@stable`, or a path as in `file://../common`
+        None => return Err("it is not in the archive, and its repository is not a URL".into()),
     };
-    let known = versions
+    let newest = versions
         .iter()
-        .filter_map(|text| Some((text.parse::<ChartVersion>().ok()?, text)));
-    let newest = known
+        .filter_map(|text| Some((text.parse::<ChartVersion>().ok()?, text)))
         .filter(|(version, _)| range.has(version))
         .max_by(|a, b| a.0.cmp(&b.0));
-    let (_, version) = newest.ok_or("no version there is in this range")?;
+    let (_, version) = newest.ok_or("its repository has no version in this range")?;
     let name = match oci {
-        Some(place) => ChartName::try_from(format!("oci://{place}/{name}:{version}")),
+        Some(path) => ChartName::try_from(format!("oci://{path}/{name}:{version}")),
         None => ChartName::in_repository(url, name, version),
     };
     name.map_err(|error| error.to_string().into())

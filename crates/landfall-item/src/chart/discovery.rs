@@ -1,9 +1,10 @@
-//! How the images of a chart are discovered.
+//! The settings with which the images of a chart are discovered.
 
 use landfall_model::Digest;
 use std::fmt;
 
-/// How the images of a chart are discovered.
+/// The settings with which the images of a chart are discovered. They display as the lock records
+/// them: if this text changes, the chart is searched again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Discovery {
     /// Values that override those of the chart, as YAML documents. Later ones win.
@@ -15,31 +16,23 @@ pub struct Discovery {
     pub helm: Option<String>,
 }
 
-impl Discovery {
-    /// The text for the lock. If it changes, the chart is searched again.
-    pub(super) fn said(&self) -> String {
-        let values = (!self.values.is_empty()).then(|| {
-            format!(
-                "values {}",
-                Digest::sha256(self.values.join("\n---\n").as_bytes()).short(12)
-            )
-        });
-        let kubernetes = self
-            .kubernetes
-            .as_ref()
-            .map(|version| format!("kubernetes {version}"));
-        let helm = self.helm.as_ref().map(|version| format!("helm {version}"));
-        let said: Vec<String> = [helm, kubernetes, values].into_iter().flatten().collect();
-        if said.is_empty() {
-            "as it is".into()
-        } else {
-            said.join(", ")
-        }
-    }
-}
-
 impl fmt::Display for Discovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.said())
+        let mut settings = Vec::new();
+        settings.extend(self.helm.as_ref().map(|version| format!("helm {version}")));
+        settings.extend(
+            self.kubernetes
+                .as_ref()
+                .map(|version| format!("kubernetes {version}")),
+        );
+        if !self.values.is_empty() {
+            let digest = Digest::sha256(self.values.join("\n---\n").as_bytes());
+            settings.push(format!("values {}", digest.short(12)));
+        }
+        // part of the format of the lock
+        if settings.is_empty() {
+            settings.push("as it is".into());
+        }
+        f.write_str(&settings.join(", "))
     }
 }

@@ -6,6 +6,7 @@ use super::manifest_entry::{self, ChartEntry};
 use super::name::ChartName;
 use super::request::ChartRequest;
 use super::{parts, repository};
+use crate::file::is_file_url;
 use crate::image::read_manifest;
 use crate::text::oversize;
 use crate::{
@@ -18,6 +19,7 @@ use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Destination, DestinationMap, Digest, ImageRef, Manifest, host_component};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 impl ItemIdentity for LockedChart {
@@ -75,11 +77,15 @@ impl ServedItem for LockedChart {
             return Vec::new();
         };
         let own = UrlFile::plain(EntryKind::Chart, url, &self.digest, self.size);
-        let beside = self.provenance.iter();
-        let beside = beside.map(|beside| {
-            UrlFile::plain(EntryKind::Sidecar, &beside.url, &beside.digest, beside.size)
+        let provenance = self.provenance.iter().map(|provenance| {
+            UrlFile::plain(
+                EntryKind::Sidecar,
+                &provenance.url,
+                &provenance.digest,
+                provenance.size,
+            )
         });
-        std::iter::once(own).chain(beside).collect()
+        std::iter::once(own).chain(provenance).collect()
     }
 }
 
@@ -88,32 +94,33 @@ impl LockedItem for LockedChart {
         locked::write(self, out)
     }
 
-    /// A chart must be an artifact with an archive among its blobs, or have the URL of an archive;
-    /// its sizes must add up without overflow.
+    /// Sizes must be plausible, and a chart must be an artifact with an archive among its blobs, or
+    /// have the URL of an archive.
     fn implausibility(&self) -> Option<String> {
-        let sizes = self.blobs.iter().map(|blob| blob.size).chain([self.size]);
-        let beside = self.provenance.iter().map(|beside| beside.size);
-        let urls = self
+        let blobs = self.blobs.iter().map(|blob| blob.size);
+        let provenance = self.provenance.iter().map(|provenance| provenance.size);
+        if let Some(fault) = oversize(blobs.chain(provenance).chain([self.size])) {
+            return Some(fault);
+        }
+        let has_archive = match self.media_type {
+            Some(_) => parts::layers(self).archive.is_some() && self.provenance.is_none(),
+            None => self.url.is_some() && self.blobs.is_empty(),
+        };
+        if !has_archive {
+            return Some(format!(
+                "'{}' has neither an archive nor the URL of one",
+                self.name
+            ));
+        }
+        // the index of an HTTP repository may point to a registry
+        let is_artifact_url = |url: &str| self.media_type.is_some() && url.starts_with("oci://");
+        let provenance = self.provenance.iter().map(|provenance| &provenance.url);
+        let url = self
             .url
             .iter()
-            .chain(self.provenance.iter().map(|beside| &beside.url));
-        let form = || {
-            let is_good = match self.media_type {
-                Some(_) => parts::layers(self).0.is_some() && self.provenance.is_none(),
-                None => self.url.is_some() && self.blobs.is_empty(),
-            };
-            (!is_good).then(|| format!("'{}' has neither an archive nor the URL of one", self.name))
-        };
-        let url = || {
-            let is_file = |url: &&String| crate::file::is_file_url(url);
-            let is_artifact =
-                |url: &&String| self.media_type.is_some() && url.starts_with("oci://");
-            let url = urls
-                .into_iter()
-                .find(|url| !is_file(url) && !is_artifact(url))?;
-            Some(format!("'{url}' is no http or https URL of a file"))
-        };
-        oversize(sizes.chain(beside)).or_else(form).or_else(url)
+            .chain(provenance)
+            .find(|url| !is_file_url(url) && !is_artifact_url(url))?;
+        Some(format!("'{url}' is not an http or https URL of a file"))
     }
 
     fn entry(&self) -> LockEntry {
@@ -138,10 +145,11 @@ impl LockedItem for LockedChart {
                 std::iter::once(config).chain(layers).collect::<Vec<_>>(),
                 self.blobs.clone(),
             ),
-            Ok(_) => return vec![format!("{} is no manifest of a chart", self.digest)],
+            Ok(_) => return vec![format!("{} is not the manifest of a chart", self.digest)],
             Err(why) => return vec![why.to_string()],
         };
-        let mut known = std::collections::BTreeSet::new();
+        // the lock has a repeated blob once
+        let mut known = BTreeSet::new();
         named.retain(|blob| known.insert(blob.digest.clone()));
         if named == locked {
             Vec::new()
@@ -159,13 +167,13 @@ impl LockedChart {
     /// The chart's archive, as an HTTP repository of charts offers it. `None` if the artifact has
     /// no archive.
     pub fn archive(&self) -> Option<ChartArchive> {
-        let (archive, provenance) = parts::layers(self);
+        let layers = parts::layers(self);
         Some(ChartArchive {
             item: self.name.to_string(),
             chart: self.name.chart.clone(),
             version: self.name.version.clone(),
-            archive: archive?,
-            provenance,
+            archive: layers.archive?,
+            provenance: layers.provenance,
         })
     }
 }

@@ -1,26 +1,21 @@
 //! A chart in a manifest, and how it expands to requests.
 
 use super::discovery::Discovery;
-use super::name::ChartName;
-use super::name::ChartNameError;
+use super::name::{ChartName, ChartNameError};
 use super::request::ChartRequest;
 use crate::entry_reader::digest_of;
-use crate::image::platforms;
-use crate::image::tag_of;
+use crate::image::{platforms, tag_of};
 use crate::policy::check_policy;
 use crate::{
     EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
 };
-use landfall_model::document::read_input;
-use landfall_model::document::{SourceSpan, TemplateField, YamlNode};
-use landfall_model::sign::OpenPgpKeys;
+use landfall_model::document::{SourceSpan, TemplateField, VarBinding, YamlNode};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::fmt;
-use std::path::Path;
 
 /// A Helm chart in a manifest.
 #[derive(Debug, Clone, JsonSchema)]
@@ -132,7 +127,7 @@ impl ManifestEntry for ChartEntry {
 
 impl UpdatableEntry for ChartEntry {
     fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
-        moving(self).into_iter().collect()
+        movable_version(self).into_iter().collect()
     }
 }
 
@@ -153,22 +148,16 @@ pub(super) fn read(
             &short
         }
     };
-    let is_short = matches!(entry, ChartEntry::Short(_));
-    let place = |key: &str| {
-        if is_short {
-            reader.here(node)
-        } else {
-            reader.here(node.get(key))
-        }
-    };
+    // a short entry is a scalar, whose keys have its own position
     let at = match (&full.r#ref, &full.repo) {
-        (Some(_), None) => place("ref"),
-        (None, Some(_)) => place("repo"),
+        (Some(_), None) => reader.here(node.get("ref")),
+        (None, Some(_)) => reader.here(node.get("repo")),
         _ => {
-            let help = Some("write `ref: oci://…:1.2.3`; or `repo`, `name` and `version`".into());
-            return Err(reader
-                .here(node)
-                .fault("a chart has `ref`, or `repo`, `name` and `version`", help));
+            let help = "write `ref: oci://…:1.2.3`; or `repo`, `name` and `version`";
+            return Err(reader.here(node).fault(
+                "a chart needs `ref`, or `repo`, `name` and `version`",
+                Some(help.into()),
+            ));
         }
     };
     let texts = [
@@ -184,48 +173,23 @@ pub(super) fn read(
     ];
     let mut fields: Vec<TemplateField<'_>> = Vec::new();
     for (key, text) in texts {
-        fields.extend(
-            text.as_ref()
-                .map(|text| TemplateField::new(text, place(key))),
-        );
+        fields.extend(text.iter().map(|text| reader.field(node, key, text)));
     }
     let discover = discovery(full, node, reader)?;
     let mut charts = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
         let fill = |text: &Option<String>| text.as_ref().map(|text| binding.fill(text));
-        let name = match (
-            fill(&full.r#ref),
-            fill(&full.repo),
-            fill(&full.name),
-            fill(&full.version),
-        ) {
-            (Some(text), None, None, None) => name_of(&text, &at)?,
-            (None, Some(repo), Some(name), Some(version)) => {
-                ChartName::in_repository(&repo, &name, &version)
-                    .map_err(|error| at.fault(error.to_string(), None))?
-            }
-            (Some(_), ..) => {
-                let help = Some("write the version into `ref`, as in oci://…/name:1.2.3".into());
-                return Err(at.fault(
-                    "beside `ref` there is no `repo`, `name` and `version`",
-                    help,
-                ));
-            }
-            _ => {
-                let help = Some("write `name: app` and `version: 1.2.3`".into());
-                return Err(at.fault("beside `repo`, `name` and `version` are needed", help));
-            }
-        };
+        let name = full_name(full, &binding, &at)?;
         let pin = fill(&full.digest)
-            .map(|text| digest_of(&text, &place("digest")))
+            .map(|text| digest_of(&text, &reader.here(node.get("digest"))))
             .transpose()?;
         let keys = fill(&full.key)
-            .map(|path| keys(&path, &place("key"), reader))
+            .map(|path| reader.read_keys(&path, &reader.here(node.get("key"))))
             .transpose()?;
         let update = fill(&full.update);
         if let Some(text) = &update {
-            let version = moving(entry).map(|moving| &moving.text[moving.version]);
-            check_policy(text, version, "a chart", &place("update"))?;
+            let version = movable_version(entry).map(|movable| &movable.text[movable.version]);
+            check_policy(text, version, "a chart", &reader.here(node.get("update")))?;
         }
         let discover = discover.clone().map(|discover| Discovery {
             kubernetes: fill(&full.kubernetes),
@@ -236,9 +200,7 @@ pub(super) fn read(
             None => reader.platforms.clone(),
             Some(texts) => {
                 let texts: Vec<String> = texts.iter().map(|text| binding.fill(text)).collect();
-                platforms(&texts, |index| {
-                    reader.here(node.get("platforms").item(index))
-                })?
+                platforms(&texts, |index| reader.item_at(node, "platforms", index))?
             }
         };
         let referrers = full.referrers.unwrap_or(reader.referrers);
@@ -258,38 +220,53 @@ pub(super) fn read(
     Ok(charts)
 }
 
+/// The name of the chart in `full`: `ref`; or `repo`, `name` and `version`.
+fn full_name(full: &FullChart, binding: &VarBinding, at: &SourceSpan) -> ManifestResult<ChartName> {
+    match (&full.r#ref, &full.repo, &full.name, &full.version) {
+        (Some(text), None, None, None) => name_of(&binding.fill(text), at),
+        (None, Some(repo), Some(name), Some(version)) => ChartName::in_repository(
+            &binding.fill(repo),
+            &binding.fill(name),
+            &binding.fill(version),
+        )
+        .map_err(|error| at.fault(error.to_string(), None)),
+        (Some(_), ..) => Err(at.fault(
+            "`ref` cannot be combined with `repo`, `name` or `version`",
+            Some("write the version into `ref`, as in oci://…/name:1.2.3".into()),
+        )),
+        _ => Err(at.fault(
+            "a chart with `repo` needs `name` and `version`",
+            Some("write `name: app` and `version: 1.2.3`".into()),
+        )),
+    }
+}
+
 /// The version of `entry` that its update policy may change.
-pub(super) fn moving(entry: &ChartEntry) -> Option<MovableVersion<'_>> {
+fn movable_version(entry: &ChartEntry) -> Option<MovableVersion<'_>> {
     let ChartEntry::Full(full) = entry else {
         return None;
     };
     let policy = full.update.as_deref()?;
     if let Some(text) = &full.r#ref {
         let version = tag_of(text)?;
+        // a chart has no digest after its tag
         let start = text.len() - version.len();
-        let name = text[..start - 1].to_owned();
-        let (path, version) = (vec![EntryPathStep::Key("ref")], start..text.len());
         return Some(MovableVersion {
             policy,
-            name,
+            name: text[..start - 1].to_owned(),
             item_key: "ref",
-            path,
+            path: vec![EntryPathStep::Key("ref")],
             text,
-            version,
+            version: start..text.len(),
         });
     }
-    let (repo, name, text) = (
-        full.repo.as_ref()?,
-        full.name.as_ref()?,
-        full.version.as_ref()?,
-    );
-    let name = format!("{}/{name}", repo.trim_end_matches('/'));
-    let path = vec![EntryPathStep::Key("version")];
+    let (repo, name) = (full.repo.as_ref()?, full.name.as_ref()?);
+    let text = full.version.as_ref()?;
     Some(MovableVersion {
         policy,
-        name,
+        name: format!("{}/{name}", repo.trim_end_matches('/')),
         item_key: "repo",
-        path,
+        path: vec![EntryPathStep::Key("version")],
         text,
         version: 0..text.len(),
     })
@@ -302,60 +279,43 @@ pub(super) fn name_of(text: &str, span: &SourceSpan) -> ManifestResult<ChartName
         .map_err(|error: ChartNameError| span.fault(error.to_string(), None))
 }
 
-/// How the images of the chart are discovered; `None` if they are not.
+/// How the images of the chart are discovered. `None` if they are not.
 fn discovery(
     full: &FullChart,
     node: &YamlNode<'_>,
     reader: &EntryContext<'_>,
 ) -> ManifestResult<Option<Discovery>> {
     let Some(Discover::Discover) = full.images else {
-        let said = ["values", "kubernetes", "helm", "platforms", "referrers"];
-        if let Some(key) = said.into_iter().find(|key| node.key_span(key).is_some()) {
-            let help = Some("write `images: discover` too, or take it out".into());
-            let message =
-                format!("`{key}` is for the images of the chart, and these are not asked for");
-            return Err(reader.here(node.get(key)).fault(message, help));
+        // without discovery, these keys would have no effect
+        let keys = ["values", "kubernetes", "helm", "platforms", "referrers"];
+        if let Some(key) = keys.into_iter().find(|key| node.key_span(key).is_some()) {
+            return Err(reader.here(node.get(key)).fault(
+                format!("`{key}` has no effect without `images: discover`"),
+                Some("add `images: discover`, or remove it".into()),
+            ));
         }
         return Ok(None);
     };
     if full.kubernetes.is_some() && full.helm.is_none() {
-        let help = Some("name the helm, as in `helm: v3.18.4`".into());
-        return Err(reader
-            .here(node.get("kubernetes"))
-            .fault("only helm renders for a version", help));
+        return Err(reader.here(node.get("kubernetes")).fault(
+            "`kubernetes` needs `helm`, which renders the chart for that version",
+            Some("add the version of helm, as in `helm: v3.18.4`".into()),
+        ));
     }
     let mut values = Vec::new();
     for (index, entry) in full.values.iter().enumerate() {
-        let at = reader.here(node.get("values").item(index));
+        let at = reader.item_at(node, "values", index);
         values.push(match entry {
-            ValuesEntry::File(path) => String::from_utf8(beside(path, &at, reader)?)
-                .map_err(|_| at.fault(format!("{path} is no text"), None))?,
+            ValuesEntry::File(path) => String::from_utf8(reader.read_file(path, &at)?)
+                .map_err(|_| at.fault(format!("{path} is not UTF-8 text"), None))?,
+            // JSON is valid YAML
             ValuesEntry::Here(values) => Value::from(values.clone()).to_string(),
         });
     }
+    // `kubernetes` and `helm` may contain variables, so they are filled in for each binding
     Ok(Some(Discovery {
         values,
         kubernetes: None,
         helm: None,
     }))
-}
-
-fn keys(path: &str, at: &SourceSpan, reader: &EntryContext<'_>) -> ManifestResult<OpenPgpKeys> {
-    OpenPgpKeys::parse(&beside(path, at, reader)?)
-        .map_err(|error| at.fault(format!("{path}: {error}"), None))
-}
-
-/// Reads a small file whose path is relative to the manifest.
-fn beside(path: &str, at: &SourceSpan, reader: &EntryContext<'_>) -> ManifestResult<Vec<u8>> {
-    let path = Path::new(&reader.text.file)
-        .parent()
-        .unwrap_or(Path::new(""))
-        .join(path);
-    read_input(&path).map_err(|error| {
-        let help = "the path starts from the folder of this manifest".into();
-        at.fault(
-            format!("cannot read {}: {error}", path.display()),
-            Some(help),
-        )
-    })
 }

@@ -45,9 +45,12 @@ pub(super) fn files_of(
 ) -> Result<UnpackedFiles, String> {
     let files =
         document::unpack(archive, budget).map_err(|error| format!("its archive: {error}"))?;
-    let below =
-        |(name, content): (String, Vec<u8>)| Some((name.split_once('/')?.1.to_owned(), content));
-    Ok(files.into_iter().filter_map(below).collect())
+    // the top-level folder has the name of the chart, or any other
+    let files = files.into_iter().filter_map(|(path, content)| {
+        let (_, below) = path.split_once('/')?;
+        Some((below.to_owned(), content))
+    });
+    Ok(files.collect())
 }
 
 /// The text of a YAML scalar. Helm accepts numbers as versions.
@@ -63,10 +66,11 @@ pub(super) fn plain(value: &Value) -> Option<String> {
 pub(super) fn chart_yaml(files: &UnpackedFiles) -> Result<ChartYaml, String> {
     let content = files
         .get("Chart.yaml")
-        .ok_or("its archive holds no Chart.yaml")?;
+        .ok_or("its archive contains no Chart.yaml")?;
     read("Chart.yaml", content)
 }
 
+/// Parses a YAML file of the chart.
 fn read<T: serde::de::DeserializeOwned>(name: &str, content: &[u8]) -> Result<T, String> {
     let text = String::from_utf8_lossy(content);
     let text = text.trim_start_matches('\u{feff}');
@@ -75,8 +79,8 @@ fn read<T: serde::de::DeserializeOwned>(name: &str, content: &[u8]) -> Result<T,
 }
 
 /// The dependencies of the chart and of its bundled charts that are not bundled, each with the
-/// version that the chart's Chart.lock gives it.
-pub(super) fn lacking(
+/// version in Chart.lock if the chart has one.
+pub(super) fn unbundled_dependencies(
     files: UnpackedFiles,
     budget: &mut ArchiveBudget,
     limits: &Limits,
@@ -93,8 +97,10 @@ pub(super) fn lacking(
 
 /// A search for unbundled dependencies, through a chart and the charts bundled in it.
 struct DependencySearch<'s> {
+    /// What the archives of all bundled charts together may unpack to.
     budget: &'s mut ArchiveBudget,
     limits: &'s Limits,
+    /// The number of charts that were read.
     charts: usize,
     found: Vec<ChartDependency>,
 }
@@ -116,35 +122,33 @@ impl DependencySearch<'_> {
         }
         let ChartYaml {
             name,
-            dependencies: mut wanted,
+            mut dependencies,
             ..
         } = chart_yaml(&files)?;
-        let (mut locked, add) = (Vec::new(), |name: &str, to: &mut Vec<ChartDependency>| {
-            if let Some(content) = files.get(name) {
-                to.extend(
-                    read::<Option<RequirementsYaml>>(name, content)?
-                        .unwrap_or_default()
-                        .dependencies,
-                );
-            }
-            Ok::<(), String>(())
-        });
-        add("requirements.yaml", &mut wanted)?;
-        add("Chart.lock", &mut locked)?;
-        add("requirements.lock", &mut locked)?;
-        let mut names = BTreeSet::new();
-        for archive in subcharts(files) {
-            let files = match archive {
+        // charts for Helm 2 have them in a file of their own
+        dependencies.extend(listed_dependencies(&files, "requirements.yaml")?);
+        let mut locked = listed_dependencies(&files, "Chart.lock")?;
+        locked.extend(listed_dependencies(&files, "requirements.lock")?);
+        let mut bundled = BTreeSet::new();
+        for subchart in subcharts(files) {
+            let files = match subchart {
                 Subchart::Folder(files) => files,
                 Subchart::Archive(bytes) => files_of(&bytes, self.budget)?,
             };
-            names.insert(self.collect(files, depth + 1)?);
+            bundled.insert(self.collect(files, depth + 1)?);
         }
-        for dependency in wanted.into_iter().filter(|one| !names.contains(&one.name)) {
-            let is_it = |one: &&ChartDependency| {
-                one.name == dependency.name && one.repository == dependency.repository
-            };
-            let dependency = locked.iter().find(is_it).cloned().unwrap_or(dependency);
+        for dependency in dependencies {
+            if bundled.contains(&dependency.name) {
+                continue;
+            }
+            // Chart.yaml may have a range of versions, the lock has an exact one
+            let dependency = locked
+                .iter()
+                .find(|locked| {
+                    locked.name == dependency.name && locked.repository == dependency.repository
+                })
+                .cloned()
+                .unwrap_or(dependency);
             if !self.found.contains(&dependency) {
                 self.found.push(dependency);
             }
@@ -154,6 +158,16 @@ impl DependencySearch<'_> {
         }
         Ok(name)
     }
+}
+
+/// The dependencies that the file `name` of a chart lists. Empty if the chart does not have it.
+fn listed_dependencies(files: &UnpackedFiles, name: &str) -> Result<Vec<ChartDependency>, String> {
+    let Some(content) = files.get(name) else {
+        return Ok(Vec::new());
+    };
+    // an empty file is null in YAML
+    let list: Option<RequirementsYaml> = read(name, content)?;
+    Ok(list.unwrap_or_default().dependencies)
 }
 
 /// A chart that is bundled in another one: an archive or a folder.
@@ -167,6 +181,7 @@ fn subcharts(files: UnpackedFiles) -> Vec<Subchart> {
     let mut folders = BTreeMap::<String, UnpackedFiles>::new();
     let mut all = Vec::new();
     for (name, content) in files {
+        // Helm ignores names that begin with `_` or `.`
         let Some(below) = name
             .strip_prefix("charts/")
             .filter(|below| !below.starts_with(['_', '.']))
@@ -203,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_charts_is_lacking_at_any_depth() {
+    fn dependencies_that_are_not_in_charts_are_found_at_any_depth() {
         let chart = files(&[
             (
                 "Chart.yaml",
@@ -224,7 +239,8 @@ mod tests {
             ("charts/none/values.yaml", "a: 1"),
         ]);
         let limits = Limits::default();
-        let found = lacking(chart, &mut ArchiveBudget::new(&limits), &limits).unwrap();
+        let found =
+            unbundled_dependencies(chart, &mut ArchiveBudget::new(&limits), &limits).unwrap();
         let found: Vec<_> = found
             .iter()
             .map(|one| (&*one.name, &*one.version, &*one.repository))

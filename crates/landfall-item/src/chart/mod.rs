@@ -36,5 +36,5 @@ pub fn fuzz(archive: &[u8], limits: &landfall_model::Limits) -> Result<(), Strin
     let mut budget = landfall_model::document::ArchiveBudget::new(limits);
     let files = metadata::files_of(archive, &mut budget)?;
     metadata::chart_yaml(&files)?;
-    metadata::lacking(files, &mut budget, limits).map(drop)
+    metadata::unbundled_dependencies(files, &mut budget, limits).map(drop)
 }

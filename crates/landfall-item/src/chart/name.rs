@@ -27,10 +27,19 @@ pub struct ChartName {
 
 /// Why a text is not a valid chart name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no chart: {why}")]
+#[error("'{text}' is not a chart: {why}")]
 pub struct ChartNameError {
     text: String,
     why: String,
+}
+
+impl ChartNameError {
+    fn new(text: &str, why: &str) -> ChartNameError {
+        ChartNameError {
+            text: text.into(),
+            why: why.into(),
+        }
+    }
 }
 
 impl ChartName {
@@ -52,46 +61,40 @@ impl ChartName {
             "{HELM}{}/{chart}:{version}",
             repository.trim_end_matches('/')
         );
-        let wrong = |why: &str| ChartNameError {
-            text: text.clone(),
-            why: why.into(),
-        };
         let url: Url = repository
             .parse()
-            .map_err(|_| wrong("its repository is no URL"))?;
+            .map_err(|_| ChartNameError::new(&text, "its repository is not a URL"))?;
         let host = url.host_str().filter(|host| !host.is_empty());
         let (true, Some(host)) = (matches!(url.scheme(), "http" | "https"), host) else {
-            return Err(wrong("its repository is no http or https URL"));
+            let why = "its repository is not an http or https URL";
+            return Err(ChartNameError::new(&text, why));
         };
         if has_userinfo(&url) {
-            let hidden = ChartNameError {
-                text: format!("{HELM}…/{chart}:{version}"),
-                why: String::new(),
-            };
-            let why = "a URL must not hold a user name or password; name the source of \
-                       credentials in the site file";
-            return Err(ChartNameError {
-                why: why.into(),
-                ..hidden
-            });
+            // the message must not repeat the password
+            let why = "a URL must not contain a user name or password; configure credentials in \
+                       the site file";
+            let text = format!("{HELM}…/{chart}:{version}");
+            return Err(ChartNameError::new(&text, why));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(wrong("its repository has a `?` or a `#`"));
+            let why = "the URL of its repository contains `?` or `#`";
+            return Err(ChartNameError::new(&text, why));
         }
-        check(chart, version).map_err(wrong)?;
+        check(chart, version).map_err(|why| ChartNameError::new(&text, why))?;
         let repository = url.as_str().trim_end_matches('/').to_owned();
         let port = url
             .port()
             .map(|port| format!(":{port}"))
             .unwrap_or_default();
-        // characters that are not allowed in a repository path are dropped
-        let path = url
+        // components that are not allowed in a repository path are omitted
+        let path: Vec<String> = url
             .path_segments()
             .into_iter()
             .flatten()
             .chain([chart])
-            .map(str::to_ascii_lowercase);
-        let path: Vec<String> = path.filter(|part| is_repository_component(part)).collect();
+            .map(str::to_ascii_lowercase)
+            .filter(|part| is_repository_component(part))
+            .collect();
         let reference = ImageRef {
             registry: format!("{host}{port}"),
             repository: if path.is_empty() {
@@ -112,28 +115,31 @@ impl ChartName {
         })
     }
 
+    /// The name `text` of a chart in a registry.
     fn in_registry(text: &str) -> Result<ChartName, ChartNameError> {
-        let wrong = |why: &str| ChartNameError {
-            text: text.into(),
-            why: why.into(),
-        };
         let rest = text.strip_prefix(OCI).unwrap_or_default();
         let version = rest
             .rsplit_once('/')
             .and_then(|(_, last)| last.split_once(':'));
-        let (_, version) = version.ok_or_else(|| wrong("its version is missing, as in :1.2.3"))?;
+        let (_, version) = version
+            .ok_or_else(|| ChartNameError::new(text, "its version is missing, as in :1.2.3"))?;
+        // people may copy the tag, in which Helm writes `+` as `_`
         let version = version.replace('_', "+");
         let repository = &rest[..rest.len() - version.len() - 1];
-        let name: ImageRef = format!("{repository}:{}", version.replace('+', "_")).parse().map_err(|_| {
-            wrong("write oci://registry/path/name:version, with the chart's version as Helm has it")
-        })?;
+        let name: ImageRef = format!("{repository}:{}", version.replace('+', "_"))
+            .parse()
+            .map_err(|_| {
+                let why = "write oci://registry/path/name:version, with the chart's version as \
+                           Helm lists it";
+                ChartNameError::new(text, why)
+            })?;
         let chart = name
             .repository
             .rsplit('/')
             .next()
             .unwrap_or_default()
             .to_owned();
-        check(&chart, &version).map_err(wrong)?;
+        check(&chart, &version).map_err(|why| ChartNameError::new(text, why))?;
         Ok(ChartName {
             text: format!("{OCI}{}:{version}", name.name()),
             reference: name,
@@ -145,7 +151,7 @@ impl ChartName {
 
     /// The repository of the chart: the URL of an HTTP repository, or `oci://registry/path` without
     /// the last component.
-    pub fn place(&self) -> String {
+    pub fn repository_url(&self) -> String {
         match (&self.repository, self.reference.repository.rsplit_once('/')) {
             (Some(url), _) => url.clone(),
             (None, Some((path, _))) => format!("{OCI}{}/{path}", self.reference.registry),
@@ -173,14 +179,14 @@ pub(super) fn bare(version: &str) -> &str {
 fn check(chart: &str, version: &str) -> Result<(), &'static str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if chart.is_empty() || chart.starts_with(['.', '-']) || !chart.chars().all(is_word) {
-        return Err("its name has other characters than letters, digits, - _ and .");
+        return Err("its name must consist of letters, digits, - _ and .");
     }
     let is_version = |c: char| c.is_ascii_alphanumeric() || "-.+".contains(c);
     if !version.chars().all(is_version)
         || version.len() > 100
         || version.parse::<ChartVersion>().is_err()
     {
-        return Err("its version must be one, as in 1.2.3: no range and no other word");
+        return Err("its version must be exact, as in 1.2.3, and not a range or another word");
     }
     Ok(())
 }
@@ -201,12 +207,10 @@ impl TryFrom<String> for ChartName {
             Some((repository, chart, version)) => {
                 ChartName::in_repository(repository, chart, version)
             }
-            None => {
-                let why =
-                    "write oci://registry/path/name:version or helm+https://host/path/name:version"
-                        .into();
-                Err(ChartNameError { text, why })
-            }
+            None => Err(ChartNameError::new(
+                &text,
+                "write oci://registry/path/name:version or helm+https://host/path/name:version",
+            )),
         }
     }
 }
@@ -269,15 +273,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pinned_chart_is_refused() {
+    fn names_without_an_exact_version_or_a_valid_repository_are_rejected() {
         for (text, why) in [
             ("oci://quay.io/a/app", "version is missing"),
-            ("oci://quay.io/a/app:latest", "must be one"),
+            ("oci://quay.io/a/app:latest", "must be exact"),
             ("oci://quay.io/a/app:1.2.3@sha256:00", "write oci://"),
             ("oci://quay.io/A/app:1.2.3", "write oci://"),
-            ("helm+https://h/app:^1.2", "must be one"),
-            ("helm+https://h/..:1.2.3", "other characters"),
-            ("helm+file:///x/app:1.2.3", "no http"),
+            ("helm+https://h/app:^1.2", "must be exact"),
+            ("helm+https://h/..:1.2.3", "must consist of"),
+            ("helm+file:///x/app:1.2.3", "not an http"),
             ("helm+https://u:p@h/app:1.2.3", "user name"),
             ("helm+https://h/?a=b/app:1.2.3", "`?`"),
             ("app:1.2.3", "write oci://"),

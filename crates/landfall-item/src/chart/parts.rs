@@ -17,26 +17,25 @@ pub(super) fn entry(chart: &LockedChart) -> LockEntry {
                 source.registry.as_str().into(),
                 source.repository.as_str().into(),
             );
-            let blob = || PartOrigin::Blob {
-                registry: registry.clone(),
-                repository: repository.clone(),
-            };
-            let blobs = chart.blobs.iter().map(|blob_of| EntryPart {
-                descriptor: blob_of.clone(),
-                origin: blob(),
+            let blobs = chart.blobs.iter().map(|blob| EntryPart {
+                descriptor: blob.clone(),
+                origin: PartOrigin::Blob {
+                    registry: registry.clone(),
+                    repository: repository.clone(),
+                },
             });
             let mut parts: Vec<EntryPart> = blobs.collect();
-            let origin = PartOrigin::Manifest {
-                registry: registry.clone(),
-                repository: repository.clone(),
-            };
+            // registries refuse a manifest before its blobs
             parts.push(EntryPart {
                 descriptor: manifest(chart),
-                origin,
+                origin: PartOrigin::Manifest {
+                    registry,
+                    repository,
+                },
             });
             parts
         }
-        None => wrapped(chart),
+        None => wrapped_archive(chart),
     };
     LockEntry {
         kind: EntryKind::Chart,
@@ -65,37 +64,53 @@ pub(super) fn manifest(chart: &LockedChart) -> Descriptor {
     }
 }
 
-/// The layers with the archive and the provenance, if there are any.
-pub(super) fn layers(chart: &LockedChart) -> (Option<Descriptor>, Option<Descriptor>) {
-    if chart.media_type.is_some() {
-        let of = |kinds: &[&str]| {
-            chart
-                .blobs
-                .iter()
-                .find(|blob| kinds.contains(&&*blob.media_type))
-                .cloned()
-        };
-        return (
-            of(&[media_type::HELM_CHART, media_type::HELM_CHART_OLD]),
-            of(&[media_type::HELM_PROVENANCE]),
-        );
-    }
-    let layer = |digest: &Digest, size, media_type: &str| Descriptor {
-        digest: digest.clone(),
-        size,
-        media_type: media_type.into(),
-    };
-    let provenance = chart.provenance.as_ref();
-    let provenance =
-        provenance.map(|beside| layer(&beside.digest, beside.size, media_type::HELM_PROVENANCE));
-    (
-        Some(layer(&chart.digest, chart.size, media_type::HELM_CHART)),
-        provenance,
-    )
+/// The layers of a chart's artifact.
+pub(super) struct ChartLayers {
+    /// The layer with the archive.
+    pub(super) archive: Option<Descriptor>,
+    /// The layer with the provenance.
+    pub(super) provenance: Option<Descriptor>,
 }
 
-/// The parts of the artifact that `helm push` would build from the archive, without its timestamp.
-fn wrapped(chart: &LockedChart) -> Vec<EntryPart> {
+impl ChartLayers {
+    /// Finds the layers among the blobs of an artifact, by their media types.
+    pub(super) fn find(blobs: &[Descriptor]) -> ChartLayers {
+        let with_type = |types: &[&str]| {
+            blobs
+                .iter()
+                .find(|blob| types.contains(&&*blob.media_type))
+                .cloned()
+        };
+        ChartLayers {
+            // Helm before 3.7 used another type
+            archive: with_type(&[media_type::HELM_CHART, media_type::HELM_CHART_OLD]),
+            provenance: with_type(&[media_type::HELM_PROVENANCE]),
+        }
+    }
+}
+
+/// The layers of the chart's artifact: that of the registry, or the one that wraps its archive.
+pub(super) fn layers(chart: &LockedChart) -> ChartLayers {
+    if chart.media_type.is_some() {
+        return ChartLayers::find(&chart.blobs);
+    }
+    ChartLayers {
+        archive: Some(Descriptor {
+            digest: chart.digest.clone(),
+            size: chart.size,
+            media_type: media_type::HELM_CHART.into(),
+        }),
+        provenance: chart.provenance.as_ref().map(|provenance| Descriptor {
+            digest: provenance.digest.clone(),
+            size: provenance.size,
+            media_type: media_type::HELM_PROVENANCE.into(),
+        }),
+    }
+}
+
+/// The parts of the artifact that `helm push` would build from the archive, without its timestamp,
+/// which would change the digest with every run.
+fn wrapped_archive(chart: &LockedChart) -> Vec<EntryPart> {
     let mut config = Map::new();
     config.insert("name".into(), json!(chart.name.chart));
     config.insert("version".into(), json!(chart.name.version));
@@ -107,22 +122,20 @@ fn wrapped(chart: &LockedChart) -> Vec<EntryPart> {
         json!(config).to_string().into_bytes(),
         media_type::HELM_CONFIG,
     );
-    let (archive, provenance) = layers(chart);
-    let url = chart.url.clone().unwrap_or_default();
-    let beside = chart
-        .provenance
-        .as_ref()
-        .map(|beside| beside.url.clone())
-        .unwrap_or_default();
-    let archive = archive.map(|descriptor| EntryPart {
-        descriptor,
-        origin: PartOrigin::Url(url),
-    });
-    let provenance = provenance.map(|descriptor| EntryPart {
-        descriptor,
-        origin: PartOrigin::Url(beside),
-    });
-    let layers: Vec<EntryPart> = archive.into_iter().chain(provenance).collect();
+    let ChartLayers {
+        archive,
+        provenance,
+    } = layers(chart);
+    let provenance_url = chart.provenance.as_ref().map(|sidecar| &sidecar.url);
+    let layers: Vec<EntryPart> = [(archive, chart.url.as_ref()), (provenance, provenance_url)]
+        .into_iter()
+        .filter_map(|(descriptor, url)| {
+            Some(EntryPart {
+                descriptor: descriptor?,
+                origin: PartOrigin::Url(url.cloned().unwrap_or_default()),
+            })
+        })
+        .collect();
     let manifest = json!({
         "schemaVersion": 2,
         "mediaType": media_type::OCI_MANIFEST,

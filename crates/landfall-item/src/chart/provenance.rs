@@ -24,26 +24,28 @@ pub(super) fn check(
     name: &ChartName,
     keys: &OpenPgpKeys,
 ) -> Result<String, String> {
-    let text = std::str::from_utf8(provenance).map_err(|_| "its provenance is no text")?;
+    let text = std::str::from_utf8(provenance).map_err(|_| "its provenance is not UTF-8 text")?;
     let (signed, key) = keys
         .verify(text, SignatureTime::Now)
         .map_err(|error| format!("its provenance: {error}"))?;
-    is_about(&signed, digest, name)?;
+    check_subject(&signed, digest, name)?;
     Ok(key)
 }
 
 /// Checks that the signed text is about the chart `name` and its archive with `digest`.
-fn is_about(signed: &str, digest: &Digest, name: &ChartName) -> Result<(), String> {
+fn check_subject(signed: &str, digest: &Digest, name: &ChartName) -> Result<(), String> {
     // the text is Chart.yaml, followed by a second YAML document with the checksums
     let (chart, sums) = signed
         .rsplit_once("\n...\n")
-        .ok_or("its provenance holds no list of files")?;
+        .ok_or("its provenance contains no list of files")?;
     let sums: Option<ProvenanceSums> = yaml::from_str(sums).ok();
-    let files = sums.ok_or("its provenance holds no list of files")?.files;
-    let wanted = digest.to_string();
-    if !files.values().any(|sum| *sum == wanted) {
+    let files = sums
+        .ok_or("its provenance contains no list of files")?
+        .files;
+    let expected = digest.to_string();
+    if !files.values().any(|sum| *sum == expected) {
         return Err(format!(
-            "its provenance is signed for another archive: for {}, and this one is {wanted}",
+            "its provenance is signed for another archive: for {}, but this one is {expected}",
             files
                 .iter()
                 .map(|(name, sum)| format!("{name} ({sum})"))
@@ -60,12 +62,13 @@ fn is_about(signed: &str, digest: &Digest, name: &ChartName) -> Result<(), Strin
             chart.name
         ));
     }
+    // the checksum is signed for a file name, which must be that of this chart
     let file = format!("{}-{version}.tgz", chart.name);
-    if files.get(&file) == Some(&wanted) {
+    if files.get(&file) == Some(&expected) {
         Ok(())
     } else {
         Err(format!(
-            "its provenance is signed for an archive of another name than {file}: {}",
+            "its provenance is signed for an archive with another name than {file}: {}",
             files.into_keys().collect::<Vec<_>>().join(", ")
         ))
     }
@@ -79,19 +82,19 @@ mod tests {
     fn the_signed_text_must_name_the_chart_and_its_file() {
         let digest = Digest::sha256(b"archive");
         let name = ChartName::in_repository("https://h/charts", "app", "1.2.3").unwrap();
-        let is_about = |chart: &str, file: &str, sum: &Digest| {
-            is_about(
+        let check = |chart: &str, file: &str, sum: &Digest| {
+            check_subject(
                 &format!("apiVersion: v2\n{chart}\n...\nfiles:\n  {file}: {sum}\n"),
                 &digest,
                 &name,
             )
         };
         assert_eq!(
-            is_about("name: app\nversion: 1.2.3", "app-1.2.3.tgz", &digest),
+            check("name: app\nversion: 1.2.3", "app-1.2.3.tgz", &digest),
             Ok(())
         );
         assert_eq!(
-            is_about("name: app\nversion: v1.2.3", "app-v1.2.3.tgz", &digest),
+            check("name: app\nversion: v1.2.3", "app-v1.2.3.tgz", &digest),
             Ok(())
         );
         for (chart, file, sum, why) in [
@@ -126,8 +129,8 @@ mod tests {
                 "the Chart.yaml in its provenance cannot be read",
             ),
         ] {
-            let told = is_about(chart, file, sum).unwrap_err();
-            assert!(told.contains(why), "{told}");
+            let error = check(chart, file, sum).unwrap_err();
+            assert!(error.contains(why), "{error}");
         }
     }
 }

@@ -1,15 +1,16 @@
 //! HTTP repositories of charts: finds the archive of a version in the repository's `index.yaml`.
 //!
-//! The index is untrusted. Its size is limited; of a large one only the lines about the requested
-//! chart are parsed; URLs with other schemes are refused; and the archive is compared with its
-//! digest.
+//! The index is untrusted. Its size is limited; only the lines about the requested chart are
+//! parsed, if the layout of the index allows that; URLs with other schemes are rejected; and the
+//! archive is compared with its digest.
 
 use super::metadata::plain;
-use super::name::ChartName;
+use super::name::{ChartName, bare};
 use crate::resolver::{ResolveError, Resolver};
 use landfall_model::document;
 use landfall_model::{Digest, has_userinfo};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 use url::Url;
@@ -50,9 +51,10 @@ pub async fn versions(
     chart: &str,
 ) -> Result<Vec<String>, ResolveError> {
     let url = url.trim_end_matches('/');
-    let listed = listed(resolver, url, chart).await;
-    let listed = listed.map_err(|cause| cause.about(&format!("chart `{chart}` of {url}")))?;
-    Ok(listed
+    let indexed = fetch_index(resolver, url, chart)
+        .await
+        .map_err(|cause| cause.about(&format!("chart `{chart}` of {url}")))?;
+    Ok(indexed
         .iter()
         .filter_map(|one| plain(&one.version))
         .collect())
@@ -64,8 +66,9 @@ pub(super) async fn archive(
     url: &str,
     name: &ChartName,
 ) -> Result<ArchiveLocation, ResolveError> {
-    let listed = listed(resolver, url, &name.chart).await?;
-    let archive = find(&listed, url, name)?;
+    let indexed = fetch_index(resolver, url, &name.chart).await?;
+    let archive = find(&indexed, url, name)?;
+    // a public index must not lead to hosts of the local network
     resolver
         .sessions()
         .check_named_target(archive.url.as_str(), url)
@@ -78,117 +81,135 @@ pub(super) fn index_of(url: &str) -> String {
     format!("{url}/index.yaml")
 }
 
-async fn listed(
+/// The versions of `chart` in the index of the repository at `url`.
+async fn fetch_index(
     resolver: &Resolver,
     url: &str,
     chart: &str,
 ) -> Result<Vec<IndexedChart>, ResolveError> {
     let index = resolver.index(&index_of(url)).await?;
     let text = String::from_utf8_lossy(&index);
-    let read = read(&text, chart, resolver.limits().document_bytes);
-    read.map_err(|why| ResolveError::from(format!("{}: {why}", index_of(url))))?
+    read(&text, chart, resolver.limits().document_bytes)
+        .map_err(|why| {
+            ResolveError::from(format!(
+                "{}: not a valid index of charts: {why}",
+                index_of(url)
+            ))
+        })?
         .ok_or_else(ResolveError::gone)
 }
 
-/// The versions of `chart` in an index; `None` if it does not contain the chart. More than `most`
+/// The versions of `chart` in an index. `None` if it does not contain the chart. More than `most`
 /// bytes are not parsed.
 fn read(text: &str, chart: &str, most: usize) -> Result<Option<Vec<IndexedChart>>, String> {
-    let fault = |why: &str| format!("this is no index of charts: {why}");
-    let parsed =
-        |text: &str| document::read("index.yaml", text).map_err(|error| fault(&error.message));
+    // an index lists every version of every chart, and one chart is a small part of it
     match section(text, chart) {
         Some("") => Ok(None),
         Some(lines) if lines.len() <= most => {
-            let mut read: BTreeMap<String, Vec<IndexedChart>> = parsed(lines)?;
-            Ok(read.remove(chart))
+            let mut entries: BTreeMap<String, Vec<IndexedChart>> = parse(lines)?;
+            Ok(entries.remove(chart))
         }
         None if text.len() <= most => {
-            let mut index: ChartIndex =
-                document::read("index.yaml", text).map_err(|error| fault(&error.message))?;
+            let mut index: ChartIndex = parse(text)?;
             Ok(index.entries.remove(chart))
         }
-        _ => Err(fault(&format!(
-            "more than {most} bytes of it would have to be parsed"
-        ))),
+        _ => Err(format!("landfall parses at most {most} bytes of it")),
     }
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    document::read("index.yaml", text).map_err(|error| error.message)
 }
 
 /// The lines about `chart` in an index with one key on each line, as Helm writes it; empty if it
 /// does not contain the chart. `None` for an index in another layout.
 fn section<'t>(text: &'t str, chart: &str) -> Option<&'t str> {
-    let mut at = if text.starts_with("entries:\n") {
-        9
+    const KEY: &str = "entries:\n";
+    let mut at = if text.starts_with(KEY) {
+        KEY.len()
     } else {
-        text.find("\nentries:\n")? + 10
+        text.find("\nentries:\n")? + 1 + KEY.len()
     };
-    let indent_of = |line: &str| line.len() - line.trim_start_matches(' ').len();
-    let (mut indent, mut start) = (None, None);
+    // the indentation of the names of charts, and the start of the requested one
+    let (mut names_indent, mut start) = (None, None);
     for line in text[at..].split_inclusive('\n') {
-        let begin = at;
+        let line_start = at;
         at += line.len();
         let words = line.trim();
-        let own = indent_of(line);
+        let indent = line.len() - line.trim_start_matches(' ').len();
         if words.is_empty() || words.starts_with('#') {
             continue;
         }
-        let indent = *indent.get_or_insert(own);
-        if own > indent || (own == indent && words.starts_with("- ")) {
+        let names_indent = *names_indent.get_or_insert(indent);
+        // Helm writes the items of a list at the indentation of its key
+        if indent > names_indent || (indent == names_indent && words.starts_with("- ")) {
             continue;
         }
         if let Some(start) = start {
-            return Some(&text[start..begin]);
+            return Some(&text[start..line_start]);
         }
-        if own < indent || indent == 0 {
-            return (indent > 0).then_some("");
+        // a line that is indented less is the next key of the index
+        if indent < names_indent || names_indent == 0 {
+            return (names_indent > 0).then_some("");
         }
         let key = words.strip_suffix(':')?.trim_matches(['"', '\'']);
         if key == chart {
-            start = Some(begin);
+            start = Some(line_start);
         }
     }
     Some(start.map_or("", |start| &text[start..]))
 }
 
+/// Finds the archive of `name` among the versions of its chart in the index of `repository`.
 fn find(
-    listed: &[IndexedChart],
+    indexed: &[IndexedChart],
     repository: &str,
     name: &ChartName,
 ) -> Result<ArchiveLocation, ResolveError> {
-    let version = |one: &IndexedChart| plain(&one.version).unwrap_or_default();
-    let Some(found) = listed.iter().find(|one| version(one) == name.version) else {
-        let bare = |version: &str| version.trim_start_matches('v').to_owned();
-        let near = listed
-            .iter()
-            .map(version)
-            .find(|one| bare(one) == bare(&name.version));
-        return Err(near.map_or_else(ResolveError::gone, |near| {
-            ResolveError::from(format!(
-                "its repository calls this version {near}; write it so"
-            ))
-        }));
+    let mut versions = indexed
+        .iter()
+        .map(|one| (plain(&one.version).unwrap_or_default(), one));
+    let Some((_, found)) = versions
+        .clone()
+        .find(|(version, _)| *version == name.version)
+    else {
+        let similar = versions.find(|(version, _)| bare(version) == bare(&name.version));
+        return Err(match similar {
+            Some((version, _)) => {
+                format!("its repository calls this version {version}; write it like that").into()
+            }
+            None => ResolveError::gone(),
+        });
     };
     let first = found
         .urls
         .first()
         .ok_or("its repository names no URL for it")?;
-    let wrong =
-        || format!("its repository gives it the URL '{first}', which nothing can be fetched from");
-    let base: Url = format!("{repository}/").parse().map_err(|_| wrong())?;
-    let url = base.join(first).map_err(|_| wrong())?;
+    let invalid_url =
+        || format!("its repository gives it the URL '{first}', which is not a valid download URL");
+    // a relative URL is relative to the folder of the index
+    let base: Url = format!("{repository}/")
+        .parse()
+        .map_err(|_| invalid_url())?;
+    let url = base.join(first).map_err(|_| invalid_url())?;
     if !matches!(url.scheme(), "http" | "https" | "oci") || !url.has_host() || has_userinfo(&url) {
-        return Err(wrong().into());
+        return Err(invalid_url().into());
     }
     if base.scheme() == "https" && url.scheme() == "http" {
-        return Err(
-            format!("its repository sends from https to '{url}', which nobody protects").into(),
-        );
+        return Err(format!(
+            "its repository is at https, but gives it the unencrypted URL '{url}'"
+        )
+        .into());
     }
-    let digest = found.digest.as_deref().filter(|digest| !digest.is_empty());
-    let digest =
-        digest.map(|digest| format!("sha256:{}", digest.trim_start_matches("sha256:")).parse());
-    let digest = digest
-        .transpose()
-        .map_err(|_| "its repository gives it a digest that is none")?;
+    // Helm writes the digest without its algorithm
+    let digest = match found.digest.as_deref() {
+        None | Some("") => None,
+        Some(digest) => Some(
+            format!("sha256:{}", digest.trim_start_matches("sha256:"))
+                .parse()
+                .map_err(|_| "its repository gives it an invalid digest")?,
+        ),
+    };
     Ok(ArchiveLocation { url, digest })
 }
 
@@ -218,18 +239,18 @@ mod tests {
         assert!(
             versions(json, "app", 10)
                 .unwrap_err()
-                .contains("more than 10 bytes")
+                .contains("at most 10 bytes")
         );
         assert!(
             versions(HELM, "app", 10)
                 .unwrap_err()
-                .contains("more than 10 bytes")
+                .contains("at most 10 bytes")
         );
         assert!(versions("<html>", "app", 99).is_err());
         assert!(versions(&format!("entries: {}", "[".repeat(500)), "app", 999).is_err());
     }
 
-    fn place(urls: &str, digest: &str) -> Result<ArchiveLocation, String> {
+    fn location(urls: &str, digest: &str) -> Result<ArchiveLocation, String> {
         let text = format!("[{{version: 1.2.3, urls: [{urls}], digest: '{digest}'}}]");
         let listed: Vec<IndexedChart> = serde_yaml::from_str(&text).unwrap();
         let name = ChartName::in_repository("https://h:8443/charts", "app", "1.2.3").unwrap();
@@ -237,9 +258,9 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_relative_to_the_repository_and_hostile_ones_refused() {
+    fn urls_are_relative_to_the_repository_and_hostile_ones_are_rejected() {
         let hex = "ab".repeat(32);
-        let url = |urls: &str| place(urls, &hex).unwrap().url.to_string();
+        let url = |urls: &str| location(urls, &hex).unwrap().url.to_string();
         assert_eq!(url("app-1.2.3.tgz"), "https://h:8443/charts/app-1.2.3.tgz");
         assert_eq!(url("/x/app.tgz"), "https://h:8443/x/app.tgz");
         assert_eq!(url("'https://other/app.tgz'"), "https://other/app.tgz");
@@ -248,10 +269,10 @@ mod tests {
             "oci://quay.io/a/app:1.2.3"
         );
         assert_eq!(
-            place("a", &hex).unwrap().digest,
+            location("a", &hex).unwrap().digest,
             Some(format!("sha256:{hex}").parse().unwrap())
         );
-        assert_eq!(place("a", "").unwrap().digest, None);
+        assert_eq!(location("a", "").unwrap().digest, None);
         for bad in [
             "'file:///etc/passwd'",
             "'ftp://h/x'",
@@ -259,12 +280,12 @@ mod tests {
             "",
             "'http://h/x'",
         ] {
-            assert!(place(bad, &hex).is_err(), "{bad}");
+            assert!(location(bad, &hex).is_err(), "{bad}");
         }
         assert!(
-            place("a", "xyz")
+            location("a", "xyz")
                 .unwrap_err()
-                .contains("digest that is none")
+                .contains("an invalid digest")
         );
     }
 }

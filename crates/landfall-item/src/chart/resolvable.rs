@@ -53,22 +53,18 @@ impl ResolvableRequest for ChartRequest {
         old: Option<&LockedChart>,
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedChart> {
-        let at = match check_dependency(resolver, self) {
-            Ok(at) => at,
+        let chart_resolver = match chart_resolver(resolver, self) {
+            Ok(chart_resolver) => chart_resolver,
             Err(cause) => return ResolveOutcome::Failed(None, cause),
         };
-        let how = self.discover.as_ref().map(ToString::to_string);
-        let is_signed = |old: &LockedChart| match &self.keys {
-            Some(keys) => old.signed_by.as_ref().is_some_and(|key| keys.has(key)),
-            None => old.signed_by.is_none(),
-        };
-        let same =
-            |old: &&LockedChart| old.pin == self.pin && old.discovered == how && is_signed(old);
-        if let Some(old) = old.filter(same) {
+        // the old chart, if it was searched for images and verified as this request requires
+        let comparable = old.filter(|old| is_signed_for(self, old) && is_searched_for(self, old));
+        let matching = comparable.filter(|old| old.pin == self.pin);
+        if let Some(old) = matching {
             if matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) {
                 return ResolveOutcome::Kept(old.clone());
             }
-            match resolve::head(at, old).await {
+            match resolve::head(chart_resolver, old).await {
                 Ok(Some(digest)) if digest == old.digest => {
                     return ResolveOutcome::Kept(old.clone());
                 }
@@ -78,32 +74,34 @@ impl ResolvableRequest for ChartRequest {
                 Err(cause) => return ResolveOutcome::Failed(Some(old.clone()), cause),
             }
         }
-        let found = resolve::resolve(resolver, at, self).await;
+        let found = resolve::resolve(resolver, chart_resolver, self).await;
         let locked = old.filter(|_| {
             matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && self.pin.is_none()
         });
         match (found, locked) {
             // a version that was published again with other content is never accepted silently
             (Ok(chart), Some(old)) if chart.digest != old.digest => ResolveOutcome::Failed(
-                old_if(old, how.as_ref(), is_signed(old)),
+                comparable.cloned(),
                 format!(
-                    "upstream answers {} for this version now, the lock has {}; `--refresh` \
-                     takes it",
+                    "upstream now has {} for this version, but the lock has {}; use `--refresh` \
+                     to accept it",
                     chart.digest, old.digest
                 )
                 .into(),
             ),
             (Ok(chart), _) if old.is_some_and(|old| *old == chart) => ResolveOutcome::Kept(chart),
             (Ok(chart), _) => ResolveOutcome::New(chart),
-            (Err(cause), _) => ResolveOutcome::Failed(old.filter(same).cloned(), cause),
+            (Err(cause), _) => ResolveOutcome::Failed(matching.cloned(), cause),
         }
     }
 
     fn dependencies(&self, chart: &LockedChart) -> Vec<DependencyRequest> {
         let (depth, signed) = match &self.named_by {
             None => (1, chart.signed_by.is_some().then(|| chart.name.clone())),
-            Some(asked) => (asked.depth + 1, asked.signed.clone()),
+            Some(origin) => (origin.depth + 1, origin.signed.clone()),
         };
+        // the settings of discovery are those of the chart in the manifest; its digest, policy and
+        // keys are not for other charts
         let charts = chart.dependencies.iter().map(|name| {
             DependencyRequest::Chart(ChartRequest {
                 name: name.clone(),
@@ -118,16 +116,11 @@ impl ResolvableRequest for ChartRequest {
             })
         });
         let images = chart.images.iter().map(|found| {
-            let ImageRef { tag, digest, .. } = &found.name;
-            let (name, pin) = match (tag, digest) {
-                (Some(_), pin) => (
-                    ImageRef {
-                        digest: None,
-                        ..found.name.clone()
-                    },
-                    pin.clone(),
-                ),
-                _ => (found.name.clone(), None),
+            // as in a manifest: with a tag, the digest is a demand; without one, it is the name
+            let mut name = found.name.clone();
+            let pin = match name.tag {
+                Some(_) => name.digest.take(),
+                None => None,
             };
             DependencyRequest::Image(ImageRequest {
                 name,
@@ -166,7 +159,7 @@ impl UpdatableRequest for ChartRequest {
             tag,
             ..
         } = &self.name.reference;
-        let asked = async {
+        let digest = async {
             if let Some(url) = &self.name.repository {
                 let archive = repository::archive(resolver, url, &self.name).await?;
                 // an index that points to a registry may name the digest of the archive or of the
@@ -178,7 +171,7 @@ impl UpdatableRequest for ChartRequest {
             let digest = session.head_manifest(repository, tag, false).await?;
             digest.map(Some).ok_or_else(ResolveError::gone)
         };
-        match asked.await {
+        match digest.await {
             Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
             digest => Ok(UpstreamStatus::Present {
                 digest: digest?,
@@ -190,17 +183,17 @@ impl UpdatableRequest for ChartRequest {
 
 /// The resolver for `request`. A chart that the manifest does not list counts against a limit, and
 /// is fetched without credentials.
-fn check_dependency<'r>(
+fn chart_resolver<'r>(
     resolver: &'r Resolver,
-    wish: &ChartRequest,
+    request: &ChartRequest,
 ) -> Result<&'r Resolver, ResolveError> {
-    let Some(DependencyOrigin { depth, signed }) = wish.named_by.as_deref() else {
+    let Some(DependencyOrigin { depth, signed }) = request.named_by.as_deref() else {
         return Ok(resolver);
     };
     let most = resolver.limits().chart_dependency_depth;
     if *depth > most {
         let why = format!(
-            "charts name each other in a chain of more than {most}; list it in the manifest"
+            "charts depend on each other in a chain of more than {most}; list it in the manifest"
         );
         return Err(why.into());
     }
@@ -208,15 +201,23 @@ fn check_dependency<'r>(
     if let Some(signed) = signed {
         resolver.note_once(&format!(
             "{} is not verified: the signature of {signed} does not cover its dependencies; list \
-             it in the \
-             manifest with a `key` of its own",
-            wish.name
+             it in the manifest with a `key` of its own",
+            request.name
         ));
     }
-    Ok(resolver.for_charts_at(&wish.name.place(), &wish.name.reference.registry))
+    let repository = request.name.repository_url();
+    Ok(resolver.for_charts_at(&repository, &request.name.reference.registry))
 }
 
-/// The old pin, if it still satisfies the request.
-fn old_if(old: &LockedChart, how: Option<&String>, is_signed: bool) -> Option<LockedChart> {
-    (old.discovered.as_ref() == how && is_signed).then(|| old.clone())
+/// Whether the provenance of `old` was verified as `request` requires.
+fn is_signed_for(request: &ChartRequest, old: &LockedChart) -> bool {
+    match &request.keys {
+        Some(keys) => old.signed_by.as_ref().is_some_and(|key| keys.has(key)),
+        None => old.signed_by.is_none(),
+    }
+}
+
+/// Whether `old` was searched for images with the settings of `request`.
+fn is_searched_for(request: &ChartRequest, old: &LockedChart) -> bool {
+    old.discovered == request.discover.as_ref().map(ToString::to_string)
 }

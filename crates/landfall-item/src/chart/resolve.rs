@@ -3,6 +3,8 @@
 use super::locked::LockedChart;
 use super::metadata::{self, chart_yaml, files_of, plain};
 use super::name::{ChartName, bare};
+use super::parts::ChartLayers;
+use super::repository::ArchiveLocation;
 use super::request::ChartRequest;
 use super::{dependencies, provenance, repository};
 use crate::file::LockedSidecar;
@@ -19,63 +21,69 @@ struct FetchedChart {
     provenance: Option<Vec<u8>>,
 }
 
-/// Resolves `wanted`, which the resolver `at` fetches.
+/// Resolves `request`. The chart is fetched with `chart_resolver`, which may have no credentials.
 pub(super) async fn resolve(
     resolver: &Resolver,
-    at: &Resolver,
-    wanted: &ChartRequest,
+    chart_resolver: &Resolver,
+    request: &ChartRequest,
 ) -> Result<LockedChart, ResolveError> {
     let FetchedChart {
         mut chart,
         archive,
         provenance,
-    } = fetch(at, &wanted.name).await?;
-    if let Some(pin) = wanted.pin.as_ref().filter(|pin| **pin != chart.digest) {
+    } = fetch(chart_resolver, &request.name).await?;
+    if let Some(pin) = request.pin.as_ref().filter(|pin| **pin != chart.digest) {
         return Err(format!(
-            "upstream answers {}, the manifest demands {pin}",
+            "upstream has {}, but the manifest demands {pin}",
             chart.digest
         )
         .into());
     }
-    chart.pin.clone_from(&wanted.pin);
+    chart.pin.clone_from(&request.pin);
     let digest = Digest::sha256(&archive);
-    if let Some(keys) = &wanted.keys {
-        let provenance = provenance.ok_or("the manifest names a key, and it has no provenance")?;
-        chart.signed_by = Some(provenance::check(&provenance, &digest, &wanted.name, keys)?);
+    if let Some(keys) = &request.keys {
+        let provenance =
+            provenance.ok_or("the manifest requires a key, but the chart has no provenance")?;
+        chart.signed_by = Some(provenance::check(
+            &provenance,
+            &digest,
+            &request.name,
+            keys,
+        )?);
     }
     let mut budget = ArchiveBudget::new(resolver.limits());
     let files = files_of(&archive, &mut budget)?;
     let yaml = chart_yaml(&files)?;
     let version = plain(&yaml.version).unwrap_or_default();
-    let (same_name, same_version) = (
-        yaml.name == wanted.name.chart,
-        bare(&version) == bare(&wanted.name.version),
-    );
     // artifacts are copied to other names, but the version must stay the same
-    if !(same_version && (same_name || wanted.name.repository.is_none())) {
+    let has_name = yaml.name == request.name.chart || request.name.repository.is_none();
+    let has_version = bare(&version) == bare(&request.name.version);
+    if !(has_name && has_version) {
         return Err(format!("its Chart.yaml says that it is {} {version}", yaml.name).into());
     }
+    // a missing `apiVersion` means `v1`
     chart.api_version = if yaml.api_version.is_empty() {
         "v1".into()
     } else {
         yaml.api_version
     };
     chart.app_version = plain(&yaml.app_version);
-    let lacking = metadata::lacking(files, &mut budget, resolver.limits())?;
+    let missing = metadata::unbundled_dependencies(files, &mut budget, resolver.limits())?;
     chart.dependencies =
-        dependencies::resolve(resolver, &lacking, &source_of(&wanted.name)).await?;
-    if let Some(how) = &wanted.discover {
+        dependencies::resolve(resolver, &missing, &source_of(&request.name)).await?;
+    if let Some(discovery) = &request.discover {
         let finder = resolver
             .image_finder()
-            .ok_or("nothing here looks for images in charts")?;
-        let (finder, wanted) = (Arc::clone(finder), how.clone());
-        let work = tokio::task::spawn_blocking(move || finder.images(&archive, &digest, &wanted));
-        let found = work
-            .await
-            .map_err(|error| ResolveError::local(error.to_string()))?;
-        let found = found.map_err(|why| format!("its images cannot be found: {why}"))?;
+            .ok_or("this command does not search charts for images")?;
+        let (finder, settings) = (Arc::clone(finder), discovery.clone());
+        // rendering a chart runs helm, which may take seconds
+        let found =
+            tokio::task::spawn_blocking(move || finder.images(&archive, &digest, &settings))
+                .await
+                .map_err(|error| ResolveError::local(error.to_string()))?
+                .map_err(|why| format!("its images cannot be found: {why}"))?;
         (chart.images, chart.open) = (found.images, found.open);
-        chart.discovered = Some(how.to_string());
+        chart.discovered = Some(discovery.to_string());
     }
     Ok(chart)
 }
@@ -87,35 +95,33 @@ fn source_of(name: &ChartName) -> String {
         .unwrap_or_else(|| format!("oci://{}/", name.reference.registry))
 }
 
+/// Fetches the chart `name` from its registry or repository.
 async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<FetchedChart, ResolveError> {
     let Some(repository) = &name.repository else {
-        return artifact(resolver, name, &name.reference).await;
+        return fetch_artifact(resolver, name, &name.reference).await;
     };
-    let repository::ArchiveLocation { url, digest } =
-        repository::archive(resolver, repository, name).await?;
+    let ArchiveLocation { url, digest } = repository::archive(resolver, repository, name).await?;
     if url.scheme() != "oci" {
         return download(resolver, name, url.as_str(), digest.as_ref()).await;
     }
-    let elsewhere: ChartName = url.to_string().try_into().map_err(|error| {
-        let error: super::name::ChartNameError = error;
-        error.to_string()
-    })?;
-    let mut fetched = artifact(resolver, name, &elsewhere.reference).await?;
+    let target = ChartName::try_from(url.to_string()).map_err(|error| error.to_string())?;
+    let mut fetched = fetch_artifact(resolver, name, &target.reference).await?;
     let found = Digest::sha256(&fetched.archive);
     // repositories that point to a registry name the digest of the artifact, or that of the archive
     if let Some(digest) =
         digest.filter(|digest| *digest != found && *digest != fetched.chart.digest)
     {
-        return Err(
-            format!("its repository says that it is {digest}, what came is {found}").into(),
-        );
+        return Err(format!(
+            "its repository says that it is {digest}, but the downloaded archive is {found}"
+        )
+        .into());
     }
-    fetched.chart.url = Some(format!("oci://{}", elsewhere.reference));
+    fetched.chart.url = Some(format!("oci://{}", target.reference));
     Ok(fetched)
 }
 
 /// Fetches the chart at `reference` of a registry.
-async fn artifact(
+async fn fetch_artifact(
     resolver: &Resolver,
     name: &ChartName,
     reference: &ImageRef,
@@ -124,35 +130,27 @@ async fn artifact(
     let raw = resolver.manifest(reference, &tag, None).await?;
     let (manifest, kind) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
     let Manifest::Image { config, layers, .. } = manifest else {
-        return Err("an index stands there, which is no chart".into());
+        return Err("its tag is that of an image index, not of a chart".into());
     };
-    let of = |kinds: &[&str]| {
-        layers
-            .iter()
-            .find(|layer| kinds.contains(&&*layer.media_type))
-            .cloned()
-    };
-    let archive = of(&[media_type::HELM_CHART, media_type::HELM_CHART_OLD]);
+    let ChartLayers {
+        archive,
+        provenance,
+    } = ChartLayers::find(&layers);
     let Some(archive) = archive.filter(|_| config.media_type == media_type::HELM_CONFIG) else {
-        return Err("something else stands there: it has no config and no layer of a chart".into());
+        return Err("its tag is not that of a chart: config or layer have other types".into());
     };
-    let provenance = of(&[media_type::HELM_PROVENANCE]);
     let limits = resolver.limits();
     let provenance = match &provenance {
-        Some(blob) => Some(
-            resolver
-                .blob_up_to(reference, blob, limits.document_bytes as u64)
-                .await?,
-        ),
+        Some(blob) => Some(resolver.small_blob(reference, blob).await?),
         None => None,
     };
+    // each blob once, since the lock lists and `pull` downloads it once
     let mut blobs: Vec<Descriptor> = Vec::new();
-    let all = std::iter::once(config).chain(layers);
-    all.for_each(|blob| {
+    for blob in std::iter::once(config).chain(layers) {
         if blobs.iter().all(|known| known.digest != blob.digest) {
             blobs.push(blob);
         }
-    });
+    }
     let archive = resolver
         .blob_up_to(reference, &archive, limits.archive_bytes)
         .await?;
@@ -181,40 +179,31 @@ async fn download(
         .small_file(url, most, expected)
         .await
         .map_err(|error| {
-            let is_other = error.kind == ErrorKind::Invalid && expected.is_some();
+            let is_other_content = error.kind == ErrorKind::Invalid && expected.is_some();
             let cause = ResolveError::from(error);
-            if is_other {
+            if is_other_content {
                 cause.about("its repository names another digest")
             } else {
                 cause
             }
         })?;
-    let digest = Digest::sha256(&archive);
-    resolver
-        .keep(
-            parts_of(media_type::HELM_CHART, &digest, archive.len()),
-            archive.clone(),
-        )
-        .await;
-    let mut chart = new(name, digest, archive.len() as u64);
+    let layer = layer_of(media_type::HELM_CHART, &archive);
+    resolver.keep(layer.clone(), archive.clone()).await;
+    let mut chart = new(name, layer.digest, layer.size);
     chart.url = Some(url.to_owned());
-    let beside = format!("{url}.prov");
+    // the repository does not say whether a chart has a provenance
+    let provenance_url = format!("{url}.prov");
     let provenance = match resolver
-        .small_file(&beside, resolver.limits().document_bytes, None)
+        .small_file(&provenance_url, resolver.limits().document_bytes, None)
         .await
     {
         Ok(bytes) => {
-            let digest = Digest::sha256(&bytes);
-            resolver
-                .keep(
-                    parts_of(media_type::HELM_PROVENANCE, &digest, bytes.len()),
-                    bytes.clone(),
-                )
-                .await;
+            let layer = layer_of(media_type::HELM_PROVENANCE, &bytes);
+            resolver.keep(layer.clone(), bytes.clone()).await;
             chart.provenance = Some(LockedSidecar {
-                url: beside,
-                digest,
-                size: bytes.len() as u64,
+                url: provenance_url,
+                digest: layer.digest,
+                size: layer.size,
             });
             Some(bytes.to_vec())
         }
@@ -236,14 +225,15 @@ async fn download(
     })
 }
 
-fn parts_of(media_type: &str, digest: &Digest, size: usize) -> Descriptor {
+fn layer_of(media_type: &str, bytes: &[u8]) -> Descriptor {
     Descriptor {
-        digest: digest.clone(),
-        size: size as u64,
+        digest: Digest::sha256(bytes),
+        size: bytes.len() as u64,
         media_type: media_type.into(),
     }
 }
 
+/// A chart of which only name, digest and size are known.
 fn new(name: &ChartName, digest: Digest, size: u64) -> LockedChart {
     LockedChart {
         name: name.clone(),
@@ -264,7 +254,7 @@ fn new(name: &ChartName, digest: Digest, size: u64) -> LockedChart {
     }
 }
 
-/// The digest that upstream names for the chart now; `None` if that takes a download.
+/// The digest that upstream names for the chart now. `None` if only a download can tell.
 pub(super) async fn head(
     resolver: &Resolver,
     old: &LockedChart,
@@ -273,8 +263,8 @@ pub(super) async fn head(
         None => old.name.reference.clone(),
         Some(url) => {
             let archive = repository::archive(resolver, url, &old.name).await?;
-            let here = archive.url.to_string();
-            if old.url.as_deref() != Some(here.as_str()) {
+            // the lock has the URL, so a moved archive must be locked anew
+            if old.url.as_deref() != Some(archive.url.as_str()) {
                 return Ok(None);
             }
             match old.source() {

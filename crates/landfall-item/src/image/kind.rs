@@ -70,17 +70,16 @@ impl AuditedItem for LockedImage {
     }
 
     fn platforms(&self) -> Option<BTreeSet<String>> {
-        let below = self
+        let children = self
             .manifests
             .iter()
             .filter_map(|manifest| manifest.platform.clone());
         let own = self.platform.as_ref().map(Platform::to_string);
-        Some(
-            below
-                .chain(own)
-                .filter(|platform| !platform.starts_with("unknown"))
-                .collect(),
-        )
+        // attestations of BuildKit are children of the platform `unknown/unknown`
+        let platforms = children
+            .chain(own)
+            .filter(|platform| !platform.starts_with("unknown"));
+        Some(platforms.collect())
     }
 
     fn has_blob(&self, digest: &Digest) -> bool {
@@ -108,28 +107,24 @@ impl LockedItem for LockedImage {
         text::write(self, out)
     }
 
-    /// The sizes must add up without overflow, and the tags of referrers must have the form that
-    /// cosign uses, so that they fit into a path and are not the tag of an image.
+    /// Sizes must be plausible, and the tags of referrers must have the form that cosign uses, so
+    /// that they fit into a path and are not the tag of an image.
     fn implausibility(&self) -> Option<String> {
-        let manifests = self.manifests.iter().map(|child| child.size);
-        let blobs = self
-            .blobs
+        let mut sizes = vec![self.size];
+        sizes.extend(self.manifests.iter().map(|child| child.size));
+        sizes.extend(self.blobs.iter().map(|blob| blob.size));
+        sizes.extend(self.referrer_blobs.iter().map(|blob| blob.size));
+        sizes.extend(self.trimmed.iter().map(|trimmed| trimmed.size));
+        let referrers = self.referrers.as_deref().unwrap_or_default();
+        sizes.extend(referrers.iter().map(|referrer| referrer.size));
+        if let Some(fault) = oversize(sizes) {
+            return Some(fault);
+        }
+        let tag = referrers
             .iter()
-            .chain(&self.referrer_blobs)
-            .map(|blob| blob.size);
-        let referrers = || self.referrers.iter().flatten();
-        let rest = self
-            .trimmed
-            .iter()
-            .map(|trimmed| trimmed.size)
-            .chain(referrers().map(|one| one.size));
-        let tag = || {
-            let tag = referrers()
-                .filter_map(|one| one.tag.as_ref())
-                .find(|tag| !is_referrer_tag(tag))?;
-            Some(format!("'{tag}' is no tag that cosign gives"))
-        };
-        oversize(manifests.chain(blobs).chain(rest).chain([self.size])).or_else(tag)
+            .filter_map(|referrer| referrer.tag.as_ref())
+            .find(|tag| !is_referrer_tag(tag))?;
+        Some(format!("'{tag}' is not a tag of cosign"))
     }
 
     fn entry(&self) -> LockEntry {
@@ -171,11 +166,15 @@ impl ItemKind for LockedImage {
     }
 }
 
-/// Whether `text` has the form `sha256-<hex>.<ending>`. The length of the hex part does not matter.
+/// Whether `text` is a tag of the form `sha256-<hex>.<ending>`. The length of the hex part does not
+/// matter.
 fn is_referrer_tag(text: &str) -> bool {
-    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-    let rest = text
-        .strip_prefix("sha256-")
-        .and_then(|rest| rest.split_once('.'));
-    text.len() <= 128 && text.bytes().all(good) && rest.is_some()
+    // 128 is the longest tag of the distribution specification
+    text.len() <= 128
+        && text
+            .strip_prefix("sha256-")
+            .is_some_and(|rest| rest.contains('.'))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
 }

@@ -170,7 +170,7 @@ pub(crate) fn read_blobs<'de, D: serde::Deserializer<'de>>(
     source: D,
 ) -> Result<Vec<Descriptor>, D::Error> {
     let lines = Vec::<String>::deserialize(source)?;
-    // a lock may have a million blobs, and `collect` on a `Result` reserves more than is needed
+    // a lock may have a million blobs, and `collect` into a `Result` reserves more than is needed
     let mut blobs = Vec::with_capacity(lines.len());
     for line in lines {
         blobs.push(read_blob(&line).map_err(serde::de::Error::custom)?);
@@ -179,16 +179,20 @@ pub(crate) fn read_blobs<'de, D: serde::Deserializer<'de>>(
 }
 
 fn read_blob(line: &str) -> Result<Descriptor, String> {
-    let wrong = || format!("blob '{line}' is not of the form 'digest size mediaType'");
+    // a media type may have parameters after a space, so it is the rest of the line
     let mut words = line.splitn(3, ' ');
-    let (Some(digest), Some(size), Some(kind)) = (words.next(), words.next(), words.next()) else {
-        return Err(wrong());
+    let (Some(digest), Some(Ok(size)), Some(media_type)) =
+        (words.next(), words.next().map(str::parse), words.next())
+    else {
+        return Err(format!(
+            "blob '{line}' is not of the form 'digest size mediaType'"
+        ));
     };
     Ok(Descriptor {
         digest: digest
             .parse()
             .map_err(|error: landfall_model::DigestError| error.to_string())?,
-        size: size.parse().map_err(|_| wrong())?,
-        media_type: kind.into(),
+        size,
+        media_type: media_type.into(),
     })
 }

@@ -4,7 +4,7 @@ use super::request::ImageRequest;
 use crate::entry_reader::{EntryContext, ManifestResult, digest_of};
 use crate::policy::check_policy;
 use crate::{EntryPathStep, ManifestEntry, MovableVersion, UpdatableEntry};
-use landfall_model::document::{SourceSpan, TemplateField, YamlNode};
+use landfall_model::document::{SourceSpan, YamlNode};
 use landfall_model::{Digest, ImageRef, Platform, ReferenceError};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -87,12 +87,12 @@ impl ManifestEntry for ImageEntry {
 
 impl UpdatableEntry for ImageEntry {
     fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
-        moving(self).into_iter().collect()
+        movable_tag(self).into_iter().collect()
     }
 }
 
 /// The tag of `entry`, if it has an update policy.
-fn moving(entry: &ImageEntry) -> Option<MovableVersion<'_>> {
+fn movable_tag(entry: &ImageEntry) -> Option<MovableVersion<'_>> {
     let ImageEntry::Full(image) = entry else {
         return None;
     };
@@ -134,21 +134,20 @@ pub(super) fn read(
         }
     };
     let digest_at = reader.here(node.get("digest"));
-    let update_at = reader.here(node.get("update"));
-    let platform_at = |index: usize| reader.here(node.get("platforms").item(index));
-    let mut fields = vec![TemplateField::new(&full.r#ref, at.clone())];
+    // a short entry is a scalar, whose keys have its own position
+    let mut fields = vec![reader.field(node, "ref", &full.r#ref)];
     fields.extend(
         full.digest
-            .as_ref()
-            .map(|text| TemplateField::new(text, digest_at.clone())),
+            .iter()
+            .map(|text| reader.field(node, "digest", text)),
     );
     fields.extend(
         full.update
-            .as_ref()
-            .map(|text| TemplateField::new(text, update_at.clone())),
+            .iter()
+            .map(|text| reader.field(node, "update", text)),
     );
-    let texts = full.platforms.iter().flatten().enumerate();
-    fields.extend(texts.map(|(index, text)| TemplateField::new(text, platform_at(index))));
+    let platform_texts = full.platforms.as_deref().unwrap_or_default();
+    fields.extend(reader.list_fields(node, "platforms", platform_texts));
     let mut images = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
         let digest = full
@@ -161,16 +160,17 @@ pub(super) fn read(
             None => reader.platforms.clone(),
             Some(texts) => {
                 let texts: Vec<String> = texts.iter().map(|text| binding.fill(text)).collect();
-                platforms(&texts, platform_at)?
+                platforms(&texts, |index| reader.item_at(node, "platforms", index))?
             }
         };
         let update = full.update.as_ref().map(|text| binding.fill(text));
         if let Some(text) = &update {
+            // the tag as it is written, since a variable in it cannot be updated here
             check_policy(
                 text,
                 tag_of(&full.r#ref).filter(|_| name.tag.is_some()),
                 "an image",
-                &update_at,
+                &reader.here(node.get("update")),
             )?;
         }
         let referrers = full.referrers.unwrap_or(reader.referrers);
@@ -187,9 +187,10 @@ pub(super) fn read(
     Ok(images)
 }
 
-/// The tag in a reference that may contain variables.
-pub fn tag_of(written: &str) -> Option<&str> {
-    let path = written.split('@').next().unwrap_or(written);
+/// The tag in a reference that may contain variables, so that it cannot be parsed as a whole.
+pub fn tag_of(reference: &str) -> Option<&str> {
+    let path = reference.split('@').next().unwrap_or(reference);
+    // a colon before the last slash belongs to the port of the registry
     let (_, tag) = path.rsplit('/').next().unwrap_or(path).rsplit_once(':')?;
     Some(tag)
 }
@@ -204,13 +205,12 @@ pub fn listed(
     reader: &EntryContext<'_>,
 ) -> ManifestResult<ImageRequest> {
     let (name, pin) = reference_of(reference, span)?;
-    let (platforms, referrers) = (reader.platforms.clone(), reader.referrers);
     Ok(ImageRequest {
         name,
         pin,
-        platforms,
+        platforms: reader.platforms.clone(),
         update: None,
-        referrers,
+        referrers: reader.referrers,
         at: span.location(),
     })
 }
@@ -241,9 +241,10 @@ fn pinned(
     if let (Some(written), Some(digest)) = (&reference.digest, &digest)
         && written != digest
     {
-        let message = format!("this digest is not the one in `ref` ({written})");
-        return Err(digest_at.fault(message, Some("keep the right one of the two".into())));
+        let message = format!("this digest differs from the one in `ref` ({written})");
+        return Err(digest_at.fault(message, Some("keep the correct one".into())));
     }
+    // With a tag, the digest is a demand that `lock` checks; without a tag, it is the name itself.
     match (reference.tag.is_some(), reference.digest.clone().or(digest)) {
         (true, pin) => Ok((
             ImageRef {
@@ -268,15 +269,14 @@ pub fn platforms(
     texts: &[String],
     span: impl Fn(usize) -> SourceSpan,
 ) -> ManifestResult<Vec<Platform>> {
-    let parse = |(index, text): (usize, &String)| {
-        text.parse::<Platform>()
-            .map_err(|error| span(index).fault(error.to_string(), None))
-    };
-    let mut platforms = texts
-        .iter()
-        .enumerate()
-        .map(parse)
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut platforms = Vec::with_capacity(texts.len());
+    for (index, text) in texts.iter().enumerate() {
+        let platform = text
+            .parse::<Platform>()
+            .map_err(|error| span(index).fault(error.to_string(), None))?;
+        platforms.push(platform);
+    }
+    // the order has no meaning, and the lock must not change with it
     platforms.sort();
     platforms.dedup();
     Ok(platforms)

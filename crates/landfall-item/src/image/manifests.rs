@@ -23,7 +23,7 @@ pub enum ReadError {
     /// The content is missing or damaged, or the system refused to read it.
     #[error(transparent)]
     Content(#[from] ContentError),
-    /// The lock names more bytes than a manifest may have.
+    /// The size in the lock is larger than a manifest may be.
     #[error("{0} is larger than any manifest")]
     TooLarge(Digest),
     /// The content is not a valid manifest.
@@ -54,12 +54,14 @@ pub(crate) fn read_manifest(
     descriptor: &Descriptor,
 ) -> Result<(Vec<u8>, Manifest, String), ReadError> {
     let bytes = read_small(blobs, descriptor)?;
-    let failed = |source| ReadError::Manifest {
-        digest: descriptor.digest.clone(),
-        source,
-    };
-    let (manifest, kind) = Manifest::parse(&bytes, Some(&descriptor.media_type)).map_err(failed)?;
-    Ok((bytes, manifest, kind))
+    let (manifest, media_type) =
+        Manifest::parse(&bytes, Some(&descriptor.media_type)).map_err(|source| {
+            ReadError::Manifest {
+                digest: descriptor.digest.clone(),
+                source,
+            }
+        })?;
+    Ok((bytes, manifest, media_type))
 }
 
 /// Whether a child of an index is a manifest. An index may list blobs as well.
@@ -94,9 +96,7 @@ impl ManifestBudget {
             }
             None => {
                 let most = human_size(limits.image_manifest_bytes);
-                Err(format!(
-                    "its manifests have more than {most} together, which nothing honest has"
-                ))
+                Err(format!("its manifests have more than {most} together"))
             }
         }
     }
@@ -104,7 +104,7 @@ impl ManifestBudget {
 
 /// Fetches every manifest below the `kept` children, level by level. Manifests that are `known`
 /// are skipped, with everything below them.
-pub(super) async fn fetch_under(
+pub(super) async fn fetch_below(
     resolver: &Resolver,
     name: &ImageRef,
     kept: &[&ChildManifest],
@@ -119,8 +119,10 @@ pub(super) async fn fetch_under(
         .map(|child| child.descriptor.clone())
         .collect();
     for _ in 0..limits.index_depth {
-        let is_new = |digest: &Digest| !all.contains_key(digest) && !known.contains(digest);
-        level.retain(|descriptor| is_new(&descriptor.digest));
+        // several indexes may list the same manifest
+        level.retain(|descriptor| {
+            !all.contains_key(&descriptor.digest) && !known.contains(&descriptor.digest)
+        });
         level.sort();
         level.dedup_by(|a, b| a.digest == b.digest);
         if level.is_empty() {
@@ -128,7 +130,7 @@ pub(super) async fn fetch_under(
         }
         if all.len() + level.len() > limits.index_nodes {
             return Err(format!(
-                "more than {} manifests stand under its index",
+                "its index has more than {} manifests below it",
                 limits.index_nodes
             )
             .into());
@@ -163,11 +165,13 @@ pub(super) async fn fetch_one(
     let raw = resolver
         .manifest(name, &descriptor.digest.to_string(), Some(descriptor))
         .await?;
+    // the size that the index names becomes part of the lock
     if raw.bytes.len() as u64 != descriptor.size {
-        let found = raw.bytes.len();
         return Err(format!(
-            "{} has {found} bytes, its index says {}",
-            descriptor.digest, descriptor.size
+            "{} has {} bytes, but its index says {}",
+            descriptor.digest,
+            raw.bytes.len(),
+            descriptor.size
         )
         .into());
     }

@@ -28,23 +28,18 @@ pub(super) fn entry(image: &LockedImage) -> LockEntry {
         repository: repository.clone(),
     };
     let mut parts: Vec<EntryPart> = Vec::new();
-    parts.extend(
-        image
-            .blobs
-            .iter()
-            .chain(&image.referrer_blobs)
-            .map(|descriptor| {
-                let origin = if media_type::is_foreign(&descriptor.media_type) {
-                    foreign()
-                } else {
-                    blob()
-                };
-                EntryPart {
-                    descriptor: descriptor.clone(),
-                    origin,
-                }
-            }),
-    );
+    for descriptor in image.blobs.iter().chain(&image.referrer_blobs) {
+        // a foreign layer may be available only at the `urls` of its manifest
+        let origin = if media_type::is_foreign(&descriptor.media_type) {
+            foreign()
+        } else {
+            blob()
+        };
+        parts.push(EntryPart {
+            descriptor: descriptor.clone(),
+            origin,
+        });
+    }
     parts.extend(image.manifests_in_order().map(|descriptor| EntryPart {
         descriptor,
         origin: manifest(),
@@ -73,8 +68,11 @@ pub(super) fn entry(image: &LockedImage) -> LockEntry {
         }
     }
     if let Some(descriptor) = image.trimmed_descriptor() {
-        let keep = image.manifests.iter().map(|child| child.digest.clone());
-        let keep = keep
+        // an index may also list blobs directly, so those of the lock are kept as well
+        let keep = image
+            .manifests
+            .iter()
+            .map(|child| child.digest.clone())
             .chain(image.blobs.iter().map(|blob| blob.digest.clone()))
             .collect();
         let part = EntryPart {

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 /// Platforms that were requested and that an image does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("it has no {}, only {}", .lacking.join(" and no "), .has.join(", "))]
-pub struct LacksPlatform {
-    /// The requested platforms that the image lacks.
-    pub lacking: Vec<String>,
+#[error("it has no {}, only {}", .missing.join(" and no "), .has.join(", "))]
+pub struct MissingPlatforms {
+    /// The requested platforms that the image does not have.
+    pub missing: Vec<String>,
     /// The platforms that the image has.
     pub has: Vec<String>,
 }
@@ -19,7 +19,7 @@ pub struct LacksPlatform {
 pub(super) fn select_children<'a>(
     children: &'a [ChildManifest],
     platforms: &[Platform],
-) -> Result<Vec<&'a ChildManifest>, LacksPlatform> {
+) -> Result<Vec<&'a ChildManifest>, MissingPlatforms> {
     if platforms.is_empty() {
         return Ok(children.iter().collect());
     }
@@ -34,39 +34,42 @@ pub(super) fn select_children<'a>(
     if !has.is_empty() {
         check_platforms(&has, platforms)?;
     }
-    let is_selected = |child: &&ChildManifest| match &child.platform {
-        Some(platform) if !platform.is_unknown() => {
-            platforms.iter().any(|wanted| platform.satisfies(wanted))
-        }
-        _ => child.attests.is_none(),
-    };
-    let kept: BTreeSet<&Digest> = children
+    let selected: BTreeSet<&Digest> = children
         .iter()
-        .filter(is_selected)
+        .filter(|child| match &child.platform {
+            Some(platform) if !platform.is_unknown() => platforms
+                .iter()
+                .any(|requested| platform.satisfies(requested)),
+            _ => child.attests.is_none(),
+        })
         .map(|child| &child.descriptor.digest)
         .collect();
     // BuildKit lists an attestation as a child of the platform `unknown/unknown`
-    let is_kept = |child: &&ChildManifest| {
-        kept.contains(&child.descriptor.digest)
+    let with_attestations = children.iter().filter(|child| {
+        selected.contains(&child.descriptor.digest)
             || child
                 .attests
                 .as_ref()
-                .is_some_and(|subject| kept.contains(subject))
-    };
-    Ok(children.iter().filter(is_kept).collect())
+                .is_some_and(|subject| selected.contains(subject))
+    });
+    Ok(with_attestations.collect())
 }
 
-/// Checks that each of `wanted` is satisfied by one of `has`.
-pub(super) fn check_platforms(has: &[&Platform], wanted: &[Platform]) -> Result<(), LacksPlatform> {
-    let lacking = wanted
+/// Checks that each of the platforms `requested` is satisfied by one of `has`.
+pub(super) fn check_platforms(
+    has: &[&Platform],
+    requested: &[Platform],
+) -> Result<(), MissingPlatforms> {
+    let missing: Vec<String> = requested
         .iter()
-        .filter(|wanted| !has.iter().any(|platform| platform.satisfies(wanted)));
-    let lacking: Vec<String> = lacking.map(Platform::to_string).collect();
-    if lacking.is_empty() {
+        .filter(|requested| !has.iter().any(|platform| platform.satisfies(requested)))
+        .map(Platform::to_string)
+        .collect();
+    if missing.is_empty() {
         return Ok(());
     }
-    Err(LacksPlatform {
-        lacking,
+    Err(MissingPlatforms {
+        missing,
         has: has.iter().map(ToString::to_string).collect(),
     })
 }
@@ -108,7 +111,10 @@ mod tests {
         }
     }
 
-    fn kept(children: &[ChildManifest], platforms: &[&str]) -> Result<Vec<usize>, LacksPlatform> {
+    fn kept(
+        children: &[ChildManifest],
+        platforms: &[&str],
+    ) -> Result<Vec<usize>, MissingPlatforms> {
         let platforms: Vec<Platform> = platforms
             .iter()
             .map(|platform| platform.parse().unwrap())

@@ -1,11 +1,11 @@
 //! Looks up the referrers of an image: cosign's tags and OCI referrers, of the index, of each
 //! locked manifest, and of each referrer. A look-up that fails is an error; it never counts as
-//! "none". The one exception is 403 for a tag that is in no list, which is some registries' word
-//! for "none there".
+//! "none". The one exception is 403 for a guessed tag, since some registries answer so for tags
+//! that do not exist.
 
 use super::locked::{LockedImage, LockedReferrer};
 use super::manifests::{
-    ImageManifest, ManifestBudget, blobs_of, fetch_one, fetch_under, is_manifest,
+    ImageManifest, ManifestBudget, blobs_of, fetch_below, fetch_one, is_manifest,
 };
 use crate::resolver::{ResolveError, Resolver};
 use landfall_content::registry::{FetchedManifest, RegistrySession, referrers_in};
@@ -17,7 +17,7 @@ use landfall_model::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Returns the image with its referrers looked up again, or without any if they are not `wanted`.
+/// Returns the image with its referrers looked up again, or without any if `is_requested` is false.
 ///
 /// If `image` has its referrers from an earlier look-up, the registry is not asked again for the
 /// referrers of a child or referrer that had none then. Otherwise a nightly run would send a
@@ -25,14 +25,14 @@ use std::sync::Arc;
 pub(super) async fn look_up(
     resolver: &Resolver,
     image: &LockedImage,
-    wanted: bool,
+    is_requested: bool,
 ) -> Result<LockedImage, ResolveError> {
     let bare = LockedImage {
         referrers: None,
         referrer_blobs: Vec::new(),
         ..image.clone()
     };
-    if !wanted {
+    if !is_requested {
         return Ok(bare);
     }
     let known = PreviousReferrers::new(image);
@@ -102,6 +102,16 @@ struct ReferrerNode {
     tags: BTreeSet<String>,
 }
 
+impl ReferrerNode {
+    fn new(fetched: ImageManifest) -> ReferrerNode {
+        ReferrerNode {
+            fetched,
+            tags: BTreeSet::new(),
+        }
+    }
+}
+
+/// Searches for referrers level by level. The first level are the manifests of `image`.
 async fn search(
     resolver: &Resolver,
     image: LockedImage,
@@ -123,53 +133,45 @@ async fn search(
             break;
         };
         let mut found_referrers = repository.find(first).await?;
-        let asking = others.iter().map(|subject| repository.find(subject));
-        found_referrers.extend(
-            futures_util::future::try_join_all(asking)
-                .await?
-                .into_iter()
-                .flatten(),
-        );
+        let others = others.iter().map(|subject| repository.find(subject));
+        for found in futures_util::future::try_join_all(others).await? {
+            found_referrers.extend(found);
+        }
+        // referrers may have referrers of their own, which are the next level
         level = Vec::new();
         for FoundReferrer { fetched, tag } in found_referrers {
             let digest = fetched.descriptor.digest.clone();
+            // a referrer may be an index, such as one signature for each platform
             let children = match &fetched.manifest {
                 Manifest::Index(children) if !seen.contains(&digest) => children.clone(),
                 _ => Vec::new(),
             };
             let children: Vec<&ChildManifest> =
                 children.iter().filter(|child| is_manifest(child)).collect();
-            let under =
-                fetch_under(resolver, &image.name, &children, &seen, &repository.budget).await?;
-            let node = nodes.entry(digest).or_insert(ReferrerNode {
-                fetched,
-                tags: BTreeSet::new(),
-            });
+            let below =
+                fetch_below(resolver, &image.name, &children, &seen, &repository.budget).await?;
+            // one manifest may be found by several tags, and by the referrers API
+            let node = nodes
+                .entry(digest.clone())
+                .or_insert_with(|| ReferrerNode::new(fetched));
             node.tags.extend(tag);
-            let found = node.fetched.descriptor.digest.clone();
-            level.extend(Some(found).filter(|digest| seen.insert(digest.clone())));
-            for (digest, fetched) in under {
+            if seen.insert(digest.clone()) {
+                level.push(digest);
+            }
+            for (digest, fetched) in below {
                 if seen.insert(digest.clone()) {
                     level.push(digest.clone());
-                    nodes.insert(
-                        digest,
-                        ReferrerNode {
-                            fetched,
-                            tags: BTreeSet::new(),
-                        },
-                    );
+                    nodes.insert(digest, ReferrerNode::new(fetched));
                 }
             }
             if nodes.len() > limits.referrers {
-                return Err(
-                    format!("more than {} of them stand under it", limits.referrers).into(),
-                );
+                return Err(format!("there are more than {} of them", limits.referrers).into());
             }
         }
     }
     if !level.is_empty() {
         return Err(format!(
-            "they refer to each other deeper than {}",
+            "they refer to each other in a chain of more than {}",
             limits.index_depth
         )
         .into());
@@ -209,13 +211,16 @@ impl<'a> ReferrerSearch<'a> {
 
     /// Fetches the referrers of `subject`.
     async fn find(&self, subject: &Digest) -> Result<Vec<FoundReferrer>, ResolveError> {
-        let asks = self.tags.is_some() || !self.known.unreferred.contains(subject);
-        let tags = cosign_tags(subject).into_iter().filter(|_| asks);
-        let tagging = tags.map(|tag| self.tagged(tag));
-        let tagged = futures_util::future::try_join_all(tagging).await?;
-        let mut found_referrers: Vec<FoundReferrer> = tagged.into_iter().flatten().collect();
+        // with a list of tags, this costs no request
+        let searches_tags = self.tags.is_some() || !self.known.unreferred.contains(subject);
+        let tags = cosign_tags(subject)
+            .into_iter()
+            .filter(|_| searches_tags)
+            .map(|tag| self.fetch_tagged(tag));
+        let tagged = futures_util::future::try_join_all(tags).await?;
+        let mut found: Vec<FoundReferrer> = tagged.into_iter().flatten().collect();
         let mut listed: BTreeMap<Digest, Descriptor> = BTreeMap::new();
-        for descriptor in self.listed(subject).await? {
+        for descriptor in self.listed_referrers(subject).await? {
             listed.insert(descriptor.digest.clone(), descriptor);
         }
         self.budget.spend(
@@ -228,62 +233,70 @@ impl<'a> ReferrerSearch<'a> {
         for fetched in futures_util::future::try_join_all(fetching).await? {
             // a stale list may name manifests of other subjects: the manifest itself counts
             if fetched.subject.as_ref() == Some(subject) {
-                found_referrers.push(FoundReferrer { fetched, tag: None });
+                found.push(FoundReferrer { fetched, tag: None });
             } else {
-                let (name, found) = (self.name.name(), &fetched.descriptor.digest);
-                let note =
-                    format!("{name}: {found} is listed as a referrer of {subject} and is none");
-                self.resolver.progress().note(&note);
+                self.resolver.progress().note(&format!(
+                    "{}: {} is listed as a referrer of {subject}, but does not refer to it",
+                    self.name.name(),
+                    fetched.descriptor.digest
+                ));
             }
         }
-        Ok(found_referrers)
+        Ok(found)
     }
 
     /// The manifest at a tag of the cosign convention, if there is one.
-    async fn tagged(&self, tag: String) -> Result<Option<FoundReferrer>, ResolveError> {
+    async fn fetch_tagged(&self, tag: String) -> Result<Option<FoundReferrer>, ResolveError> {
         if self.tags.as_ref().is_some_and(|tags| !tags.contains(&tag)) {
             return Ok(None);
         }
         let known = self.known.tagged.get(tag.as_str());
-        let mut same = None;
+        let mut unchanged = None;
+        // HEAD tells whether a guessed tag exists, and whether a known one still has its manifest,
+        // which is then read from the store. A new tag from the list is fetched at once.
         if self.tags.is_none() || known.is_some() {
-            let found = self
+            let response = self
                 .session
                 .head_manifest(&self.name.repository, &tag, false)
                 .await;
-            let found = if known.is_some() {
-                found?
-            } else {
-                self.allow_forbidden(found)?
+            // a tag that existed earlier is not a guess, so 403 is an error
+            let digest = match known {
+                Some(_) => response?,
+                None => self.allow_forbidden(response)?,
             };
-            let Some(digest) = found else { return Ok(None) };
-            same = known.filter(|known| known.digest == digest);
+            let Some(digest) = digest else {
+                return Ok(None);
+            };
+            unchanged = known.filter(|known| known.digest == digest);
         }
-        let reference = same.map_or_else(|| tag.clone(), |same| same.digest.to_string());
-        let raw = self.resolver.manifest(self.name, &reference, same).await?;
+        let reference = unchanged.map_or_else(|| tag.clone(), |known| known.digest.to_string());
+        let raw = self
+            .resolver
+            .manifest(self.name, &reference, unchanged)
+            .await?;
         self.budget.spend(
             self.resolver.limits(),
             std::iter::once(raw.bytes.len() as u64),
         )?;
-        let fetched = read(raw).map_err(|why| ResolveError::from(format!("{tag}: {why}")))?;
+        let fetched = parse(raw).map_err(|why| ResolveError::from(format!("{tag}: {why}")))?;
         Ok(Some(FoundReferrer {
             fetched,
             tag: Some(tag),
         }))
     }
 
-    /// Treats 403 for a tag that was guessed as "not found", with a note. Some registries answer
-    /// 403 for tags that do not exist, even to an account that can read the repository, as this one
-    /// can.
+    /// Treats 403 for a guessed tag as "not found", with a note. Some registries answer 403 for tags
+    /// that do not exist, even to an account that can read the repository. This account can: it has
+    /// read the image.
     fn allow_forbidden<T>(
         &self,
-        answer: Result<Option<T>, HttpError>,
+        response: Result<Option<T>, HttpError>,
     ) -> Result<Option<T>, HttpError> {
-        match answer {
+        match response {
             Err(error) if error.status == Some(403) && error.kind == ErrorKind::Denied => {
                 self.resolver.note_once(&format!(
                     "{}: the registry answers 403 for tags of signatures and other referrers, and \
-                     lists no tags; that counts as none there",
+                     lists no tags; landfall assumes that it has none",
                     self.name.name()
                 ));
                 Ok(None)
@@ -295,7 +308,7 @@ impl<'a> ReferrerSearch<'a> {
     /// The listed referrers of `subject`: from the referrers API, otherwise from the index that
     /// clients maintain under a tag (the "referrers tag schema" of the OCI distribution
     /// specification). If a registry has both, both count.
-    async fn listed(&self, subject: &Digest) -> Result<Vec<Descriptor>, ResolveError> {
+    async fn listed_referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, ResolveError> {
         let repository = &self.name.repository;
         let by_api = if self.known.unreferred.contains(subject) {
             Some(Vec::new())
@@ -305,18 +318,19 @@ impl<'a> ReferrerSearch<'a> {
                 .referrers(&self.session, repository, subject)
                 .await?
         };
-        let by_tag = match &self.tags {
-            Some(tags) => tags.contains(&referrers_tag(subject)),
-            None => by_api.is_none(),
+        let list = match &self.tags {
+            // the list of tags says whether there is such an index
+            Some(tags) if tags.contains(&referrers_tag(subject)) => {
+                self.session.referrers_list(repository, subject).await?
+            }
+            Some(_) => None,
+            // only registries without the API have clients maintain the index
+            None if by_api.is_none() => {
+                self.allow_forbidden(self.session.referrers_list(repository, subject).await)?
+            }
+            None => None,
         };
         let mut found = by_api.unwrap_or_default();
-        let list = if !by_tag {
-            None
-        } else if self.tags.is_some() {
-            self.session.referrers_list(repository, subject).await?
-        } else {
-            self.allow_forbidden(self.session.referrers_list(repository, subject).await)?
-        };
         if let Some(list) = list {
             let entries = referrers_in(&list.bytes).map_err(|error| error.to_string())?;
             found.extend(entries.into_iter().map(|child| child.descriptor));
@@ -345,10 +359,11 @@ pub(super) async fn listed_tags(
         return Ok(None);
     }
     let tags = resolver.tags(name, pages).await?;
+    // a list without the tag that was just read is not complete
     Ok(tags.filter(|tags| name.tag.as_ref().is_none_or(|own| tags.contains(own))))
 }
 
-fn read(raw: FetchedManifest) -> Result<ImageManifest, String> {
+fn parse(raw: FetchedManifest) -> Result<ImageManifest, String> {
     let (manifest, media_type) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())
         .map_err(|error| error.to_string())?;
     let descriptor = Descriptor {
@@ -376,9 +391,9 @@ fn attach(image: LockedImage, nodes: &BTreeMap<Digest, ReferrerNode>) -> LockedI
             return;
         };
         if let Manifest::Index(children) = &node.fetched.manifest {
-            children
-                .iter()
-                .for_each(|child| visit(&child.descriptor.digest, nodes, seen, out));
+            for child in children {
+                visit(&child.descriptor.digest, nodes, seen, out);
+            }
         }
         let Descriptor {
             digest,
@@ -393,6 +408,7 @@ fn attach(image: LockedImage, nodes: &BTreeMap<Digest, ReferrerNode>) -> LockedI
             tag: None,
             subject,
         };
+        // the lock has one record for each tag, or one without a tag
         if node.tags.is_empty() {
             out.push(bare.clone());
         }
@@ -403,10 +419,11 @@ fn attach(image: LockedImage, nodes: &BTreeMap<Digest, ReferrerNode>) -> LockedI
     }
     let mut seen = BTreeSet::from([image.digest.clone()]);
     let mut referrers = Vec::new();
-    nodes
-        .keys()
-        .for_each(|digest| visit(digest, nodes, &mut seen, &mut referrers));
+    for digest in nodes.keys() {
+        visit(digest, nodes, &mut seen, &mut referrers);
+    }
     let mut blobs = blobs_of(nodes.values().map(|node| &node.fetched.manifest), &[]);
+    // the blobs of the image are sorted by digest
     blobs.retain(|blob| {
         image
             .blobs

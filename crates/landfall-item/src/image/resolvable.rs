@@ -27,16 +27,13 @@ impl ItemRequest for ImageRequest {
     }
 
     fn merge(&mut self, other: &ImageRequest) -> Result<(), FieldConflict> {
-        let list = |platforms: &Vec<Platform>| match &platforms[..] {
-            [] => "all".to_owned(),
-            some => some
-                .iter()
-                .map(Platform::to_string)
-                .collect::<Vec<_>>()
-                .join(", "),
-        };
         merge_option("digest", &mut self.pin, &other.pin)?;
-        FieldConflict::check_equal("list of platforms", &self.platforms, &other.platforms, list)?;
+        FieldConflict::check_equal(
+            "list of platforms",
+            &self.platforms,
+            &other.platforms,
+            |platforms| describe_platforms(platforms),
+        )?;
         FieldConflict::check_equal(
             "`referrers`",
             &self.referrers,
@@ -47,8 +44,17 @@ impl ItemRequest for ImageRequest {
     }
 }
 
+fn describe_platforms(platforms: &[Platform]) -> String {
+    if platforms.is_empty() {
+        return "all".into();
+    }
+    let texts: Vec<String> = platforms.iter().map(Platform::to_string).collect();
+    texts.join(", ")
+}
+
 impl ResolvableRequest for ImageRequest {
     type Item = LockedImage;
+    // an image takes a manifest, its children and its referrers, one after the other
     const CONCURRENCY: usize = 2;
 
     async fn resolve(
@@ -60,14 +66,14 @@ impl ResolvableRequest for ImageRequest {
         let archived = resolver.archives().has(&self.name);
         // An archive does not contain the referrers of its images. They are looked up when upstream
         // is asked again.
-        let unasked = ImageRequest {
+        let without_referrers = ImageRequest {
             referrers: false,
             ..self.clone()
         };
-        let request = if archived { &unasked } else { self };
-        let same =
-            |old: &&LockedImage| old.platforms == request.platforms && old.pin == request.pin;
-        if let Some(old) = old.filter(same) {
+        let request = if archived { &without_referrers } else { self };
+        let matching =
+            old.filter(|old| old.platforms == request.platforms && old.pin == request.pin);
+        if let Some(old) = matching {
             match pins {
                 PinPolicy::Keep if archived || old.referrers.is_some() == request.referrers => {
                     return ResolveOutcome::Kept(old.clone());
@@ -100,17 +106,13 @@ impl ResolvableRequest for ImageRequest {
             .map(|old| old.digest.to_string());
         // The tag is requested even if the manifest demands a digest: upstream must answer with
         // that digest.
-        let own = || {
-            request
-                .name
-                .tag
-                .clone()
-                .or_else(|| request.name.digest.as_ref().map(Digest::to_string))
-        };
-        let reference = locked.or_else(own).unwrap_or_else(|| "latest".into());
+        let reference = locked
+            .or_else(|| request.name.tag.clone())
+            .or_else(|| request.name.digest.as_ref().map(Digest::to_string))
+            .unwrap_or_else(|| "latest".into());
         match resolve::resolve(resolver, request, &reference).await {
             Ok(image) => ResolveOutcome::New(image),
-            Err(cause) => ResolveOutcome::Failed(old.filter(same).cloned(), cause),
+            Err(cause) => ResolveOutcome::Failed(matching.cloned(), cause),
         }
     }
 
@@ -153,29 +155,29 @@ impl UpdatableRequest for ImageRequest {
         let session = resolver.sessions().upstream(registry).await?;
         let digest = self.name.digest.as_ref().map(Digest::to_string);
         let reference = self.name.tag.clone().or(digest).unwrap_or_default();
-        let stand = match session
+        // HEAD does not count against the pull limit of Docker Hub
+        match session
             .head_manifest(repository, &reference, false)
             .await
             .map_err(ResolveError::from)
         {
-            Ok(None) => UpstreamStatus::Gone,
-            Err(cause) if cause.is_gone => UpstreamStatus::Gone,
-            found => UpstreamStatus::Present {
-                digest: found?,
+            Ok(None) => Ok(UpstreamStatus::Gone),
+            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
+            digest => Ok(UpstreamStatus::Present {
+                digest: digest?,
                 size: None,
-            },
-        };
-        Ok(stand)
+            }),
+        }
     }
 }
 
 /// Looks up the referrers of an image again, and nothing else.
 async fn find_referrers(
     resolver: &Resolver,
-    wish: &ImageRequest,
+    request: &ImageRequest,
     old: &LockedImage,
 ) -> ResolveOutcome<LockedImage> {
-    match referrers::look_up(resolver, old, wish.referrers).await {
+    match referrers::look_up(resolver, old, request.referrers).await {
         Ok(image) if image == *old => ResolveOutcome::Kept(image),
         Ok(image) => ResolveOutcome::New(image),
         Err(cause) => ResolveOutcome::Failed(Some(old.clone()), cause),

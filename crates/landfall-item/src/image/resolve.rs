@@ -1,7 +1,7 @@
 //! Resolves an image: its index, the manifests of the requested platforms, and every blob below.
 
 use super::locked::{LockedImage, LockedManifest, LockedTrimmedIndex};
-use super::manifests::{ImageManifest, ManifestBudget, blobs_of, fetch_under, is_manifest};
+use super::manifests::{ImageManifest, ManifestBudget, blobs_of, fetch_below, is_manifest};
 use super::platforms::{platform_of_config, select_children};
 use super::referrers;
 use super::request::ImageRequest;
@@ -21,7 +21,7 @@ pub(super) async fn resolve(
     let raw = resolver.manifest(name, reference, None).await?;
     if let Some(pin) = request.pin.as_ref().filter(|pin| **pin != raw.digest) {
         return Err(format!(
-            "upstream answers {}, the manifest demands {pin}",
+            "upstream has {}, but the manifest demands {pin}",
             raw.digest
         )
         .into());
@@ -44,44 +44,45 @@ pub(super) async fn resolve(
         }
         Manifest::Index(children) => {
             let kept = select_children(children, &request.platforms)
-                .map_err(|lacks| format!("{lacks}; give this image its own `platforms:`"))?;
+                .map_err(|missing| format!("{missing}; give this image its own `platforms:`"))?;
             let known = BTreeSet::new();
             let budget = ManifestBudget::new(resolver.limits());
             // The look-up of referrers needs the tags. They are listed while the manifests are
             // fetched, to save a round trip; if that fails, the look-up reports it.
-            let (under, ()) =
-                tokio::join!(fetch_under(resolver, name, &kept, &known, &budget), async {
+            let (below, ()) =
+                tokio::join!(fetch_below(resolver, name, &kept, &known, &budget), async {
                     if request.referrers {
                         drop(referrers::listed_tags(resolver, name, kept.len() + 1, false).await);
                     }
                 });
-            let under = under?;
+            let below = below?;
             let loose: Vec<&ChildManifest> = kept
                 .iter()
                 .copied()
                 .filter(|child| !is_manifest(child))
                 .collect();
-            image.blobs = blobs_of(under.values().map(|fetched| &fetched.manifest), &loose);
+            image.blobs = blobs_of(below.values().map(|fetched| &fetched.manifest), &loose);
             let platforms = kept
                 .iter()
                 .map(|child| (child.descriptor.digest.clone(), child.platform.clone()));
-            image.manifests = ordered_manifests(&kept, &under, &platforms.collect());
+            image.manifests = ordered_manifests(&kept, &below, &platforms.collect());
+            // Many registries refuse an index with missing children. Push then needs these bytes,
+            // whose digest the lock must name.
             if kept.len() < children.len() {
                 let keep: BTreeSet<Digest> = kept
                     .iter()
                     .map(|child| child.descriptor.digest.clone())
                     .collect();
                 let bytes = trim_index(&raw.bytes, &keep)?;
-                image.trimmed = Some(LockedTrimmedIndex {
-                    digest: Digest::sha256(&bytes),
-                    size: bytes.len() as u64,
-                });
-                let digest = Digest::sha256(&bytes);
                 let descriptor = Descriptor {
-                    digest,
+                    digest: Digest::sha256(&bytes),
                     size: bytes.len() as u64,
                     media_type: kind.into(),
                 };
+                image.trimmed = Some(LockedTrimmedIndex {
+                    digest: descriptor.digest.clone(),
+                    size: descriptor.size,
+                });
                 resolver.keep(descriptor, bytes.into()).await;
             }
         }
@@ -110,26 +111,26 @@ pub(super) async fn upstream_digest(
 /// The manifests, children before parents, in the order of the index.
 fn ordered_manifests(
     kept: &[&ChildManifest],
-    under: &BTreeMap<Digest, ImageManifest>,
+    below: &BTreeMap<Digest, ImageManifest>,
     platforms: &BTreeMap<Digest, Option<Platform>>,
 ) -> Vec<LockedManifest> {
     fn visit(
         digest: &Digest,
-        under: &BTreeMap<Digest, ImageManifest>,
+        below: &BTreeMap<Digest, ImageManifest>,
         platforms: &BTreeMap<Digest, Option<Platform>>,
         seen: &mut BTreeSet<Digest>,
         out: &mut Vec<LockedManifest>,
     ) {
-        let Some(fetched) = under.get(digest) else {
+        let Some(fetched) = below.get(digest) else {
             return;
         };
         if !seen.insert(digest.clone()) {
             return;
         }
         if let Manifest::Index(children) = &fetched.manifest {
-            children
-                .iter()
-                .for_each(|child| visit(&child.descriptor.digest, under, platforms, seen, out));
+            for child in children {
+                visit(&child.descriptor.digest, below, platforms, seen, out);
+            }
         }
         let platform = platforms
             .get(digest)
@@ -150,15 +151,10 @@ fn ordered_manifests(
     }
     let mut seen = BTreeSet::new();
     let mut out = Vec::new();
-    kept.iter().for_each(|child| {
-        visit(
-            &child.descriptor.digest,
-            under,
-            platforms,
-            &mut seen,
-            &mut out,
-        )
-    });
+    for child in kept {
+        let digest = &child.descriptor.digest;
+        visit(digest, below, platforms, &mut seen, &mut out);
+    }
     out
 }
 
@@ -168,25 +164,25 @@ async fn config_platform(
     resolver: &Resolver,
     name: &ImageRef,
     config: &Descriptor,
-    wanted: &[Platform],
+    requested: &[Platform],
 ) -> Result<Option<Platform>, ResolveError> {
-    if wanted.is_empty() || !media_type::is_image_config(&config.media_type) {
+    if requested.is_empty() || !media_type::is_image_config(&config.media_type) {
         return Ok(None);
     }
     let bytes = resolver.small_blob(name, config).await?;
     let platform = platform_of_config(&bytes)
         .map_err(|error| format!("its config cannot be read: {error}"))?;
-    let lacking: Vec<String> = wanted
+    let missing: Vec<String> = requested
         .iter()
-        .filter(|wanted| !platform.satisfies(wanted))
+        .filter(|requested| !platform.satisfies(requested))
         .map(Platform::to_string)
         .collect();
-    if lacking.is_empty() {
+    if missing.is_empty() {
         return Ok(Some(platform));
     }
     Err(format!(
-        "it is for {platform} alone, not for {}; give this image its own `platforms:`",
-        lacking.join(", ")
+        "it is only for {platform}, not for {}; give this image its own `platforms:`",
+        missing.join(", ")
     )
     .into())
 }

@@ -2,7 +2,7 @@
 
 use super::locked::LockedImage;
 use super::manifests::{ReadError, is_manifest, read_manifest, read_small};
-use super::platforms::{LacksPlatform, check_platforms, platform_of_config, select_children};
+use super::platforms::{MissingPlatforms, check_platforms, platform_of_config, select_children};
 use landfall_content::BlobRead;
 use landfall_model::{
     ChildManifest, Descriptor, Digest, Manifest, ManifestError, Platform, media_type, trim_index,
@@ -40,15 +40,15 @@ pub enum SelectionError {
     Read(#[from] ReadError),
     /// The image does not have a requested platform.
     #[error(transparent)]
-    Lacks(#[from] LacksPlatform),
+    MissingPlatforms(#[from] MissingPlatforms),
     /// One manifest is needed, and several match.
     #[error("it is for {}", .0.join(", "))]
     Several(Vec<String>),
     /// An image is needed, and the config has the media type of something else.
-    #[error("it is no container image, its config is {0}")]
-    NoImage(String),
-    /// The trimmed index of the lock is not what trimming the index gives.
-    #[error("{0} is not its index without what is left out, as the lock says")]
+    #[error("it is not a container image: its config has the type {0}")]
+    NotAnImage(String),
+    /// The trimmed index of the lock differs from the result of trimming the index.
+    #[error("the trimmed index is not {0}, as the lock says")]
     Trimmed(Digest),
 }
 
@@ -79,11 +79,11 @@ impl LockedImage {
                 parts,
             });
         };
-        let there = self.locked_children(&children);
-        let chosen = select_children(&there, platforms)?;
-        let descriptors = || chosen.iter().map(|child| child.descriptor.clone());
-        let mut parts = manifests_and_blobs(blobs, descriptors())?;
-        if chosen.len() == children.len() {
+        let locked = self.locked_children(&children);
+        let selected = select_children(&locked, platforms)?;
+        let roots = selected.iter().map(|child| child.descriptor.clone());
+        let mut parts = manifests_and_blobs(blobs, roots)?;
+        if selected.len() == children.len() {
             parts.insert(0, own.clone());
             return Ok(Selection {
                 top: own,
@@ -91,7 +91,10 @@ impl LockedImage {
                 parts,
             });
         }
-        let keep = descriptors().map(|child| child.digest).collect();
+        let keep = selected
+            .iter()
+            .map(|child| child.descriptor.digest.clone())
+            .collect();
         let bytes = trim_index(&bytes, &keep).map_err(|source| invalid_manifest(&own, source))?;
         let top = Descriptor {
             digest: Digest::sha256(&bytes),
@@ -99,8 +102,9 @@ impl LockedImage {
             ..own
         };
         match &self.trimmed {
-            Some(locked) if chosen.len() == there.len() && locked.digest != top.digest => {
-                Err(SelectionError::Trimmed(locked.digest.clone()))
+            // with all locked children, the result must be the trimmed index of the lock
+            Some(trimmed) if selected.len() == locked.len() && trimmed.digest != top.digest => {
+                Err(SelectionError::Trimmed(trimmed.digest.clone()))
             }
             _ => Ok(Selection {
                 top,
@@ -131,9 +135,12 @@ impl LockedImage {
         }
         let mut seen = BTreeSet::new();
         while let Some(child) = queue.pop_front() {
-            let is_unknown = child.platform.as_ref().is_some_and(Platform::is_unknown);
-            let is_other = is_unknown || child.attests.is_some() || !is_manifest(&child);
-            if is_other || !seen.insert(child.descriptor.digest.clone()) {
+            let is_attestation = child.attests.is_some()
+                || child.platform.as_ref().is_some_and(Platform::is_unknown);
+            if is_attestation
+                || !is_manifest(&child)
+                || !seen.insert(child.descriptor.digest.clone())
+            {
                 continue;
             }
             match read_manifest(blobs, &child.descriptor)?.1 {
@@ -143,17 +150,14 @@ impl LockedImage {
                 }
             }
         }
-        let other = found
-            .iter()
-            .map(|one| one.config.media_type.to_string())
-            .next();
+        let first_type = found.first().map(|one| one.config.media_type.to_string());
         found.retain(OneManifest::is_image);
         if found.is_empty() {
-            return Err(SelectionError::NoImage(
-                other.unwrap_or_else(|| "not there".into()),
+            return Err(SelectionError::NotAnImage(
+                first_type.unwrap_or_else(|| "(none)".into()),
             ));
         }
-        let Some(wanted) = platform else {
+        let Some(requested) = platform else {
             return only_manifest(blobs, found);
         };
         let platforms = found
@@ -162,17 +166,21 @@ impl LockedImage {
             .collect::<Result<Vec<_>, _>>()?;
         check_platforms(
             &platforms.iter().collect::<Vec<_>>(),
-            std::slice::from_ref(wanted),
+            std::slice::from_ref(requested),
         )?;
-        let mut fitting: Vec<(OneManifest, Platform)> = found
+        let mut matching: Vec<(OneManifest, Platform)> = found
             .into_iter()
             .zip(platforms)
-            .filter(|(_, platform)| platform.satisfies(wanted))
+            .filter(|(_, platform)| platform.satisfies(requested))
             .collect();
-        if let Some(at) = fitting.iter().position(|(_, platform)| platform == wanted) {
-            return Ok(fitting.swap_remove(at).0);
+        // `linux/arm64/v8` satisfies `linux/arm64` too, but an equal platform is the better match
+        if let Some(at) = matching
+            .iter()
+            .position(|(_, platform)| platform == requested)
+        {
+            return Ok(matching.swap_remove(at).0);
         }
-        only_manifest(blobs, fitting.into_iter().map(|(one, _)| one).collect())
+        only_manifest(blobs, matching.into_iter().map(|(one, _)| one).collect())
     }
 
     /// The children of the index that the lock contains.
@@ -201,8 +209,8 @@ impl OneManifest {
             return Ok(platform.clone());
         }
         let bytes = read_small(blobs, &self.config)?;
-        let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
-        platform_of_config(&bytes).map_err(|error| invalid_manifest(&self.config, json(error)))
+        platform_of_config(&bytes)
+            .map_err(|error| invalid_manifest(&self.config, ManifestError::Json(error.to_string())))
     }
 }
 
@@ -290,7 +298,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// The platform as indexes and configs have it.
+    /// The platform as indexes and configs write it.
     fn object(platform: &str) -> Value {
         let Platform {
             os,
@@ -300,7 +308,7 @@ mod tests {
         json!({"os": os, "architecture": architecture, "variant": variant.unwrap_or_default()})
     }
 
-    /// A manifest whose config says this platform.
+    /// A manifest whose config has this platform.
     fn manifest(memory: &mut Memory, platform: &str) -> Descriptor {
         let config = memory.json(&object(platform), OCI_CONFIG);
         let layer = memory.put(
@@ -388,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_that_fit_the_very_one_is_taken() {
+    fn an_equal_platform_is_preferred_to_others_that_match() {
         let mut memory = Memory::default();
         let children = [
             "linux/arm/v6",
@@ -421,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_is_trimmed_to_what_is_chosen_and_all_below_comes_along() {
+    fn an_index_is_trimmed_to_the_selected_children_and_all_parts_below_them_are_included() {
         let mut memory = Memory::default();
         let (whole, _) = nested(&mut memory);
         let all = whole.select(&memory, &[]).unwrap();

@@ -37,7 +37,7 @@ impl ImageVerifier<'_> {
         match read_manifest(self.blobs, descriptor) {
             Ok((_, _, kind)) if *media_type != kind.as_str() => {
                 self.contradictions.push(format!(
-                    "{digest} is of type {kind}, the lock says {media_type}"
+                    "{digest} has the type {kind}, but the lock says {media_type}"
                 ));
                 None
             }
@@ -83,20 +83,20 @@ impl ImageVerifier<'_> {
             });
             if !is_expected {
                 self.contradictions.push(format!(
-                    "{} is not its index without what is left out",
+                    "{} is not the trimmed form of its index",
                     trimmed.digest
                 ));
             }
         }
         let loose: Vec<&ChildManifest> = kept.iter().filter(|child| !is_manifest(child)).collect();
-        let mut under: BTreeMap<Digest, Manifest> = BTreeMap::new();
+        let mut reached: BTreeMap<Digest, Manifest> = BTreeMap::new();
         let mut next: Vec<Descriptor> = kept
             .iter()
             .filter(|child| is_manifest(child))
             .map(|child| child.descriptor.clone())
             .collect();
         while let Some(child) = next.pop() {
-            if under.contains_key(&child.digest) {
+            if reached.contains_key(&child.digest) {
                 continue;
             }
             let Some(known) = locked
@@ -104,7 +104,7 @@ impl ImageVerifier<'_> {
                 .filter(|known| known.size == child.size)
             else {
                 self.contradictions.push(format!(
-                    "the lock lacks its manifest {} of {} bytes",
+                    "the lock lacks its manifest {} with {} bytes",
                     child.digest, child.size
                 ));
                 continue;
@@ -116,17 +116,18 @@ impl ImageVerifier<'_> {
                 let below = children.iter().filter(|child| is_manifest(child));
                 next.extend(below.map(|child| child.descriptor.clone()));
             }
-            under.insert(child.digest, manifest);
+            reached.insert(child.digest, manifest);
         }
         for digest in locked.keys() {
-            if !under.contains_key(*digest) {
+            if !reached.contains_key(*digest) {
                 self.contradictions.push(format!(
-                    "no index of it lists the manifest {digest} of the lock"
+                    "the lock has the manifest {digest}, which no index of the image lists"
                 ));
             }
         }
-        let alone = matches!(top, Manifest::Image { .. }).then_some(&top);
-        self.compare_blobs(&blobs_of(under.values().chain(alone), &loose), &image.blobs);
+        let only = matches!(top, Manifest::Image { .. }).then_some(&top);
+        let named = blobs_of(reached.values().chain(only), &loose);
+        self.compare_blobs(&named, &image.blobs);
     }
 
     /// Checks signatures and other referrers, with their blobs.
@@ -181,7 +182,7 @@ impl ImageVerifier<'_> {
                     .contradictions
                     .push(format!("the lock lacks its blob {digest}")),
                 Some(other) if other != blob => self.contradictions.push(format!(
-                    "{digest} has {} bytes of type {}, the lock says {} of type {}",
+                    "{digest} has {} bytes of type {}, but the lock says {} of type {}",
                     blob.size, blob.media_type, other.size, other.media_type
                 )),
                 Some(_) => {}
@@ -189,7 +190,7 @@ impl ImageVerifier<'_> {
         }
         let added = locked.keys().filter(|digest| !named.contains_key(*digest));
         self.contradictions.extend(
-            added.map(|digest| format!("no manifest of it names the blob {digest} of the lock")),
+            added.map(|digest| format!("the lock has the blob {digest}, which no manifest names")),
         );
     }
 }
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn an_honest_lock_agrees() {
+    fn a_correct_lock_has_no_contradictions() {
         let (mut memory, image) = sample();
         assert_eq!(contradictions(&image, &memory), Vec::<String>::new());
         let (top, blobs) = memory.manifest("alone", &json!({"mediaType": OCI_MANIFEST}));
@@ -286,11 +287,11 @@ mod tests {
     }
 
     #[test]
-    fn every_lie_is_told() {
-        type Lie = fn(&mut LockedImage);
-        let lies: [(&str, Lie); 15] = [
+    fn every_change_of_the_lock_is_found() {
+        type Change = fn(&mut LockedImage);
+        let changes: [(&str, Change); 15] = [
             ("lacks its blob", |image| drop(image.blobs.remove(0))),
-            ("names the blob", |image| {
+            ("which no manifest names", |image| {
                 image.blobs.extend(image.referrer_blobs.clone())
             }),
             ("the lock says 99", |image| image.blobs[0].size = 99),
@@ -301,19 +302,18 @@ mod tests {
                 drop(image.manifests.remove(1))
             }),
             ("lacks its manifest", |image| image.manifests[0].size += 1),
-            ("is of type", |image| {
+            ("has the type", |image| {
                 image.manifests[2].media_type = OCI_CONFIG.into()
             }),
-            ("no index of it lists", |image| {
+            ("which no index of the image lists", |image| {
                 let referrer = image.referrers.as_ref().unwrap()[0].descriptor();
                 image.manifests.push(locked(&referrer));
             }),
-            // the child goes, and what only it needs
-            ("not its index without", |image| {
+            ("not the trimmed form", |image| {
                 drop(image.manifests.remove(0))
             }),
             ("lacks its manifest", |image| image.trimmed = None),
-            ("not its index without", |image| {
+            ("not the trimmed form", |image| {
                 image.trimmed.as_mut().unwrap().size += 1
             }),
             ("is missing", |image| {
@@ -326,13 +326,13 @@ mod tests {
             }),
             ("lacks its blob", |image| image.referrer_blobs.clear()),
         ];
-        for (n, (why, lie)) in lies.into_iter().enumerate() {
+        for (n, (why, change)) in changes.into_iter().enumerate() {
             let (memory, mut image) = sample();
-            lie(&mut image);
-            let told = contradictions(&image, &memory);
+            change(&mut image);
+            let found = contradictions(&image, &memory);
             assert!(
-                told.iter().any(|one| one.contains(why)),
-                "{n} {why}: {told:?}"
+                found.iter().any(|one| one.contains(why)),
+                "{n} {why}: {found:?}"
             );
         }
     }

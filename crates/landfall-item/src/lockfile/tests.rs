@@ -162,7 +162,7 @@ fn what_no_lock_says_is_refused() {
         Lock::parse("l", &lock.to_text())
             .unwrap_err()
             .to_string()
-            .contains("no tag that cosign")
+            .contains("not a tag of cosign")
     );
     let mut lock = sample();
     lock.images[0].blobs[0].size = u64::MAX;
