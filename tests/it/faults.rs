@@ -424,12 +424,7 @@ fn an_exhausted_pull_quota_stops_only_the_requests_that_it_counts() {
         .iter()
         .filter(|seen| seen.on != Some(RequestKind::Manifest))
         .count();
-    assert_eq!(
-        again,
-        0,
-        "only what was left is asked for:\n{}",
-        rig.up.shown()
-    );
+    assert_eq!(again, 0, "only the rest is requested:\n{}", rig.up.shown());
     rig.assert_same("quota", "after the quota");
 }
 

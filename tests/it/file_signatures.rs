@@ -141,7 +141,7 @@ fn openssh_signs_a_file_or_its_checksum_file() {
     assert_eq!(
         signed.upstream.requests("GET /tool "),
         before,
-        "what is signed is the checksum file"
+        "the checksum file is signed"
     );
     assert!(
         signed

@@ -56,7 +56,7 @@ fn assert_tame(
         );
         let told = format!("{out}{err}");
         assert_ne!(run.status.code(), Some(0), "{told}");
-        assert!(told.contains("stop-commands"), "its words are told: {told}");
+        assert!(told.contains("stop-commands"), "its text is shown: {told}");
         for text in [&*told, &place.read("report.html")] {
             let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
             assert!(!text.contains(hidden), "{mode}: {text:?}");

@@ -60,7 +60,7 @@ fn a_store_on_a_full_disk() {
     for words in [
         "No space left on device",
         "free some space and run it again to resume",
-        "what is there is good",
+        "the written content is intact",
         "again 0",
     ] {
         assert!(said.contains(words), "{words}:\n{said}");

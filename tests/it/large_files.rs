@@ -53,6 +53,6 @@ fn a_file_beyond_four_gib_is_resumed_at_its_last_byte() {
     assert_eq!(blob.len(), SIZE);
     assert!(
         blob.blocks() * 512 < 64 << 20,
-        "what was there is not written again"
+        "existing content is not written again"
     );
 }

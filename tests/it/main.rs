@@ -13,10 +13,7 @@
     clippy::unnecessary_debug_formatting,
     reason = "a quoted path is YAML and TOML"
 )]
-#![allow(
-    clippy::too_many_lines,
-    reason = "a scenario is told from its start to its end"
-)]
+#![allow(clippy::too_many_lines, reason = "a scenario is one function")]
 #![allow(
     clippy::disallowed_methods,
     reason = "YAML that a test wrote or asked for is read as it is"

@@ -385,7 +385,7 @@ fn a_404_for_a_manifest_says_nothing_about_other_repositories() {
         referrers: 5,
         manifests: 0,
     };
-    delivery.assert_asked(&unknown(&FIVE), &wanted, "404 for what nothing refers to");
+    delivery.assert_asked(&unknown(&FIVE), &wanted, "404 if nothing refers to it");
     let new = digest(&delivery.refer("team/e", "v0", "new"));
     assert_eq!(delivery.found(&unknown(&FIVE[..4])), [new]);
 }

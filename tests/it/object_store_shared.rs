@@ -161,7 +161,7 @@ fn publish_and_pack_detect_a_missing_object_and_pull_restores_it() {
         case.pull(0);
         assert!(
             store.file(&key).exists(),
-            "the pull after {verb:?} says that it is there"
+            "the pull after {verb:?} reports it as present"
         );
     }
     case.assert_packs();

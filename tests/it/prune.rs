@@ -195,7 +195,7 @@ fn unneeded_manifests_are_listed_and_deleted_only_with_delete() {
     assert_eq!(
         far.status("other", "mine"),
         200,
-        "a repository that nobody named is left alone"
+        "a repository that is not named is not changed"
     );
     let receipt: Value = serde_json::from_str(&far.place.read("r.json")).unwrap();
     assert_eq!(

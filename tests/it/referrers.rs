@@ -309,7 +309,7 @@ fn a_new_signature_of_a_delivered_image_is_a_change_and_is_delivered() {
     assert_eq!(
         signed.lock(0, &[])["totals"]["requests"],
         0,
-        "a pin stays with what refers to it"
+        "a pin is kept with its referrers"
     );
     signed.lock(0, &["--refresh"]);
     signed.place.json(0, &["pull", "--store", "store"]);

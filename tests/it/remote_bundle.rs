@@ -22,7 +22,7 @@ fn read_of(store: &ObjectStore) -> (u64, usize) {
         let range = asked
             .range
             .as_deref()
-            .expect("the whole object was asked for");
+            .expect("the whole object was requested");
         let (from, to) = range.trim_start_matches("bytes=").split_once('-').unwrap();
         to.parse::<u64>().unwrap() + 1 - from.parse::<u64>().unwrap()
     });

@@ -263,7 +263,7 @@ fn a_broken_upload_is_resumed() {
         .trim_start_matches("0-")
         .parse()
         .unwrap();
-    assert_eq!(last + 1, 1_700_000, "what has come in stays");
+    assert_eq!(last + 1, 1_700_000, "received bytes are kept");
     let end = format!("{at}?digest={}", sha256(&blob));
     let done = request("PUT", &server.address, &end, &[], &blob[last + 1..]);
     assert_eq!(done.status, 201, "{}", done.text());

@@ -693,7 +693,7 @@ fn a_damaged_bundle_never_sends_wrong_bytes() {
     assert_eq!(
         (sidecar.status, sidecar.body),
         (200, b"sum".to_vec()),
-        "what is whole is still served"
+        "undamaged content is still served"
     );
 }
 

@@ -508,7 +508,7 @@ fn a_reload_applies_new_bundles_and_responses_in_progress_end_unchanged() {
     assert_eq!(
         manifest(&server.address, "x/app", "1").body,
         first,
-        "until it is told to reload"
+        "until a reload"
     );
     hang_up(&server);
     log_has(&server, "reloaded", 1);

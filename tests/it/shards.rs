@@ -169,7 +169,7 @@ fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
 
     // missing content is detected and named, and nothing else is named in the layout
     let missing = lacking(&rig);
-    assert!(!missing.is_empty(), "one of them brought nothing");
+    assert!(!missing.is_empty(), "one of them transferred nothing");
     let refused = rig.place.json(
         3,
         &["pack", "--store", "stores/shards", "-o", "early.bundle"],

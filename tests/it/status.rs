@@ -86,7 +86,7 @@ fn drifts_and_is_mended(registry: &Server) {
     assert_eq!(different.unwrap()["stands"], other["digest"]);
     assert!(
         those(&drifted, "foreign").is_empty(),
-        "nobody asked for lists"
+        "no list was requested"
     );
     let foreign = status(4, &["--foreign"]);
     assert_eq!(those(&foreign, "foreign"), ["c:v0"], "{foreign:#}");

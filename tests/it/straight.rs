@@ -64,7 +64,7 @@ impl Upstream {
         let path = self.path(out);
         assert!(
             fs::read(&path).unwrap() == self.wanted,
-            "{what}: other bytes than pull and pack make"
+            "{what}: the bytes differ from those of pull and pack"
         );
         let folder = fs::read_dir(path.parent().unwrap()).unwrap().flatten();
         let beside: Vec<_> = folder
@@ -665,7 +665,7 @@ fn no_stored_blob_is_written_twice() {
     let spool = disk_usage(&work);
     assert!(
         spool < 500_000,
-        "{spool} bytes beside a partial file of {}",
+        "{spool} bytes in addition to a partial file of {}",
         disk_usage(&partial)
     );
     // packing to the same name replaces it

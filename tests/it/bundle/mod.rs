@@ -563,7 +563,7 @@ fn a_damaged_store_packs_nothing() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[500_000] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    fs::write(site.path("B"), "what was there before").unwrap();
+    fs::write(site.path("B"), "the old file is kept").unwrap();
     let output = site.run(&["pack", "-o", "B"]);
     assert_eq!(code(&output), 3);
     assert!(
@@ -574,7 +574,7 @@ fn a_damaged_store_packs_nothing() {
     );
     assert_eq!(
         fs::read_to_string(site.path("B")).unwrap(),
-        "what was there before"
+        "the old file is kept"
     );
     assert!(!site.path("B.partial").exists());
 }

@@ -111,7 +111,7 @@ fn from_a_manifest_to_a_private_registry_through_a_bundle() {
     let warm = place.json(0, &with(&["pull"]));
     assert_all(&warm, "present");
     assert_eq!(warm["totals"]["requests"], 0, "{warm:#}");
-    assert_eq!(world.requests(), before, "a warm pull asks nobody");
+    assert_eq!(world.requests(), before, "a second pull sends no request");
 
     place.json(0, &with(&["pack", "-o", "bundle.tar.zst"]));
     let verified = place.ok(&["verify", "bundle.tar.zst"]);
@@ -462,7 +462,7 @@ fn items_that_upstream_lost_are_reported_and_refused_by_pack_and_push() {
     place.json(3, &["pack", "-o", "bundle.tar.zst"]);
     assert!(
         !place.path("bundle.tar.zst").exists(),
-        "a partial bundle is made only when asked for"
+        "a partial bundle is written only with --allow-partial"
     );
     place.json(3, &["pack", "-o", "bundle.tar.zst", "--allow-partial"]);
     place.json(4, &["push", "bundle.tar.zst", "--site", "site.yaml"]);

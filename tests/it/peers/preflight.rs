@@ -177,7 +177,7 @@ fn checks_of_the_private_registry_leave_nothing_behind() {
     );
     assert!(
         steps(&report, "push").is_empty(),
-        "whoever cannot sign in is asked for nothing more"
+        "without a login, nothing else is checked"
     );
 }
 
@@ -214,7 +214,7 @@ fn an_accepted_test_index_is_deleted_again() {
                 .map(|asked| asked.target.clone())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(of("PUT"), of("DELETE"), "what was put is removed");
+        assert_eq!(of("PUT"), of("DELETE"), "the test index is deleted");
     }
     // without a site, the source registries are checked for the items of the lock
     let report = place.json(0, &["doctor"]);

@@ -84,6 +84,6 @@ fn the_treemap_is_enlarged_by_mouse_and_keys_and_nothing_else_needs_scripts() {
         "nothing is promised that does not work"
     );
     assert_eq!(browser.value(BOX), whole);
-    assert_eq!(browser.value(SEEN), seen, "everything else is there");
+    assert_eq!(browser.value(SEEN), seen, "everything else is shown");
     assert!(seen.as_str().unwrap().contains("team/app:v1"), "{seen}");
 }

@@ -59,7 +59,7 @@ fn ports_of_a_role_are_probed_without_the_proxy() {
     assert_eq!(
         proxy.requests().len(),
         0,
-        "no port of a role is asked for at the proxy"
+        "no port of a role is requested from the proxy"
     );
 }
 

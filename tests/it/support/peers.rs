@@ -52,7 +52,7 @@ impl Server {
     pub fn pid(&self) -> u32 {
         match &self.running {
             Running::Process(guard) => guard.pid(),
-            Running::Own(_) => panic!("{} is no process of its own", self.address),
+            Running::Own(_) => panic!("{} is not a separate process", self.address),
         }
     }
 

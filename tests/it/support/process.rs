@@ -82,7 +82,7 @@ impl Guard {
             );
             assert!(
                 Instant::now() < end,
-                "{}: there is not {what}:\n{}",
+                "{}: no {what}:\n{}",
                 self.name,
                 self.log()
             );

@@ -105,7 +105,7 @@ fn access(asked: &RecordedRequest, grants: &dyn Fn(&str, &str) -> bool) -> Vec<V
     let one = |scope: String| {
         let parts: Vec<&str> = scope.split(':').collect();
         let [kind, name, actions] = parts[..] else {
-            panic!("{scope} is no scope")
+            panic!("{scope} is not a scope")
         };
         let actions: Vec<&str> = actions
             .split(',')

@@ -211,7 +211,7 @@ pub fn dnf_each(place: &Place, asked: &[Command]) -> Option<Vec<Vec<u8>>> {
         .strip_prefix("#!")
         .filter(|line| line.contains("python"))
     else {
-        skip(&test_name(), "this machine's dnf is no program of Python");
+        skip(&test_name(), "this machine's dnf is not a Python program");
         return None;
     };
     let outputs: Vec<_> = (0..asked.len())

@@ -25,7 +25,7 @@ fn a_version_behind_a_yaml_alias_is_updated_at_its_anchor() {
     assert_eq!(
         moved(&report),
         [("moving".into(), "1.0.1".into())],
-        "what shares it has moved with it: {report:#}"
+        "all its aliases were updated: {report:#}"
     );
     assert_eq!(up.place.read("m.yaml"), text.replacen("1.0.0", "1.0.1", 1));
     let lock = up.place.read("landfall.lock");

@@ -179,7 +179,7 @@ impl Forge {
         assert!(
             self.at("refresh", "manifests/apps.yaml")
                 .contains("app:1.0.2"),
-            "what was done is there to review"
+            "the changes can be reviewed"
         );
         self.up.faults.set_faults([]);
         assert!(night(self, "four").0);

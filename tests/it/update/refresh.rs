@@ -93,7 +93,7 @@ fn new_content_becomes_a_delta() {
     let omitted = report["bundle"]["omitted"].as_array().unwrap().len();
     assert_eq!(
         omitted, 2,
-        "the base layer, and the one of what did not change: {report:#}"
+        "the base layer, and the unchanged one: {report:#}"
     );
     up.place.ok(&["verify", "d2", "b1"]);
     // killed after locking: another run writes the same bundle
@@ -116,7 +116,7 @@ fn failing_items_are_listed_with_their_first_day_and_the_others_are_packed() {
     assert!(report["items"].to_string().contains(&since), "{report:#}");
     assert!(
         !up.place.path("b1").exists(),
-        "nobody takes a partial bundle for a whole one"
+        "a partial bundle is recognizable"
     );
     assert!(up.place.read("landfall.lock").contains("/a:1.0.0"));
     // the store remembers the first day
@@ -190,7 +190,7 @@ fn a_push_of_the_same_tag_is_seen_under_a_version_policy() {
     assert_eq!(
         up.place.read("landfall.lock"),
         lock,
-        "it is told, and not taken"
+        "it is reported, and not updated"
     );
 }
 

@@ -270,7 +270,7 @@ fn a_package_whose_content_differs_from_the_signed_one_is_refused() {
         );
         assert!(!place.path("b").exists());
         let left = place.landfall().args(["ls", "b.partial"]).output().unwrap();
-        assert!(!left.status.success(), "what was refused is no bundle");
+        assert!(!left.status.success(), "a refused package is not packed");
     }
     // after it is signed correctly again, the same run downloads the changes
     up.signer.sign_packages(&[place.path(path)]);

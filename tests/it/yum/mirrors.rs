@@ -84,7 +84,7 @@ fn the_next_mirror_is_used_if_one_fails() {
     assert_eq!(
         up.server.requests("GET /mirrors "),
         1,
-        "the list is asked for once"
+        "the list is requested once"
     );
     let asked = |folder: &str| {
         up.server
