@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_old_releases_are_named_with_those_that_count() {
+    fn removed_keys_are_reported_with_their_replacement() {
         let text = "kind: KubermaticConfiguration\nspec: {http_proxy: x}\n---\nkind: Seed\n\
                     spec:\n  datacenters:\n    eu-1:\n      \
                     node: {pauseImage: p, http_proxy: x, hyperkube_image: y}\n";

@@ -297,7 +297,7 @@ mod tests {
 
     /// An entry without effect by Go's rules is a No, and what is proposed instead has an effect.
     #[test]
-    fn dead_entries_come_with_a_fix() {
+    fn ineffective_entries_have_a_fix() {
         for (entry, instead) in [
             ("172.20.", Some("172.20.0.0/16")),
             ("172.20.0.0/255.255.0.0", Some("172.20.0.0/16")),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn java_is_told_what_it_can_be_told() {
+    fn java_gets_its_own_message() {
         let messages = lint_entries(
             ".svc,corp.test,172.20.0.0/16,172.16.0.0/12,10.0.0.1",
             "NO_PROXY",

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_that_not_all_read() {
+    fn variables_that_only_some_programs_read() {
         let lint = |variables: &[(&str, &str)]| {
             let get = |name: &str| {
                 variables

@@ -97,7 +97,7 @@ fn overview(command: &Command) -> String {
         add_group(&mut text, title, verbs);
         grouped.extend(names);
     }
-    // A new verb that nobody put into a group is shown all the same.
+    // A verb that is in no group is shown too.
     let others = command
         .get_subcommands()
         .filter(|verb| !grouped.contains(verb.get_name()));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tip_is_a_corrected_misspelling_and_nothing_else() {
+    fn only_misspellings_get_a_tip() {
         let command = Command::new("x")
             .arg(Arg::new("idle").long("idle"))
             .arg(Arg::new("store").long("store"));

@@ -102,7 +102,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn every_page_is_carried() {
+    fn every_page_is_included() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
         let mut folders = vec![docs.clone()];
         let mut files = BTreeSet::new();

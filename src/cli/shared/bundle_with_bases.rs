@@ -44,6 +44,7 @@ impl BundleWithBases {
                 given => together.bases.push(given.into_bundle(path)?),
             }
         }
+        // The first source that has a blob is read; damaged content is read from the next one.
         let mut sources: Vec<Arc<dyn BlobRead>> = vec![together.blobs];
         sources.extend(
             together

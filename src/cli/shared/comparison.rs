@@ -88,6 +88,7 @@ impl ComparedSide {
     fn side(&self) -> DiffSide<'_> {
         match self {
             ComparedSide::Lock { lock, .. } => DiffSide::lock(lock),
+            // A trimmed index has another digest at the registry; it is compared by the locked one.
             ComparedSide::Receipt(receipt) => DiffSide::named(receipt.items.iter().map(|item| {
                 (
                     &*item.name,

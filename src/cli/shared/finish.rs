@@ -32,6 +32,7 @@ impl<'a> FinishedRun<'a> {
             Ok(outcome) => FinishedRun {
                 command,
                 report: outcome.report,
+                // A document is printed byte for byte. Other text may quote servers and file names.
                 text: if outcome.is_document {
                     outcome.text
                 } else {

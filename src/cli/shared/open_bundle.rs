@@ -117,6 +117,7 @@ pub(crate) fn signed_by(
         let (file, at_least) = site.signers.as_ref()?.rule();
         Some((site.resolve(file), at_least, site.key("signers") + ": "))
     };
+    // The flag replaces the rule of the site, and requires one signature.
     let rule = signers
         .map(|file| (file.to_path_buf(), 1, String::new()))
         .or_else(site);

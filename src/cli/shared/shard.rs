@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn each_ci_numbers_its_runners_in_its_way() {
+    fn each_ci_system_has_its_own_variables() {
         assert_eq!(
             auto(&[
                 ("LANDFALL_SHARD", "3/8"),

@@ -416,7 +416,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn it_makes_the_new_text(
+        fn applying_the_diff_gives_the_new_text(
             old in "([ab]{0,2}\n){0,30}[ab]{0,2}",
             edits in proptest::collection::vec((0usize..60, 0usize..5, "[abc\n]{0,4}"), 0..6),
         ) {

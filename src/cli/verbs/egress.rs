@@ -54,7 +54,7 @@ impl EgressCommand {
         }
         let lock = self.lock(context)?;
         let old = self.diff.as_deref().map(DiffBase::load).transpose()?;
-        // A refusal is a result of the probe. Retrying it would only take time.
+        // A refusal is a result of the probe, and retrying it would only take time.
         let limits = if self.probe {
             Limits {
                 attempts: 1,

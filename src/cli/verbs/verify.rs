@@ -56,7 +56,7 @@ impl VerifyCommand {
             allow_partial: self.allow_partial,
             ..BundleRequirements::default()
         };
-        // What this reads of the bundle is unverified until the checks below have run.
+        // Whatever is read of the bundle here is unverified until the checks below have run.
         let carried = open_bundle::open(context, &places, &demands)?;
         let together = self.with_bases(context, carried.bundle.clone())?;
         let progress = Arc::clone(&context.progress);

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_data_is_a_table() {
+    fn the_table_is_valid() {
         let rows: Vec<PortRow> = serde_yaml::from_str(DATA).unwrap();
         assert_eq!(rows.len(), 12);
         assert_eq!(rows[7].ports, Ports::Of(vec![6443, 8088]));

@@ -374,7 +374,7 @@ mod tests {
 
     /// The rows of the table by role and strategy, without the last line, which is the same in all.
     #[test]
-    fn the_table_by_role_and_strategy() {
+    fn connections_by_role_and_strategy() {
         let proxy = [
             ("seed-nodeport-proxy", "10.0.0.5"),
             ("master-ingress", "kkp.test"),
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_ranges_of_the_site_count_and_wrong_words_are_named() {
+    fn addresses_and_ranges_are_parsed_and_unknown_names_get_a_suggestion() {
         let set = [
             ("seed-nodeport-proxy", "fd00::5"),
             ("nodeport-range", "31000-31002"),

@@ -69,6 +69,7 @@ impl PhaseMeter {
     fn sample(&mut self, now: Instant) {
         self.last = now;
         let is_due = |sample: &MeterSample| now.duration_since(sample.at) >= Duration::from_secs(1);
+        // At most one sample per second, however often bytes arrive.
         if self.samples.back().is_none_or(is_due) {
             let bytes = self.bytes.0;
             let work = self.work().0;
@@ -78,6 +79,7 @@ impl PhaseMeter {
                 work,
             });
         }
+        // The first sample stays until the second one is old enough to be the start of the window.
         while self
             .samples
             .get(1)

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_named_from_the_folder_of_the_manifest() {
+    fn the_path_of_a_list_is_relative_to_the_manifest() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir_all(at("lists")).unwrap();

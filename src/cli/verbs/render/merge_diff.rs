@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn all_values_are_masked_where_credentials_were_merged() {
+    fn all_values_are_masked_if_credentials_were_merged() {
         let merged = MergedFile {
             secret: true,
             ..merged("a: hush\nproxy: {http: \"http://u:hush@p\"}\n")

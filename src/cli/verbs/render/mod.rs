@@ -232,6 +232,7 @@ impl PlatformRun {
     fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         let spec = self.platform.spec();
         let mut notes = Vec::new();
+        // `_charts` keeps temporary archives of charts until the platform has read them.
         let (lock, _charts) = self.lock(context, &mut notes)?;
         let RenderFlags {
             to, set, out, into, ..
@@ -334,6 +335,7 @@ impl PlatformRun {
                 )?
             }
         };
+        // The lines are escaped above, and a diff by its reader.
         Ok(VerbOutcome::of(report, text).document())
     }
 

@@ -166,6 +166,7 @@ pub(crate) fn outcome(
     } else {
         text.extend(lines.iter().map(|line| one_line(line) + "\n"));
     }
+    // The lines are escaped already, and the result must keep its bytes.
     Ok(VerbOutcome::new(report, text, exit(mode, changes + ambiguous > 0, failed)).document())
 }
 

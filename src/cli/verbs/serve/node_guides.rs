@@ -33,6 +33,7 @@ pub(crate) fn node_guides(
             return Vec::new();
         };
         let mut plain_http = plain_http.clone();
+        // The reader reached this server over http, so nodes can too.
         if target.is_none() && !is_tls {
             plain_http.push(host.to_owned());
         }

@@ -49,6 +49,7 @@ pub(crate) fn published(
     let entries = std::iter::once(&lock)
         .chain(&before)
         .flat_map(Lock::each_entry);
+    // Only content that a published lock names is served, not everything in the store.
     let blobs = Arc::new(OfferedBlobs::new(shelf, entries));
     let served = |lock: Lock, fingerprint: &Digest| ServedBundle {
         name: lock.name.clone().unwrap_or_else(|| place.clone()),
