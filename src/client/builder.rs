@@ -48,8 +48,8 @@ impl ClientBuilder {
         ClientBuilder { site, ..self }
     }
 
-    /// Uses plain HTTP for these hosts, given as `host` or `host:port`. Credentials are sent to them
-    /// without encryption.
+    /// Uses plain HTTP for these hosts, given as `host` or `host:port`. Credentials are sent to
+    /// them without encryption.
     #[must_use]
     pub fn plain_http(self, hosts: impl IntoIterator<Item = impl Into<String>>) -> ClientBuilder {
         ClientBuilder {
@@ -64,7 +64,8 @@ impl ClientBuilder {
         ClientBuilder { limits, ..self }
     }
 
-    /// Ignores the environment: its proxy, auth files and certificate folders. Only the site counts.
+    /// Ignores the environment: its proxy, auth files and certificate folders. Only the site
+    /// counts.
     #[must_use]
     pub fn without_environment(self) -> ClientBuilder {
         ClientBuilder {

@@ -34,8 +34,8 @@ impl Client {
         .await
     }
 
-    /// Copies the items of `lock` from upstream to the destinations of `mapping`. Content in `store`
-    /// is not downloaded; `keep` says which downloaded content the store keeps.
+    /// Copies the items of `lock` from upstream to the destinations of `mapping`. Content in
+    /// `store` is not downloaded; `keep` says which downloaded content the store keeps.
     ///
     /// # Errors
     /// The errors of [`Client::push`].

@@ -26,8 +26,8 @@ impl Client {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
             .finding_images(Arc::new(ChartImages(self.limits)))
             .with_archives(self.archive_images(store).await)
-            // accounts of chart repositories may only be used for the repositories of the manifests,
-            // not for those that a chart names as its dependencies
+            // accounts of chart repositories may only be used for the repositories of the
+            // manifests, not for those that a chart names as its dependencies
             .with_accounts_for(
                 manifest
                     .requests

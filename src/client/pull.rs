@@ -44,9 +44,9 @@ pub struct PulledBundle {
 }
 
 impl Client {
-    /// Downloads the items of `lock`, or this client's shard of them, into `store`. Content that the
-    /// store has is not downloaded; with `rehash` it is hashed again, even if the journal has it as
-    /// verified.
+    /// Downloads the items of `lock`, or this client's shard of them, into `store`. Content that
+    /// the store has is not downloaded; with `rehash` it is hashed again, even if the journal has
+    /// it as verified.
     ///
     /// # Errors
     /// If the store cannot be used. An item that cannot be downloaded is a failed item of the
@@ -64,8 +64,8 @@ impl Client {
         self.pull_to(lock, into, rehash, &imported).await
     }
 
-    /// Like [`Client::pull`], into any kind of store. The blobs `imported` were copied from archives
-    /// in this run: they are in the store, but count as new.
+    /// Like [`Client::pull`], into any kind of store. The blobs `imported` were copied from
+    /// archives in this run: they are in the store, but count as new.
     pub(crate) async fn pull_to(
         &self,
         lock: &Lock,

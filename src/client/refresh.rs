@@ -1,5 +1,5 @@
-//! `landfall refresh` as one call: update, lock, pull and pack. All its state between two runs is in
-//! the manifests, the lock and the store, so it can be stopped and run again at any time.
+//! `landfall refresh` as one call: update, lock, pull and pack. All its state between two runs is
+//! in the manifests, the lock and the store, so it can be stopped and run again at any time.
 
 use super::failing_items::mark_failing;
 use super::{BundleUpload, Client, ClientError, PreviousLock};

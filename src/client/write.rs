@@ -13,8 +13,8 @@ use std::path::Path;
 /// The lock file as it was before anything was resolved.
 pub(crate) struct PreviousLock {
     pub(crate) lock: Lock,
-    /// The digest of the file. If the file has another digest when the new lock is written, somebody
-    /// edited it, and it is left unchanged.
+    /// The digest of the file. If the file has another digest when the new lock is written,
+    /// somebody edited it, and it is left unchanged.
     file: Digest,
 }
 

@@ -109,8 +109,8 @@ pub(super) fn sources(
     Ok(sources)
 }
 
-/// An index of a chart repository as a part that a probe can request. It is not content of a bundle,
-/// so digest and size are unknown.
+/// An index of a chart repository as a part that a probe can request. It is not content of a
+/// bundle, so digest and size are unknown.
 fn index_part(url: String) -> EntryPart {
     let descriptor = Descriptor {
         digest: Digest::sha256(b""),

@@ -1,5 +1,6 @@
 //! Blobs that the source of a push omits, as a delta does. They are looked up at the registry
-//! before the first byte, mounted from there like other blobs, and downloaded if mounts are refused.
+//! before the first byte, mounted from there like other blobs, and downloaded if mounts are
+//! refused.
 
 use super::plan::Delivery;
 use super::problem::{Problem, ProblemKind};

@@ -30,7 +30,8 @@ impl NamePattern {
         else {
             return rest.is_empty();
         };
-        // The first occurrence of each piece is enough: a later one leaves less text for the others.
+        // The first occurrence of each piece is enough: a later one leaves less text for the
+        // others.
         for piece in pieces {
             match rest.find(piece) {
                 Some(at) => rest = &rest[at + piece.len()..],

@@ -65,7 +65,8 @@ async fn document_versions(
             Ok(text.lines().map(|line| line.trim().to_owned()).collect())
         }
         VersionsFrom::Json(json) => {
-            // a list of all releases may be larger than other documents: it has the limit of archives
+            // a list of all releases may be larger than other documents: it has the limit of
+            // archives
             let bytes = resolver
                 .small_file(&json.url, limits.archive_bytes as usize, None)
                 .await?;

@@ -12,7 +12,7 @@ use std::path::Path;
 /// site.
 pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, RenderError> {
     let text = read_site_file(site, path)?;
-    let found = certificates(&text);
+    let found = only_certificates(&text);
     if found.is_empty() {
         let error = RenderError::NoCertificate(site.resolve(path));
         return Err(with_site_key(site, path, &error));
@@ -33,7 +33,6 @@ fn with_site_key(site: &Site, path: &Path, error: &RenderError) -> RenderError {
     RenderError::Site(format!("{key}: {error}"))
 }
 
-/// Reads the file at `path`.
 pub(super) fn read_pem(path: &Path) -> Result<String, RenderError> {
     read_text_input(path).map_err(|source| RenderError::Read {
         path: path.into(),
@@ -41,7 +40,7 @@ pub(super) fn read_pem(path: &Path) -> Result<String, RenderError> {
     })
 }
 
-/// Splits a text that contains only certificates.
+/// Splits a text that contains only certificates, for systems that require one file for each.
 pub(super) fn split_certificates(certificates: &str) -> impl Iterator<Item = String> {
     let blocks = certificates.split_inclusive(END).map(str::trim_start);
     blocks
@@ -52,7 +51,7 @@ pub(super) fn split_certificates(certificates: &str) -> impl Iterator<Item = Str
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
-fn certificates(text: &str) -> String {
+fn only_certificates(text: &str) -> String {
     let blocks = text
         .split(BEGIN)
         .skip(1)
@@ -67,14 +66,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_certificates_are_taken() {
+    fn private_keys_and_other_text_are_left_out() {
         let key = "-----BEGIN PRIVATE KEY-----\nhush\n-----END PRIVATE KEY-----\n";
         let one = format!("{BEGIN}\nabc\n{END}\n");
         assert_eq!(
-            certificates(&format!("CA of x\n{one}{key}{one}")),
+            only_certificates(&format!("CA of x\n{one}{key}{one}")),
             format!("{one}{one}")
         );
-        assert_eq!(certificates(key), "");
+        assert_eq!(only_certificates(key), "");
         assert_eq!(
             split_certificates(&format!("{one}{one}")).collect::<Vec<_>>(),
             [one.clone(), one]

@@ -42,7 +42,7 @@ pub enum RenderError {
     Read {
         /// The input file.
         path: PathBuf,
-        /// The error of the system.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A file cannot be written.
@@ -50,7 +50,7 @@ pub enum RenderError {
     Write {
         /// The rendered file.
         path: PathBuf,
-        /// The error of the system.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The file of `--into` cannot be merged into.

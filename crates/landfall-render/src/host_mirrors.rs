@@ -1,4 +1,5 @@
-//! The registry as mirrors of upstream hosts, for clients that can only put a path before a name.
+//! Maps upstream hosts to paths of the registry, for clients that can only put a path before a
+//! name.
 
 use super::error::RenderError;
 use super::request::RenderRequest;
@@ -10,12 +11,13 @@ use std::collections::BTreeMap;
 pub(super) struct HostMirror {
     /// The path before every repository of the host; may be empty.
     pub prefix: String,
-    /// The repository of one image below the prefix, by which the credentials are chosen.
+    /// The repository of one image below the prefix. The site may have credentials for its path.
     pub repository: String,
 }
 
 /// Returns the mirrors of each upstream host of the lock, of the registry itself and, if upstream
-/// must not be used, of every other host (`_default`), in the order in which clients try them.
+/// must not be used, of every other host (`_default`). A host may have several: clients try them in
+/// this order.
 ///
 /// Fails if an earlier mirror has another image by the same name, which clients would pull.
 pub(super) fn host_mirrors(
@@ -29,18 +31,20 @@ pub(super) fn host_mirrors(
     let mut hosts: BTreeMap<String, Vec<HostMirror>> = BTreeMap::new();
     for image in request.images() {
         let aliases = alias_hosts(&image.registry).map(str::to_owned);
+        // pods may name an image by any alias of its host, such as k8s.gcr.io for registry.k8s.io
         for host in std::iter::once(image.registry.clone()).chain(aliases) {
             let usual = request
                 .mapping
                 .own_destination(&request.mapping.host_path(&host))
                 .repository;
-            let of_host = hosts.entry(host).or_default();
-            add(of_host, image, &request.mapping.destinations(image), &usual);
+            let mirrors = hosts.entry(host).or_default();
+            add_mirror(mirrors, image, &request.mapping.destinations(image), &usual);
         }
     }
-    for (host, of_host) in &hosts {
-        unambiguous(host, of_host, request)?;
+    for (host, mirrors) in &hosts {
+        check_unambiguous(host, mirrors, request)?;
     }
+    // names that were rewritten already point at the registry itself
     hosts.insert(target.registry.clone(), vec![plain("")]);
     if !request.upstream_fallback() {
         hosts.insert("_default".into(), vec![plain(&target.prefix)]);
@@ -48,15 +52,21 @@ pub(super) fn host_mirrors(
     Ok(hosts)
 }
 
-/// Adds the mirror that has `image`, unless there is one already. The one of the whole host is
-/// tried first.
-fn add(of_host: &mut Vec<HostMirror>, image: &ImageRef, places: &[Destination], usual: &str) {
+/// Adds the mirror that has `image`, unless one of `mirrors` has it. The mirror at the `usual` path
+/// of the host is tried first, as it has most of its images.
+fn add_mirror(
+    mirrors: &mut Vec<HostMirror>,
+    image: &ImageRef,
+    destinations: &[Destination],
+    usual: &str,
+) {
+    // a destination under another name than the image's own cannot be reached by a prefix
     let prefixes = || {
-        places
+        destinations
             .iter()
-            .filter_map(|place| path_prefix(&place.repository, &image.repository))
+            .filter_map(|destination| path_prefix(&destination.repository, &image.repository))
     };
-    if prefixes().any(|prefix| of_host.iter().any(|mirror| mirror.prefix == prefix)) {
+    if prefixes().any(|prefix| mirrors.iter().any(|mirror| mirror.prefix == prefix)) {
         return;
     }
     if let Some(prefix) = prefixes()
@@ -72,25 +82,25 @@ fn add(of_host: &mut Vec<HostMirror>, image: &ImageRef, places: &[Destination], 
             prefix: prefix.into(),
             repository,
         };
-        of_host.insert(if prefix == usual { 0 } else { of_host.len() }, mirror);
+        mirrors.insert(if prefix == usual { 0 } else { mirrors.len() }, mirror);
     }
 }
 
 /// Fails if the first mirror that has the name of an image of `host` has another image there.
-fn unambiguous(
+fn check_unambiguous(
     host: &str,
-    of_host: &[HostMirror],
+    mirrors: &[HostMirror],
     request: &RenderRequest<'_>,
 ) -> Result<(), RenderError> {
-    if of_host.len() < 2 {
+    if mirrors.len() < 2 {
         return Ok(());
     }
-    let mut places: BTreeMap<String, (&ImageRef, &landfall_model::Digest)> = BTreeMap::new();
+    let mut by_name: BTreeMap<String, (&ImageRef, &landfall_model::Digest)> = BTreeMap::new();
     for image in &request.lock.images {
-        for place in request.mapping.destinations(&image.name) {
+        for destination in request.mapping.destinations(&image.name) {
             let tag = image.name.tag_or_latest().unwrap_or_default();
-            places.insert(
-                format!("{}:{tag}", place.repository),
+            by_name.insert(
+                format!("{}:{tag}", destination.repository),
                 (&image.name, &image.digest),
             );
         }
@@ -102,18 +112,19 @@ fn unambiguous(
         .filter(|image| image.name.registry == host)
     {
         let tag = image.name.tag_or_latest().unwrap_or_default();
-        let asked = of_host.iter().map(|mirror| match mirror.prefix.as_str() {
+        // the names that a client requests, in its order
+        let requested = mirrors.iter().map(|mirror| match mirror.prefix.as_str() {
             "" => format!("{}:{tag}", image.name.repository),
             prefix => format!("{prefix}/{}:{tag}", image.name.repository),
         });
-        let first = asked
+        let first = requested
             .into_iter()
-            .find_map(|place| Some((place.clone(), *places.get(&place)?)));
-        if let Some((place, (other, digest))) = first
+            .find_map(|name| Some((name.clone(), *by_name.get(&name)?)));
+        if let Some((name, (other, digest))) = first
             && *digest != image.digest
         {
             return Err(RenderError::Refused(format!(
-                "{} would be pulled from {place}, which is {other}; give {other} its own path in \
+                "{} would be pulled from {name}, which is {other}; give {other} its own path in \
                  the site, under registry.paths",
                 image.name
             )));

@@ -1,5 +1,5 @@
-//! The path of every upstream host at the registry, and the repositories with another path, for
-//! clients that can rewrite any name.
+//! Maps every upstream host to its path at the registry, with the repositories that have another
+//! path, for clients that can rewrite any name.
 
 use super::request::RenderRequest;
 use landfall_model::{ImageRef, alias_hosts};
@@ -12,12 +12,12 @@ pub(super) struct HostPaths {
     pub prefix: String,
     /// The locked repositories below that path.
     pub usual: BTreeSet<String>,
-    /// The repositories elsewhere, with their full paths.
+    /// The locked repositories with another path, each with its full path.
     pub others: BTreeSet<(String, String)>,
 }
 
 impl HostPaths {
-    /// Whether each repository has the same name at the registry.
+    /// Whether every repository has the same name at the registry as upstream.
     pub(super) fn is_plain(&self) -> bool {
         self.prefix.is_empty() && self.others.is_empty()
     }
@@ -28,7 +28,8 @@ impl HostPaths {
 pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPaths> {
     let mut hosts: BTreeMap<String, HostPaths> = BTreeMap::new();
     let mut add = |host: &str, image: &ImageRef| {
-        let Some(place) = request.mapping.destinations(image).into_iter().next() else {
+        // one destination is enough: the client can be told any of them
+        let Some(destination) = request.mapping.destinations(image).into_iter().next() else {
             return;
         };
         let prefix = request
@@ -40,12 +41,12 @@ pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPa
             prefix,
             ..HostPaths::default()
         });
-        if place.repository == usual {
+        if destination.repository == usual {
             paths.usual.insert(image.repository.clone());
         } else {
             paths
                 .others
-                .insert((image.repository.clone(), place.repository));
+                .insert((image.repository.clone(), destination.repository));
         }
     };
     let named: BTreeSet<String> = request.images().map(ImageRef::name).collect();
@@ -60,24 +61,28 @@ pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPa
     hosts
 }
 
-/// Returns every host, and every repository that is elsewhere, with its address at the registry.
-pub(super) fn registry_places(request: &RenderRequest<'_>) -> Vec<(String, String)> {
-    let own = &request.mapping.target().registry;
-    let place = |path: &str| {
-        if path.is_empty() {
-            own.clone()
-        } else {
-            format!("{own}/{path}")
-        }
-    };
-    let mut places = Vec::new();
+/// Returns every host, and every repository with another path, with its location at the registry.
+pub(super) fn registry_locations(request: &RenderRequest<'_>) -> Vec<(String, String)> {
+    let registry = &request.mapping.target().registry;
+    let mut locations = Vec::new();
     for (host, paths) in host_paths(request) {
-        places.push((host.clone(), place(&paths.prefix)));
+        locations.push((host.clone(), location(registry, &paths.prefix)));
         let others = paths.others.iter();
-        places
-            .extend(others.map(|(repository, path)| (format!("{host}/{repository}"), place(path))));
+        locations.extend(
+            others.map(|(repository, path)| {
+                (format!("{host}/{repository}"), location(registry, path))
+            }),
+        );
     }
-    places
+    locations
+}
+
+fn location(registry: &str, path: &str) -> String {
+    if path.is_empty() {
+        registry.to_owned()
+    } else {
+        format!("{registry}/{path}")
+    }
 }
 
 /// Joins `prefix`, which may be empty, and `repository`.

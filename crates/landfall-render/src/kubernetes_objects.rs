@@ -1,12 +1,12 @@
-//! Kubernetes objects as YAML, with their keys in the customary order.
+//! Builds Kubernetes objects as YAML, with their keys in the customary order.
 
 use serde_yaml::{Mapping, Value};
 
 /// Returns a mapping with these entries, in this order and without those that are null.
 pub(super) fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
-    let given = entries.into_iter().filter(|(_, value)| !value.is_null());
+    let present = entries.into_iter().filter(|(_, value)| !value.is_null());
     Value::Mapping(
-        given
+        present
             .map(|(key, value)| (key.into(), value))
             .collect::<Mapping>(),
     )
@@ -22,7 +22,7 @@ pub(super) fn some_map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     }
 }
 
-/// Returns the value or null, which [`map`] leaves out.
+/// Returns the value, or null, which [`map`] omits.
 pub(super) fn optional(value: Option<impl Into<Value>>) -> Value {
     value.map_or(Value::Null, Into::into)
 }

@@ -1,10 +1,11 @@
 //! Renders configuration that makes nodes, clusters and other programs use the site.
 //!
-//! Each platform is a file and a row in `platforms/`; the other files are what several platforms
-//! share. The crate may import all crates except `landfall-bundle` and `landfall-serve`. Begin with
-//! `platform.rs` and `platforms/mod.rs`.
+//! Each platform is a file or folder in `platforms/` and a row in [`PLATFORMS`]; the other files
+//! contain code that several platforms share. The crate may import all crates except
+//! `landfall-bundle` and `landfall-serve`. Begin with `platform.rs` and `platforms/mod.rs`.
 
 mod certificates;
+mod credentials;
 mod error;
 mod host_mirrors;
 mod host_paths;

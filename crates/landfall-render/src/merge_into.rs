@@ -1,4 +1,4 @@
-//! `--into`: merges rendered documents into a file of the user.
+//! Merges rendered documents into a file of the user (`--into`).
 
 use super::error::RenderError;
 use super::rendered_file::RenderedFile;
@@ -13,7 +13,8 @@ pub struct MergedFile {
     pub text: String,
     /// The values that were set, as dotted paths.
     pub changes: Vec<String>,
-    /// The rendered documents that the file has no counterpart for.
+    /// Notes about rendered documents without a counterpart in the file, or with one of another
+    /// name.
     pub notes: Vec<String>,
     /// Whether any of the values is a credential.
     pub secret: bool,
@@ -21,8 +22,7 @@ pub struct MergedFile {
     pub decoded: Vec<DecodedText>,
 }
 
-/// A rendered document.
-struct GivenDocument {
+struct RenderedDocument {
     document: Value,
     /// The name of its file, without folders.
     file: String,
@@ -37,27 +37,27 @@ struct GivenDocument {
 /// With `replace`, texts that cannot be merged are replaced.
 ///
 /// # Errors
-/// Fails if the file is not YAML, has no counterpart for any document, cannot be edited, or would
-/// lose content.
+/// If the file is not YAML, has no counterpart for any document, cannot be edited, or would lose
+/// content.
 pub fn merge_into(
     path: &Path,
     text: &str,
     files: &[RenderedFile],
     replace: bool,
 ) -> Result<MergedFile, RenderError> {
-    let wrong = |source| RenderError::Merge {
+    let merge_error = |source| RenderError::Merge {
         path: path.into(),
         source,
     };
-    let there = documents(text).map_err(wrong)?;
-    let mut given: Vec<GivenDocument> = Vec::new();
+    let existing = documents(text).map_err(merge_error)?;
+    let mut rendered: Vec<RenderedDocument> = Vec::new();
     for RenderedFile {
         path, text, secret, ..
     } in files
     {
         let file = path.rsplit('/').next().unwrap_or_default();
-        let each = documents(text).map_err(wrong)?.into_iter();
-        given.extend(each.map(|document| GivenDocument {
+        let each = documents(text).map_err(merge_error)?.into_iter();
+        rendered.extend(each.map(|document| RenderedDocument {
             document,
             file: file.into(),
             secret: *secret,
@@ -71,51 +71,54 @@ pub fn merge_into(
         text: text.into(),
         ..MergedFile::default()
     };
-    let mut found = false;
-    for one in &given {
-        let is_only = given
+    let mut has_counterpart = false;
+    for one in &rendered {
+        let is_only = rendered
             .iter()
             .filter(|other| kind(&other.document) == kind(&one.document))
             .count()
             == 1;
-        let place = match kind(&one.document) {
+        let counterpart = match kind(&one.document) {
+            // several rendered files without a kind, such as configuration of k3s, differ only by
+            // their names
             None if !is_only && one.file != file => None,
-            None => only(&there, None),
-            Some(_) => place(&there, &one.document, is_only),
+            None => only_of_kind(&existing, None),
+            Some(_) => counterpart(&existing, &one.document, is_only),
         };
-        let (Some(at), Value::Mapping(values)) = (place, &one.document) else {
+        let (Some(at), Value::Mapping(values)) = (counterpart, &one.document) else {
             merged.notes.push(format!(
-                "{}: the file has none, and it is not written",
-                one.shown()
+                "{}: the file has no such document, so it is not written",
+                one.label()
             ));
             continue;
         };
-        found = true;
-        if let (Some(ours), Some(theirs)) = (name(&one.document), name(&there[at]))
+        has_counterpart = true;
+        if let (Some(ours), Some(theirs)) = (name(&one.document), name(&existing[at]))
             && ours != theirs
         {
             merged.notes.push(format!(
-                "{} goes into {theirs}, the only one of its kind in the file",
-                one.shown()
+                "{} is merged into {theirs}, the only one of its kind in the file",
+                one.label()
             ));
         }
-        let mut values = without_name(values, &there[at]);
+        let mut values = without_identity(values, &existing[at]);
         let is_secret = kind(&one.document) == Some("Secret");
         if is_secret {
-            beside_data(&mut values, &there[at]);
+            move_to_data(&mut values, &existing[at]);
         }
         let rules = MergeRules {
             replace,
             base64: is_secret.then_some("data"),
         };
-        let next = merge(&merged.text, at, &values, rules).map_err(wrong)?;
+        // each merge keeps the number and order of the documents, so `at` stays valid
+        let next = merge(&merged.text, at, &values, rules).map_err(merge_error)?;
         merged.secret |= one.secret && !next.paths.is_empty();
         merged.text = next.text;
         merged.changes.extend(next.paths);
         merged.decoded.extend(next.decoded);
     }
-    if !found {
-        let kinds: Vec<String> = given.iter().map(GivenDocument::shown).collect();
+    if !has_counterpart {
+        let kinds: Vec<String> = rendered.iter().map(RenderedDocument::label).collect();
         return Err(RenderError::NoCounterpart {
             path: path.into(),
             kinds: kinds.join(", "),
@@ -124,8 +127,9 @@ pub fn merge_into(
     Ok(merged)
 }
 
-impl GivenDocument {
-    fn shown(&self) -> String {
+impl RenderedDocument {
+    /// The kind and name for messages, or the file name of a document without a kind.
+    fn label(&self) -> String {
         match (kind(&self.document), name(&self.document)) {
             (None, _) => self.file.clone(),
             (Some(kind), None) => kind.to_owned(),
@@ -142,10 +146,10 @@ fn name(document: &Value) -> Option<&str> {
     document.get("metadata")?.get("name")?.as_str()
 }
 
-/// Returns the index of the only document of this kind.
-fn only(there: &[Value], wanted: Option<&str>) -> Option<usize> {
-    match (0..there.len())
-        .filter(|at| kind(&there[*at]) == wanted)
+/// Returns the index of the only document of this kind, if there is exactly one.
+fn only_of_kind(existing: &[Value], wanted: Option<&str>) -> Option<usize> {
+    match (0..existing.len())
+        .filter(|at| kind(&existing[*at]) == wanted)
         .collect::<Vec<_>>()[..]
     {
         [one] => Some(one),
@@ -157,30 +161,36 @@ fn namespace(document: &Value) -> Option<&str> {
     document.get("metadata")?.get("namespace")?.as_str()
 }
 
-/// Returns the index of the counterpart of `document` in `there`.
-fn place(there: &[Value], document: &Value, is_only: bool) -> Option<usize> {
-    let is_named =
-        |at: &usize| kind(&there[*at]) == kind(document) && name(&there[*at]) == name(document);
-    let named: Vec<usize> = (0..there.len()).filter(is_named).collect();
+/// Returns the index of the counterpart of `document` in the file: the document of the same kind
+/// and name or, if there is none, the only one of its kind.
+fn counterpart(existing: &[Value], document: &Value, is_only: bool) -> Option<usize> {
+    let named: Vec<usize> = (0..existing.len())
+        .filter(|at| {
+            kind(&existing[*at]) == kind(document) && name(&existing[*at]) == name(document)
+        })
+        .collect();
     match named[..] {
         [at] if name(document).is_some() => return Some(at),
+        // the namespace is compared only if several documents have the name
         [_, _, ..] if name(document).is_some() => {
-            let is_same = |at: &&usize| namespace(&there[**at]) == namespace(document);
-            return named.iter().find(is_same).copied();
+            return named
+                .iter()
+                .find(|at| namespace(&existing[**at]) == namespace(document))
+                .copied();
         }
         _ => {}
     }
     // a Secret or ConfigMap of another name has another purpose
     let is_data =
         matches!(kind(document), Some("Secret" | "ConfigMap")) && name(document).is_some();
-    only(there, kind(document)).filter(|_| is_only && !is_data)
+    only_of_kind(existing, kind(document)).filter(|_| is_only && !is_data)
 }
 
-/// Moves texts from `stringData` to `data` if the Secret `there` has them in `data`. Otherwise one
-/// key would be in both, and Kubernetes prefers `stringData`.
-fn beside_data(values: &mut Mapping, there: &Value) {
+/// Moves texts from `stringData` to `data` if the Secret of the user has them in `data`. Otherwise
+/// one key would be in both, and Kubernetes prefers `stringData`.
+fn move_to_data(values: &mut Mapping, existing: &Value) {
     let has = |section: &str, key: &Value| {
-        there
+        existing
             .get(section)
             .and_then(|section| section.get(key))
             .is_some()
@@ -205,21 +215,21 @@ fn beside_data(values: &mut Mapping, there: &Value) {
     }
 }
 
-/// Removes the values that identify the object: those of the user stay.
-fn without_name(values: &Mapping, there: &Value) -> Mapping {
+/// Removes the values that identify the object if the user's document has them: those are kept.
+fn without_identity(values: &Mapping, existing: &Value) -> Mapping {
     let mut values = values.clone();
     for key in ["apiVersion", "kind"]
         .into_iter()
-        .filter(|key| there.get(key).is_some())
+        .filter(|key| existing.get(key).is_some())
     {
         values.shift_remove(key);
     }
-    if let (Some(Value::Mapping(metadata)), Some(of_user)) =
-        (values.get_mut("metadata"), there.get("metadata"))
+    if let (Some(Value::Mapping(metadata)), Some(existing)) =
+        (values.get_mut("metadata"), existing.get("metadata"))
     {
         for key in ["name", "namespace"]
             .into_iter()
-            .filter(|key| of_user.get(key).is_some())
+            .filter(|key| existing.get(key).is_some())
         {
             metadata.shift_remove(key);
         }
@@ -236,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_find_their_places_by_kind_and_name() {
+    fn documents_are_merged_by_kind_and_name() {
         let text = "kind: A\nmetadata: {name: mine}\n---\nkind: B\nmetadata: {name: \
                     x}\n---\nkind: B\nmetadata: {name: y}\n";
         let files = [
@@ -249,13 +259,16 @@ mod tests {
             "kind: A\nmetadata: {name: mine}\nspec: 1\n---\nkind: B\nmetadata: {name: \
              x}\n---\nkind: B\nmetadata: {name: y}\nspec: 2\n"
         );
-        let other = "A theirs goes into mine, the only one of its kind in the file";
+        let other = "A theirs is merged into mine, the only one of its kind in the file";
         assert_eq!(
             merged.notes,
-            [other, "C: the file has none, and it is not written"]
+            [
+                other,
+                "C: the file has no such document, so it is not written"
+            ]
         );
         assert!(merged.secret);
-        // of files without kinds, the one of the same name
+        // among files without a kind, the one with the same name is merged
         let files = [
             RenderedFile::new("etc/a.yaml", "x: 1\n"),
             RenderedFile::new("etc/d/b.yaml", "y: 1\n"),
@@ -281,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_found_by_its_name_and_gets_texts_where_it_has_them() {
+    fn a_secret_is_found_by_its_name_and_its_texts_stay_in_their_section() {
         let ours =
             file("kind: Secret\nmetadata: {name: a, namespace: n}\nstringData: {x: new, y: y}\n");
         let mine = "kind: Secret\nmetadata: {name: b}\nstringData: {x: mine}\n";

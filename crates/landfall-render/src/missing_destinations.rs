@@ -1,4 +1,4 @@
-//! Locked images that lack destinations which a platform would request.
+//! Finds locked images without the destinations that a platform requests.
 
 use landfall_item::lockfile::Lock;
 use landfall_model::{Consumer, Destination, DestinationMap, ImageRef};
@@ -13,7 +13,8 @@ pub struct MissingDestinations {
     lines: Vec<String>,
 }
 
-/// Returns the locked images that lack a destination which `consumer` requests.
+/// Returns the locked images that lack a destination which `consumer` requests. Its pulls would
+/// fail on the nodes, long after the configuration was applied.
 pub(super) fn missing_destinations(
     consumer: Consumer,
     mapping: &DestinationMap,
@@ -53,13 +54,13 @@ pub(super) fn missing_destinations(
 }
 
 impl MissingDestinations {
-    /// Describes what is missing for one image.
-    pub(super) fn reason(&self, lacks: &[Destination]) -> String {
-        let lacks: Vec<String> = lacks.iter().map(Destination::to_string).collect();
+    /// The reason for one image, whose destinations `missing` are not among those of the site.
+    pub(super) fn reason(&self, missing: &[Destination]) -> String {
+        let missing: Vec<String> = missing.iter().map(Destination::to_string).collect();
         format!(
-            "{} asks for {}, where it does not go",
+            "{} pulls it from {}, which is not one of its destinations",
             self.consumer,
-            lacks.join(" and ")
+            missing.join(" and ")
         )
     }
 }
@@ -71,8 +72,8 @@ impl fmt::Display for MissingDestinations {
             images,
             lines,
         } = self;
-        for (image, lacks) in images {
-            writeln!(f, "{image}: {}", self.reason(lacks))?;
+        for (image, missing) in images {
+            writeln!(f, "{image}: {}", self.reason(missing))?;
         }
         let lines = lines.join("\n");
         write!(

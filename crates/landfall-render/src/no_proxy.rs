@@ -1,8 +1,8 @@
-//! NO_PROXY for all rendered files.
+//! Composes NO_PROXY for all rendered files.
 //!
 //! The order of the entries: the domain, services, pods and API server of the cluster; the entries
 //! of the installation; the loopback names; the registry and file server of the site. No entry is
-//! repeated.
+//! repeated. Up to the loopback names, this is the order of Giant Swarm's cluster-apps-operator.
 
 use super::error::RenderError;
 use landfall_http::ineffective_entry;
@@ -22,7 +22,7 @@ pub struct NoProxyEntries {
     own: Vec<String>,
 }
 
-/// Refuses entries of the site that programs ignore, like `landfall doctor`. The error names the
+/// Refuses entries of the site that programs ignore, as `landfall doctor` does. The error names the
 /// first such entry, its key and what to write instead.
 pub(super) fn check(site: &Site) -> Result<(), RenderError> {
     let Some(proxy) = &site.proxy else {
@@ -84,7 +84,7 @@ pub enum NoProxyDialect {
 }
 
 impl NoProxyEntries {
-    /// Returns the entries for `site` with the registry `target`.
+    /// Returns the entries of `site`, for nodes that use the registry `target`.
     pub fn of(site: Option<&Site>, target: Option<&TargetRegistry>) -> NoProxyEntries {
         let proxy = site.and_then(|site| site.proxy.as_ref());
         let cluster = proxy
@@ -125,7 +125,7 @@ impl NoProxyEntries {
         }
     }
 
-    /// Returns the entries in the order that the module describes.
+    /// Returns the entries in the order that the documentation of this module gives.
     pub fn entries(&self, dialect: NoProxyDialect) -> Vec<String> {
         let text = |text: &str| text.to_owned();
         let domain = self.domain.iter().map(|domain| match dialect {
@@ -152,10 +152,12 @@ impl NoProxyEntries {
             let is_plain_name = !entry.starts_with(['.', '*'])
                 && !entry.contains(['/', ':'])
                 && entry.parse::<IpAddr>().is_err();
-            let twin =
+            // .NET matches a name without a dot exactly; Go, wget and Ruby match one with a dot
+            // only for subdomains. Both forms together work everywhere.
+            let with_dot =
                 (dialect == NoProxyDialect::Portable && is_plain_name && entry != "localhost")
                     .then_some(below);
-            for entry in std::iter::once(entry).chain(twin) {
+            for entry in std::iter::once(entry).chain(with_dot) {
                 if !entries.contains(&entry) {
                     entries.push(entry);
                 }
@@ -164,7 +166,7 @@ impl NoProxyEntries {
         entries
     }
 
-    /// Returns the list without the part of the cluster.
+    /// Returns the list of the entries that do not depend on a cluster, separated by commas.
     pub fn of_installation(&self) -> String {
         let all: Vec<&str> = self
             .installation
@@ -175,7 +177,8 @@ impl NoProxyEntries {
         all.join(",")
     }
 
-    /// Returns the list of all entries, separated by commas.
+    /// Returns the list of all entries, separated by commas without blanks, which some programs do
+    /// not trim.
     pub fn list(&self, dialect: NoProxyDialect) -> String {
         self.entries(dialect).join(",")
     }
@@ -204,7 +207,8 @@ fn words(entry: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the host of `host[:port]`, without the brackets of IPv6.
+/// Returns the host of `host[:port]`, without the brackets of IPv6. curl, wget and reqwest never
+/// match an entry with a port.
 fn host_of(text: &str) -> &str {
     if let Some((address, _)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return address;
@@ -234,7 +238,7 @@ mod tests {
         controlPlaneEndpoint: \"178.170.32.59:6443\"}}}\n";
 
     #[test]
-    fn the_order_is_that_of_the_head_of_this_file() {
+    fn entries_have_the_documented_order() {
         assert_eq!(
             no_proxy("172.20.0.2:5000", GIANT_SWARM).list(NoProxyDialect::Bare),
             "cluster.local,100.64.0.0/13,100.96.0.0/11,178.170.32.59,172.16.0.0/16,internal.corpdomain.net,example.com,\
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn each_dialect_writes_the_names_that_its_readers_know() {
+    fn each_dialect_has_its_own_notation_of_names() {
         let tkg = "files: \"http://172.20.0.2:8080\"\n\
                    proxy: {noProxy: {cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: \
                    100.64.0.0/13, domain: cluster.local}}}\n";
@@ -257,16 +261,16 @@ mod tests {
             "cluster.local,.cluster.local,100.64.0.0/13,100.96.0.0/11,svc,.svc,127.0.0.1,localhost,::1,mirror.corp,\
              .mirror.corp,172.20.0.2"
         );
-        let left =
+        let remaining =
             no_proxy.list_without(NoProxyDialect::Dotted, &["svc", "localhost", "127.0.0.1"]);
         assert_eq!(
-            left,
+            remaining,
             ".svc.cluster.local,100.64.0.0/13,100.96.0.0/11,mirror.corp,172.20.0.2"
         );
     }
 
     #[test]
-    fn entries_are_split_and_come_once() {
+    fn entries_are_split_and_not_repeated() {
         let proxy = "files: \"http://[fd00::2]:80\"\n\
                      proxy: {noProxy: {installation: [\"a.test, b.test\", a.test, \"[x\", \
                      172.20.0.2]}}\n";
@@ -286,18 +290,18 @@ mod tests {
     }
 
     #[test]
-    fn what_no_program_follows_is_refused_with_its_key() {
+    fn an_ineffective_entry_is_refused_with_its_key() {
         let refused = |no_proxy: &str| {
             let text =
                 format!("apiVersion: landfall/v1\nkind: Site\nproxy: {{noProxy: {no_proxy}}}\n");
             let site = Site::parse(Path::new("s"), &text).unwrap();
             check(&site).map_err(|error| error.to_string())
         };
-        let told = refused("{installation: [ok.test, \"a b\"]}").unwrap_err();
+        let message = refused("{installation: [ok.test, \"a b\"]}").unwrap_err();
         assert!(
-            told.contains("'a b' in proxy.noProxy.installation of the site")
-                && told.ends_with("write a,b"),
-            "{told}"
+            message.contains("'a b' in proxy.noProxy.installation of the site")
+                && message.ends_with("write a,b"),
+            "{message}"
         );
         for (written, instead) in [
             ("{installation: [\"[::1]\"]}", "write ::1"),
@@ -308,8 +312,8 @@ mod tests {
                 "write 10.0.0.0/8",
             ),
         ] {
-            let told = refused(written).unwrap_err();
-            assert!(told.ends_with(instead), "{told}");
+            let message = refused(written).unwrap_err();
+            assert!(message.ends_with(instead), "{message}");
         }
         let good = "{installation: [\"a.test, .b.test\", \"*.c.test\", \"[fd00::2]:80\"], \
                     cluster: {domain: .cluster.local, \

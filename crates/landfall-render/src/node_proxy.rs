@@ -1,12 +1,13 @@
-//! The site's proxy as nodes use it.
+//! The site's proxy in the form that nodes need: URLs with percent-encoded credentials.
 
 use super::certificates::read_certificates;
+use super::credentials::BasicCredentials;
 use super::error::RenderError;
 use landfall_content::registry::site_proxy_accounts;
 use landfall_model::config::Site;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The site's proxy as nodes use it.
+/// The site's proxy in the form that nodes need.
 #[derive(Debug, Clone, Default)]
 pub struct NodeProxy {
     /// The proxy for http targets.
@@ -17,12 +18,12 @@ pub struct NodeProxy {
     pub ca: Option<String>,
 }
 
-/// The address of a proxy, with its credentials kept apart: `Debug` shows only the address.
+/// The address of a proxy, with its credentials kept apart: `Debug` prints only the address.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyAddress {
     /// `scheme://host[:port]`, as in the site.
     plain: String,
-    account: Option<(String, String)>,
+    account: Option<BasicCredentials>,
 }
 
 impl std::fmt::Debug for ProxyAddress {
@@ -39,8 +40,9 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 impl ProxyAddress {
-    /// Parses a proxy URL of the site, which was validated when the site was loaded.
-    fn new(text: &str, account: Option<(String, String)>) -> ProxyAddress {
+    /// Parses a proxy URL of the site, which was validated when the site was loaded. Credentials in
+    /// the URL are dropped: `account` has them, or others that the site prefers.
+    fn new(text: &str, account: Option<BasicCredentials>) -> ProxyAddress {
         let (scheme, rest) = text
             .trim()
             .split_once("://")
@@ -52,9 +54,10 @@ impl ProxyAddress {
         }
     }
 
-    /// Returns the URL with the percent-encoded credentials, if there are any.
+    /// Returns the URL with the percent-encoded credentials, if there are any. Programs read a raw
+    /// `@`, `:` or `#` in a password in different ways.
     pub fn url(&self) -> String {
-        let Some((user, password)) = &self.account else {
+        let Some(BasicCredentials { username, password }) = &self.account else {
             return self.plain.clone();
         };
         let encode = |text| utf8_percent_encode(text, UNRESERVED).to_string();
@@ -62,7 +65,11 @@ impl ProxyAddress {
             .plain
             .split_once("://")
             .unwrap_or(("http", &self.plain));
-        format!("{scheme}://{}:{}@{host}", encode(user), encode(password))
+        format!(
+            "{scheme}://{}:{}@{host}",
+            encode(username),
+            encode(password)
+        )
     }
 
     /// Whether the URL contains credentials.
@@ -75,7 +82,7 @@ impl NodeProxy {
     /// Returns the proxy of `site`, if it has one. `get` returns variables of the environment.
     ///
     /// # Errors
-    /// Fails if the credentials or certificates cannot be read.
+    /// If the credentials or certificates cannot be read.
     pub fn of(
         site: &Site,
         get: impl Fn(&str) -> Option<String>,
@@ -87,7 +94,8 @@ impl NodeProxy {
         else {
             return Ok(None);
         };
-        let [http, https] = site_proxy_accounts(site, get)?;
+        let [http, https] =
+            site_proxy_accounts(site, get)?.map(|account| account.map(BasicCredentials::from));
         let address = |text: &Option<String>, account| {
             text.as_deref().map(|text| ProxyAddress::new(text, account))
         };
@@ -118,7 +126,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_account_is_encoded_and_the_rest_is_as_written() {
+    fn credentials_are_encoded_and_the_rest_is_unchanged() {
         let text = "apiVersion: landfall/v1\nkind: Site\n\
                     proxy: {http: \"http://asdf\", https: \"https://old:one@10.0.0.1:80/\", \
                     credentials: {usernameEnv: U, passwordEnv: P}}\n";

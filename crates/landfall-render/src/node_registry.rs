@@ -1,26 +1,25 @@
-//! The site's registry as nodes use it.
+//! The site's registry in the form that nodes need: address, certificates and credentials.
 
 use super::certificates::{read_certificates, read_site_file};
+use super::credentials::BasicCredentials;
 use super::error::RenderError;
 use super::rendered_file::RenderedFile;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use landfall_content::registry::site_account;
 use landfall_model::TargetRegistry;
 use landfall_model::config::{PathDestinations, Site};
 use serde_json::json;
 use std::net::IpAddr;
 
-/// The site's registry as nodes use it.
+/// The site's registry in the form that nodes need.
 pub struct NodeRegistry<'s> {
     /// The host and port, and the prefix of all paths.
     pub target: TargetRegistry,
-    /// Whether the registry speaks http without TLS.
+    /// Whether the registry speaks plain HTTP.
     pub plain_http: bool,
-    /// The certificates of its authority, in PEM form.
+    /// The certificates of its certificate authority, in PEM form.
     pub ca: Option<String>,
-    /// The client certificate and its private key, in PEM form.
-    pub client: Option<(String, String)>,
+    /// The certificate with which nodes authenticate.
+    pub client: Option<ClientCertificate>,
     /// Whether nodes accept any certificate.
     pub skip_verify: bool,
     /// The site, if the registry is the one of the site.
@@ -28,12 +27,18 @@ pub struct NodeRegistry<'s> {
     environment: fn(&str) -> Option<String>,
 }
 
-/// A user name and a password.
-pub(crate) type RegistryAccount = (String, String);
+/// A client certificate.
+pub struct ClientCertificate {
+    /// The certificate in PEM form.
+    pub certificate: String,
+    /// The private key in PEM form.
+    pub key: String,
+}
 
 impl<'s> NodeRegistry<'s> {
-    /// Returns the registry `target` with the settings of `site`; `plain` are the hosts of
-    /// `--plain-http`. Fails if a certificate or key cannot be read.
+    /// Returns the registry `target` with the settings of `site`. They apply only if the site's own
+    /// registry has the same address. `plain` are the hosts of `--plain-http`. Fails if a
+    /// certificate or key cannot be read.
     pub(super) fn of(
         target: &TargetRegistry,
         site: Option<&'s Site>,
@@ -49,6 +54,7 @@ impl<'s> NodeRegistry<'s> {
         };
         let site = site.filter(is_own);
         let settings = site.and_then(|site| Some((site, site.registry.as_ref()?)));
+        // `--plain-http` takes `host` for all ports, or `host:port`
         let named_plain = plain.iter().any(|host| {
             *host == target.registry
                 || target
@@ -74,10 +80,10 @@ impl<'s> NodeRegistry<'s> {
                 .map(|path| read_certificates(site, path))
                 .transpose()?;
             registry.client = match (&settings.client_cert, &settings.client_key) {
-                (Some(certificate), Some(key)) => Some((
-                    read_certificates(site, certificate)?,
-                    read_site_file(site, key)?,
-                )),
+                (Some(certificate), Some(key)) => Some(ClientCertificate {
+                    certificate: read_certificates(site, certificate)?,
+                    key: read_site_file(site, key)?,
+                }),
                 _ => None,
             };
         }
@@ -94,8 +100,8 @@ impl<'s> NodeRegistry<'s> {
         format!("{}://{}", self.scheme(), self.target.registry)
     }
 
-    /// A note if the scheme of the registry is not configured: landfall probes an address for plain
-    /// http, but nodes only use https.
+    /// A note if the scheme of the registry is not configured: landfall probes a literal address
+    /// for plain HTTP, but nodes use only https.
     pub(super) fn scheme_note(&self) -> Option<String> {
         let host = self
             .target
@@ -122,16 +128,16 @@ impl<'s> NodeRegistry<'s> {
         let file =
             |name: &str, text: &String| RenderedFile::new(format!("{folder}/{name}"), text.clone());
         let mut files: Vec<RenderedFile> = self.ca.iter().map(|ca| file("ca.crt", ca)).collect();
-        if let Some((certificate, key)) = &self.client {
+        if let Some(ClientCertificate { certificate, key }) = &self.client {
             files.push(file("client.cert", certificate));
             files.push(file("client.key", key).secret(true));
         }
         files
     }
 
-    /// Returns an auth file of docker and podman with this account.
-    pub fn auth_file(&self, (user, password): &RegistryAccount) -> String {
-        let auth = STANDARD.encode(format!("{user}:{password}"));
+    /// Returns an auth file of docker and podman with these credentials.
+    pub(crate) fn auth_file(&self, credentials: &BasicCredentials) -> String {
+        let auth = credentials.encoded();
         let host = self.target.registry.as_str();
         format!("{:#}\n", json!({"auths": {host: {"auth": auth}}}))
     }
@@ -154,17 +160,15 @@ impl<'s> NodeRegistry<'s> {
 
     /// Reads the credentials of the site for `repository`.
     ///
-    /// # Errors
     /// Fails if they cannot be read, or are a token.
-    pub fn account(&self, repository: &str) -> Result<Option<RegistryAccount>, RenderError> {
+    pub(crate) fn account(
+        &self,
+        repository: &str,
+    ) -> Result<Option<BasicCredentials>, RenderError> {
         let Some(site) = self.site else {
             return Ok(None);
         };
-        Ok(site_account(
-            site,
-            self.environment,
-            &self.target.registry,
-            repository,
-        )?)
+        let account = site_account(site, self.environment, &self.target.registry, repository)?;
+        Ok(account.map(BasicCredentials::from))
     }
 }

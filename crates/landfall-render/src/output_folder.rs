@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Writes `files` into `folder`. Each file is replaced atomically.
 ///
 /// # Errors
-/// Fails if the system refuses to write.
+/// If a file cannot be written, with its path.
 pub fn write_files(folder: &Path, files: &[RenderedFile]) -> Result<(), RenderError> {
     for file in files {
         let path = folder.join(&file.path);
@@ -23,8 +23,9 @@ pub fn write_files(folder: &Path, files: &[RenderedFile]) -> Result<(), RenderEr
 fn write_file(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
     let folder = landfall_content::parent_folder(path);
     fs::create_dir_all(folder)?;
+    // a rename would replace a device or a link by a plain file
     landfall_content::refuse_special(path)?;
-    // a temporary file is readable by its owner only, until it has its mode
+    // only its owner can read a temporary file, so credentials are never readable by others
     let mut written = tempfile::Builder::new()
         .prefix(".landfall-")
         .tempfile_in(folder)?;
@@ -37,8 +38,8 @@ fn write_file(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
     landfall_content::sync_folder(folder)
 }
 
-/// Returns the files in `folder` that an earlier run of `platform` wrote, by their headers, and that
-/// are not in `files`.
+/// Returns the files in `folder` that an earlier run of `platform` wrote, according to their
+/// headers, and that are not in `files`, such as the hosts.toml of a host that is no longer locked.
 pub fn stale_files(folder: &Path, platform: &str, files: &[RenderedFile]) -> Vec<PathBuf> {
     let written: BTreeSet<PathBuf> = files.iter().map(|file| folder.join(&file.path)).collect();
     let mut folders = vec![folder.to_owned()];
@@ -71,10 +72,12 @@ fn has_header_of(path: &Path, platform: &str) -> bool {
     let read = File::open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut bytes));
     let text = String::from_utf8_lossy(&bytes);
     let head = format!("{HEAD}landfall render {platform}");
-    let mut first = text.lines().take(2);
+    // the second line if the first one must be another, such as `#!/bin/sh`
+    let mut first_lines = text.lines().take(2);
     read.is_ok()
-        && first.any(|line| {
+        && first_lines.any(|line| {
             line.strip_prefix(&*head)
+                // the whole name: `kube` must not match `kubeadm`
                 .is_some_and(|rest| rest.starts_with(['`', ' ']))
         })
 }

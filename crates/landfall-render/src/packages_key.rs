@@ -17,7 +17,7 @@ pub(super) const PACKAGES_KEY: PlatformInput = PlatformInput {
 };
 
 /// Returns the armored public keys with which the site signs, if it signs the metadata of one of
-/// `sets`. Fails if no key is named.
+/// `sets`; that of other sets is signed by its repository. Fails if no key is named.
 pub(super) fn packages_key(
     request: &RenderRequest<'_>,
     sets: &[&LockedPackageSet],

@@ -27,7 +27,7 @@ pub trait RenderPlatform: Sync {
     /// Renders the configuration.
     ///
     /// # Errors
-    /// Fails if an input cannot be read, or the inputs do not allow a configuration.
+    /// If an input cannot be read, or the inputs do not allow a configuration.
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError>;
 }
 
@@ -45,7 +45,7 @@ pub struct PlatformSpec {
     /// The settings for `--set`.
     pub settings: &'static [PlatformSetting],
     /// The consumer of the registry that this configuration sets up. Every locked image must have
-    /// the destinations that it requests.
+    /// the destinations from which this consumer pulls.
     pub consumer: Option<Consumer>,
     /// Whether the platform reads the lock.
     pub reads_lock: bool,
@@ -115,7 +115,7 @@ pub struct RenderedConfig {
     pub items: Vec<ReportItem>,
     /// Further members of the JSON document.
     pub members: Vec<(&'static str, Value)>,
-    /// Why the configuration is of no use, if so.
+    /// Why the configuration is useless, if it is. The run then fails.
     pub failure: Option<&'static str>,
 }
 

@@ -39,7 +39,8 @@ impl PodProxy {
         }))
     }
 
-    /// Returns the variables, in upper and in lower case: programs differ in which they read.
+    /// Returns the variables in upper and in lower case: wget reads only lower case, and curl does
+    /// so for `http_proxy`.
     pub(super) fn variables(&self) -> Vec<(&'static str, String)> {
         [
             ("HTTP_PROXY", &self.http),

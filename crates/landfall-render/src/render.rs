@@ -1,5 +1,5 @@
-//! Renders a platform: checks the destinations that it requests, makes a folder for each cluster of
-//! the site, and adds the header to each file.
+//! Renders a platform: checks the destinations that it requests, renders each cluster of the site
+//! into a folder of its own, and adds the header to each file.
 
 use super::error::RenderError;
 use super::missing_destinations::missing_destinations;
@@ -10,18 +10,18 @@ use landfall_model::Consumer;
 /// Renders the configuration of `platform`.
 ///
 /// # Errors
-/// Fails like [`RenderPlatform::render`], and if a locked image lacks a destination that the
+/// The errors of [`RenderPlatform::render`], and if a locked image lacks a destination that the
 /// platform requests.
 pub fn render(
     platform: &dyn RenderPlatform,
     request: &RenderRequest<'_>,
 ) -> Result<RenderedConfig, RenderError> {
     let spec = platform.spec();
-    if let Some(unasked) = spec
+    if let Some(missing) = spec
         .consumer
         .and_then(|consumer| missing_destinations(consumer, request.mapping, request.lock))
     {
-        return Err(RenderError::MissingDestinations(unasked));
+        return Err(RenderError::MissingDestinations(missing));
     }
     let command = format!(
         "landfall render {}{}",
@@ -48,7 +48,7 @@ pub fn render(
         if let RenderedOutput::Files(made) = one.output {
             files.extend(made.into_iter().map(|file| file.in_folder(&cluster.name)));
         }
-        // a note that applies to each cluster is shown once
+        // a note that applies to every cluster is printed once
         for note in one.notes {
             if !all.notes.contains(&note) {
                 all.notes.push(note);

@@ -33,7 +33,7 @@ impl RenderedFile {
         RenderedFile { mode, ..self }
     }
 
-    /// Sets whether the file contains credentials.
+    /// Sets whether the file contains credentials. Then only its owner can access it.
     #[must_use]
     pub fn secret(self, secret: bool) -> RenderedFile {
         let mode = if secret { self.mode & 0o700 } else { self.mode };
@@ -53,20 +53,20 @@ impl RenderedFile {
         }
     }
 
-    /// Adds the header that names `command`, if the format has comments. A line that must be the
-    /// first of a file stays the first.
+    /// Adds the header that names `command`, if the format has comments. The header comes after a
+    /// line that must be the first of its file: an interpreter, or the mark of cloud-init.
     #[must_use]
     pub(super) fn with_header(self, command: &str) -> RenderedFile {
         if !self.comments {
             return self;
         }
-        let first = ["#!", "#cloud-config"]
+        let has_fixed_first_line = ["#!", "#cloud-config"]
             .iter()
             .any(|start| self.text.starts_with(start));
         let split = self
             .text
             .find('\n')
-            .filter(|_| first)
+            .filter(|_| has_fixed_first_line)
             .map_or(0, |end| end + 1);
         let (before, after) = self.text.split_at(split);
         let text = format!("{before}{}{after}", header(command));
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_comes_first_but_for_lines_that_must_be_first() {
+    fn the_header_comes_first_except_after_lines_that_must_be_first() {
         let text = |text: &str| {
             RenderedFile::new("a", text)
                 .with_header("landfall render x")
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_for_its_owner_alone() {
+    fn only_its_owner_can_read_a_file_with_credentials() {
         assert_eq!(RenderedFile::new("a", "").secret(true).mode, 0o600);
         assert_eq!(
             RenderedFile::new("a", "").mode(0o755).secret(true).mode,

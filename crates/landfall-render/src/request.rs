@@ -50,10 +50,10 @@ impl<'r> RenderRequest<'r> {
         self.lock.images.iter().map(|image| &image.name)
     }
 
-    /// Returns the site's registry as nodes use it.
+    /// Returns the site's registry in the form that nodes need.
     ///
     /// # Errors
-    /// Fails if a certificate or key of the registry cannot be read.
+    /// If a certificate or key of the registry cannot be read.
     pub fn registry(&self) -> Result<NodeRegistry<'r>, RenderError> {
         NodeRegistry::of(
             self.mapping.target(),
@@ -66,7 +66,7 @@ impl<'r> RenderRequest<'r> {
     /// Returns the site's proxy, if it has one.
     ///
     /// # Errors
-    /// Fails if its credentials or certificates cannot be read, or an entry of its NO_PROXY is
+    /// If its credentials or certificates cannot be read, or an entry of its NO_PROXY is
     /// ineffective.
     pub fn proxy(&self) -> Result<Option<NodeProxy>, RenderError> {
         let Some(site) = self.site else {
@@ -87,7 +87,8 @@ impl<'r> RenderRequest<'r> {
         NoProxyEntries::of(self.site, self.target)
     }
 
-    /// Whether nodes may pull from upstream what the registry lacks.
+    /// Whether nodes may pull images from upstream that the registry lacks. By default they may
+    /// not: in an air gap, each such pull would wait for a timeout.
     pub fn upstream_fallback(&self) -> bool {
         let registry = self.site.and_then(|site| site.registry.as_ref());
         registry.is_some_and(|registry| registry.upstream_fallback)

@@ -1,4 +1,4 @@
-//! The sandbox image of pods: the locked image named `pause`.
+//! Finds the sandbox image of pods: the locked image named `pause`.
 
 use super::error::RenderError;
 use super::request::RenderRequest;
@@ -9,7 +9,7 @@ use landfall_model::ImageRef;
 pub(super) const SANDBOX: PlatformSetting = PlatformSetting {
     key: "sandbox",
     value_name: "IMAGE",
-    help: "The locked image of pods' sandboxes, where several are called pause",
+    help: "The locked sandbox image of pods, if several images are named pause",
     default: None,
     choices: &[],
 };
@@ -29,11 +29,11 @@ pub(super) fn sandbox_image(
     notes: &mut Vec<String>,
 ) -> Result<Option<String>, RenderError> {
     let at_registry = |image: &ImageRef| {
-        let place = request.mapping.destinations(image).into_iter().next()?;
+        let destination = request.mapping.destinations(image).into_iter().next()?;
         let tag = image.tag_or_latest().map(|tag| format!(":{tag}"));
         let digest = || image.digest.as_ref().map(|digest| format!("@{digest}"));
         Some(format!(
-            "{place}{}",
+            "{destination}{}",
             tag.or_else(digest).unwrap_or_default()
         ))
     };
@@ -54,8 +54,8 @@ pub(super) fn sandbox_image(
     match pause_images(request)[..] {
         [] => {
             notes.push(
-                "the lock has no image called pause: pods' sandboxes need the one that containerd \
-                 names"
+                "the lock has no image named pause: pod sandboxes need the one in containerd's \
+                 configuration"
                     .into(),
             );
             Ok(None)
@@ -64,7 +64,7 @@ pub(super) fn sandbox_image(
         ref several => {
             let names: Vec<String> = several.iter().map(ToString::to_string).collect();
             notes.push(format!(
-                "the configuration names no image for pods' sandboxes; choose one with --set \
+                "the configuration has no sandbox image for pods; choose one with --set \
                  sandbox=IMAGE: {}",
                 names.join(", ")
             ));

@@ -1,4 +1,4 @@
-//! The settings of platforms: `--set KEY=VALUE`.
+//! The settings of platforms, which `--set KEY=VALUE` gives.
 
 use super::error::RenderError;
 use landfall_model::config::SiteCluster;
@@ -25,7 +25,7 @@ pub struct PlatformSetting {
 pub(crate) const CLUSTER: PlatformSetting = PlatformSetting {
     key: "cluster",
     value_name: "NAME",
-    help: "The cluster, in place of the site's `clusters`",
+    help: "The cluster, instead of the site's `clusters`",
     default: None,
     choices: &[],
 };
@@ -50,7 +50,7 @@ impl PlatformSettings {
     /// Parses `pairs`, each `KEY=VALUE`, for a platform with the settings `known`.
     ///
     /// # Errors
-    /// Fails for a pair without `=`, an unknown key, or a value that the setting does not allow.
+    /// For a pair without `=`, an unknown key, or a value that the setting does not allow.
     pub fn parse(
         known: &'static [PlatformSetting],
         pairs: &[String],
@@ -74,8 +74,9 @@ impl PlatformSettings {
                     setting.choices.join(", ")
                 )));
             }
+            // a line feed in a value would add lines to the rendered files
             if value.is_empty() || value.chars().any(char::is_control) {
-                return Err(wrong("it is a text of one line".into()));
+                return Err(wrong("it must be a text of one line".into()));
             }
             if [CLUSTER.key, NAMESPACE.key].contains(&key) && !is_label(value) {
                 return Err(wrong(LABEL.into()));
@@ -99,7 +100,7 @@ impl PlatformSettings {
     /// Returns the value of `key`, which the platform requires.
     ///
     /// # Errors
-    /// Fails if there is no value.
+    /// If there is no value.
     pub fn need(&self, key: &'static str) -> Result<&str, RenderError> {
         self.get(key).ok_or_else(|| {
             let help = self
@@ -119,14 +120,15 @@ impl PlatformSettings {
             .collect()
     }
 
-    /// Whether the platform has a setting for the cluster, and none is given.
+    /// Whether the platform has a setting for the cluster, and none is given. Then it is rendered
+    /// for each cluster of the site.
     pub(super) fn wants_clusters(&self) -> bool {
         self.known.iter().any(|setting| setting.key == CLUSTER.key)
             && !self.given.contains_key(CLUSTER.key)
     }
 
-    /// Returns the settings for this cluster of the site. A namespace that was given stays. Fails
-    /// if the name of the cluster is not valid.
+    /// Returns the settings for this cluster of the site. A namespace of `--set` overrides that of
+    /// the site. Fails if the name of the cluster is not valid.
     pub(super) fn of_cluster(
         &self,
         cluster: &SiteCluster,
@@ -177,7 +179,7 @@ fn unknown(known: &'static [PlatformSetting], key: &str) -> RenderError {
         .map(|near| format!(", did you mean '{near}'?"))
         .unwrap_or_default();
     let all = match keys().collect::<Vec<_>>()[..] {
-        [] => "this platform takes none".to_owned(),
+        [] => "this platform has none".to_owned(),
         ref all => format!("it takes {}", all.join(", ")),
     };
     RenderError::UnknownSetting {

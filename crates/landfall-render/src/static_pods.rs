@@ -1,5 +1,5 @@
-//! Proxy settings for static pods, which kubeadm starts from files: admission webhooks do not see
-//! them, so kubeadm must patch them.
+//! Proxy settings for static pods. kubeadm starts them from files, so admission webhooks do not see
+//! them, and kubeadm must patch them.
 
 use super::kubernetes_objects::{document, map};
 use super::rendered_file::RenderedFile;

@@ -1,4 +1,4 @@
-//! Quoting of values in systemd units, TOML and JSON.
+//! Quotes values for systemd units, TOML and JSON.
 
 /// Returns the `Environment=` line of a systemd unit, with C escapes (systemd.syntax(7),
 /// "Quoting").
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_format_escapes_what_it_would_read_otherwise() {
+    fn characters_with_a_meaning_are_escaped() {
         assert_eq!(
             systemd_environment("A", r#"p%40s"\x"#),
             "Environment=\"A=p%%40s\\\"\\\\x\"\n"

@@ -89,7 +89,7 @@ fn platforms_of_clusters_have_a_folder_for_each() {
 fn docker_supports_only_a_mirror_of_docker_hub_at_the_root() {
     golden(&place(ROOT, IMAGES), "docker-root", &["docker"]);
     let told = refused(&corp(), 4, &["docker"]);
-    assert!(told.contains("a mirror without a path"), "{told}");
+    assert!(told.contains("no mirror with a path"), "{told}");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn inexpressible_settings_are_refused_with_an_alternative() {
         IMAGES,
     );
     for (exit, args, words) in [
-        (2, &["tkg", "--set", "cluster=a"][..], "over https alone"),
+        (2, &["tkg", "--set", "cluster=a"][..], "only over https"),
         (
             4,
             &["kubeone", "--set", "via=overwrite"],

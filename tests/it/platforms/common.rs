@@ -136,7 +136,7 @@ fn files_that_are_not_yaml_are_not_merged() {
     let told = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(
         run.status.code() == Some(2)
-            && told.contains("--into: a drop-in is a file of its own, and no YAML"),
+            && told.contains("--into: a drop-in is a separate file and not YAML"),
         "{told}"
     );
     assert_eq!(place.read("mine.yaml"), "a: 1\n");

@@ -192,7 +192,7 @@ consumers: [containerd]
         "{told}"
     );
     assert!(
-        told.contains("team/app has another, so let that one read it too")
+        told.contains("team/app has another, so let that account read it too")
             && !told.contains("hush"),
         "{told}"
     );

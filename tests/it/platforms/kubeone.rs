@@ -59,7 +59,7 @@ fn an_old_cluster_gets_the_urls_of_its_binaries() {
     place.write("landfall.lock", lock(&FILES[..3]));
     let told = place.ok(&render);
     assert!(
-        told.contains("the lock has not an archive of CNI plugins"),
+        told.contains("the lock does not have an archive of CNI plugins"),
         "{told}"
     );
     assert!(

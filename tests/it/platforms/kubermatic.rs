@@ -154,7 +154,7 @@ fn a_profile_whose_packages_are_mirrored_names_no_host_but_the_sites() {
     ];
     let told = place.ok(&args);
     assert!(
-        !told.contains("osp-example asks") && !told.contains("installs packages"),
+        !told.contains("osp-example downloads") && !told.contains("installs packages"),
         "{told}"
     );
     let text = place.read("out/osp-example-landfall.yaml");
@@ -309,7 +309,7 @@ fn files_that_are_not_profiles_are_refused() {
         ),
         (
             &["kubermatic", "--osp", "osp.yaml", "--osp", "osp.yaml"],
-            "another --osp has the name",
+            "another --osp also has the name",
         ),
         (
             &[

@@ -102,7 +102,7 @@ fn machines_of_cluster_api_use_their_own_package_set() {
     let (told, there) = render(&[]);
     assert!(
         told.contains(
-            "blue: the lock has several sets of packages, and machines take one: name theirs by --set \
+            "blue: the lock has several sets of packages, and machines use one: name theirs with --set \
              package-set=NAME (apt:nodes, yum:nodes)"
         ),
         "{told}"

@@ -1,4 +1,4 @@
-//! `apt`: sources and keys with which machines install exactly the locked packages.
+//! `apt`: package sources and keys with which machines install exactly the locked packages.
 
 use crate::error::RenderError;
 use crate::packages_key::{PACKAGES_KEY, packages_key};
@@ -16,8 +16,8 @@ pub(super) struct AptPlatform;
 const URL: PlatformSetting = PlatformSetting {
     key: "url",
     value_name: "URL",
-    help: "What answers /<host>/<path>, as http://mirror:5000 of `landfall serve` does [default: \
-           `files` of the site]",
+    help: "The server that has each file at /<host>/<path>, such as http://mirror:5000 of \
+           `landfall serve` [default: `files` of the site]",
     default: None,
     choices: &[],
 };
@@ -25,7 +25,7 @@ const URL: PlatformSetting = PlatformSetting {
 const OTHERS: PlatformSetting = PlatformSetting {
     key: "others",
     value_name: "WORD",
-    help: "What becomes of the other sources of the machine",
+    help: "Whether other sources of the machine are disabled (off) or kept (stay)",
     default: Some("off"),
     choices: &["off", "stay"],
 };
@@ -38,16 +38,14 @@ impl RenderPlatform for AptPlatform {
         &PlatformSpec {
             name: "apt",
             about: "sources of apt for the locked packages, with the keys of their repositories",
-            details: "The paths below the folder are those on a machine; of several sets of \
-                      packages each has a folder.",
+            details: "The paths below the folder are those on a machine. If the lock has several \
+                      sets of packages, each has a folder.",
             inputs: &[PACKAGES_KEY],
             settings: &[URL, OTHERS],
             consumer: None,
             reads_lock: true,
             writes: OutputForm::Files {
-                not_into: Some(
-                    "sources are files of their own, and no YAML; write them with -o DIR",
-                ),
+                not_into: Some("sources are separate files and not YAML; write them with -o DIR"),
             },
         }
     }
@@ -61,7 +59,7 @@ impl RenderPlatform for AptPlatform {
             .collect();
         if sets.is_empty() {
             let notes =
-                vec!["the lock names no packages of apt, so there is nothing to write".into()];
+                vec!["the lock has no packages of apt, so there is nothing to write".into()];
             return Ok(RenderedConfig {
                 notes,
                 ..RenderedConfig::default()
@@ -71,8 +69,7 @@ impl RenderPlatform for AptPlatform {
         let url = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
             RenderError::Site(
                 "nothing says where machines find the packages; add `files: http://HOST:PORT` to \
-                 the site, or \
-                 --set url=http://HOST:PORT"
+                 the site, or use --set url=http://HOST:PORT"
                     .into(),
             )
         })?;
@@ -142,7 +139,7 @@ pub(super) fn source_files(
     if !settings.is_empty() {
         files.push(RenderedFile::new("etc/apt/apt.conf.d/99landfall", settings));
     }
-    // a trimmed index has nothing else in it
+    // a trimmed index lists only the mirrored packages, so nothing has to be pinned
     if set.index == OfferedIndex::Signed {
         files.push(RenderedFile::new(
             "etc/apt/preferences.d/landfall.pref",
@@ -152,8 +149,8 @@ pub(super) fn source_files(
     files
 }
 
-/// Returns preferences (`apt_preferences(5)`) for the mirrored versions: the signed index lists many
-/// others, of which apt would choose the newest. With `only`, apt sees no other package of the
+/// Returns preferences (`apt_preferences(5)`) for the mirrored versions: the signed index lists
+/// many others, of which apt would choose the newest. With `only`, apt sees no other package of the
 /// server. Without `only`, other sources of the machine may use the same host, so only the mirrored
 /// versions are pinned.
 fn preferences(set: &LockedPackageSet, url: &str, only: bool) -> String {
@@ -164,7 +161,7 @@ fn preferences(set: &LockedPackageSet, url: &str, only: bool) -> String {
             .or_default()
             .insert(&package.name);
     }
-    // from 1000 on, apt would put an older version in place of a newer one that is installed
+    // from priority 1000 on, apt would downgrade a newer version that is installed
     let carried = names.into_iter().map(|(version, names)| {
         let names: Vec<&str> = names.into_iter().collect();
         format!(
@@ -192,7 +189,8 @@ fn key_path(name: &str) -> String {
     format!("etc/apt/keyrings/landfall-{name}.asc")
 }
 
-/// Returns a source in deb822 format (sources.list(5)), limited to the mirrored indexes.
+/// Returns a source in deb822 format (sources.list(5)), limited to the mirrored indexes: if an
+/// index that apt requests is missing, `apt-get update` discards everything that it fetched.
 fn stanza(set: &LockedPackageSet, source: &PackageSource, url: &str) -> String {
     let PackageSource {
         suite,
@@ -201,17 +199,19 @@ fn stanza(set: &LockedPackageSet, source: &PackageSource, url: &str) -> String {
         valid_until,
         ..
     } = source;
-    let place = source
+    let path = source
         .url
         .split_once("://")
-        .map_or(source.url.as_str(), |(_, place)| place);
+        .map_or(source.url.as_str(), |(_, path)| path);
     let (languages, targets) = wanted_indexes(source);
-    let mut text = format!("Types: deb\nURIs: {url}/{place}\nSuites: {suite}\n");
+    let mut text = format!("Types: deb\nURIs: {url}/{path}\nSuites: {suite}\n");
     if !components.is_empty() {
         text += &format!("Components: {}\n", components.join(" "));
     }
     text += &format!("Architectures: {}\n", set.architectures.join(" "));
     text += &format!("Targets: {targets}\nLanguages: {languages}\nPDiffs: no\n");
+    // A Release file of upstream may expire, that of a security suite after a week, and a mirror
+    // keeps it unchanged. The site's own signature of a trimmed index has no such date.
     let is_trimmed = set.index == OfferedIndex::Trimmed;
     if valid_until.is_some() && !is_trimmed {
         text += "Check-Valid-Until: no\n";
@@ -222,14 +222,15 @@ fn stanza(set: &LockedPackageSet, source: &PackageSource, url: &str) -> String {
     )
 }
 
-/// Returns the languages of the mirrored descriptions of `source`, and apt's mirrored index targets.
+/// Returns the languages of the mirrored descriptions of `source`, and apt's mirrored index
+/// targets.
 fn wanted_indexes(source: &PackageSource) -> (String, String) {
     let (texts, others): (Vec<&str>, Vec<&str>) = source
         .targets
         .iter()
         .map(String::as_str)
         .partition(|target| apt::target_language(target).is_some());
-    // the name of an index, without what it is compressed by
+    // the name of an index without its compression: `Translation-en.xz` is `Translation-en`
     let name = |path: &str| {
         path.rsplit('/')
             .next()

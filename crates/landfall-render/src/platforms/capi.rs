@@ -41,7 +41,7 @@ impl RenderPlatform for CapiPlatform {
             name: "capi",
             about: "Cluster API: patches of KubeadmControlPlane and KubeadmConfigTemplate, and \
                     the Secret of their files",
-            details: "Apply the Secret first: Cluster API waits for it before it makes a machine.",
+            details: "Apply the Secret first: Cluster API waits for it before it creates a machine.",
             inputs: &[PACKAGES_KEY],
             settings: &[CLUSTER, NAMESPACE, CONTROL_PLANE, WORKERS, PACKAGE_SET],
             consumer: Some(Consumer::Capi),
@@ -54,10 +54,10 @@ impl RenderPlatform for CapiPlatform {
         let settings = &request.settings;
         let cluster = settings.need(CLUSTER.key)?;
         let namespace = settings.get(NAMESPACE.key).unwrap_or("default");
-        let named = |key, end: &str| {
+        let object_name = |key, suffix: &str| {
             settings
                 .get(key)
-                .map_or_else(|| format!("{cluster}-{end}"), str::to_owned)
+                .map_or_else(|| format!("{cluster}-{suffix}"), str::to_owned)
         };
 
         let registry = request.registry()?;
@@ -67,6 +67,7 @@ impl RenderPlatform for CapiPlatform {
         }
         let mut notes: Vec<String> = unreadable(request, &registry)?.into_iter().collect();
         workers.extend(MachinePackages::of(request)?.source_files(cluster, |_| true, &mut notes));
+        // only the control plane has static pods
         let mut control_plane = workers.clone();
         if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
             control_plane.extend(static_pod_patches(&proxy.variables(), proxy.has_account));
@@ -95,7 +96,10 @@ impl RenderPlatform for CapiPlatform {
                     ("kind", "KubeadmControlPlane".into()),
                     (
                         "metadata",
-                        metadata(&named(CONTROL_PLANE.key, "control-plane"), Some(namespace)),
+                        metadata(
+                            &object_name(CONTROL_PLANE.key, "control-plane"),
+                            Some(namespace),
+                        ),
                     ),
                     (
                         "spec",
@@ -113,7 +117,7 @@ impl RenderPlatform for CapiPlatform {
                     ("kind", "KubeadmConfigTemplate".into()),
                     (
                         "metadata",
-                        metadata(&named(WORKERS.key, "md-0"), Some(namespace)),
+                        metadata(&object_name(WORKERS.key, "md-0"), Some(namespace)),
                     ),
                     (
                         "spec",
@@ -166,6 +170,7 @@ fn kubeadm_spec(files: &[RenderedFile], joins: &[&str], name: &str) -> Value {
     );
     spec.insert(
         "preKubeadmCommands".into(),
+        // before kubeadm pulls its first image
         texts(["systemctl daemon-reload", "systemctl restart containerd"]),
     );
     Value::Mapping(spec)

@@ -1,6 +1,7 @@
 //! `containerd`: a hosts.toml for every upstream host, configuration snippets, and the proxy.
 
 use super::systemd::{DropInForm, FORM, drop_in};
+use crate::credentials::BasicCredentials;
 use crate::error::RenderError;
 use crate::host_mirrors::{HostMirror, host_mirrors};
 use crate::node_registry::NodeRegistry;
@@ -10,8 +11,6 @@ use crate::request::RenderRequest;
 use crate::sandbox_image::{SANDBOX, sandbox_image};
 use crate::settings::PlatformSetting;
 use crate::value_quoting::quoted_string;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use landfall_model::{Consumer, Destination, path_prefix};
 
 pub(super) struct ContainerdPlatform;
@@ -21,18 +20,17 @@ impl RenderPlatform for ContainerdPlatform {
         &PlatformSpec {
             name: "containerd",
             about: "containerd: a hosts.toml for every upstream host, its configuration, its proxy",
-            details: "What stands below etc/ has the paths of a node. config-1.x.toml and \
-                      config-2.x.toml are for \
-                      /etc/containerd/config.toml, whichever fits the release.",
+            details: "The paths below etc/ are those on a node. Add config-1.x.toml or \
+                      config-2.x.toml, depending on the release of containerd, to \
+                      /etc/containerd/config.toml.",
             inputs: &[],
             settings: &[
                 FORM,
                 PlatformSetting {
                     key: "auth",
                     value_name: "PLACE",
-                    help: "Where the account stands: in each hosts.toml as a header, or in the \
-                           configuration, which \
-                           registries with a token service need",
+                    help: "Where to write the account: in each hosts.toml as a header, or in the \
+                           configuration, which is required for registries with a token service",
                     default: Some("header"),
                     choices: &["header", "config"],
                 },
@@ -41,7 +39,7 @@ impl RenderPlatform for ContainerdPlatform {
             consumer: Some(Consumer::Containerd),
             reads_lock: true,
             writes: OutputForm::Files {
-                not_into: Some("hosts.toml and config.toml are no YAML; write them with -o DIR"),
+                not_into: Some("hosts.toml and config.toml are not YAML; write them with -o DIR"),
             },
         }
     }
@@ -72,10 +70,11 @@ impl RenderPlatform for ContainerdPlatform {
     }
 }
 
-/// The folder of the files of all hosts on a node.
+/// The folder of the hosts.toml files of all hosts on a node.
 const FOLDER: &str = "/etc/containerd/certs.d";
 
-/// Returns the folder name of a host: `quay.io`, `172.20.0.2_5000_`.
+/// Returns the folder name of a host: `quay.io`, `172.20.0.2_5000_`. It is the first name that
+/// containerd looks for.
 fn folder(host: &str) -> String {
     match host
         .rsplit_once(':')
@@ -93,8 +92,8 @@ pub(super) fn hosts(
     by_header: bool,
 ) -> Result<Vec<RenderedFile>, RenderError> {
     let mut files = Vec::new();
-    for (host, of_host) in host_mirrors(request)? {
-        files.push(hosts_toml(&host, &of_host, request, registry, by_header)?);
+    for (host, mirrors) in host_mirrors(request)? {
+        files.push(hosts_toml(&host, &mirrors, request, registry, by_header)?);
     }
     files.extend(registry.trust(&format!(
         "{}/{}",
@@ -109,12 +108,13 @@ pub(super) fn hosts(
 /// file without a table `host`, which may be empty.
 fn hosts_toml(
     host: &str,
-    of_host: &[HostMirror],
+    mirrors: &[HostMirror],
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
     by_header: bool,
 ) -> Result<RenderedFile, RenderError> {
     let is_upstream = host != registry.target.registry && host != "_default";
+    // the API of Docker Hub is at another host than its name
     let upstream = (request.upstream_fallback() && is_upstream).then(|| match host {
         "docker.io" => "https://registry-1.docker.io".to_owned(),
         host => format!("https://{host}"),
@@ -123,7 +123,7 @@ fn hosts_toml(
     if let Some(upstream) = &upstream {
         root = format!("server = {}\n", quoted_string(upstream));
     }
-    for (at, mirror) in of_host.iter().enumerate() {
+    for (at, mirror) in mirrors.iter().enumerate() {
         let (url, keys) = (
             quoted_string(&url(mirror, registry)),
             keys(mirror, registry),
@@ -141,12 +141,13 @@ fn hosts_toml(
                 .iter()
                 .map(|header| format!("\n[host.{url}.header]\n{header}")),
         );
-        if upstream.is_none() && at + 1 == of_host.len() {
+        if upstream.is_none() && at + 1 == mirrors.len() {
             root = format!("server = {url}\n{keys}");
             root.extend(header.iter().map(|header| format!("\n[header]\n{header}")));
         }
     }
-    if is_bracketed(registry) && upstream.is_none() && of_host.len() == 1 {
+    // `server` alone says the same without a table that is named after the address
+    if is_bracketed(registry) && upstream.is_none() && mirrors.len() == 1 {
         "\n[host]\n".clone_into(&mut tables);
     }
     let path = format!("{}/{}/hosts.toml", &FOLDER[1..], folder(host));
@@ -169,28 +170,27 @@ pub(super) fn unreadable(
         return Ok(None);
     }
     let all = host_mirrors(request)?;
-    let needs_table = |host: &str, of_host: &[HostMirror]| {
-        of_host.len() > 1
+    let needs_table = |host: &str, mirrors: &[HostMirror]| {
+        mirrors.len() > 1
             || (request.upstream_fallback()
                 && host != registry.target.registry
                 && host != "_default")
     };
     let hosts: Vec<&str> = all
         .iter()
-        .filter(|(host, of)| needs_table(host, of))
+        .filter(|(host, mirrors)| needs_table(host, mirrors))
         .map(|(host, _)| &**host)
         .collect();
-    let note = || {
-        format!(
-            "containerd 1.x cannot read the files of {}, as they have an IPv6 address in the name \
-             of a table, and asks \
-             upstream for these hosts; containerd 2 reads them; for 1.x, give {} a name, and \
-             write that as registry.address",
-            hosts.join(", "),
-            registry.target.registry
-        )
-    };
-    Ok((!hosts.is_empty()).then(note))
+    if hosts.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(format!(
+        "containerd 1.x cannot read the files of {}, because they have an IPv6 address in the name \
+         of a table, and pulls from upstream instead; containerd 2 can read them; for 1.x, give {} \
+         a name, and write that as registry.address",
+        hosts.join(", "),
+        registry.target.registry
+    )))
 }
 
 /// Returns notes for images with different credentials in the site that containerd pulls with the
@@ -205,47 +205,44 @@ fn other_accounts(
     if !registry.has_accounts_of_paths() {
         return Ok(notes);
     }
-    for (host, of_host) in host_mirrors(request)? {
-        for mirror in &of_host {
-            let asked_with = if by_header {
+    for (host, mirrors) in host_mirrors(request)? {
+        for mirror in &mirrors {
+            let account_path = if by_header {
                 &mirror.repository
             } else {
                 &request.mapping.target().prefix
             };
-            let account = registry.account(asked_with)?;
+            let account = registry.account(account_path)?;
             let images = request.images().filter(|image| image.registry == host);
-            let places = images.flat_map(|image| {
-                let is_here = |place: &Destination| {
-                    path_prefix(&place.repository, &image.repository)
+            let repositories = images.flat_map(|image| {
+                let is_here = |destination: &Destination| {
+                    path_prefix(&destination.repository, &image.repository)
                         == Some(mirror.prefix.as_str())
                 };
-                let places = request
+                let destinations = request
                     .mapping
                     .destinations(image)
                     .into_iter()
                     .filter(is_here);
-                places.map(|place| place.repository).collect::<Vec<_>>()
+                destinations
+                    .map(|destination| destination.repository)
+                    .collect::<Vec<_>>()
             });
             let mut others = Vec::new();
-            for place in places {
-                if registry.account(&place)? != account {
-                    others.push(place);
+            for repository in repositories {
+                if registry.account(&repository)? != account {
+                    others.push(repository);
                 }
             }
             if let Some(first) = others.first() {
+                let more = match others.len() - 1 {
+                    0 => String::new(),
+                    more => format!(" (and {more} more)"),
+                };
                 notes.push(format!(
-                    "{host}: containerd has one account for this mirror, that of {asked_with}; \
-                     {first}{} has another, so let that one \
-                     read it too, or give its pods an imagePullSecret",
-                    if others.len() > 1 {
-                        format!(
-                            " (and {} \
-                        more)",
-                            others.len() - 1
-                        )
-                    } else {
-                        String::new()
-                    }
+                    "{host}: containerd has one account for this mirror, that of {account_path}; \
+                     {first}{more} has another, so let that account read it too, or give its pods \
+                     an imagePullSecret"
                 ));
             }
         }
@@ -269,7 +266,7 @@ fn keys(mirror: &HostMirror, registry: &NodeRegistry<'_>) -> String {
         text += "override_path = true\n";
     }
     let own = folder(&registry.target.registry);
-    // with either of these containerd tries TLS on a host of plain http first
+    // with any of these, containerd tries TLS first, even on a host with plain HTTP
     if !registry.plain_http {
         if registry.ca.is_some() {
             text += &format!("ca = \"../{own}/ca.crt\"\n");
@@ -284,17 +281,16 @@ fn keys(mirror: &HostMirror, registry: &NodeRegistry<'_>) -> String {
     text
 }
 
-fn authorization((user, password): &(String, String)) -> String {
-    format!(
-        "Authorization = [\"Basic {}\"]\n",
-        STANDARD.encode(format!("{user}:{password}"))
-    )
+fn authorization(credentials: &BasicCredentials) -> String {
+    format!("Authorization = [\"Basic {}\"]\n", credentials.encoded())
 }
 
-/// The releases whose configurations differ.
+/// The releases of containerd whose configurations differ.
 #[derive(Clone, Copy)]
 enum ContainerdRelease {
+    /// 1.x
     One,
+    /// 2.x
     Two,
 }
 
@@ -333,10 +329,10 @@ fn config(
     } else {
         registry.account(repository)?
     };
-    if let Some((user, password)) = &account {
+    if let Some(BasicCredentials { username, password }) = &account {
         let host = quoted_string(&registry.target.registry);
-        let (user, password) = (quoted_string(user), quoted_string(password));
-        // containerd 1.x does not start with `]` in the name of a table
+        let (user, password) = (quoted_string(username), quoted_string(password));
+        // containerd 1.x does not start if the name of a table contains `]`; an inline table works
         text += &if is_bracketed(registry) {
             format!(
                 "\n[{plugin}.registry.configs]\n{host} = {{auth = {{username = {user}, \

@@ -16,16 +16,15 @@ impl RenderPlatform for DockerPlatform {
             name: "docker",
             about: "The docker daemon: the registry as mirror of Docker Hub, its certificates, \
                     the proxy",
-            details: "The daemon mirrors Docker Hub alone. Images of other hosts are asked for by \
-                      their names at the \
-                      registry, as `landfall rewrite` writes them.",
+            details: "The daemon supports mirrors only for Docker Hub. Images of other hosts must \
+                      be requested by their names at the registry, which `landfall rewrite` writes.",
             inputs: &[],
             settings: &[],
             consumer: Some(Consumer::Docker),
             reads_lock: true,
             writes: OutputForm::Files {
                 not_into: Some(
-                    "daemon.json is no YAML; write it with -o DIR and add its keys to yours",
+                    "daemon.json is not YAML; write it with -o DIR and add its keys to yours",
                 ),
             },
         }
@@ -37,12 +36,12 @@ impl RenderPlatform for DockerPlatform {
         let mut notes = Vec::new();
         let mut daemon = Map::new();
         let is_hub = |host: &str| host == "docker.io";
+        // Docker documents: only the central Hub can be mirrored, and a mirror URL has no path
         if request.images().any(|image| is_hub(&image.registry)) {
             if !request.mapping.target().prefix.is_empty() {
                 let why = format!(
-                    "the daemon takes a mirror without a path, and everything goes below {}; \
-                     write names of \
-                                   the registry with `landfall rewrite`",
+                    "the daemon accepts no mirror with a path, and all images are below {}; write \
+                     names at the registry with `landfall rewrite`",
                     request.mapping.target()
                 );
                 return Err(RenderError::Refused(why));
@@ -50,9 +49,8 @@ impl RenderPlatform for DockerPlatform {
             daemon.insert("registry-mirrors".into(), json!([registry.url()]));
             if registry.has_account() {
                 notes.push(
-                    "the daemon asks a mirror without an account: pulls by names of Docker \
-                            Hub need a registry \
-                            that lets everybody read"
+                    "the daemon uses a mirror without an account: pulls by names of Docker Hub \
+                     require a registry that everybody may read"
                         .to_owned(),
                 );
             }
@@ -66,9 +64,8 @@ impl RenderPlatform for DockerPlatform {
             .count();
         if others > 0 {
             notes.push(format!(
-                "{others} images are not Docker Hub's: the daemon finds them by their names at \
-                 the registry alone, which \
-                 `landfall rewrite` writes"
+                "{others} images are not from Docker Hub: the daemon finds them only by their names \
+                 at the registry, which `landfall rewrite` writes"
             ));
         }
         let text = format!("{:#}\n", Value::Object(daemon));

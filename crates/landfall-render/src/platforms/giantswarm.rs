@@ -1,4 +1,4 @@
-//! `giantswarm`: Giant Swarm clusters behind the proxy: cluster-apps-operator, charts and machines.
+//! `giantswarm`: the proxy of Giant Swarm clusters, for cluster-apps-operator, charts and machines.
 
 use super::capi::file_from;
 use super::systemd::{DropInForm, drop_in};
@@ -19,7 +19,7 @@ pub(super) struct GiantSwarmPlatform;
 const CLOUD_PROVIDER: PlatformSetting = PlatformSetting {
     key: "cloud-provider",
     value_name: "KIND",
-    help: "in-tree: the kubelet talks to the cloud itself, and gets the proxy too",
+    help: "in-tree: the kubelet connects to the cloud itself, so it gets the proxy too",
     default: Some("external"),
     choices: &["external", "in-tree"],
 };
@@ -27,8 +27,8 @@ const CLOUD_PROVIDER: PlatformSetting = PlatformSetting {
 const APP: PlatformSetting = PlatformSetting {
     key: "app",
     value_name: "NAME",
-    help: "Write a whole App of this name, in place of what one of yours needs; catalog and \
-           version belong to it",
+    help: "Write a whole App with this name, instead of the part that an App of yours needs; it \
+           requires catalog and version",
     default: None,
     choices: &[],
 };
@@ -52,8 +52,7 @@ const VERSION: PlatformSetting = PlatformSetting {
 const TARGET_NAMESPACE: PlatformSetting = PlatformSetting {
     key: "target-namespace",
     value_name: "NAME",
-    help: "The namespace of the workload cluster that the App is installed in; that of its name \
-           by default",
+    help: "The namespace of the workload cluster in which the App is installed [default: its name]",
     default: None,
     choices: &[],
 };
@@ -64,9 +63,8 @@ impl RenderPlatform for GiantSwarmPlatform {
             name: "giantswarm",
             about: "Giant Swarm: the proxy for cluster-apps-operator, a cluster's apps, its \
                     machines, and the bootstrap",
-            details: "The drop-ins and the pods get the same NO_PROXY. The files of mirrors on \
-                      nodes are those of \
-                      `landfall render containerd`.",
+            details: "The drop-ins and the pods get the same NO_PROXY. `landfall render containerd` \
+                      writes the files for mirrors on nodes.",
             inputs: &[],
             settings: &[
                 CLUSTER,
@@ -99,10 +97,10 @@ impl RenderPlatform for GiantSwarmPlatform {
         let drop_ins = drop_in("containerd", DropInForm::GiantSwarm, request)?;
         let text = drop_ins.map(|file| file.text).unwrap_or_default();
         let proxy_name = format!("{cluster}-systemd-proxy");
-        let own = |name: &str, kind: Option<&str>, key: &str, text: &str| {
+        let secret_of = |name: &str, key: &str, text: &str| {
             document(&secret(
                 metadata(name, Some(namespace)),
-                kind,
+                None,
                 &[(key, text)],
             ))
         };
@@ -114,16 +112,11 @@ impl RenderPlatform for GiantSwarmPlatform {
             ),
             (
                 "cluster-values.yaml",
-                own(
-                    &values_name,
-                    None,
-                    "values",
-                    &document(&cluster_values(&proxy)),
-                ),
+                secret_of(&values_name, "values", &document(&cluster_values(&proxy))),
             ),
             (
                 "systemd-proxy.yaml",
-                own(&proxy_name, None, "containerdProxy", &text),
+                secret_of(&proxy_name, "containerdProxy", &text),
             ),
             (
                 "bootstrap/cert-manager.yaml",
@@ -200,6 +193,7 @@ impl RenderPlatform for GiantSwarmPlatform {
     }
 }
 
+/// Returns the name of a patch as the key of a Secret, which must not contain `+`.
 fn file_name(path: &str) -> String {
     path.rsplit('/')
         .next()
@@ -217,7 +211,8 @@ fn installation(proxy: &PodProxy, no_proxy: &str) -> String {
     )
 }
 
-/// Returns the values for the apps of the cluster, in the three spellings that charts read.
+/// Returns the values for the apps of the cluster, in the three spellings that charts read:
+/// cluster-apps-operator writes the same.
 fn cluster_values(proxy: &PodProxy) -> Value {
     let [http, https, no_proxy] = [&proxy.http, &proxy.https, &proxy.no_proxy].map(String::as_str);
     let variables = [
@@ -269,14 +264,15 @@ fn app(request: &RenderRequest<'_>, cluster: &str, namespace: &str) -> Result<Va
             .find(|one| request.settings.get(one.key).is_some())
         {
             let why = format!(
-                "--set {} is for a whole App: add --set app=NAME",
+                "--set {} applies only to a whole App: add --set app=NAME",
                 setting.key
             );
             return Err(RenderError::Site(why));
         }
         return Ok(app(Value::Null, map([("config", config)])));
     };
-    // several clusters of an organization may have the same App
+    // the name of the cluster is in that of the App, since several clusters of an organization may
+    // have the same App
     let labels = map([
         ("app-operator.giantswarm.io/version", "0.0.0".into()),
         ("giantswarm.io/cluster", cluster.into()),

@@ -1,8 +1,8 @@
-//! An overlay of Helm values that points charts at the site. It contains only the image keys of the
+//! Computes Helm values that point charts at the site. They contain only the image keys of the
 //! charts' default values.
 //!
-//! The defaults of a chart and its subcharts are combined as Helm does and rewritten like any other
-//! document; what differs afterwards is the overlay.
+//! The defaults of a chart and its subcharts are combined as Helm combines them, and rewritten like
+//! any other document. The overlay contains the values that differ afterwards.
 
 use crate::error::RenderError;
 use landfall_rewrite::audit::{
@@ -59,6 +59,7 @@ pub(super) fn overlay(
     for chart in charts {
         let one = overlay_of(chart, user, inventory, registry)?;
         for key in &one.keys {
+            // one overlay is used for all charts, so a key can have only one value
             let same = all.keys.iter().find(|other| other.path == key.path);
             if let (Some(other), Some(first)) = (same, owners.get(&key.path))
                 && other.to != key.to
@@ -90,14 +91,15 @@ fn overlay_of(
     inventory: &Inventory<'_>,
     registry: &str,
 ) -> Result<ChartOverlay, RenderError> {
-    let fault = |source| RenderError::Values {
+    let values_error = |source| RenderError::Values {
         chart: chart.name.clone(),
         source,
     };
     let mut values = chart.effective(user);
     let filled = fill_template_defaults(chart, &mut values, inventory);
-    let text = serde_yaml::to_string(&values).map_err(fault)?;
-    // a tag that only the template knows does not keep the repository from the overlay
+    let text = serde_yaml::to_string(&values).map_err(values_error)?;
+    // If only the template knows the tag, the locked one is filled in, so that the reference is
+    // complete and its repository is rewritten.
     let mut old = values.clone();
     for other in &filled.other_tags {
         let tag = other.locked.tag.as_deref().unwrap_or_default();
@@ -105,7 +107,7 @@ fn overlay_of(
             .into_iter()
             .for_each(|value| *value = tag.into());
     }
-    let old_text = serde_yaml::to_string(&old).map_err(fault)?;
+    let old_text = serde_yaml::to_string(&old).map_err(values_error)?;
     let rewritten = rewrite(
         &old_text,
         TextSyntax::Document,
@@ -113,6 +115,7 @@ fn overlay_of(
         RewriteOptions::default(),
     );
     let mut new = values_of(&chart.name, &rewritten.text)?;
+    // A registry that templates put before image names is changed only with the images.
     if new != old {
         for path in &filled.registries {
             let upstream = at_mut(&mut old, path)
@@ -126,7 +129,8 @@ fn overlay_of(
         }
         allow_other_registries(chart, &old, &mut new);
     }
-    // they are none of the chart's keys
+    // Values that were filled in from elsewhere are not keys of this chart, so they are not in its
+    // overlay.
     for path in &filled.inherited {
         let value = at_mut(&mut old, path).map(|value| value.clone());
         at_mut(&mut new, path)
@@ -155,6 +159,7 @@ fn overlay_of(
     overlay
         .held
         .extend(prefixes.iter().flat_map(|prefix| inventory.below(prefix)));
+    // why the rewriter left a reference unchanged that the audit found in the lock
     let left = |finding: &AuditFinding| {
         found.iter().find_map(|one| match &one.meaning {
             ReferenceMeaning::Left { why }
@@ -167,32 +172,35 @@ fn overlay_of(
     };
     for finding in audit(Path::new("values.yaml"), &text, inventory) {
         let left = left(&finding);
-        let mut placed = in_chart(chart, &values, finding);
+        let mut found = in_chart(chart, &values, finding);
         if let (LockCoverage::Held { .. } | LockCoverage::Ambiguous { .. }, Some(why)) =
-            (&placed.finding.coverage, left)
+            (&found.finding.coverage, left)
         {
-            placed.finding.coverage = LockCoverage::Undecided { why };
+            found.finding.coverage = LockCoverage::Undecided { why };
         }
-        overlay.add(placed, &prefixes);
+        overlay.add(found, &prefixes);
     }
     overlay.open.extend(in_templates(chart, inventory));
     Ok(overlay)
 }
 
 impl ChartOverlay {
-    /// Adds the images in the values of a chart. `prefixes` are those of the overlay.
-    fn add(&mut self, placed: FileFinding, prefixes: &[&String]) {
-        let below = |prefix: &&String| {
-            let whole = format!("{prefix}/{}", placed.finding.reference);
+    /// Adds an image in the values of a chart. `prefixes` are the prefixes of images that the
+    /// overlay changes.
+    fn add(&mut self, found: FileFinding, prefixes: &[&String]) {
+        let is_below = |prefix: &&String| {
+            let whole = format!("{prefix}/{}", found.finding.reference);
             self.held.contains(&whole)
         };
-        match &placed.finding.coverage {
+        match &found.finding.coverage {
+            // a prefix is not an image; those below it are counted already
             LockCoverage::Held { item } if prefixes.contains(&item) => {}
             LockCoverage::Held { item } => self.held.push(item.clone()),
-            // a URL of a file is nothing that a chart's images are made of
-            _ if placed.finding.reference.contains("://") => {}
-            _ if prefixes.iter().any(below) => {}
-            _ => self.open.push(placed),
+            // the URL of a file is not part of an image
+            _ if found.finding.reference.contains("://") => {}
+            // a name without its registry, which a prefix of the overlay completes
+            _ if prefixes.iter().any(is_below) => {}
+            _ => self.open.push(found),
         }
     }
 }
@@ -229,24 +237,25 @@ fn in_templates(chart: &HelmChart, inventory: &Inventory<'_>) -> Vec<FileFinding
         .into_iter()
         .filter(|(file, _)| is_template(file));
     let found = documents.flat_map(|(file, text)| audit_text(file, text, inventory));
-    found.filter_map(written_there).collect()
+    found.filter_map(literal_reference).collect()
 }
 
-/// Whether a reference in a template is literal.
-fn written_there(mut placed: FileFinding) -> Option<FileFinding> {
-    let finding = &mut placed.finding;
+/// Returns the finding if the reference is literal. A locked image is undecided: the values cannot
+/// change it.
+fn literal_reference(mut found: FileFinding) -> Option<FileFinding> {
+    let finding = &mut found.finding;
     if finding.reference.contains("://") {
         return None;
     }
     match &finding.coverage {
         LockCoverage::Held { .. } | LockCoverage::Ambiguous { .. } => {
-            let why = "it is written in a template, and no value changes it; rewrite what `helm \
-                       template` prints";
+            let why = "it is written in a template, and no value changes it; rewrite the output of \
+                       `helm template`";
             finding.coverage = LockCoverage::Undecided { why: why.into() };
-            Some(placed)
+            Some(found)
         }
-        LockCoverage::Missing { .. } => Some(placed),
-        // what the values say of it is told
+        LockCoverage::Missing { .. } => Some(found),
+        // the reference is made from values, and the values were searched
         LockCoverage::Undecided { .. } => None,
     }
 }
@@ -257,7 +266,8 @@ fn at_mut<'v>(values: &'v mut Mapping, path: &[String]) -> Option<&'v mut Value>
         .fold(values.get_mut(first), |value, key| value?.get_mut(key))
 }
 
-/// Returns the values of `new` that differ from `old`, which has the same keys.
+/// Returns the values of `new` that differ from `old`, which has the same keys. Each is added to
+/// `keys` with its path.
 fn differing(
     old: &Mapping,
     new: &Mapping,
@@ -279,8 +289,8 @@ fn differing(
                 let list = value.is_sequence();
                 keys.push(OverlayKey {
                     path: dotted(path),
-                    from: shown(before),
-                    to: shown(value),
+                    from: value_text(before),
+                    to: value_text(value),
                     list,
                 });
             }
@@ -290,7 +300,7 @@ fn differing(
     out
 }
 
-fn shown(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => serde_json::to_string(other).unwrap_or_default(),

@@ -23,10 +23,9 @@ impl RenderPlatform for HelmValues {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "helm-values",
-            about: "Values for Helm that point charts at the site: their image keys, and nothing \
-                    else",
-            details: "The defaults of the charts and their subcharts are read as they are; helm \
-                      is not needed.",
+            about: "Values for Helm that point charts at the site: only their image keys",
+            details: "Reads the default values of the charts and their subcharts; helm is not \
+                      needed.",
             inputs: &[
                 PlatformInput {
                     name: "charts",
@@ -39,9 +38,8 @@ impl RenderPlatform for HelmValues {
                     name: "values",
                     flag: InputFlag::Short('f'),
                     value_name: "FILE",
-                    help: "Your own values, which win over the charts' (may be repeated; the last \
-                           wins). They are \
-                           read only",
+                    help: "Your own values, which override those of the charts (can be repeated; \
+                           later files override earlier ones). The files are not changed",
                 },
             ],
             settings: &[],
@@ -126,7 +124,7 @@ fn rendered(text: String, overlay: &ChartOverlay) -> RenderedConfig {
     let mut notes: Vec<String> = lists
         .map(|key| {
             format!(
-                "{}: Helm takes a list as a whole, so all of it is in the overlay",
+                "{}: Helm replaces a list as a whole, so the overlay contains all of it",
                 key.path
             )
         })
@@ -137,8 +135,8 @@ fn rendered(text: String, overlay: &ChartOverlay) -> RenderedConfig {
         .filter(|key| key.path.ends_with("global.security.allowInsecureImages"));
     notes.extend(insecure.map(|key| {
         format!(
-            "{}: set to true, for the chart refuses images of another registry than its own \
-             without it",
+            "{}: set to true, because the chart otherwise refuses images of another registry than \
+             its own",
             key.path
         )
     }));

@@ -27,10 +27,9 @@ impl RenderPlatform for KubeadmPlatform {
         &PlatformSpec {
             name: "kubeadm",
             about: "kubeadm: a ClusterConfiguration with the registry as its imageRepository",
-            details: "The versions of Kubernetes, CoreDNS and etcd are those of the lock, where \
-                      it has one of each. Nodes \
-                      need the registry's certificates and account as `landfall render \
-                      containerd` writes them.",
+            details: "The versions of Kubernetes, CoreDNS and etcd are those in the lock, if it has \
+                      exactly one of each. Nodes need the registry's certificates and account, \
+                      which `landfall render containerd` writes.",
             inputs: &[],
             settings: &[VERSION],
             consumer: Some(Consumer::Kubeadm),
@@ -41,10 +40,10 @@ impl RenderPlatform for KubeadmPlatform {
 
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let version = request.settings.need(VERSION.key)?;
-        let place = request
+        let destination = request
             .mapping
             .own_destination(&request.mapping.host_path(UPSTREAM));
-        let repository = place.to_string().trim_end_matches('/').to_owned();
+        let repository = destination.to_string().trim_end_matches('/').to_owned();
         let mut notes = Vec::new();
         let mut tag = |name: &str| {
             let found = tags(request, name);
@@ -66,8 +65,8 @@ impl RenderPlatform for KubeadmPlatform {
             }
         };
         let kubernetes = tag("kube-apiserver");
-        // CoreDNS has a folder of its own upstream, and none in a repository that kubeadm is told
-        // of
+        // Upstream, CoreDNS is at `coredns/coredns`. kubeadm adds the folder only if the repository
+        // is registry.k8s.io (`GetDNSImage` in its images.go), and otherwise pulls `coredns`.
         let dns = map([
             ("imageRepository", repository.as_str().into()),
             ("imageTag", tag("coredns/coredns")),
@@ -98,14 +97,14 @@ impl RenderPlatform for KubeadmPlatform {
     }
 }
 
-/// Returns the locked tags of one of the images of Kubernetes.
+/// Returns the locked tags of the image `name` of Kubernetes.
 fn tags(request: &RenderRequest<'_>, name: &str) -> Vec<String> {
-    let is_it = |image: &&landfall_model::ImageRef| {
-        [UPSTREAM, "k8s.gcr.io"].contains(&image.registry.as_str()) && image.repository == name
-    };
     request
         .images()
-        .filter(is_it)
+        .filter(|image| {
+            // k8s.gcr.io is the former name of the host
+            [UPSTREAM, "k8s.gcr.io"].contains(&image.registry.as_str()) && image.repository == name
+        })
         .filter_map(|image| image.tag.clone())
         .collect()
 }

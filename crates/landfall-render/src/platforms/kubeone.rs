@@ -1,5 +1,6 @@
 //! `kubeone`: the parts of a `KubeOneCluster` that point at the registry and the proxy.
 
+use crate::credentials::BasicCredentials;
 use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map, optional, texts};
 use crate::no_proxy::NoProxyDialect;
@@ -17,9 +18,9 @@ pub(super) struct KubeOnePlatform;
 const VIA: PlatformSetting = PlatformSetting {
     key: "via",
     value_name: "WAY",
-    help: "How nodes come to the registry: overwrite (names are changed), mirrors (containerd \
-           asks the registry), or auto: \
-           overwrite where the registry speaks TLS and wants no account",
+    help: "How nodes use the registry: overwrite (image names are changed), mirrors (containerd \
+           pulls from the registry), or auto: overwrite if the registry speaks TLS and needs no \
+           account",
     default: Some("auto"),
     choices: &["auto", "overwrite", "mirrors"],
 };
@@ -27,8 +28,8 @@ const VIA: PlatformSetting = PlatformSetting {
 const API: PlatformSetting = PlatformSetting {
     key: "api",
     value_name: "VERSION",
-    help: "The version of KubeOneCluster: v1beta1 is that of releases up to 1.4, which takes the \
-           URLs of binaries",
+    help: "The version of KubeOneCluster: v1beta1 is for releases up to 1.4, which support URLs of \
+           binaries",
     default: Some("v1beta2"),
     choices: &["v1beta2", "v1beta1"],
 };
@@ -38,9 +39,8 @@ impl RenderPlatform for KubeOnePlatform {
         &PlatformSpec {
             name: "kubeone",
             about: "KubeOne: the registry, certificates and proxy of a KubeOneCluster",
-            details: "KubeOne asks an overwritten registry over TLS and without an account; \
-                      containerd's mirrors can do \
-                      without TLS, and with an account.",
+            details: "KubeOne uses an overwritten registry only over TLS and without an account; \
+                      containerd's mirrors support plain HTTP and accounts.",
             inputs: &[],
             settings: &[VIA, API],
             consumer: Some(Consumer::Kubeone),
@@ -75,7 +75,7 @@ impl RenderPlatform for KubeOnePlatform {
         if let Some(proxy) = request.proxy()? {
             secret |= proxy.has_account();
             let url = |one: &Option<ProxyAddress>| optional(one.as_ref().map(ProxyAddress::url));
-            // KubeOne puts these before the list itself
+            // KubeOne adds these entries itself (`defaults.go`)
             let added = ["127.0.0.1/8", "127.0.0.1", "localhost"];
             proxy_value = map([
                 ("http", url(&proxy.http)),
@@ -112,7 +112,7 @@ impl RenderPlatform for KubeOnePlatform {
             ),
             ("caBundle", optional(registry.ca.as_deref())),
             ("proxy", proxy_value),
-            // nodes reach no repository of packages, so KubeOne does not set one up
+            // the nodes cannot reach the package repositories that KubeOne would set up
             (
                 "systemPackages",
                 if request.upstream_fallback() {
@@ -142,20 +142,20 @@ fn by_name(
     let refused = |why: &str| Err(RenderError::Refused(why.into()));
     match (request.settings.get(VIA.key), is_old) {
         (Some("mirrors"), true) => refused(
-            "v1beta1 has no place for mirrors of containerd; use --set via=overwrite, or \
+            "v1beta1 does not support mirrors of containerd; use --set via=overwrite, or \
              api=v1beta2",
         ),
         (_, true) if account => refused(
-            "KubeOne asks an overwritten registry without an account, and the site names one; use \
+            "KubeOne uses an overwritten registry without an account, and the site has one; use \
              --set api=v1beta2",
         ),
         (_, true) => Ok(true),
         (Some("overwrite"), false) if plain_http => refused(
-            "KubeOne asks an overwritten registry over TLS alone, and this one speaks plain http; \
+            "KubeOne uses an overwritten registry only over TLS, and this one speaks plain HTTP; \
              use --set via=mirrors",
         ),
         (Some("overwrite"), false) if account => refused(
-            "KubeOne asks an overwritten registry without an account, and the site names one; use \
+            "KubeOne uses an overwritten registry without an account, and the site has one; use \
              --set via=mirrors",
         ),
         (Some("overwrite"), false) => Ok(true),
@@ -196,6 +196,7 @@ fn assets(request: &RenderRequest<'_>, notes: &mut Vec<String>) -> Value {
     let mut assets = Mapping::new();
     for KubeOneAsset { key, what, is_it } in ASSETS {
         let is_it = |url: &&str| {
+            // a binary for another system or architecture may have the same name
             let for_others = url.contains("/bin/") && !url.contains("/linux/amd64/");
             !for_others && is_it(url.rsplit('/').next().unwrap_or_default())
         };
@@ -213,7 +214,7 @@ fn assets(request: &RenderRequest<'_>, notes: &mut Vec<String>) -> Value {
                     "assetConfiguration needs a file server: add `files: http://…` to the site";
                 notes.push(why.into());
             }
-            ([], _) => notes.push(format!("assetConfiguration: the lock has not {what}")),
+            ([], _) => notes.push(format!("assetConfiguration: the lock does not have {what}")),
             (several, _) => {
                 notes.push(format!(
                     "assetConfiguration: the lock has several of {what}: {}",
@@ -227,8 +228,8 @@ fn assets(request: &RenderRequest<'_>, notes: &mut Vec<String>) -> Value {
         return Value::Mapping(assets);
     }
     notes.push(
-        "without all three of cni, nodeBinaries and kubectl KubeOne takes no \
-                assetConfiguration, so there is none"
+        "KubeOne accepts an assetConfiguration only with all of cni, nodeBinaries and kubectl, so \
+         none is written"
             .into(),
     );
     Value::Null
@@ -238,11 +239,11 @@ fn assets(request: &RenderRequest<'_>, notes: &mut Vec<String>) -> Value {
 fn mirrors(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
-    account: Option<(String, String)>,
+    account: Option<BasicCredentials>,
     notes: &mut Vec<String>,
 ) -> Result<Value, RenderError> {
     let mut hosts = Mapping::new();
-    // what is said of a host's TLS holds for its mirrors
+    // KubeOne applies the TLS settings of a host to its mirrors
     let tls = || {
         if registry.skip_verify {
             map([("insecureSkipVerify", true.into())])
@@ -251,21 +252,22 @@ fn mirrors(
         }
     };
     let own = &registry.target.registry;
-    for (host, of_host) in crate::host_mirrors::host_mirrors(request)? {
-        // what no host is named for is asked upstream, and the registry's own entry has its account
+    for (host, host_mirrors) in crate::host_mirrors::host_mirrors(request)? {
+        // hosts that are not in the lock stay with upstream; the registry's own entry is added
+        // below with its account
         if host == *own || host == "_default" {
             continue;
         }
-        // one switch says of all mirrors of a host whether their URLs are whole
-        let are_whole = of_host.iter().any(|mirror| !mirror.prefix.is_empty());
-        let urls = of_host
+        // `overridePath` applies to all mirrors of a host, so if one has a path, all need `/v2`
+        let has_paths = host_mirrors.iter().any(|mirror| !mirror.prefix.is_empty());
+        let urls = host_mirrors
             .iter()
-            .map(|mirror| match (are_whole, mirror.prefix.as_str()) {
+            .map(|mirror| match (has_paths, mirror.prefix.as_str()) {
                 (false, _) => registry.url(),
                 (true, "") => format!("{}/v2", registry.url()),
                 (true, prefix) => format!("{}/v2/{prefix}", registry.url()),
             });
-        let with_path = if are_whole { true.into() } else { Value::Null };
+        let with_path = if has_paths { true.into() } else { Value::Null };
         hosts.insert(
             host.into(),
             map([
@@ -277,19 +279,20 @@ fn mirrors(
     }
     if !request.upstream_fallback() {
         notes.push(
-            "containerd asks upstream for what the mirrors lack, and KubeOne cannot turn that off"
+            "containerd pulls images that the mirrors lack from upstream, and KubeOne cannot turn \
+             that off"
                 .into(),
         );
     }
-    let auth = account.map_or(Value::Null, |(user, password)| {
-        map([("username", user.into()), ("password", password.into())])
+    let auth = account.map_or(Value::Null, |BasicCredentials { username, password }| {
+        map([("username", username.into()), ("password", password.into())])
     });
-    let of_own = map([
+    let own_entry = map([
         ("mirrors", texts([registry.url()])),
         ("tlsConfig", tls()),
         ("auth", auth),
     ]);
-    hosts.insert(own.as_str().into(), of_own);
+    hosts.insert(own.as_str().into(), own_entry);
     Ok(map([(
         "containerd",
         map([("registries", Value::Mapping(hosts))]),

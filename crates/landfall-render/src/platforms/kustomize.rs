@@ -16,9 +16,9 @@ impl RenderPlatform for KustomizePlatform {
         &PlatformSpec {
             name: "kustomize",
             about: "kustomize: a component that gives every locked image its name at the registry",
-            details: "kustomize changes the images of containers, init containers and volumes. It \
-                      leaves arguments, \
-                      variables and ephemeral containers, which `landfall rewrite` knows.",
+            details: "kustomize changes the images of containers, init containers and volumes, but \
+                      not those in arguments, variables and ephemeral containers. `landfall \
+                      rewrite` changes all of them.",
             inputs: &[],
             settings: &[],
             consumer: Some(Consumer::Kustomize),
@@ -28,22 +28,24 @@ impl RenderPlatform for KustomizePlatform {
     }
 
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
-        let place = |image: &ImageRef| request.mapping.destinations(image).into_iter().next();
+        let destination = |image: &ImageRef| request.mapping.destinations(image).into_iter().next();
         let mut names: BTreeMap<String, String> = request
             .images()
-            .filter_map(|image| Some((image.name(), place(image)?.to_string())))
+            .filter_map(|image| Some((image.name(), destination(image)?.to_string())))
             .collect();
-        // a name that is locked itself goes where it goes, whatever else may be called so
+        // `or_insert`, since a name that is locked itself wins over another image's spelling
         for image in request.images() {
-            let Some(place) = place(image) else { continue };
+            let Some(destination) = destination(image) else {
+                continue;
+            };
             for name in spellings(image) {
-                names.entry(name).or_insert_with(|| place.to_string());
+                names.entry(name).or_insert_with(|| destination.to_string());
             }
         }
-        let image = |(name, place): (String, String)| {
-            map([("name", name.into()), ("newName", place.into())])
-        };
-        let images: Vec<Value> = names.into_iter().map(image).collect();
+        let images: Vec<Value> = names
+            .into_iter()
+            .map(|(name, new_name)| map([("name", name.into()), ("newName", new_name.into())]))
+            .collect();
         let component = map([
             ("apiVersion", "kustomize.config.k8s.io/v1alpha1".into()),
             ("kind", "Component".into()),
@@ -54,9 +56,9 @@ impl RenderPlatform for KustomizePlatform {
             document(&component),
         )];
         let notes = vec![
-            "name the folder under `components:` of a kustomization".to_owned(),
-            "kustomize leaves images in arguments, variables and ephemeral containers; `landfall \
-             audit` lists them"
+            "add the folder to `components:` of a kustomization".to_owned(),
+            "kustomize does not change images in arguments, variables and ephemeral containers; \
+             `landfall audit` lists them"
                 .to_owned(),
         ];
         Ok(RenderedConfig {

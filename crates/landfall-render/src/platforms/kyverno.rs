@@ -1,4 +1,4 @@
-//! `kyverno`: policies that change the images of all pods to the registry and add the proxy.
+//! `kyverno`: policies that point the images of all pods at the registry and add the proxy.
 
 use crate::error::RenderError;
 use crate::host_paths::{host_paths, join_path};
@@ -20,10 +20,9 @@ impl RenderPlatform for KyvernoPlatform {
             name: "kyverno",
             about: "Kyverno: policies that replace registries and inject the proxy, in containers \
                     of every kind",
-            details: "Names that point at the registry already stay. Tags and digests stay. Pods \
-                      in kube-system and of \
-                      Kyverno itself are left alone, as are pods with the annotation \
-                      landfall/inject-proxy: exclude.",
+            details: "Names at the registry, tags and digests are not changed. The proxy is not \
+                      injected into pods in kube-system and kyverno, and into pods with the \
+                      annotation landfall/inject-proxy: exclude.",
             inputs: &[],
             settings: &[],
             consumer: Some(Consumer::Kyverno),
@@ -71,22 +70,24 @@ fn pods() -> Value {
     map([("any", vec![map([("resources", pods)])].into())])
 }
 
-/// Returns one rule for each repository with its own path, and for the rest of each host.
+/// Returns the policy that replaces registries. It has one rule for each repository with its own
+/// path, and one for all others of a host.
 fn replace(request: &RenderRequest<'_>) -> Value {
     let own = &request.mapping.target().registry;
     let mut rules = Vec::new();
     for (host, paths) in host_paths(request) {
         for (index, (repository, path)) in paths.others.iter().enumerate() {
-            let is_it = [
+            let conditions = [
                 ("registry", "Equals", host.as_str().into()),
                 ("path", "AnyIn", texts(spellings(&host, repository))),
             ];
             rules.push(rule(
                 &format!("{}-{}", label(&host), index + 1),
-                &is_it,
+                &conditions,
                 &format!("{own}/{path}"),
             ));
         }
+        // all repositories of the host except those with a rule of their own
         let mut rest = vec![("registry", "Equals", host.as_str().into())];
         if !paths.others.is_empty() {
             rest.push((
@@ -138,9 +139,12 @@ fn label(host: &str) -> String {
         .collect()
 }
 
-/// Returns a rule that replaces the images that match `conditions` by `place`. A condition is a part
-/// of the image, an operator and a value.
-fn rule(name: &str, conditions: &[(&str, &str, Value)], place: &str) -> Value {
+/// Returns a rule that replaces the images that match `conditions` by the repository `to`, with
+/// their tags and digests. A condition is a part of the image, an operator and a value.
+///
+/// Conditions use Kyverno's parsed image, not a regular expression over its text: the expressions
+/// in common examples do not match a registry with a port or a hyphen.
+fn rule(name: &str, conditions: &[(&str, &str, Value)], to: &str) -> Value {
     let each = |list: &&str| {
         let image = format!("images.{list}.\"{{{{ element.name }}}}\"");
         let condition = |(part, operator, value): &(&str, &str, Value)| {
@@ -151,15 +155,16 @@ fn rule(name: &str, conditions: &[(&str, &str, Value)], place: &str) -> Value {
             ])
         };
         let all: Vec<Value> = conditions.iter().map(condition).collect();
-        let place = format!(
-            "{place}{{{{ image.tag && join('', [':', image.tag]) || '' }}}}{{{{ image.digest && \
+        let new_image = format!(
+            "{to}{{{{ image.tag && join('', [':', image.tag]) || '' }}}}{{{{ image.digest && \
              join('', ['@', image.digest]) || '' }}}}"
         );
         let container = map([
             ("name", "{{ element.name }}".into()),
-            ("image", place.into()),
+            ("image", new_image.into()),
         ]);
         map([
+            // a pod need not have init or ephemeral containers
             ("list", format!("request.object.spec.{list} || `[]`").into()),
             (
                 "context",
@@ -193,14 +198,15 @@ fn inject(proxy: &PodProxy) -> Value {
         let each = map([("(name)", "*".into()), ("env", env(&proxy.variables()))]);
         (list, Value::from(vec![each]))
     });
-    let excluded = |resources: Value| map([("resources", resources)]);
-    let exclude = vec![
-        excluded(map([("namespaces", texts(["kube-system", "kyverno"]))])),
-        excluded(map([(
-            "annotations",
-            map([("landfall/inject-proxy", "exclude".into())]),
-        )])),
+    let annotation = map([("landfall/inject-proxy", "exclude".into())]);
+    let exclude = [
+        map([("namespaces", texts(["kube-system", "kyverno"]))]),
+        map([("annotations", annotation)]),
     ];
+    let exclude: Vec<Value> = exclude
+        .into_iter()
+        .map(|resources| map([("resources", resources)]))
+        .collect();
     let rule = map([
         ("name", "proxy-variables".into()),
         ("match", pods()),

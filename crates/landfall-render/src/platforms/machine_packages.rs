@@ -1,4 +1,4 @@
-//! Package sources for machines that a platform sets up: the files of `render apt` and `render yum`.
+//! Package sources for the machines of a platform: the files of `render apt` and `render yum`.
 
 use super::{apt, yum};
 use crate::error::RenderError;
@@ -12,8 +12,8 @@ use landfall_item::LockedPackageSet;
 pub(super) const PACKAGE_SET: PlatformSetting = PlatformSetting {
     key: "package-set",
     value_name: "NAME,...",
-    help: "The locked sets of packages that machines install from, where the lock has several for \
-           one kind of machine",
+    help: "The locked sets of packages from which machines install, if the lock has several for one \
+           kind of machine",
     default: None,
     choices: &[],
 };
@@ -21,8 +21,11 @@ pub(super) const PACKAGE_SET: PlatformSetting = PlatformSetting {
 /// The locked packages for machines.
 pub(super) struct MachinePackages<'r> {
     sets: Vec<&'r LockedPackageSet>,
+    /// The URL of the file server.
     files: Option<&'r str>,
+    /// Whether the user named the sets.
     is_chosen: bool,
+    /// The OpenPGP key with which the site signs metadata.
     site_key: Option<String>,
 }
 
@@ -42,7 +45,7 @@ impl<'r> MachinePackages<'r> {
                             key: PACKAGE_SET.key.into(),
                             value: name.into(),
                             why: match listed(all.iter()).as_str() {
-                                "" => "the lock names no packages".into(),
+                                "" => "the lock has no packages".into(),
                                 names => format!("the lock has {names}"),
                             },
                         })
@@ -62,19 +65,20 @@ impl<'r> MachinePackages<'r> {
         })
     }
 
-    /// Returns the files with which the machines called `who` install from the only set that is
-    /// `fitting`, with all other sources disabled; none if no set is.
+    /// Returns the files with which the machines called `machines` install from the only set that
+    /// is `suitable`, with all other sources disabled. Without such a set, returns no files. If
+    /// there are several, or the site has no file server, a note says so.
     pub(super) fn source_files(
         &self,
-        who: &str,
-        fitting: impl Fn(&LockedPackageSet) -> bool,
+        machines: &str,
+        suitable: impl Fn(&LockedPackageSet) -> bool,
         notes: &mut Vec<String>,
     ) -> Vec<RenderedFile> {
         let sets: Vec<&LockedPackageSet> = self
             .sets
             .iter()
             .copied()
-            .filter(|set| fitting(set))
+            .filter(|set| suitable(set))
             .collect();
         let [set] = sets[..] else {
             if !sets.is_empty() {
@@ -85,7 +89,8 @@ impl<'r> MachinePackages<'r> {
                     "the lock has several sets of packages"
                 };
                 notes.push(format!(
-                    "{who}: {which}, and machines take one: name theirs by --set {}=NAME ({names})",
+                    "{machines}: {which}, and machines use one: name theirs with --set {}=NAME \
+                     ({names})",
                     PACKAGE_SET.key
                 ));
             }
@@ -93,7 +98,7 @@ impl<'r> MachinePackages<'r> {
         };
         let Some(url) = self.files else {
             notes.push(format!(
-                "{who}: nothing says where machines find the packages of {}; add `files: \
+                "{machines}: nothing says where machines find the packages of {}; add `files: \
                  http://HOST:PORT` to the site",
                 set.name
             ));

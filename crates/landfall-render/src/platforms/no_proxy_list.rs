@@ -13,17 +13,17 @@ impl RenderPlatform for NoProxyList {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "no-proxy",
-            about: "The value of NO_PROXY: what nodes and pods reach without the proxy",
-            details: "It is composed of the cluster's and the installation's parts and the site's \
-                      own hosts, in one order. \
-                      The files of other platforms have the same entries.",
+            about: "The value of NO_PROXY: the hosts that nodes and pods reach without the proxy",
+            details: "It is composed of the entries of the cluster and the installation and the \
+                      site's own hosts, always in the same order. The files of other platforms have \
+                      the same entries.",
             inputs: &[],
             settings: &[PlatformSetting {
                 key: "form",
                 value_name: "FORM",
                 help: "How names are written: svc and cluster.local (bare), .svc and \
-                       .svc.cluster.local (dotted), or \
-                       every name with and without a dot, for programs of every kind (portable)",
+                       .svc.cluster.local (dotted), or every name with and without a dot, for any \
+                       program (portable)",
                 default: Some("bare"),
                 choices: &["bare", "dotted", "portable"],
             }],

@@ -1,7 +1,7 @@
 //! `openshift`: mirror sets by digest and by tag, and the trust in the registry.
 
 use crate::error::RenderError;
-use crate::host_paths::registry_places;
+use crate::host_paths::registry_locations;
 use crate::kubernetes_objects::{document, map, metadata, texts};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
@@ -34,12 +34,14 @@ impl RenderPlatform for OpenShiftPlatform {
         } else {
             "NeverContactSource"
         };
-        let sources = registry_places(request);
+        // an ImageDigestMirrorSet applies only to pulls by digest, an ImageTagMirrorSet only to
+        // pulls by tag, so both are written
+        let sources = registry_locations(request);
         let set = |kind: &str, key: &str| {
-            let mirror = |(source, place): &(String, String)| {
+            let mirror = |(source, location): &(String, String)| {
                 map([
                     ("source", source.as_str().into()),
-                    ("mirrors", texts([place.as_str()])),
+                    ("mirrors", texts([location.as_str()])),
                     ("mirrorSourcePolicy", policy.into()),
                 ])
             };
@@ -62,7 +64,7 @@ impl RenderPlatform for OpenShiftPlatform {
             ),
         ];
         if let Some(ca) = &registry.ca {
-            // a port follows two dots in these keys
+            // a key of a ConfigMap cannot contain `:`, so the port follows two dots
             let key = own.replace(':', "..");
             files.push(RenderedFile::new(
                 "registry-ca.yaml",
@@ -106,8 +108,8 @@ impl RenderPlatform for OpenShiftPlatform {
         let mut notes = Vec::new();
         if registry.has_account() {
             notes.push(
-                "the account of the registry belongs into the cluster's pull secret: `oc set data \
-                        secret/pull-secret -n openshift-config`"
+                "add the registry's account to the cluster's pull secret: `oc set data \
+                 secret/pull-secret -n openshift-config`"
                     .to_owned(),
             );
         }

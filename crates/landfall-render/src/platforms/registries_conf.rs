@@ -3,7 +3,7 @@
 
 use super::systemd::{DropInForm, drop_in};
 use crate::error::RenderError;
-use crate::host_paths::registry_places;
+use crate::host_paths::registry_locations;
 use crate::node_registry::NodeRegistry;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
@@ -16,8 +16,9 @@ use landfall_model::Consumer;
 /// A client that reads registries.conf.
 pub(super) struct RegistriesConf(&'static PlatformSpec);
 
-const NOT_INTO: Option<&str> =
-    Some("registries.conf is no YAML; its folder takes a file of our own, so write it with -o DIR");
+const NOT_INTO: Option<&str> = Some(
+    "registries.conf is not YAML; its folder can have several files, so write this one with -o DIR",
+);
 
 pub(super) static CRIO: RegistriesConf = RegistriesConf(&PlatformSpec {
     name: "crio",
@@ -33,9 +34,8 @@ pub(super) static CRIO: RegistriesConf = RegistriesConf(&PlatformSpec {
 pub(super) static PODMAN: RegistriesConf = RegistriesConf(&PlatformSpec {
     name: "podman",
     about: "podman, skopeo and buildah: registries.conf, certificates and account",
-    details: "The paths below the folder are those of a machine; auth.json belongs to \
-              ~/.config/containers or where \
-              REGISTRY_AUTH_FILE says.",
+    details: "The paths below the folder are those on a machine; copy auth.json to \
+              ~/.config/containers or to the path in REGISTRY_AUTH_FILE.",
     inputs: &[],
     settings: &[SEARCH],
     consumer: Some(Consumer::Podman),
@@ -46,7 +46,7 @@ pub(super) static PODMAN: RegistriesConf = RegistriesConf(&PlatformSpec {
 const SEARCH: PlatformSetting = PlatformSetting {
     key: "search",
     value_name: "HOST,...",
-    help: "Hosts in which names without a host are looked for",
+    help: "Hosts that are searched for names without a host",
     default: Some("docker.io"),
     choices: &[],
 };
@@ -114,14 +114,15 @@ fn registries_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> 
             quoted_string(own)
         );
     }
-    for (prefix, place) in registry_places(request) {
-        let [prefix, place] = [prefix, place].map(|text| quoted_string(&text));
+    for (prefix, location) in registry_locations(request) {
+        let [prefix, location] = [prefix, location].map(|text| quoted_string(&text));
         text += &format!("\n[[registry]]\nprefix = {prefix}\n");
-        // clients try the location after all mirrors, so it is upstream only if that is allowed
+        // Clients try `location` after all mirrors, so it is upstream only if that is allowed.
+        // `blocked` would not help: it forbids the pull itself.
         text += &if request.upstream_fallback() {
-            format!("location = {prefix}\n\n[[registry.mirror]]\nlocation = {place}\n")
+            format!("location = {prefix}\n\n[[registry.mirror]]\nlocation = {location}\n")
         } else {
-            format!("location = {place}\n")
+            format!("location = {location}\n")
         };
         if insecure {
             text += "insecure = true\n";

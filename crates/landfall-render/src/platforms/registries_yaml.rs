@@ -1,5 +1,6 @@
 //! `k3s` and `rke2`: a registries.yaml, the switch that disables upstream, and the proxy.
 
+use crate::credentials::BasicCredentials;
 use crate::error::RenderError;
 use crate::host_paths::{HostPaths, host_paths, join_path};
 use crate::kubernetes_objects::{document, map, some_map, texts};
@@ -38,9 +39,8 @@ pub(super) static RKE2: RegistriesYaml = RegistriesYaml(&PlatformSpec {
     writes: OutputForm::Files { not_into: None },
 });
 
-const DETAILS: &str = "The paths below the folder are those on a node. Images of `landfall export \
-                       images` that lie in \
-                       agent/images are taken in before a registry is asked.";
+const DETAILS: &str = "The paths below the folder are those on a node. Archives of `landfall export \
+                       images` in agent/images are loaded before any image is pulled.";
 
 impl RenderPlatform for RegistriesYaml {
     fn spec(&self) -> &'static PlatformSpec {
@@ -61,6 +61,7 @@ impl RenderPlatform for RegistriesYaml {
                 .secret(secret),
         ];
         files.extend(registry.trust(&format!("{folder}/certs.d")));
+        // otherwise the upstream host is always tried last, without the rewrites
         if !request.upstream_fallback() {
             let text = "disable-default-registry-endpoint: true\n";
             files.push(RenderedFile::new(
@@ -84,7 +85,7 @@ impl RenderPlatform for RegistriesYaml {
             }));
         }
         let notes = vec![format!(
-            "instead of a registry, nodes take an archive of `landfall export images` from \
+            "without a registry, nodes can load an archive of `landfall export images` from \
              /var/lib/rancher/{name}/agent/images"
         )];
         Ok(RenderedConfig {
@@ -121,7 +122,8 @@ fn rewrites(paths: &HostPaths) -> Value {
     let rules: Vec<(String, String)> = if paths.others.is_empty() {
         vec![("^(.*)$".to_owned(), join_path(&paths.prefix, "$1"))]
     } else {
-        // one for each locked repository: a general expression would match those elsewhere too
+        // one for each locked repository: a general expression would also match those with another
+        // path
         let usual = paths
             .usual
             .iter()
@@ -172,8 +174,8 @@ fn configs(
     ]);
     let account = registry.account(&request.mapping.target().prefix)?;
     let secret = account.is_some();
-    let auth = account.map_or(Value::Null, |(user, password)| {
-        map([("username", user.into()), ("password", password.into())])
+    let auth = account.map_or(Value::Null, |BasicCredentials { username, password }| {
+        map([("username", username.into()), ("password", password.into())])
     });
     let config = some_map([("auth", auth), ("tls", tls)]);
     Ok((

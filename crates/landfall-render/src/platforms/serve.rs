@@ -1,4 +1,4 @@
-//! `serve`: a systemd service for `landfall serve`, which the packages install too.
+//! `serve`: a systemd service for `landfall serve`. The packages of landfall install the same unit.
 
 use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
@@ -19,7 +19,7 @@ const BUNDLE: PlatformSetting = PlatformSetting {
 const LISTEN: PlatformSetting = PlatformSetting {
     key: "listen",
     value_name: "ADDRESS:PORT",
-    help: "Where it listens [default: all addresses, at the port of registry.address]",
+    help: "The address to listen on [default: all addresses, with the port of registry.address]",
     default: None,
     choices: &[],
 };
@@ -32,7 +32,7 @@ const TLS: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-/// The unit file, which the packages install too.
+/// The unit file.
 const UNIT: &str = include_str!("../serve/landfall.service");
 
 /// The capability that an unprivileged service needs for a port below 1024.
@@ -47,15 +47,14 @@ impl RenderPlatform for ServePlatform {
         &PlatformSpec {
             name: "serve",
             about: "`landfall serve` as a hardened service: unit and environment",
-            details: "The service has no user of its own to make: systemd gives it one while it \
-                      runs. Its folder is \
-                      /var/lib/landfall.",
+            details: "You need not create a user for the service: systemd assigns one while it \
+                      runs. Its folder is /var/lib/landfall.",
             inputs: &[],
             settings: &[BUNDLE, LISTEN, TLS],
             consumer: None,
             reads_lock: false,
             writes: OutputForm::Files {
-                not_into: Some("a unit is a file of its own, and no YAML; write it with -o DIR"),
+                not_into: Some("a unit is a separate file and not YAML; write it with -o DIR"),
             },
         }
     }
@@ -91,7 +90,7 @@ impl RenderPlatform for ServePlatform {
             ));
         }
         let notes = vec![
-            "copy the site file to /etc/landfall/site.yaml, and the bundle to its place".to_owned(),
+            "copy the site file to /etc/landfall/site.yaml, and the bundle to its path".to_owned(),
         ];
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),

@@ -1,4 +1,4 @@
-//! `systemd` and `kubelet`: drop-ins with the proxy for services of nodes.
+//! `systemd` and `kubelet`: systemd drop-ins that give services of nodes the proxy.
 
 use crate::error::RenderError;
 use crate::no_proxy::NoProxyDialect;
@@ -15,19 +15,19 @@ pub(super) struct DropIns(&'static PlatformSpec);
 pub(super) const FORM: PlatformSetting = PlatformSetting {
     key: "form",
     value_name: "FORM",
-    help: "As Giant Swarm has them (six variables), or as TKG (three, and the kubelet's below \
+    help: "As in Giant Swarm (six variables), or as in TKG (three, and the kubelet's drop-in below \
            /usr/lib)",
     default: Some("giantswarm"),
     choices: &["giantswarm", "tkg"],
 };
 
 const NOT_INTO: Option<&str> =
-    Some("a drop-in is a file of its own, and no YAML; write it with -o DIR");
+    Some("a drop-in is a separate file and not YAML; write it with -o DIR");
 
 pub(super) static KUBELET: DropIns = DropIns(&PlatformSpec {
     name: "kubelet",
     about: "A systemd drop-in that gives the kubelet the proxy",
-    details: "Needed where the kubelet itself talks to hosts beyond the proxy, as with an in-tree \
+    details: "Needed if the kubelet itself connects to hosts behind the proxy, as with an in-tree \
               cloud provider.",
     inputs: &[],
     settings: &[FORM],
@@ -71,7 +71,8 @@ impl RenderPlatform for DropIns {
         for service in services.split(',') {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_@:.".contains(c);
             if service.is_empty() || service.starts_with('.') || !service.chars().all(plain) {
-                let why = "it is a list of services, as in containerd,kubelet".to_owned();
+                // the name becomes a part of a path
+                let why = "it is a list of services, such as containerd,kubelet".to_owned();
                 return Err(RenderError::Value {
                     key: "services".into(),
                     value: services.into(),
@@ -86,11 +87,8 @@ impl RenderPlatform for DropIns {
                 )?
                 .ok_or_else(|| {
                     RenderError::Site(
-                    "the site has no proxy, so there is nothing to tell services; add proxy.http \
-                     and \
-                                   proxy.https to it"
-                        .into(),
-                )
+                        "the site has no proxy; add proxy.http and proxy.https to it".into(),
+                    )
                 })?,
             );
         }

@@ -15,8 +15,8 @@ pub(super) struct YumPlatform;
 const OTHERS: PlatformSetting = PlatformSetting {
     key: "others",
     value_name: "WHAT",
-    help: "Other repositories of the machines: keep them, or turn them off by a dnf.conf of our \
-           own",
+    help: "Whether other repositories of the machines are kept (keep), or disabled by a rendered \
+           dnf.conf (off)",
     default: Some("keep"),
     choices: &["keep", "off"],
 };
@@ -24,15 +24,14 @@ const OTHERS: PlatformSetting = PlatformSetting {
 static SPEC: PlatformSpec = PlatformSpec {
     name: "yum",
     about: "Repositories of yum and dnf for the locked packages, with their keys",
-    details: "The packages come from the site's file server (`files`), which the URL of `landfall \
-              serve` can be. Signatures are \
-              checked by the keys in the lock.",
+    details: "The packages come from the site's file server (`files`), which can be `landfall \
+              serve`. Signatures are verified with the keys in the lock.",
     inputs: &[PACKAGES_KEY],
     settings: &[OTHERS],
     consumer: None,
     reads_lock: true,
     writes: OutputForm::Files {
-        not_into: Some("a repository is a file of its own, and no YAML; write it with -o DIR"),
+        not_into: Some("a repository is a separate file and not YAML; write it with -o DIR"),
     },
 };
 
@@ -61,7 +60,8 @@ impl RenderPlatform for YumPlatform {
         }
         let files = request.file_server().ok_or_else(|| {
             RenderError::Site(
-                "the site has no `files`, from which machines take packages; add it".into(),
+                "the site has no `files`, the server from which machines install packages; add it"
+                    .into(),
             )
         })?;
         let is_alone = request.settings.get(OTHERS.key) == Some("off");
@@ -70,7 +70,7 @@ impl RenderPlatform for YumPlatform {
         let mut notes = Vec::new();
         if !has_weak && !is_alone {
             notes.push(
-                "weak dependencies are not carried: say install_weak_deps=False in \
+                "weak dependencies are not mirrored: set install_weak_deps=False in \
                  /etc/dnf/dnf.conf"
                     .into(),
             );
@@ -127,7 +127,7 @@ pub(super) fn source_files(
         let mut text = repository(&id, source, url, &keys, is_signed || site_key.is_some());
         text += &match carried.get(source.url.as_str()) {
             None => String::new(),
-            // an empty list would be none at all
+            // an empty `includepkgs` would not exclude anything
             Some(packages) if packages.is_empty() => "excludepkgs=*\n".to_owned(),
             Some(packages) => {
                 let lines: String = packages
@@ -145,7 +145,7 @@ pub(super) fn source_files(
             configuration(folder, has_weak(sets)),
         );
     }
-    // nothing may stand before a key
+    // a header before a key would make the file invalid
     let file = |(path, text): (String, String)| RenderedFile {
         comments: !path.ends_with(".asc"),
         ..RenderedFile::new(path, text)
@@ -168,7 +168,8 @@ fn carried<'s>(sets: &[&'s LockedPackageSet]) -> BTreeMap<&'s str, BTreeSet<Stri
     carried
 }
 
-/// Returns an identifier of a repository, `landfall-HOST-…`, which depends only on its URL.
+/// Returns the identifier of a repository, `landfall-HOST-…`. It depends only on its URL, so that a
+/// new lock does not rename it.
 fn id(source: &PackageSource) -> String {
     let host = source
         .url

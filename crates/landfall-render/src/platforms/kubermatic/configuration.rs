@@ -2,6 +2,7 @@
 //! certificate authorities.
 
 use super::site::{KubermaticProxy, NAMESPACE, at_registry, repository};
+use crate::credentials::BasicCredentials;
 use crate::kubernetes_objects::{map, metadata, optional};
 use crate::no_proxy::NoProxyDialect;
 use crate::node_registry::NodeRegistry;
@@ -9,6 +10,7 @@ use crate::request::RenderRequest;
 use landfall_model::ImageRef;
 use serde_yaml::Value;
 
+/// The image of KKP's controllers, in the enterprise and the community edition.
 const KUBERMATIC: [&str; 2] = [
     "quay.io/kubermatic/kubermatic-ee",
     "quay.io/kubermatic/kubermatic",
@@ -19,20 +21,22 @@ const DASHBOARD: [&str; 2] = [
     "quay.io/kubermatic/dashboard",
 ];
 
-/// Returns the configuration of a site whose registry needs `account`.
+/// Returns the configuration for a registry that needs `account`. A key is written only if the lock
+/// has its image: the others keep their upstream defaults.
 pub(super) fn configuration(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
-    account: Option<&(String, String)>,
+    account: Option<&BasicCredentials>,
     proxy: Option<&KubermaticProxy>,
 ) -> Value {
     let target = request.mapping.target().to_string();
     let kubermatic = || repository(request, &KUBERMATIC);
+    // the field is not a reference to a Secret, but the text of an auth file
     let pull_secret = optional(account.map(|account| registry.auth_file(account)));
-    let charts = request
+    let has_charts = request
         .images()
         .any(|image| image.name().starts_with("quay.io/kubermatic/helm-charts/"));
-    let charts = charts.then(|| charts_at(request)).flatten();
+    let charts = has_charts.then(|| charts_at(request)).flatten();
     let user_cluster = map([
         ("overwriteRegistry", target.into()),
         (
@@ -83,7 +87,7 @@ pub(super) fn configuration(
             map([("helmRepository", charts.into())]),
         )])
     });
-    // KKP's operator puts these before the list itself
+    // KKP's operator adds these entries itself
     let added = [
         "127.0.0.1/8",
         "127.0.0.1",
@@ -139,6 +143,6 @@ pub(super) fn configuration(
 /// Returns the repository of the charts of KKP's applications.
 fn charts_at(request: &RenderRequest<'_>) -> Option<String> {
     let charts: ImageRef = "quay.io/kubermatic/helm-charts".parse().ok()?;
-    let place = request.mapping.destinations(&charts).into_iter().next()?;
-    Some(format!("oci://{place}"))
+    let destination = request.mapping.destinations(&charts).into_iter().next()?;
+    Some(format!("oci://{destination}"))
 }

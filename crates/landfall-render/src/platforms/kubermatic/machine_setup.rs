@@ -22,7 +22,7 @@ pub(super) struct MachineSetup<'r> {
 }
 
 impl MachineSetup<'_> {
-    /// Returns the sources of the locked packages for machines with `system`; none if nothing is
+    /// Returns the files of the package sources for machines with `system`; empty if nothing is
     /// locked for it.
     pub(super) fn locked_sources(
         &self,
@@ -30,12 +30,12 @@ impl MachineSetup<'_> {
         name: &str,
         notes: &mut Vec<String>,
     ) -> Vec<RenderedFile> {
-        let fitting = |set: &LockedPackageSet| match system {
+        let is_suitable = |set: &LockedPackageSet| match system {
             "ubuntu" | "debian" => set.is_apt(),
             "rhel" | "rockylinux" | "centos" | "amzn2" => set.is_yum(),
             _ => false,
         };
-        self.locked.source_files(name, fitting, notes)
+        self.locked.source_files(name, is_suitable, notes)
     }
 
     /// Returns the files for the profile: `sources` of packages, certificates, a script, and a
@@ -57,8 +57,8 @@ impl MachineSetup<'_> {
             .flatten();
         if !self.authorities.is_empty() && trust.is_none() {
             notes.push(format!(
-                "{name}: it is not known how {system} trusts an authority, so it does not get the \
-                 site's"
+                "{name}: landfall does not know how {system} trusts a certificate authority, so its \
+                 machines do not trust the site's"
             ));
         }
         let mirrored = self.mirrored_sources();
@@ -79,10 +79,13 @@ impl MachineSetup<'_> {
         script.push_str(&mirrored);
         files.push(file(SCRIPT, 755, &script));
         let Some(unit) = first_unit(&profile["spec"]["bootstrapConfig"]) else {
-            let why = "starts neither bootstrap.service nor setup.service first";
-            notes.push(format!("{name} {why}: let its first script run {SCRIPT}"));
+            notes.push(format!(
+                "{name} starts neither bootstrap.service nor setup.service first: let its first \
+                 script run {SCRIPT}"
+            ));
             return files;
         };
+        // before the unit's own commands, which download files and install packages
         let drop_in = format!("[Service]\nExecStartPre={SCRIPT}\n");
         files.push(file(
             &format!("/etc/systemd/system/{unit}.d/50-landfall.conf"),
@@ -122,7 +125,8 @@ const SOURCES: &str = r#"point() {
 }
 "#;
 
-/// The folder for certificate authorities in an operating system, and the command that trusts them.
+/// How operating systems trust a certificate authority: the folder for its file, the ending of the
+/// file name, and the command that makes programs trust it.
 struct TrustStore {
     systems: &'static [&'static str],
     folder: &'static str,
@@ -165,7 +169,8 @@ const TRUST_STORES: [TrustStore; 4] = [
     },
 ];
 
-/// Returns the unit that a phase of a profile starts.
+/// Returns the unit with which a phase of a profile starts. It may be listed as a unit or as a
+/// file.
 fn first_unit(phase: &Value) -> Option<&'static str> {
     let each = |list: &str| phase[list].as_sequence().cloned().unwrap_or_default();
     let units = each("units")
@@ -175,14 +180,13 @@ fn first_unit(phase: &Value) -> Option<&'static str> {
         .into_iter()
         .filter_map(|file| Some(file["path"].as_str()?.to_owned()));
     let names: Vec<String> = units.chain(paths).collect();
-    let is_there = |unit: &&str| {
-        names
-            .iter()
-            .any(|name| name.rsplit('/').next() == Some(unit))
-    };
     ["bootstrap.service", "setup.service"]
         .into_iter()
-        .find(is_there)
+        .find(|unit| {
+            names
+                .iter()
+                .any(|name| name.rsplit('/').next() == Some(unit))
+        })
 }
 
 /// Returns a file of a profile. Profiles write modes as decimal numbers that look like octal ones.

@@ -1,7 +1,7 @@
 //! `kubermatic`: the configuration of KKP, the datacenters of a Seed, certificates, profiles of
 //! machines, and the node settings of releases up to 2.12.
 //!
-//! - `platform.rs`: the settings, and which files there are.
+//! - `platform.rs`: the settings and the list of files.
 //! - `configuration.rs`: the `KubermaticConfiguration`.
 //! - `seed.rs`: the Seed, and the datacenters of old releases.
 //! - `profile.rs`: profiles of operating-system-manager; `machine_setup.rs`: the first steps of

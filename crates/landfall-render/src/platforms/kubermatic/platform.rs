@@ -1,7 +1,7 @@
-//! The platform: its settings, and which files there are.
+//! The settings of the platform and the list of its files.
 
 use super::configuration::configuration;
-use super::profile::{MachineProfile, PACKAGES, PROFILES, profiles};
+use super::profile::{PACKAGES, PROFILES, profiles};
 use super::seed::{DATACENTER, SEED, datacenters, seed};
 use super::site::{KubermaticProxy, NAMESPACE};
 use crate::error::RenderError;
@@ -22,8 +22,7 @@ pub(in crate::platforms) struct KubermaticPlatform;
 const VERSION: PlatformSetting = PlatformSetting {
     key: "version",
     value_name: "RELEASE",
-    help: "The release of KKP: 2.12 stands for releases whose node settings are in \
-           datacenters.yaml",
+    help: "The release of KKP; 2.12 for releases whose node settings are in datacenters.yaml",
     default: Some("current"),
     choices: &["current", "2.12"],
 };
@@ -33,13 +32,11 @@ impl RenderPlatform for KubermaticPlatform {
         &PlatformSpec {
             name: "kubermatic",
             about: "KKP: KubermaticConfiguration, Seed, certificates, operating system profiles",
-            details: "The files hold what follows from the site and the lock, to be merged into \
-                      yours. A repository stands in \
-                      them where the lock has its image. With --osp, profiles of \
-                      operating-system-manager are pointed at the \
-                      site: URLs that the lock has go to the file server, machines trust the \
-                      site's authorities, and \
-                      install the locked packages.",
+            details: "The files contain the values that follow from the site and the lock, to be \
+                      merged into yours. A repository is set if the lock has its image. With --osp, \
+                      profiles of operating-system-manager are pointed at the site: locked URLs are \
+                      replaced by those of the file server, and machines trust the site's \
+                      certificate authorities and install the locked packages.",
             inputs: &[PROFILES, PACKAGES_KEY],
             settings: &[VERSION, SEED, DATACENTER, SANDBOX, PACKAGES, PACKAGE_SET],
             consumer: Some(Consumer::Kubermatic),
@@ -96,17 +93,14 @@ impl RenderPlatform for KubermaticPlatform {
         files.push(RenderedFile::new("seed.yaml", text).secret(has_account));
         if registry.ca.is_some() && profiles.is_empty() {
             notes.push(
-                "machines of user clusters trust the registry's authority by a profile alone: \
-                 give yours with --osp FILE"
+                "machines of user clusters trust the registry's certificate authority only with a \
+                 profile: name yours with --osp FILE"
                     .into(),
             );
         }
-        for MachineProfile {
-            file, notes: said, ..
-        } in profiles
-        {
-            files.push(file);
-            notes.extend(said);
+        for profile in profiles {
+            files.push(profile.file);
+            notes.extend(profile.notes);
         }
         if !authorities.is_empty() {
             files.push(RenderedFile::new(
@@ -114,8 +108,8 @@ impl RenderPlatform for KubermaticPlatform {
                 document(&ca_bundle(authorities)),
             ));
             notes.push(
-                "KKP trusts the authorities of ca-bundle alone: add those of other hosts that it \
-                 talks to"
+                "KKP trusts only the certificate authorities in ca-bundle: add those of other hosts \
+                 to which it connects"
                     .into(),
             );
         }
@@ -123,9 +117,9 @@ impl RenderPlatform for KubermaticPlatform {
             let text = document(&registry_credentials(&registry.auth_file(account)));
             files.push(RenderedFile::new("registry-credentials.yaml", text).secret(true));
             notes.push(
-                "registry-credentials.yaml is for each user cluster: its Cluster names it as \
-                 spec.imagePullSecret (name \
-                 registry-credentials, namespace kube-system), and nodes pull with that account"
+                "registry-credentials.yaml is for each user cluster: reference it in its Cluster as \
+                 spec.imagePullSecret (name registry-credentials, namespace kube-system), so that \
+                 nodes pull with that account"
                     .into(),
             );
         }

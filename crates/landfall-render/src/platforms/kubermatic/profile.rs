@@ -1,4 +1,4 @@
-//! Profiles with which operating-system-manager of KKP sets up machines, pointed at the site.
+//! Points the profiles with which operating-system-manager of KKP sets up machines at the site.
 
 use super::machine_setup::MachineSetup;
 use crate::certificates;
@@ -23,8 +23,8 @@ pub(super) const PROFILES: PlatformInput = PlatformInput {
     name: "osp",
     flag: InputFlag::Long,
     value_name: "FILE",
-    help: "An OperatingSystemProfile of operating-system-manager, to be made a custom one of this \
-           site; repeat it for more",
+    help: "An OperatingSystemProfile of operating-system-manager, from which a custom profile for \
+           this site is made; can be repeated",
 };
 
 /// The hosts of the packages of the operating system.
@@ -32,38 +32,36 @@ pub(super) const PACKAGES: PlatformSetting = PlatformSetting {
     key: "packages",
     value_name: "HOST,...",
     help: "Hosts of package sources that the site's file server mirrors, each at /<host>/<path>; \
-           profiles take packages from there",
+           profiles install packages from there",
     default: None,
     choices: &[],
 };
 
 /// A profile that was pointed at the site.
 pub(super) struct MachineProfile {
-    /// The rendered profile.
     pub(super) file: RenderedFile,
-    /// The operating system, as datacenters name it.
+    /// The operating system by its name in datacenters.
     pub(super) system: String,
     /// The name of the object in the cluster.
     pub(super) name: String,
-    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
-/// Returns the profiles that the user named, pointed at the site. `authorities` are the certificates
-/// for machines. Fails if a file cannot be read, is not a profile or cannot be edited, or if two
-/// profiles have one name.
+/// Returns the profiles that the user named, pointed at the site. `authorities` are the
+/// certificates for machines. Fails if a file cannot be read, is not a profile or cannot be edited,
+/// or if two profiles have one name.
 pub(super) fn profiles(
     request: &RenderRequest<'_>,
     authorities: &str,
 ) -> Result<Vec<MachineProfile>, RenderError> {
     let paths = request.paths(PROFILES.name);
-    let site = RedirectedPackages::of(request, authorities)?;
+    let renderer = ProfileRenderer::of(request, authorities)?;
     let mut profiles: Vec<MachineProfile> = Vec::new();
     for path in paths {
-        let profile = site.profile(path, &certificates::read_pem(path)?)?;
+        let profile = renderer.profile(path, &certificates::read_pem(path)?)?;
         if profiles.iter().any(|other| other.name == profile.name) {
             let why = format!(
-                "{}: another --osp has the name {} too",
+                "{}: another --osp also has the name {}",
                 path.display(),
                 profile.name
             );
@@ -74,18 +72,19 @@ pub(super) fn profiles(
     Ok(profiles)
 }
 
-/// The mirrors of the package hosts, to which profiles are pointed.
-struct RedirectedPackages<'r> {
+/// The data from which all profiles are rendered.
+struct ProfileRenderer<'r> {
+    /// The locked files and the mirrored package hosts, by their URLs.
     index: ReferenceIndex,
     setup: MachineSetup<'r>,
     has_proxy: bool,
 }
 
-impl<'r> RedirectedPackages<'r> {
+impl<'r> ProfileRenderer<'r> {
     fn of(
         request: &'r RenderRequest<'_>,
         authorities: &'r str,
-    ) -> Result<RedirectedPackages<'r>, RenderError> {
+    ) -> Result<ProfileRenderer<'r>, RenderError> {
         let files = request.file_server();
         let packages = request
             .settings
@@ -103,6 +102,7 @@ impl<'r> RedirectedPackages<'r> {
                     .chars()
                     .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-:".contains(c))
         };
+        // the hosts become patterns in a shell script of the machine
         if !packages.iter().all(is_host) {
             return Err(wrong(
                 "it is a list of hosts in lower case, without schemes and paths",
@@ -110,7 +110,7 @@ impl<'r> RedirectedPackages<'r> {
         }
         if !packages.is_empty() && files.is_none() {
             return Err(wrong(
-                "the site names no file server: add `files: http://…` to it",
+                "the site has no file server: add `files: http://…` to it",
             ));
         }
         let mut index = ReferenceIndex::new(request.lock, request.mapping);
@@ -121,7 +121,7 @@ impl<'r> RedirectedPackages<'r> {
         }
         let has_proxy = request.proxy()?.is_some();
         let locked = MachinePackages::of(request)?;
-        Ok(RedirectedPackages {
+        Ok(ProfileRenderer {
             index,
             setup: MachineSetup {
                 authorities,
@@ -133,22 +133,24 @@ impl<'r> RedirectedPackages<'r> {
         })
     }
 
-    /// Points the profile `text` of the file at `path` at the site.
+    /// Renders the profile `text` of the file at `path`.
     fn profile(&self, path: &Path, text: &str) -> Result<MachineProfile, RenderError> {
-        let wrong = |source| RenderError::Merge {
+        let merge_error = |source| RenderError::Merge {
             path: path.into(),
             source,
         };
-        let old = documents(text).map_err(wrong)?;
+        let old = documents(text).map_err(merge_error)?;
         let old = match &old[..] {
             [one] if is_profile(one) => one,
             _ => {
-                let why = "is not one OperatingSystemProfile; write each to a file of its own";
-                return Err(RenderError::Site(format!("{} {why}", path.display())));
+                return Err(RenderError::Site(format!(
+                    "{} is not one OperatingSystemProfile; write each to a separate file",
+                    path.display()
+                )));
             }
         };
-        let of_spec = |key: &str| old["spec"][key].as_str().unwrap_or_default().to_owned();
-        let system = of_spec("osName");
+        let spec_text = |key: &str| old["spec"][key].as_str().unwrap_or_default().to_owned();
+        let system = spec_text("osName");
         let base = old["metadata"]["name"].as_str().unwrap_or_default();
         if base.is_empty()
             || !base
@@ -156,7 +158,7 @@ impl<'r> RedirectedPackages<'r> {
                 .all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
         {
             let why = format!(
-                "{}: its metadata.name is none that an object can have",
+                "{}: its metadata.name is not a valid name of an object",
                 path.display()
             );
             return Err(RenderError::Site(why));
@@ -172,14 +174,14 @@ impl<'r> RedirectedPackages<'r> {
         for one in &scan.found {
             if let ReferenceMeaning::Left { why } = &one.meaning {
                 notes.push(format!(
-                    "{}: {} stays: {why}",
+                    "{}: {} is unchanged: {why}",
                     one.position_in(base),
                     one.written
                 ));
             }
         }
         let sources = self.setup.locked_sources(&system, base, &mut notes);
-        self.say_what_stays(&text, base, !sources.is_empty(), &mut notes);
+        self.note_upstream_requests(&text, base, !sources.is_empty(), &mut notes);
         let files = self
             .setup
             .source_files(old, &system, base, sources, &mut notes);
@@ -197,22 +199,22 @@ impl<'r> RedirectedPackages<'r> {
             all.insert("spec".into(), spec);
             all
         };
-        // the profile that was given stays as it is, so nothing is lost
+        // `replace`, since the profile of the user is only read, so no content of it is lost
         let rules = MergeRules {
             replace: true,
             base64: None,
         };
-        // KKP takes a changed profile only under another version, so the version follows from the
-        // content
-        let version = of_spec("version");
+        // KKP accepts a changed profile only with another version, so the version depends on the
+        // content. The digest is build metadata of the version, which follows a `+`.
+        let version = spec_text("version");
         let content = merge(&text, 0, &added(&version), rules)
-            .map_err(wrong)?
+            .map_err(merge_error)?
             .text;
-        let joint = if version.contains('+') { '.' } else { '+' };
+        let separator = if version.contains('+') { '.' } else { '+' };
         let digest = Digest::sha256(content.as_bytes());
-        let version = format!("{version}{joint}landfall.{}", &digest.hex()[..12]);
+        let version = format!("{version}{separator}landfall.{}", &digest.hex()[..12]);
         let text = merge(&text, 0, &added(&version), rules)
-            .map_err(wrong)?
+            .map_err(merge_error)?
             .text;
         let file = RenderedFile::new(format!("{name}.yaml"), text);
         Ok(MachineProfile {
@@ -223,9 +225,15 @@ impl<'r> RedirectedPackages<'r> {
         })
     }
 
-    /// Lists what machines will still request from upstream, with the lines of the user's file.
+    /// Notes the hosts from which machines will still download, with the lines of the user's file.
     /// `are_locked` says whether packages are locked.
-    fn say_what_stays(&self, text: &str, name: &str, are_locked: bool, notes: &mut Vec<String>) {
+    fn note_upstream_requests(
+        &self,
+        text: &str,
+        name: &str,
+        are_locked: bool,
+        notes: &mut Vec<String>,
+    ) {
         let own = self
             .setup
             .files
@@ -233,6 +241,7 @@ impl<'r> RedirectedPackages<'r> {
         let mut hosts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let mut installs = Vec::new();
         for (at, line) in text.lines().enumerate() {
+            // comments of YAML, shell and templates, and links to documentation in units
             let start = line.trim_start();
             if start.starts_with('#')
                 || start.starts_with("{{- /*")
@@ -245,10 +254,11 @@ impl<'r> RedirectedPackages<'r> {
                 let (before, after) = line.split_at(scheme);
                 let is_web = before.ends_with("http") || before.ends_with("https");
                 let host = is_web.then(|| host_at(&after["://".len()..]));
-                let is_here = |host: &str| {
+                let is_local = |host: &str| {
                     Some(host) == own || host.starts_with("127.") || host == "localhost"
                 };
-                if let Some(host) = host.filter(|host| host.contains('.') && !is_here(host)) {
+                // a variable, as in `https://$HOST/`, leaves no name with a dot
+                if let Some(host) = host.filter(|host| host.contains('.') && !is_local(host)) {
                     hosts.entry(host).or_default().push(number());
                 }
             }
@@ -257,32 +267,31 @@ impl<'r> RedirectedPackages<'r> {
             }
         }
         for (host, lines) in hosts {
-            let way_out = match self.setup.files {
+            let help = match self.setup.files {
                 Some(_) => format!(
-                    "lock those files, or, where the file server mirrors the host, --set \
-                     packages={host}"
+                    "lock those files, or use --set packages={host} if the file server mirrors the \
+                     host"
                 ),
-                None => "lock those files, and name a file server in the site (`files: http://…`)"
+                None => "lock those files, and add a file server to the site (`files: http://…`)"
                     .to_owned(),
             };
             notes.push(format!(
-                "{name} asks {host} ({}): {way_out}",
+                "{name} downloads from {host} ({}): {help}",
                 at_lines(&lines)
             ));
         }
         if !installs.is_empty() && self.setup.packages.is_empty() && !are_locked {
             notes.push(format!(
-                "{name} installs packages ({}) from the sources of its system, which stay \
-                 upstream: lock \
-                 them (`packages:`), or --set packages=HOST,... points these hosts at the file \
-                 server",
+                "{name} installs packages ({}) from the upstream sources of its system: lock them \
+                 (`packages:`), or point the hosts of these sources at the file server with --set \
+                 packages=HOST,...",
                 at_lines(&installs)
             ));
         }
         if self.has_proxy && !text.contains(".HTTPProxy") {
             notes.push(format!(
-                "{name} has no place for the proxy ({{{{ .HTTPProxy }}}}), so its machines do not \
-                 get it"
+                "{name} does not use the proxy ({{{{ .HTTPProxy }}}}), so its machines do not \
+                 either"
             ));
         }
     }
@@ -321,23 +330,22 @@ fn is_profile(document: &Value) -> bool {
         .is_some_and(|kind| kinds.contains(&kind))
 }
 
-/// Returns the setting of each datacenter for `profiles`: the first one of each operating system.
-pub(super) fn chosen(profiles: &[MachineProfile], notes: &mut Vec<String>) -> Value {
-    let mut chosen = Mapping::new();
+/// Returns the setting of a datacenter for `profiles`: the first profile of each operating system.
+pub(super) fn default_profiles(profiles: &[MachineProfile], notes: &mut Vec<String>) -> Value {
+    let mut defaults = Mapping::new();
     for MachineProfile { system, name, .. } in profiles {
-        if chosen.contains_key(system.as_str()) {
+        if defaults.contains_key(system.as_str()) {
             notes.push(format!(
-                "a datacenter has one profile for {system}: MachineDeployments choose {name} by \
-                 the annotation \
-                 k8c.io/operating-system-profile"
+                "a datacenter has one profile for {system}: MachineDeployments select {name} with \
+                 the annotation k8c.io/operating-system-profile"
             ));
         } else {
-            chosen.insert(system.as_str().into(), name.as_str().into());
+            defaults.insert(system.as_str().into(), name.as_str().into());
         }
     }
-    if chosen.is_empty() {
+    if defaults.is_empty() {
         Value::Null
     } else {
-        map([("operatingSystemProfiles", Value::Mapping(chosen))])
+        map([("operatingSystemProfiles", Value::Mapping(defaults))])
     }
 }

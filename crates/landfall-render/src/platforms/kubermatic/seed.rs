@@ -15,7 +15,7 @@ use serde_yaml::{Mapping, Value};
 pub(super) const SEED: PlatformSetting = PlatformSetting {
     key: "seed",
     value_name: "NAME",
-    help: "The Seed whose datacenters are set up",
+    help: "The Seed whose datacenters are configured",
     default: Some("seed"),
     choices: &[],
 };
@@ -23,12 +23,13 @@ pub(super) const SEED: PlatformSetting = PlatformSetting {
 pub(super) const DATACENTER: PlatformSetting = PlatformSetting {
     key: "datacenter",
     value_name: "NAME,...",
-    help: "The datacenters of the Seed [default: with --into those of its Seed, else `datacenter`]",
+    help: "The datacenters of the Seed [default: those of the Seed in the file of --into, or \
+           `datacenter`]",
     default: None,
     choices: &[],
 };
 
-/// Returns the Seed, whose machines use `profiles`.
+/// Returns the Seed with the settings of its nodes, which use `profiles`.
 pub(super) fn seed(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
@@ -39,23 +40,28 @@ pub(super) fn seed(
     let no_proxy = request.no_proxy().list(NoProxyDialect::Dotted);
     let settings = || {
         proxy.map_or([Value::Null, Value::Null], |proxy| {
-            [proxy.one.as_str().into(), no_proxy.as_str().into()]
+            [proxy.node_proxy.as_str().into(), no_proxy.as_str().into()]
         })
     };
     let [http_proxy, list] = settings();
     let own = &registry.target.registry;
     let mut registries = Mapping::new();
-    for (host, of_host) in host_mirrors(request)? {
+    for (host, mirrors) in host_mirrors(request)? {
+        // containerd uses https for a host without a scheme, so only an `http://` mirror of itself
+        // makes it use plain HTTP
         if host == *own && !registry.plain_http {
             continue;
         }
-        if of_host.len() > 1 {
+        // they pass through a Go map, so machines try them in alphabetical order
+        if mirrors.len() > 1 {
             notes.push(format!(
-                "KKP sorts the mirrors of {host}, which are to be asked in another order"
+                "KKP sorts the mirrors of {host}, so machines do not try them in the order of the \
+                 site"
             ));
         }
-        let urls = of_host.iter().map(|mirror| match mirror.prefix.as_str() {
+        let urls = mirrors.iter().map(|mirror| match mirror.prefix.as_str() {
             "" => registry.url(),
+            // the parameter is how operating-system-manager is told to set `override_path`
             prefix => format!(
                 "{}/v2/{prefix}?kubermatic=override_path%3Dtrue",
                 registry.url()
@@ -65,11 +71,12 @@ pub(super) fn seed(
     }
     if !request.upstream_fallback() {
         notes.push(
-            "containerd asks upstream for what the mirrors lack, and KKP cannot turn that off"
+            "containerd pulls images that the mirrors lack from upstream, and KKP cannot turn that \
+             off"
                 .into(),
         );
     }
-    // what is said of a host holds for its mirrors
+    // the TLS settings of a host apply to its mirrors
     let hosts = registries
         .keys()
         .filter_map(Value::as_str)
@@ -90,7 +97,8 @@ pub(super) fn seed(
             map([("registries", Value::Mapping(registries))]),
         ),
     ]);
-    let datacenters = each_datacenter(request, &node, &profile::chosen(profiles, notes))?;
+    let profile_settings = profile::default_profiles(profiles, notes);
+    let datacenters = each_datacenter(request, &node, &profile_settings)?;
     let [http_proxy, list] = settings();
     let proxy_settings = if proxy.is_some() {
         map([("httpProxy", http_proxy), ("noProxy", list)])
@@ -148,30 +156,32 @@ fn each_datacenter(
     })
 }
 
-/// Returns the datacenters to configure: those of the Seed in the file of `--into`, if it has one. A
-/// datacenter that the Seed lacks is not added, because KKP refuses one without a provider.
+/// Returns the datacenters to configure: those of the Seed in the file of `--into`, if it has one.
+/// A datacenter that the Seed lacks is not added, because KKP refuses one without a provider.
 fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
     let is_seed = |document: &&Value| match document.get("kind") {
         Some(kind) => kind == "Seed",
         None => document.get("datacenters").is_some(),
     };
     let seeds: Vec<&Value> = request.existing.iter().filter(is_seed).collect();
-    let of_seed = |seed: &Value| -> Vec<String> {
-        let datacenters = seed
-            .get("spec")
-            .unwrap_or(seed)
-            .get("datacenters")
-            .and_then(Value::as_mapping);
-        let keys = datacenters.into_iter().flat_map(Mapping::keys);
-        keys.filter_map(|name| name.as_str().map(str::to_owned))
-            .collect()
-    };
-    let there: Vec<String> = seeds.iter().flat_map(|seed| of_seed(seed)).collect();
+    let existing: Vec<String> = seeds
+        .iter()
+        .flat_map(|seed| {
+            let datacenters = seed
+                .get("spec")
+                // datacenters.yaml of old releases has them at the top
+                .unwrap_or(seed)
+                .get("datacenters")
+                .and_then(Value::as_mapping);
+            datacenters.into_iter().flat_map(Mapping::keys)
+        })
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .collect();
     let Some(given) = request.settings.get(DATACENTER.key) else {
         return Ok(if seeds.is_empty() {
             vec!["datacenter".to_owned()]
         } else {
-            there
+            existing
         });
     };
     let names: Vec<String> = given
@@ -180,17 +190,17 @@ fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
         .collect();
     let why = match names
         .iter()
-        .find(|name| !seeds.is_empty() && !there.contains(name))
+        .find(|name| !seeds.is_empty() && !existing.contains(name))
     {
         None => return Ok(names),
-        Some(name) if there.is_empty() => {
+        Some(name) if existing.is_empty() => {
             format!(
                 "the Seed of --into has no datacenter; add {name} to it first, with its provider"
             )
         }
         Some(name) => format!(
             "the Seed of --into has no datacenter {name}, but {}; add it first, with its provider",
-            there.join(", ")
+            existing.join(", ")
         ),
     };
     Err(RenderError::Value {
@@ -207,7 +217,7 @@ pub(super) fn datacenters(
     proxy: Option<&KubermaticProxy>,
     notes: &mut Vec<String>,
 ) -> Result<Value, RenderError> {
-    // machine-controller puts the tag behind the name itself, and dies on one that is there
+    // machine-controller appends the tag itself, and exits with an error if the name has one
     let hyperkube = at_registry(
         request,
         &[
@@ -219,7 +229,7 @@ pub(super) fn datacenters(
     let node = map([
         (
             "http_proxy",
-            optional(proxy.map(|proxy| proxy.one.as_str())),
+            optional(proxy.map(|proxy| proxy.node_proxy.as_str())),
         ),
         (
             "no_proxy",

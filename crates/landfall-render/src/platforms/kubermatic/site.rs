@@ -1,4 +1,4 @@
-//! The settings of KKP that follow from the site: its proxy, and the names of images.
+//! The values for all objects of KKP: the proxy, and image names at the registry.
 
 use crate::error::RenderError;
 use crate::kubernetes_objects::{map, optional};
@@ -13,8 +13,8 @@ pub(super) const NAMESPACE: &str = "kubermatic";
 pub(super) struct KubermaticProxy {
     pub(super) http: Value,
     pub(super) https: Value,
-    /// The proxy of nodes, for which KKP has one field for both schemes.
-    pub(super) one: String,
+    /// The proxy of nodes. KKP has one field for both schemes.
+    pub(super) node_proxy: String,
     pub(super) has_account: bool,
 }
 
@@ -28,35 +28,38 @@ impl KubermaticProxy {
         };
         let [http, https] =
             [&proxy.http, &proxy.https].map(|one| one.as_ref().map(ProxyAddress::url));
-        let Some(one) = https.clone().or_else(|| http.clone()) else {
+        let Some(node_proxy) = https.clone().or_else(|| http.clone()) else {
             return Ok(None);
         };
-        if http.as_ref().is_some_and(|http| *http != one) {
-            notes.push("a Seed has one proxy for both schemes: it has the one of https".into());
+        if http.as_ref().is_some_and(|http| *http != node_proxy) {
+            notes.push("a Seed has one proxy for both schemes: the proxy for https is used".into());
         }
         let has_account = proxy.has_account();
         let [http, https] = [http, https].map(optional);
         Ok(Some(KubermaticProxy {
             http,
             https,
-            one,
+            node_proxy,
             has_account,
         }))
     }
 }
 
-/// Returns the name at the registry of the first of these repositories that is in the lock.
+/// Returns the name at the registry of the first of these repositories that is in the lock, or
+/// null.
 pub(super) fn at_registry(request: &RenderRequest<'_>, repositories: &[&str]) -> Value {
-    let find = |name: &&str| request.images().find(|image| image.name() == **name);
-    let found = repositories.iter().find_map(find);
-    let place = found.and_then(|image| request.mapping.destinations(image).into_iter().next());
-    optional(place.map(|place| place.to_string()))
+    let locked = repositories
+        .iter()
+        .find_map(|name| request.images().find(|image| image.name() == **name));
+    let destination =
+        locked.and_then(|image| request.mapping.destinations(image).into_iter().next());
+    optional(destination.map(|destination| destination.to_string()))
 }
 
-/// Returns `key` with that name, if the image is in the lock.
+/// Returns a mapping whose `dockerRepository` is that name, or null.
 pub(super) fn repository(request: &RenderRequest<'_>, repositories: &[&str]) -> Value {
     match at_registry(request, repositories) {
         Value::Null => Value::Null,
-        place => map([("dockerRepository", place)]),
+        name => map([("dockerRepository", name)]),
     }
 }

@@ -1,4 +1,4 @@
-//! The settings, and the deployment that they describe.
+//! The settings of the platform, and their values.
 
 use crate::error::RenderError;
 use crate::settings::{NAMESPACE, PlatformSetting, PlatformSettings};
@@ -22,46 +22,48 @@ const fn setting(
 const IMAGE: PlatformSetting = setting(
     "image",
     "IMAGE",
-    "The image with landfall; for refresh with git and sh too",
+    "The image with landfall; for refresh also with git and sh",
     None,
 );
-const STORE: PlatformSetting = setting("store", "URL", "The store, as in s3://bucket/prefix", None);
+const STORE: PlatformSetting = setting(
+    "store",
+    "URL",
+    "The store, such as s3://bucket/prefix",
+    None,
+);
 const BUNDLE: PlatformSetting = setting(
     "bundle",
     "URL",
     "The bundle that is packed [default: bundles/landfall.tar.zst in the store]",
     None,
 );
-const SHARDS: PlatformSetting = setting("shards", "N", "How many runners pull", Some("8"));
-const REPLICAS: PlatformSetting = setting(
-    "replicas",
-    "N",
-    "How many servers there are at the least",
-    Some("3"),
-);
-const MOST: PlatformSetting = setting(
+const SHARDS: PlatformSetting =
+    setting("shards", "N", "The number of runners that pull", Some("8"));
+const REPLICAS: PlatformSetting =
+    setting("replicas", "N", "The minimum number of servers", Some("3"));
+const MAX_REPLICAS: PlatformSetting = setting(
     "max-replicas",
     "N",
-    "How many servers there are at the most",
+    "The maximum number of servers",
     Some("12"),
 );
 const SECRET: PlatformSetting = setting(
     "secret",
     "NAME",
-    "The Secret whose keys are the pods' environment: AWS_ACCESS_KEY_ID and the like, \
+    "The Secret whose keys are the pods' environment: AWS_ACCESS_KEY_ID and similar, \
      DOCKER_AUTH_CONFIG, GIT_REMOTE",
     Some("landfall"),
 );
 const ACCOUNT: PlatformSetting = setting(
     "service-account",
     "NAME",
-    "The service account of the pods, where the cloud gives it rights",
+    "The service account of the pods, if the cloud grants it access to the store",
     None,
 );
 const CLAIM: PlatformSetting = setting(
     "claim",
     "NAME",
-    "A PersistentVolumeClaim with landfall.lock and site.yaml, in place of the ConfigMap \
+    "A PersistentVolumeClaim with landfall.lock and site.yaml, instead of the ConfigMap \
      `landfall`",
     None,
 );
@@ -70,24 +72,35 @@ const SCHEDULE: PlatformSetting =
 const TLS: PlatformSetting = setting(
     "tls",
     "NAME",
-    "A Secret of type kubernetes.io/tls; without it, plain http",
+    "A Secret of type kubernetes.io/tls; without it, plain HTTP",
     None,
 );
 const REDIRECT: PlatformSetting = PlatformSetting {
     key: "redirect",
     value_name: "YES|NO",
-    help: "Whether clients get blobs from the object store itself, by signed URLs",
+    help: "Whether clients download blobs directly from the object store, by signed URLs",
     default: Some("no"),
     choices: &["yes", "no"],
 };
 
 /// All settings of the platform.
 pub(super) const SETTINGS: &[PlatformSetting] = &[
-    IMAGE, STORE, BUNDLE, SHARDS, REPLICAS, MOST, SECRET, ACCOUNT, CLAIM, SCHEDULE, TLS, REDIRECT,
+    IMAGE,
+    STORE,
+    BUNDLE,
+    SHARDS,
+    REPLICAS,
+    MAX_REPLICAS,
+    SECRET,
+    ACCOUNT,
+    CLAIM,
+    SCHEDULE,
+    TLS,
+    REDIRECT,
     NAMESPACE,
 ];
 
-/// The deployment of landfall, parsed from the settings.
+/// The parsed settings.
 pub(super) struct LandfallDeployment<'s> {
     pub(super) namespace: Option<&'s str>,
     pub(super) image: &'s str,
@@ -95,7 +108,7 @@ pub(super) struct LandfallDeployment<'s> {
     pub(super) bundle: String,
     pub(super) shards: usize,
     pub(super) replicas: usize,
-    pub(super) most_replicas: usize,
+    pub(super) max_replicas: usize,
     pub(super) secret: &'s str,
     pub(super) account: Option<&'s str>,
     pub(super) claim: Option<&'s str>,
@@ -109,11 +122,12 @@ impl<'s> LandfallDeployment<'s> {
         settings: &'s PlatformSettings,
     ) -> Result<LandfallDeployment<'s>, RenderError> {
         let store = settings.need(STORE.key)?.trim_end_matches('/');
-        let place = settings.get(BUNDLE.key).map_or_else(
+        let bundle = settings.get(BUNDLE.key).map_or_else(
             || format!("{store}/bundles/landfall.tar.zst"),
             str::to_owned,
         );
-        for (key, url) in [(STORE.key, store), (BUNDLE.key, place.as_str())] {
+        // pods have no disk that outlives them
+        for (key, url) in [(STORE.key, store), (BUNDLE.key, bundle.as_str())] {
             if !["s3://", "gs://", "az://"]
                 .iter()
                 .any(|scheme| url.len() > scheme.len() && url.starts_with(scheme))
@@ -125,19 +139,20 @@ impl<'s> LandfallDeployment<'s> {
                 ));
             }
         }
-        let (replicas, most_replicas) = (number(settings, &REPLICAS)?, number(settings, &MOST)?);
-        if most_replicas < replicas {
+        let replicas = number(settings, &REPLICAS)?;
+        let max_replicas = number(settings, &MAX_REPLICAS)?;
+        if max_replicas < replicas {
             let why = format!("{} is {replicas}, which is more", REPLICAS.key);
-            return Err(wrong(MOST.key, &most_replicas.to_string(), why));
+            return Err(wrong(MAX_REPLICAS.key, &max_replicas.to_string(), why));
         }
         Ok(LandfallDeployment {
             namespace: settings.get(NAMESPACE.key),
             image: settings.need(IMAGE.key)?,
             store,
-            bundle: place,
+            bundle,
             shards: number(settings, &SHARDS)?,
             replicas,
-            most_replicas,
+            max_replicas,
             secret: settings.need(SECRET.key)?,
             account: settings.get(ACCOUNT.key),
             claim: settings.get(CLAIM.key),
@@ -156,7 +171,7 @@ fn wrong(key: &str, value: &str, why: String) -> RenderError {
     }
 }
 
-/// Parses a number of runners.
+/// Parses a number of pods, which is limited like a number of shards.
 fn number(
     settings: &PlatformSettings,
     setting: &'static PlatformSetting,

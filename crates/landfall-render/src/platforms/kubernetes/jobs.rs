@@ -1,12 +1,12 @@
 //! The Indexed Job that pulls, the Jobs that pack and publish, and the `CronJob` that refreshes.
 
 use super::deployment::LandfallDeployment;
-use super::pod::{LOCK, LandfallPod, object};
+use super::pod::{LOCK, LandfallPod, ObjectKind, object};
 use crate::kubernetes_objects::map;
 use serde_yaml::Value;
 
-/// The exit code of landfall for wrong use, which a retry cannot fix.
-const USAGE: u64 = 2;
+/// The exit code of landfall for wrong use, which a retry would not change.
+const USAGE_EXIT_CODE: u64 = 2;
 
 fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).into()
@@ -14,15 +14,14 @@ fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
 
 /// Returns a pod that runs to completion.
 fn once(name: &str, command: Vec<String>) -> LandfallPod<'_> {
-    let (container, spec, variables) = (Vec::new(), Vec::new(), Vec::new());
     LandfallPod {
         name,
         command,
-        variables,
+        variables: Vec::new(),
         restart: "Never",
         cpu: "1",
-        container,
-        spec,
+        container: Vec::new(),
+        spec: Vec::new(),
         tls: None,
     }
 }
@@ -57,18 +56,20 @@ pub(super) fn pull(wanted: &LandfallDeployment<'_>) -> Value {
         ),
         ("template", pod.template(wanted)),
     ]);
-    object(wanted, ("batch/v1", "Job"), "pull", spec)
+    object(wanted, ObjectKind::JOB, "pull", spec)
 }
 
+/// A rule that ends the Job if the container exits with wrong use.
 fn wrong_use(container: &str) -> Value {
     let codes = map([
         ("containerName", container.into()),
         ("operator", "In".into()),
-        ("values", vec![Value::from(USAGE)].into()),
+        ("values", vec![Value::from(USAGE_EXIT_CODE)].into()),
     ]);
     map([("action", "FailJob".into()), ("onExitCodes", codes)])
 }
 
+/// A rule that does not count the eviction of a pod as a failure.
 fn evicted() -> Value {
     let condition = map([
         ("type", "DisruptionTarget".into()),
@@ -82,7 +83,7 @@ fn evicted() -> Value {
 
 /// Returns the Job that packs the bundle.
 pub(super) fn pack(wanted: &LandfallDeployment<'_>) -> Value {
-    last(
+    job_after_pull(
         wanted,
         "pack",
         words([
@@ -100,16 +101,20 @@ pub(super) fn pack(wanted: &LandfallDeployment<'_>) -> Value {
 
 /// Returns the Job that switches the servers to the lock.
 pub(super) fn publish(wanted: &LandfallDeployment<'_>) -> Value {
-    last(
+    job_after_pull(
         wanted,
         "publish",
         words(["landfall", "publish", "--lock", LOCK, "--progress", "plain"]),
     )
 }
 
-/// Returns a Job that needs all content of the lock. It fails while something is missing, and is
-/// retried with growing delays.
-fn last(wanted: &LandfallDeployment<'_>, name: &'static str, command: Vec<String>) -> Value {
+/// Returns a Job that needs all content of the lock. It fails while something is missing, and
+/// Kubernetes retries it with growing delays, so it can be applied together with the pull.
+fn job_after_pull(
+    wanted: &LandfallDeployment<'_>,
+    name: &'static str,
+    command: Vec<String>,
+) -> Value {
     let spec = map([
         ("backoffLimit", 12.into()),
         (
@@ -118,10 +123,12 @@ fn last(wanted: &LandfallDeployment<'_>, name: &'static str, command: Vec<String
         ),
         ("template", once(name, command).template(wanted)),
     ]);
-    object(wanted, ("batch/v1", "Job"), name, spec)
+    object(wanted, ObjectKind::JOB, name, spec)
 }
 
-/// The script that refreshes a clone: the changes become a branch for review, and a bundle.
+/// The script that refreshes a clone of the manifests. It pushes the changes to a branch for
+/// review, and packs a bundle. The branch is pushed even if items failed; the exit code reports
+/// them.
 const REFRESH: &str = r#"git clone --quiet "$GIT_REMOTE" /tmp/work
 cd /tmp/work
 git config user.name "landfall refresh"
@@ -147,6 +154,7 @@ pub(super) fn refresh(wanted: &LandfallDeployment<'_>) -> Value {
         ..once("refresh", words(["sh", "-ec", REFRESH]))
     };
     let job = map([
+        // the next scheduled run tries again
         ("backoffLimit", 0.into()),
         ("template", pod.template(wanted)),
     ]);
@@ -157,5 +165,5 @@ pub(super) fn refresh(wanted: &LandfallDeployment<'_>) -> Value {
         ("failedJobsHistoryLimit", 7.into()),
         ("jobTemplate", map([("spec", job)])),
     ]);
-    object(wanted, ("batch/v1", "CronJob"), "refresh", spec)
+    object(wanted, ObjectKind::CRON_JOB, "refresh", spec)
 }

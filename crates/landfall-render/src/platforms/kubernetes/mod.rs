@@ -1,7 +1,7 @@
-//! `kubernetes`: landfall itself in a cluster, over an object store.
+//! `kubernetes`: landfall itself in a cluster, with an object store.
 //!
-//! - `platform.rs`: which files there are.
-//! - `deployment.rs`: the settings, and the deployment that they describe.
+//! - `platform.rs`: the list of files.
+//! - `deployment.rs`: the settings.
 //! - `pod.rs`: the common part of all pods.
 //! - `jobs.rs`: the Indexed Job that pulls, the Job that packs, the `CronJob` that refreshes.
 //! - `server.rs`: the servers with their autoscaler and disruption budget.

@@ -1,4 +1,4 @@
-//! The platform: which files there are.
+//! The list of the platform's files.
 
 use super::deployment::{LandfallDeployment, SETTINGS};
 use super::{jobs, server};
@@ -15,12 +15,11 @@ impl RenderPlatform for KubernetesPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "kubernetes",
-            about: "landfall itself in a cluster: many runners, refresh, and servers over an \
+            about: "landfall itself in a cluster: many runners, refresh, and servers with an \
                     object store",
-            details: "An Indexed Job pulls a lock by shards, a Job packs it and one has it \
-                      served; a CronJob refreshes; a \
-                      Deployment serves, with a Service, a PodDisruptionBudget and a \
-                      HorizontalPodAutoscaler. The pods share nothing but the \
+            details: "An Indexed Job pulls a lock by shards, one Job packs it, and one publishes \
+                      it; a CronJob refreshes; a Deployment serves, with a Service, a \
+                      PodDisruptionBudget and a HorizontalPodAutoscaler. The pods share only the \
                       store.",
             inputs: &[],
             settings: SETTINGS,
@@ -35,7 +34,7 @@ impl RenderPlatform for KubernetesPlatform {
     }
 
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
-        let wanted = LandfallDeployment::of(&request.settings)?;
+        let deployment = LandfallDeployment::of(&request.settings)?;
         let text = |objects: &[Value]| {
             objects
                 .iter()
@@ -44,31 +43,31 @@ impl RenderPlatform for KubernetesPlatform {
                 .join("---\n")
         };
         let files = [
-            ("pull.yaml", text(&[jobs::pull(&wanted)])),
-            ("pack.yaml", text(&[jobs::pack(&wanted)])),
-            ("publish.yaml", text(&[jobs::publish(&wanted)])),
-            ("refresh.yaml", text(&[jobs::refresh(&wanted)])),
-            ("serve.yaml", text(&server::objects(&wanted))),
+            ("pull.yaml", text(&[jobs::pull(&deployment)])),
+            ("pack.yaml", text(&[jobs::pack(&deployment)])),
+            ("publish.yaml", text(&[jobs::publish(&deployment)])),
+            ("refresh.yaml", text(&[jobs::refresh(&deployment)])),
+            ("serve.yaml", text(&server::objects(&deployment))),
         ];
         let files = files
             .map(|(path, text)| RenderedFile::new(path, text))
             .into();
-        let namespace = wanted
+        let namespace = deployment
             .namespace
             .map(|name| format!("-n {name} "))
             .unwrap_or_default();
         let mut notes = Vec::new();
-        if wanted.claim.is_none() {
+        if deployment.claim.is_none() {
             notes.push(format!(
-                "first: kubectl {namespace}create configmap landfall --from-file=landfall.lock \
-                 --from-file=site.yaml (at \
-                 most 1 MiB; for a larger lock name a volume with --set claim=NAME)"
+                "first run: kubectl {namespace}create configmap landfall \
+                 --from-file=landfall.lock --from-file=site.yaml (at most 1 MiB; for a larger lock \
+                 name a volume with --set claim=NAME)"
             ));
         }
         notes.push(format!(
-            "and a Secret {} with the variables that reach store, registries and git; `landfall \
-             help scale` has the steps",
-            wanted.secret
+            "create a Secret {} with the variables for access to the store, registries and git; \
+             `landfall help scale` has the steps",
+            deployment.secret
         ));
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),

@@ -1,5 +1,5 @@
-//! The common part of all pods: no privileges, only a temporary folder to write to, the store from
-//! the environment, lock and site from a volume.
+//! The common part of all pods: no privileges, a temporary folder as the only writable one, the
+//! store in the environment, lock and site in a volume.
 
 use super::deployment::LandfallDeployment;
 use crate::kubernetes_objects::{map, optional};
@@ -11,7 +11,7 @@ const CONFIG: &str = "/etc/landfall";
 pub(super) const LOCK: &str = "/etc/landfall/landfall.lock";
 /// The folder of the certificate and the key of a server.
 pub(super) const TLS: &str = "/etc/landfall-tls";
-/// A user ID that does not exist in images.
+/// A user ID that does not exist in images, so that it owns no file of them.
 const USER: u32 = 65532;
 
 /// A pod with one container.
@@ -42,10 +42,32 @@ pub(super) fn labels(component: &str) -> Value {
     ])
 }
 
+/// The kind of a Kubernetes object.
+#[derive(Clone, Copy)]
+pub(super) struct ObjectKind {
+    pub(super) api_version: &'static str,
+    pub(super) name: &'static str,
+}
+
+impl ObjectKind {
+    pub(super) const JOB: ObjectKind = ObjectKind::new("batch/v1", "Job");
+    pub(super) const CRON_JOB: ObjectKind = ObjectKind::new("batch/v1", "CronJob");
+    pub(super) const DEPLOYMENT: ObjectKind = ObjectKind::new("apps/v1", "Deployment");
+    pub(super) const SERVICE: ObjectKind = ObjectKind::new("v1", "Service");
+    pub(super) const DISRUPTION_BUDGET: ObjectKind =
+        ObjectKind::new("policy/v1", "PodDisruptionBudget");
+    pub(super) const AUTOSCALER: ObjectKind =
+        ObjectKind::new("autoscaling/v2", "HorizontalPodAutoscaler");
+
+    const fn new(api_version: &'static str, name: &'static str) -> ObjectKind {
+        ObjectKind { api_version, name }
+    }
+}
+
 /// Returns an object of a role.
 pub(super) fn object(
     wanted: &LandfallDeployment<'_>,
-    (version, kind): (&str, &str),
+    kind: ObjectKind,
     component: &str,
     spec: Value,
 ) -> Value {
@@ -56,8 +78,8 @@ pub(super) fn object(
         ("labels", labels(component)),
     ]);
     map([
-        ("apiVersion", version.into()),
-        ("kind", kind.into()),
+        ("apiVersion", kind.api_version.into()),
+        ("kind", kind.name.into()),
         ("metadata", metadata),
         ("spec", spec),
     ])
@@ -102,6 +124,7 @@ impl LandfallPod<'_> {
             ]));
             mounts.push(mount("tls", TLS, true));
         }
+        // `HOME` must be writable: programs keep caches there, and the file system is read-only
         let own = [
             ("HOME", "/tmp".to_owned()),
             ("LANDFALL_STORE", wanted.store.to_owned()),

@@ -1,13 +1,13 @@
 //! The servers: a Deployment, its Service, autoscaler and disruption budget.
 
 use super::deployment::LandfallDeployment;
-use super::pod::{LandfallPod, TLS, labels, object};
+use super::pod::{LandfallPod, ObjectKind, TLS, labels, object};
 use crate::kubernetes_objects::map;
 use serde_yaml::Value;
 
 const PORT: u64 = 5000;
-/// The time for which a terminating server still responds, until the Service sends it no more
-/// requests.
+/// The time for which a terminating server still responds. The Service may send it requests until
+/// then.
 const DRAIN: &str = "15s";
 /// The share of the requested processors, in percent, above which the autoscaler adds servers.
 const BUSY: u64 = 70;
@@ -16,7 +16,7 @@ const BUSY: u64 = 70;
 pub(super) fn objects(wanted: &LandfallDeployment<'_>) -> [Value; 4] {
     let selector = map([("matchLabels", labels("serve"))]);
     let surge = map([("maxSurge", 1.into()), ("maxUnavailable", 0.into())]);
-    // how many there are is the autoscaler's
+    // without `replicas`: applying the file again would reset the number that the autoscaler chose
     let deployment = map([
         ("selector", selector.clone()),
         (
@@ -50,27 +50,17 @@ pub(super) fn objects(wanted: &LandfallDeployment<'_>) -> [Value; 4] {
     let scaler = map([
         ("scaleTargetRef", target),
         ("minReplicas", wanted.replicas.into()),
-        ("maxReplicas", wanted.most_replicas.into()),
+        ("maxReplicas", wanted.max_replicas.into()),
         (
             "metrics",
             vec![map([("type", "Resource".into()), ("resource", cpu)])].into(),
         ),
     ]);
     [
-        object(wanted, ("apps/v1", "Deployment"), "serve", deployment),
-        object(wanted, ("v1", "Service"), "serve", service),
-        object(
-            wanted,
-            ("policy/v1", "PodDisruptionBudget"),
-            "serve",
-            budget,
-        ),
-        object(
-            wanted,
-            ("autoscaling/v2", "HorizontalPodAutoscaler"),
-            "serve",
-            scaler,
-        ),
+        object(wanted, ObjectKind::DEPLOYMENT, "serve", deployment),
+        object(wanted, ObjectKind::SERVICE, "serve", service),
+        object(wanted, ObjectKind::DISRUPTION_BUDGET, "serve", budget),
+        object(wanted, ObjectKind::AUTOSCALER, "serve", scaler),
     ]
 }
 
@@ -104,14 +94,15 @@ fn pod<'a>(wanted: &LandfallDeployment<'a>) -> LandfallPod<'a> {
     ]);
     let scheme = scheme(wanted);
     let probe = |path: &str, every: u64| {
-        let asked = [
+        let request = map([
             ("path", path.into()),
             ("port", scheme.into()),
             ("scheme", scheme.to_uppercase().into()),
-        ];
-        map([("httpGet", map(asked)), ("periodSeconds", every.into())])
+        ]);
+        map([("httpGet", request), ("periodSeconds", every.into())])
     };
-    let apart = map([
+    // servers on different nodes, if there are enough nodes
+    let spread = map([
         ("maxSkew", 1.into()),
         ("topologyKey", "kubernetes.io/hostname".into()),
         ("whenUnsatisfiable", "ScheduleAnyway".into()),
@@ -129,8 +120,9 @@ fn pod<'a>(wanted: &LandfallDeployment<'a>) -> LandfallPod<'a> {
             ("livenessProbe", probe("/healthz", 20)),
         ],
         spec: vec![
+            // longer than the drain time, so that downloads in progress can end
             ("terminationGracePeriodSeconds", 60.into()),
-            ("topologySpreadConstraints", vec![apart].into()),
+            ("topologySpreadConstraints", vec![spread].into()),
         ],
         tls: wanted.tls,
     }

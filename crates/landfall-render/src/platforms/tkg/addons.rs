@@ -88,8 +88,8 @@ pub(super) fn kapp_controller(
     ))
 }
 
-/// Returns the metadata by which TKG finds the Secret of an addon. `more` are further members, each
-/// with its section, key and value.
+/// Returns the metadata by which TKG finds the Secret of an addon. `more` lists further members,
+/// each with its section, key and value.
 fn addon_metadata(
     names: &ClusterNames<'_>,
     addon: &str,

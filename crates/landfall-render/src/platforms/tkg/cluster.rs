@@ -1,4 +1,4 @@
-//! The cluster and the repository of its images.
+//! The names of the cluster, and the repository of its images.
 
 use crate::error::RenderError;
 use crate::request::RenderRequest;
@@ -9,7 +9,7 @@ use landfall_model::ImageRef;
 pub(super) const SOURCE: PlatformSetting = PlatformSetting {
     key: "source",
     value_name: "REPOSITORY",
-    help: "Where TKG's images are upstream",
+    help: "The upstream repository of TKG's images",
     default: Some("projects.registry.vmware.com/tkg"),
     choices: &[],
 };
@@ -35,8 +35,8 @@ impl TkgRepository {
     pub(super) fn of(request: &RenderRequest<'_>) -> Result<TkgRepository, RenderError> {
         let registry = request.registry()?;
         if registry.plain_http {
-            let why = "TKG takes images over https alone; give the registry a certificate, and \
-                       the site registry.ca";
+            let why = "TKG pulls images only over https; give the registry a certificate, and add \
+                       registry.ca to the site";
             return Err(RenderError::Site(why.into()));
         }
         let source = request.settings.need(SOURCE.key)?;
@@ -46,37 +46,37 @@ impl TkgRepository {
                 .map_err(|_| RenderError::Value {
                     key: SOURCE.key.into(),
                     value: source.into(),
-                    why: "it is a repository, as in projects.registry.vmware.com/tkg".into(),
+                    why: "it is a repository, such as projects.registry.vmware.com/tkg".into(),
                 })?;
-        let place = request.mapping.destinations(&pause).remove(0);
-        let name = format!("{}/{}", place.registry, place.repository);
+        // TKG appends `/pause` and other names to one repository, so that of `pause` shows it
+        let destination = request.mapping.destinations(&pause).remove(0);
+        let name = format!("{}/{}", destination.registry, destination.repository);
         let name = name.strip_suffix("/pause").ok_or_else(|| {
             let why = format!(
-                "TKG puts image names behind one repository, and {name} does not \
-                               end in /pause; change registry.paths"
+                "TKG appends image names to one repository, and {name} does not end in /pause; \
+                 change registry.paths"
             );
             RenderError::Site(why)
         })?;
         let mut notes = Vec::new();
-        // without a lock, nothing is known of what it has
+        // without a lock, it is unknown which images the registry has
         let has_images = request.images().next().is_some();
         if has_images && !request.images().any(|image| image.name() == pause.name()) {
             notes.push(format!(
-                "the lock has no {}, which every node asks for",
+                "the lock has no {}, which every node pulls",
                 pause.name()
             ));
         }
         if registry.has_account() {
             notes.push(
-                "TKG has no place for an account of the registry: nodes pull without one".into(),
+                "TKG does not support an account for the registry: nodes pull without one".into(),
             );
         }
         let ca = registry.ca.clone().unwrap_or_default();
         if name.starts_with('[') && (registry.skip_verify || !ca.is_empty()) {
-            let why = "containerd of TKG's machines does not start with an IPv6 address in the \
-                       name of a table, which the \
-                       registry's certificate needs; give the registry a name, and write that as \
-                       registry.address";
+            let why = "containerd on TKG's machines does not start with an IPv6 address in the \
+                       name of a table, which the TLS settings of the registry need; give the \
+                       registry a name, and write that as registry.address";
             return Err(RenderError::Site(why.into()));
         }
         Ok(TkgRepository {
@@ -87,7 +87,7 @@ impl TkgRepository {
         })
     }
 
-    /// Returns the registry, which is the part before the first slash.
+    /// Returns the host and port of the registry.
     pub(super) fn host(&self) -> &str {
         self.name.split('/').next().unwrap_or(&self.name)
     }

@@ -1,4 +1,4 @@
-//! Files, and commands before kubeadm, for machines of existing clusters.
+//! The files of machines of existing clusters, and the commands that run before kubeadm.
 
 use super::cluster::{ClusterNames, TkgRepository};
 use crate::error::RenderError;
@@ -9,7 +9,7 @@ use crate::request::RenderRequest;
 use landfall_model::report::shell_quoted;
 use serde_yaml::{Mapping, Value};
 
-/// Files, and commands before kubeadm, for the machines of a cluster.
+/// The files of the machines of a cluster, and the commands that run before kubeadm.
 pub(super) struct ClusterMachines {
     /// The repository of kubeadm's images.
     repository: String,
@@ -27,7 +27,7 @@ impl ClusterMachines {
         let mut files = Vec::new();
         for service in ["containerd", "kubelet"] {
             if let Some(file) = drop_in(service, DropInForm::Tkg, request)? {
-                // on the node the file is the group's to read, with an account in it or without
+                // TKG writes the file with this mode, whether it contains credentials or not
                 files.push(node_file(&format!("/{}", file.path), 0o640, &file.text));
             }
         }
@@ -56,18 +56,18 @@ impl ClusterMachines {
                 variables.map(|(name, value)| format!("export {name}={}", shell_quoted(value))),
             );
         }
-        // every version's line keeps its tag
+        // the pattern ends at `pause`, so the tag in the file is kept; TKG runs the same command
         let pause = format!(r#"s|".*/pause|"{}/pause|"#, repository.name);
         commands.push(format!(
             "sed -i {} /etc/containerd/config.toml",
             shell_quoted(&pause)
         ));
         if let Some(trust) = repository.trust() {
-            let is_there =
-                shell_quoted(&format!(".registry.configs.\"{}\".tls]", repository.host()));
+            // a machine image may have the table already, and TOML forbids a second one
+            let table = shell_quoted(&format!(".registry.configs.\"{}\".tls]", repository.host()));
             let config = "/etc/containerd/config.toml";
             commands.push(format!(
-                "grep -qF {is_there} {config} || printf {} >> {config}",
+                "grep -qF {table} {config} || printf {} >> {config}",
                 shell_quoted(&format!("\\n{trust}"))
             ));
         }
@@ -79,7 +79,8 @@ impl ClusterMachines {
         })
     }
 
-    /// Returns the common part of all machines; cloud-init fills in the name of the machine.
+    /// Returns the common part of all machines. cloud-init replaces `ds.meta_data.hostname` by the
+    /// name of the machine.
     fn spec(&self, joins: &[&str]) -> Vec<(Value, Value)> {
         let node = map([(
             "nodeRegistration",

@@ -1,10 +1,9 @@
 //! `tkg`: clusters of Tanzu Kubernetes Grid behind the proxy, with images from the site's registry.
 //!
-//! - `platform.rs`: the settings, which files there are, and the variables of a cluster's
-//!   configuration.
-//! - `machines.rs`: the machines' files and commands.
+//! - `platform.rs`: the settings, the list of files, and the variables of a cluster's configuration.
+//! - `machines.rs`: the files and commands of machines.
 //! - `addons.rs`: the Secrets of addons.
-//! - `cluster.rs`: the cluster, and the repository that its images come from.
+//! - `cluster.rs`: the names of the cluster, and the repository of its images.
 
 mod addons;
 mod cluster;

@@ -1,4 +1,4 @@
-//! The platform: its settings, which files there are, and the variables of a cluster's
+//! The settings of the platform, the list of its files, and the variables of a cluster's
 //! configuration.
 
 use super::addons::{kapp_controller, vsphere};
@@ -24,13 +24,12 @@ impl RenderPlatform for TkgPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "tkg",
-            about: "TKG: the variables of a cluster's configuration, and the objects that they \
-                    become",
-            details: "cluster-config.yaml is what one gives to TKG. The other files are what TKG \
-                      makes of it, for clusters \
-                      that exist already: the machines' files and commands, and the Secrets of \
-                      CPI, CSI, kapp-controller and \
-                      of the configuration itself.",
+            about: "TKG: the variables of a cluster's configuration, and the objects that TKG \
+                    makes from them",
+            details: "cluster-config.yaml is the input of TKG for new clusters. The other files are \
+                      what TKG makes from it, for existing clusters: the machines' files and \
+                      commands, and the Secrets of CPI, CSI, kapp-controller and the configuration \
+                      itself.",
             inputs: &[],
             settings: &[CLUSTER, NAMESPACE, SOURCE],
             consumer: Some(Consumer::Tkg),
@@ -97,7 +96,7 @@ impl RenderPlatform for TkgPlatform {
     }
 }
 
-/// Returns the proxy if TKG can use it.
+/// Returns the proxy. Fails if TKG would refuse it.
 fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, RenderError> {
     let written = request.site.and_then(|site| site.proxy.as_ref());
     if written.is_some_and(|proxy| proxy.http.is_some() != proxy.https.is_some()) {
@@ -115,7 +114,7 @@ fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, RenderError> {
     Ok(proxy)
 }
 
-/// The name of a variable with its value, a text or a switch.
+/// The name of a variable and its value, a text or a boolean.
 type TopologyVariable = (&'static str, Value);
 
 /// Returns the variables of a cluster configuration that follow from the site.
