@@ -49,7 +49,7 @@ pub struct HttpResponse {
     /// `host:port` of the proxy that was used.
     pub(super) via: Option<String>,
     /// When the request was sent.
-    pub(super) asked: Instant,
+    pub(super) sent_at: Instant,
     pub(super) inner: reqwest::Response,
     pub(super) transport: Transport,
     pub(super) entry: LedgerEntry,
@@ -63,7 +63,7 @@ struct IncomingBody {
     transport: Transport,
     entry: LedgerEntry,
     url: Url,
-    asked: Instant,
+    sent_at: Instant,
     /// How many more bytes the body must have before its host counts as one that answers; `None`
     /// if it counts as one already.
     unproven: Option<u64>,
@@ -110,7 +110,7 @@ impl IncomingBody {
         let host = host_port(&self.url);
         let given_up = self
             .transport
-            .count_failure(&host, self.asked, false, &error);
+            .count_failure(&host, self.sent_at, false, &error);
         Some((Err(given_up.unwrap_or(error)), None))
     }
 
@@ -156,7 +156,7 @@ impl HttpResponse {
             transport: self.transport,
             entry: self.entry,
             url: self.url,
-            asked: self.asked,
+            sent_at: self.sent_at,
             unproven,
             _slot: self.slot,
         };

@@ -128,7 +128,7 @@ impl Transport {
             None => None,
         };
         let limiter = self.limiter(url);
-        // The wait for a slot ends only if another request does, so it is no activity of its own.
+        // The wait for a slot ends only if another request ends, so it does not count as activity.
         drop(busy);
         let slot = Arc::new(limiter.acquire(request.slot_class()).await);
         let _busy = self.0.activity.busy();
@@ -194,7 +194,7 @@ impl Transport {
             slot,
         } = exchange;
         let url = &request.url;
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let contact = Contact::new(url, request.origin.clone(), route.map(ProxyUrl::address));
         let entry = self
             .0
@@ -277,7 +277,7 @@ impl Transport {
         Ok(HttpResponse {
             method: request.method.clone(),
             via: route.map(ProxyUrl::address),
-            asked,
+            sent_at,
             status: answer.status(),
             headers: answer.headers().clone(),
             url: url.clone(),

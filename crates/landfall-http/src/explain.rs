@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_407_says_what_to_do() {
+    fn the_error_for_a_407_says_what_to_do() {
         let message = said("p:1", &["Negotiate", "NTLM"]);
         assert!(
             message.contains("offered: Negotiate, NTLM;") && message.contains("cntlm or px"),

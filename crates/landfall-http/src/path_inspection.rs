@@ -104,12 +104,12 @@ impl Transport {
         route: ConnectRoute,
     ) -> Result<ConnectOutcome, HttpError> {
         let name = host.trim_matches(['[', ']']);
-        let shown = if name.contains(':') {
+        let host_text = if name.contains(':') {
             format!("[{name}]")
         } else {
             name.to_owned()
         };
-        let url = Url::parse(&format!("https://{shown}:{port}/"))
+        let url = Url::parse(&format!("https://{host_text}:{port}/"))
             .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()).about(host))?;
         let proxy = match route {
             ConnectRoute::Direct => None,

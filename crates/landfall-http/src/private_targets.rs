@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_are_private_and_public() {
+    fn private_and_public_addresses_are_distinguished() {
         for private in [
             "127.0.0.1",
             "127.8.8.8",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_of_private_addresses_alone_is_refused_unless_they_are_allowed() {
+    async fn a_name_with_only_private_addresses_is_refused_unless_allowed() {
         let resolve = |entries: &[&str]| {
             let entries: Vec<String> = entries.iter().map(|&entry| entry.into()).collect();
             PublicOnly(PrivateTargets::new(&entries).unwrap()).resolve("localhost".parse().unwrap())
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_those_of_no_proxy() {
+    fn entries_have_the_syntax_of_no_proxy() {
         let entries = ["10.0.0.0/8, .corp.test", "minio.test:9000"].map(str::to_owned);
         let allowed = PrivateTargets::new(&entries).unwrap();
         for (host, port) in [("10.1.2.3", 80), ("a.corp.test", 443), ("minio.test", 9000)] {

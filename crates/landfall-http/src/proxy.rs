@@ -367,14 +367,14 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_that_chose_is_named() {
+    fn the_rule_that_selected_the_proxy_is_named() {
         let rules = rules(&[
             ("HTTP_PROXY", " "),
             ("http_proxy", "h:1"),
             ("all_proxy", "a:2"),
             ("no_proxy", "10.0.0.0/8, .corp.test"),
         ]);
-        let said = |url: &str| {
+        let rule_text = |url: &str| {
             let url = Url::parse(url).unwrap();
             let decision = rules.choose(&url);
             format!(
@@ -384,16 +384,19 @@ mod tests {
             )
         };
         assert_eq!(
-            said("http://a.test/"),
+            rule_text("http://a.test/"),
             "h:1 http_proxy; no exception covers the host"
         );
         assert_eq!(
-            said("https://a.test/"),
+            rule_text("https://a.test/"),
             "a:2 all_proxy; no exception covers the host"
         );
-        assert_eq!(said("https://x.corp.test/"), " '.corp.test' in no_proxy");
-        assert_eq!(said("http://10.2.3.4/"), " '10.0.0.0/8' in no_proxy");
-        assert_eq!(said("http://127.0.0.1/"), " loopback is never proxied");
+        assert_eq!(
+            rule_text("https://x.corp.test/"),
+            " '.corp.test' in no_proxy"
+        );
+        assert_eq!(rule_text("http://10.2.3.4/"), " '10.0.0.0/8' in no_proxy");
+        assert_eq!(rule_text("http://127.0.0.1/"), " loopback is never proxied");
     }
 
     #[test]

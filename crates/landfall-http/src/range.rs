@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_rest_of_the_same_content_fits() {
+    fn only_the_rest_of_the_same_content_is_accepted() {
         let good = |range| is_rest(Some(range), 10, 100);
         assert!(good("bytes 10-99/100") && good("bytes 10-99/*"));
         for wrong in [

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_of_retry_after() {
+    fn retry_after_is_a_number_or_a_date() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         assert_eq!(retry_after("120", now), Some(Duration::from_mins(2)));
         assert_eq!(
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_end_and_start_anew() {
+    fn attempts_are_limited_and_can_be_reset() {
         let limits = Limits {
             attempts: 2,
             ..Limits::default()

@@ -44,13 +44,12 @@ impl Transport {
     /// # Errors
     /// If there is no response after all attempts, if the host is given up for this run, or if it
     /// asks for a longer wait than allowed ([`ErrorKind::RetryAfter`]).
-    //
-    // Boxed: the state machine of a request is large, and the compiler generates code for an
-    // `async fn` again in each crate that awaits it.
     pub fn send<'a>(
         &'a self,
         request: &'a HttpRequest,
     ) -> BoxFuture<'a, Result<HttpResponse, HttpError>> {
+        // Boxed, because the state machine of a request is large, and the compiler generates code
+        // for an `async fn` again in each crate that awaits it.
         Box::pin(self.send_with_retries(request))
     }
 
@@ -146,14 +145,14 @@ impl Transport {
         let is_limited = response.status == StatusCode::TOO_MANY_REQUESTS;
         // Without `Retry-After`, the window of a used-up quota is the longest wait that can be
         // needed.
-        let asked =
+        let requested =
             requested_wait(response).or_else(|| rate_limit.filter(|_| is_limited)?.wait_if_spent());
-        let is_put_off =
-            is_limited || (response.status == StatusCode::SERVICE_UNAVAILABLE && asked.is_some());
+        let is_put_off = is_limited
+            || (response.status == StatusCode::SERVICE_UNAVAILABLE && requested.is_some());
         if !is_put_off {
             return Ok(tally.attempts.fail());
         }
-        limiter.halve(request.slot_class(), response.asked);
+        limiter.halve(request.slot_class(), response.sent_at);
         let limits = self.limits();
         let given_up = self
             .0
@@ -165,19 +164,19 @@ impl Transport {
             self.note_once(&given_up.to_string());
             return Err(given_up);
         }
-        let wait = asked
+        let wait = requested
             .unwrap_or_default()
             .max(self.retry_policy().pause(tally.waits + 1));
         // All requests with this key fail at once now, instead of asking the host one by one.
-        if let Some(asked) = asked
-            && (tally.waited + asked).as_secs() > limits.max_wait_secs
+        if let Some(requested) = requested
+            && (tally.waited + requested).as_secs() > limits.max_wait_secs
         {
-            let error = retry_after_error(request, response, asked, tally.waited, limits);
-            limiter.defer(request.quota_key(), asked, error.clone());
+            let error = retry_after_error(request, response, requested, tally.waited, limits);
+            limiter.defer(request.quota_key(), requested, error.clone());
             return Err(error);
         }
         // If the host names no time, landfall gives up earlier.
-        let most = if asked.is_some() {
+        let most = if requested.is_some() {
             limits.waits
         } else {
             limits.waits / 2

@@ -132,7 +132,7 @@ impl TlsProfile {
             })
     }
 
-    /// Describes what the trust in an accepted chain is based on.
+    /// Names the authorities by which an accepted chain is trusted, for messages.
     pub(super) fn trust_source(&self, chain: &[Certificate]) -> String {
         if self.skip_verify {
             return "nothing: skipVerify accepts any".into();

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_shard_gets_its_share_of_an_upstream_limit_and_all_of_its_own_side() {
+    async fn a_shard_gets_its_share_of_an_upstream_limit_and_all_of_an_own_host() {
         let rule = |most| HostRule {
             max_concurrent: Some(most),
             ..HostRule::default()

@@ -18,7 +18,7 @@ pub(super) struct UploadWatch(Arc<Mutex<UploadState>>);
 struct UploadState {
     /// The error that the source ended with.
     failure: Option<HttpError>,
-    /// When the connection last asked for bytes.
+    /// The time at which the connection last requested bytes.
     moved: Instant,
     /// Whether the connection waits for bytes of the source, which has a timeout of its own.
     waits_for_source: bool,

@@ -231,11 +231,11 @@ impl ServerCertVerifier for CertificateVerifier {
                 Some(_),
             ) => {
                 let names = Certificate::names(end_entity);
-                let wanted = server_name.to_str();
+                let host = server_name.to_str();
                 DistrustCause::Other(if names.is_empty() {
-                    format!("it names no host, and the request is for {wanted}")
+                    format!("it names no host, and the request is for {host}")
                 } else {
-                    format!("it is for {}, not for {wanted}", names.join(", "))
+                    format!("it is for {}, not for {host}", names.join(", "))
                 })
             }
             (error, _) => DistrustCause::Other(error.to_string()),

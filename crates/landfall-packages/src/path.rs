@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_that_lead_out_are_refused() {
+    fn paths_that_lead_out_are_rejected() {
         for good in [
             "pool/main/a/a_1+b1~c_amd64.deb",
             "dists/x/InRelease",
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_of_a_path_holds_it_as_servers_expect() {
+    fn a_path_is_percent_encoded_as_servers_expect() {
         assert_eq!(
             file_url("https://h/x/", "a/b_1+c~d:e.deb"),
             "https://h/x/a/b_1+c~d:e.deb"

@@ -143,7 +143,7 @@ fn native_version(universe: &Universe<'_>, name: &str) -> Option<AptVersionId> {
 }
 
 fn name_of<'t>(universe: &Universe<'t>, version: AptVersionId) -> &'t str {
-    universe.text(universe.packages[universe.offer_of(version).package as usize].name)
+    universe.text(universe.name_of(version))
 }
 
 #[cfg(test)]
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_that_is_no_distribution_is_refused() {
+    fn a_suite_without_required_packages_is_rejected() {
         let index = "Package: docker-ce\nVersion: 1\nArchitecture: amd64\nPriority: optional\n\n";
         let refused = suite_packages(&["amd64".into()], &[index], BaseSystem::Minimal).unwrap_err();
         assert!(

@@ -16,15 +16,15 @@ impl Universe<'_> {
         if !Self::fits_architecture(relation, own, offer, known.arch) {
             return false;
         }
-        let allows = |version: &str| relation.op.allows(version, relation.version);
-        if known.name == relation.name && allows(offer.version) {
+        if known.name == relation.name && relation.op.allows(offer.version, relation.version) {
             return true;
         }
         // Debian Policy 7.5: a virtual package without a version satisfies no versioned relation
         self.provides_of(version).iter().any(|provide| {
             provide.name == relation.name
                 && (relation.op == VersionOperator::Any
-                    || (!provide.version.is_empty() && allows(provide.version)))
+                    || (!provide.version.is_empty()
+                        && relation.op.allows(provide.version, relation.version)))
         })
     }
 

@@ -73,6 +73,7 @@ impl<'u, 't> Marking<'u, 't> {
         let Some(candidate) = state.candidate else {
             return false;
         };
+        // the candidate is installed or marked already, and all that it needs
         if !state.is_protected && !self.is_broken(package, true) {
             if state.current == Some(candidate) {
                 return state.install.is_some() || self.keep(package, depth + 1, is_user);
@@ -142,6 +143,7 @@ impl<'u, 't> Marking<'u, 't> {
             state.is_protected,
         );
         self.state(package).is_protected = state.is_protected;
+        // another alternative may be tried now, so the mark must not stay
         if !worked && fails_early {
             self.discard_install(package);
             return false;
@@ -243,6 +245,8 @@ impl<'u, 't> Marking<'u, 't> {
             if self.states[other as usize].candidate != Some(*solution) {
                 continue;
             }
+            // the only solution is protected before its own dependencies are marked, because they
+            // could remove it again
             if is_protected && is_critical && solutions.len() == 1 {
                 if !self.install(other, false, depth + 1, false) {
                     continue;

@@ -146,7 +146,6 @@ fn describe(
     package: AptPackageId,
     reason: &BrokenReason,
 ) -> (String, Vec<AptPackageId>) {
-    let name_of = |package: AptPackageId| universe.text(universe.packages[package as usize].name);
     match reason {
         BrokenReason::Unmet(
             version,
@@ -170,7 +169,7 @@ fn describe(
                 // version was requested
                 (_, Some(fits)) => {
                     let offer = universe.offer_of(*fits);
-                    let name = name_of(offer.package);
+                    let name = package_name(universe, offer.package);
                     let selected = universe
                         .candidate(offer.package)
                         .filter(|selected| selected != fits)
@@ -196,7 +195,10 @@ fn describe(
             )
         }
         BrokenReason::Needs(version, dependency, tried) => {
-            let mut names: Vec<&str> = tried.iter().map(|package| name_of(*package)).collect();
+            let mut names: Vec<&str> = tried
+                .iter()
+                .map(|package| package_name(universe, *package))
+                .collect();
             names.dedup();
             let tried_names = match names[..] {
                 // the dependency names the package already
@@ -223,7 +225,7 @@ fn describe(
         BrokenReason::OtherArchitecture(other) => (
             format!(
                 "{} has a different version than {}, which is for another architecture",
-                name_of(package),
+                package_name(universe, package),
                 name_and_version(universe, *other)
             ),
             Vec::new(),
@@ -231,12 +233,16 @@ fn describe(
         BrokenReason::Holds(other) => (
             format!(
                 "{} would have to be removed for {}",
-                name_of(*other),
-                name_of(package)
+                package_name(universe, *other),
+                package_name(universe, package)
             ),
             vec![*other],
         ),
     }
+}
+
+fn package_name<'t>(universe: &Universe<'t>, package: AptPackageId) -> &'t str {
+    universe.text(universe.packages[package as usize].name)
 }
 
 /// Returns the text `name version`, with the architecture after the name unless it is the native

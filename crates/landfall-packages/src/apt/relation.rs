@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relations_are_read_as_they_are_written() {
+    fn relations_are_parsed() {
         let read: Vec<_> = relations("a (>= 1:2~), b:any|c(<<3) , , d [amd64], e (= 1)").collect();
         let one = |name, arch, op, version, or| ParsedRelation {
             name,

@@ -1,7 +1,7 @@
 //! The `Release` file of a suite, which lists the checksums of all its indexes
 //! (wiki.debian.org/DebianRepository/Format).
 
-use super::paragraph::paragraphs;
+use super::paragraph::{Paragraph, paragraphs};
 use crate::PackagesError;
 use crate::path::is_plain_path;
 use jiff::Timestamp;
@@ -54,64 +54,51 @@ impl AptRelease {
     /// # Errors
     /// If the text is malformed, or has no SHA-256 or SHA-512 checksums.
     pub fn parse(name: &str, text: &str) -> Result<AptRelease, PackagesError> {
-        let malformed = |why: &str| PackagesError::Release {
-            name: name.into(),
-            why: why.into(),
-        };
-        let paragraph = paragraphs(text)
-            .next()
-            .ok_or_else(|| malformed("is empty"))?;
-        let field = |key: &str| paragraph.field(key).filter(|value| !value.is_empty());
-        let words = |key: &str| -> Vec<String> {
-            field(key)
-                .unwrap_or_default()
-                .split_whitespace()
-                .map(str::to_owned)
-                .collect()
-        };
-        let is_yes = |key: &str| field(key).is_some_and(|value| value.eq_ignore_ascii_case("yes"));
-        let time = |key: &str| {
-            field(key)
-                .map(|value| {
-                    parse_date(value)
-                        .ok_or_else(|| malformed(&format!("has an invalid date in {key}")))
-                })
-                .transpose()
+        let fields = ReleaseFields {
+            name,
+            paragraph: paragraphs(text)
+                .next()
+                .ok_or_else(|| PackagesError::Release {
+                    name: name.into(),
+                    why: "is empty".into(),
+                })?,
         };
         // MD5 and SHA-1 collisions can be made, so those lists are never used
-        let sums = field("SHA256")
+        let sums = fields
+            .text("SHA256")
             .map(|sums| ("sha256", sums))
-            .or(field("SHA512").map(|sums| ("sha512", sums)));
+            .or(fields.text("SHA512").map(|sums| ("sha512", sums)));
         let (algorithm, sums) = sums.ok_or_else(|| PackagesError::Weak {
             name: name.into(),
-            weak: if field("MD5Sum").or(field("SHA1")).is_some() {
+            weak: if fields.text("MD5Sum").or(fields.text("SHA1")).is_some() {
                 ", only MD5 or SHA-1"
             } else {
                 ""
             },
         })?;
-        let architectures = words("Architectures");
-        let without_all = words("No-Support-for-Architecture-all")
+        let architectures = fields.words("Architectures");
+        let without_all = fields
+            .words("No-Support-for-Architecture-all")
             .iter()
             .any(|word| word == "Packages");
         // apt_preferences(5): the default priorities of a source
-        let pin = if !is_yes("NotAutomatic") {
+        let pin = if !fields.is_yes("NotAutomatic") {
             500
-        } else if is_yes("ButAutomaticUpgrades") {
+        } else if fields.is_yes("ButAutomaticUpgrades") {
             100
         } else {
             1
         };
         Ok(AptRelease {
-            suite: field("Suite").map(str::to_owned),
-            codename: field("Codename").map(str::to_owned),
-            date: time("Date")?,
-            valid_until: time("Valid-Until")?,
-            by_hash: is_yes("Acquire-By-Hash"),
-            snapshots: field("Snapshots").map(str::to_owned),
+            suite: fields.text("Suite").map(str::to_owned),
+            codename: fields.text("Codename").map(str::to_owned),
+            date: fields.time("Date")?,
+            valid_until: fields.time("Valid-Until")?,
+            by_hash: fields.is_yes("Acquire-By-Hash"),
+            snapshots: fields.text("Snapshots").map(str::to_owned),
             has_index_of_all: !without_all && architectures.iter().any(|one| one == "all"),
             architectures,
-            components: words("Components"),
+            components: fields.words("Components"),
             pin,
             files: parse_checksums(name, algorithm, sums)?,
         })
@@ -156,6 +143,43 @@ impl AptRelease {
             .map(String::as_str)
             .collect();
         names.join(" or ")
+    }
+}
+
+/// The fields of a `Release` file. Empty fields count as missing.
+struct ReleaseFields<'t> {
+    /// The name of the file, for messages.
+    name: &'t str,
+    paragraph: Paragraph<'t>,
+}
+
+impl<'t> ReleaseFields<'t> {
+    fn text(&self, key: &str) -> Option<&'t str> {
+        self.paragraph.field(key).filter(|value| !value.is_empty())
+    }
+
+    fn words(&self, key: &str) -> Vec<String> {
+        self.text(key)
+            .unwrap_or_default()
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    fn is_yes(&self, key: &str) -> bool {
+        self.text(key)
+            .is_some_and(|value| value.eq_ignore_ascii_case("yes"))
+    }
+
+    fn time(&self, key: &str) -> Result<Option<Timestamp>, PackagesError> {
+        let Some(value) = self.text(key) else {
+            return Ok(None);
+        };
+        let time = parse_date(value).ok_or_else(|| PackagesError::Release {
+            name: self.name.into(),
+            why: format!("has an invalid date in {key}"),
+        })?;
+        Ok(Some(time))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The names of a suite and its vendor in a `Release` file, for documents such as SBOMs.
 
-use super::paragraph::paragraphs;
+use super::paragraph::{Paragraph, paragraphs};
 
 /// The names in a `Release` file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,17 +17,18 @@ impl ReleaseNames {
         let Some(paragraph) = paragraphs(text).next() else {
             return ReleaseNames::default();
         };
-        let field = |name: &str| {
-            paragraph
-                .field(name)
-                .filter(|value| !value.is_empty())
-                .map(str::to_owned)
-        };
         ReleaseNames {
-            origin: field("Origin"),
-            distro: field("Codename").or_else(|| field("Suite")),
+            origin: non_empty(paragraph, "Origin"),
+            distro: non_empty(paragraph, "Codename").or_else(|| non_empty(paragraph, "Suite")),
         }
     }
+}
+
+fn non_empty(paragraph: Paragraph<'_>, name: &str) -> Option<String> {
+    paragraph
+        .field(name)
+        .filter(|value| !value.is_empty())
+        .map(str::to_owned)
 }
 
 #[cfg(test)]

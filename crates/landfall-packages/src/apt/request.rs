@@ -85,12 +85,11 @@ impl InstallRequest<'_> {
         suites: &[Vec<String>],
     ) -> Result<ResolvedRequest, String> {
         let name = self.name;
-        let versions = |package: AptPackageId| &universe.packages[package as usize].versions;
         // `any` is not an architecture: apt takes the package itself if it is `Multi-Arch: allowed`
         let arch = self.arch.filter(|arch| *arch != "any");
         let package = universe
             .find(name, arch)
-            .filter(|package| !versions(*package).is_empty());
+            .filter(|package| !universe.packages[*package as usize].versions.is_empty());
         let package = match package {
             Some(package) if arch == self.arch || universe.allows_any(package) => package,
             Some(_) => {
@@ -100,36 +99,34 @@ impl InstallRequest<'_> {
             }
             None => self.only_provider(universe)?,
         };
-        let resolved = |version, is_of_suite| ResolvedRequest {
+        // versions are sorted, so the first match is the highest
+        let all = &universe.packages[package as usize].versions;
+        let version = if let Some(pattern) = self.version {
+            let texts: Vec<&str> = all
+                .iter()
+                .map(|version| universe.offer_of(*version).version)
+                .collect();
+            let found = texts.iter().position(|text| fits(text, pattern));
+            let found = found.ok_or_else(|| {
+                format!(
+                    "no source has {name} {pattern}; they have {}",
+                    texts.join(", ")
+                )
+            })?;
+            Some(all[found])
+        } else if let Some(suite) = self.suite {
+            let found = all
+                .iter()
+                .find(|version| self.is_of_suite(universe, suites, **version));
+            Some(*found.ok_or_else(|| format!("the suite {suite} has no {name}"))?)
+        } else {
+            None
+        };
+        Ok(ResolvedRequest {
             package,
             version,
-            is_of_suite,
-        };
-        // versions are sorted, so the first match is the highest
-        let mut all = versions(package).iter().copied();
-        if let Some(pattern) = self.version {
-            let text = |version: AptVersionId| universe.offer_of(version).version;
-            return match all.find(|version| fits(text(*version), pattern)) {
-                Some(version) => Ok(resolved(Some(version), false)),
-                None => {
-                    let existing: Vec<&str> = versions(package)
-                        .iter()
-                        .map(|version| text(*version))
-                        .collect();
-                    Err(format!(
-                        "no source has {name} {pattern}; they have {}",
-                        existing.join(", ")
-                    ))
-                }
-            };
-        }
-        if let Some(suite) = self.suite {
-            return match all.find(|version| self.is_of_suite(universe, suites, *version)) {
-                Some(version) => Ok(resolved(Some(version), true)),
-                None => Err(format!("the suite {suite} has no {name}")),
-            };
-        }
-        Ok(resolved(None, false))
+            is_of_suite: self.version.is_none() && self.suite.is_some(),
+        })
     }
 
     /// Whether one of the sources of a version has the requested suite.

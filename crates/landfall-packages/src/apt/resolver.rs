@@ -20,7 +20,7 @@ enum Unwind {
 /// A package that prevents a relation from holding, and that relation with its version.
 type Obstacle<'r, 't> = (AptPackageId, &'r [AptRelation<'t>], AptVersionId);
 
-/// The state of the problem resolver beside that of the packages.
+/// The state of the problem resolver, in addition to the marks of the packages.
 struct Resolution {
     scores: Vec<i64>,
     /// For each package, whether it was marked for installation before the resolver started.
@@ -171,7 +171,7 @@ impl<'u, 't> Marking<'u, 't> {
                 break;
             }
         }
-        // obstacles of a package that was removed meanwhile are in nobody's way
+        // if the package was removed meanwhile, its obstacles can stay
         if self.planned_version(package).is_some() {
             obstacles
                 .iter()
@@ -191,6 +191,7 @@ impl<'u, 't> Marking<'u, 't> {
         {
             return;
         }
+        // once only: otherwise the rounds would undo and redo it forever
         let before = self.broken_count();
         resolution.was_marked[package as usize] = false;
         resolution.may_upgrade[package as usize] = false;
@@ -295,6 +296,7 @@ impl<'u, 't> Marking<'u, 't> {
             state.current.is_none() && state.mode != MarkMode::Delete && state.candidate.is_some()
         });
         if let Some(target) = new_target {
+            // an alternative that breaks more than it helps is taken back
             let before = self.broken_count();
             self.install(target, true, 1, false);
             if self.is_broken(target, false) || self.broken_count() > before {
@@ -391,11 +393,13 @@ impl<'u, 't> Marking<'u, 't> {
     /// Whether a package has a candidate that is newer than its installed version, if any.
     fn is_upgradable(&self, package: AptPackageId) -> bool {
         let state = &self.states[package as usize];
-        let text = |version: AptVersionId| self.universe.offer_of(version).version;
-        state.candidate.is_some_and(|candidate| {
-            state
-                .current
-                .is_none_or(|current| compare(text(candidate), text(current)).is_gt())
+        let Some(candidate) = state.candidate else {
+            return false;
+        };
+        state.current.is_none_or(|current| {
+            let [new, old] =
+                [candidate, current].map(|version| self.universe.offer_of(version).version);
+            compare(new, old).is_gt()
         })
     }
 
@@ -424,9 +428,6 @@ impl<'u, 't> Marking<'u, 't> {
     fn all_targets(&self, relation: &AptRelation<'t>, parent: AptVersionId) -> Vec<AptVersionId> {
         let universe = self.universe;
         let own = self.architecture(parent);
-        let name = |version: AptVersionId| {
-            universe.packages[universe.offer_of(version).package as usize].name
-        };
         let packages = universe.packages_of(relation.name).iter();
         let real = packages.flat_map(|package| {
             universe.packages[*package as usize]
@@ -441,7 +442,8 @@ impl<'u, 't> Marking<'u, 't> {
             .collect();
         let mut found = Vec::new();
         for version in real.chain(provided.into_iter().rev()) {
-            let is_self = relation.is_negative() && name(version) == name(parent);
+            let is_self =
+                relation.is_negative() && universe.name_of(version) == universe.name_of(parent);
             if !is_self && !found.contains(&version) && universe.fulfils(relation, own, version) {
                 found.push(version);
             }

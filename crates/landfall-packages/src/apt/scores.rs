@@ -33,9 +33,6 @@ impl Marking<'_, '_> {
                     RelationKind::Conflicts | RelationKind::Breaks => -1,
                     RelationKind::Suggests => continue,
                 };
-                let is_self = |package: AptPackageId| {
-                    relation.is_negative() && universe.packages[package as usize].name == own_name
-                };
                 let mut scored: Vec<AptPackageId> = self
                     .matching(
                         std::slice::from_ref(relation),
@@ -47,10 +44,11 @@ impl Marking<'_, '_> {
                     .collect();
                 // a relation without a version counts even if the package is not planned
                 if relation.version.is_empty() {
-                    scored.extend(
-                        self.target(relation, own)
-                            .filter(|target| !is_self(*target)),
-                    );
+                    // but a package that conflicts with its own name does not mean itself
+                    scored.extend(self.target(relation, own).filter(|target| {
+                        !relation.is_negative()
+                            || universe.packages[*target as usize].name != own_name
+                    }));
                 }
                 scored.sort_unstable();
                 scored.dedup();
@@ -76,10 +74,9 @@ impl Marking<'_, '_> {
     /// Returns the score of a package without its relations.
     fn own_score(&self, package: AptPackageId, version: AptVersionId) -> i64 {
         let universe = self.universe;
-        let is_offered = |version: AptVersionId| universe.offer_of(version).source.is_some();
         let offer = universe.offer_of(version);
         // a version that no source offers has the lowest priority
-        let priority = if is_offered(version) {
+        let priority = if offer.source.is_some() {
             usize::from(offer.priority)
         } else {
             PRIORITIES.len()
@@ -89,14 +86,18 @@ impl Marking<'_, '_> {
             score += ESSENTIAL;
         }
         let state = &self.states[package as usize];
-        if state.current.is_some() && state.candidate.is_some_and(is_offered) {
+        if state.current.is_some()
+            && state
+                .candidate
+                .is_some_and(|candidate| universe.offer_of(candidate).source.is_some())
+        {
             score += NOT_OBSOLETE;
         }
         score
     }
 
-    /// Adds to each package the positive scores of the packages that depend on its name. What a
-    /// name inherited is then added to the packages that provide the name.
+    /// Adds to each package the positive scores of the packages that depend on its name. The
+    /// score that a name inherited is then added to the packages that provide it.
     fn inherit_scores(&self, planned: &[(AptPackageId, AptVersionId)], scores: &mut [i64]) {
         let universe = self.universe;
         // the scores before: the order of the packages must not matter

@@ -14,7 +14,7 @@ impl<'t> Marking<'_, 't> {
         which: MarkedVersion,
     ) -> Vec<AptVersionId> {
         let own = self.architecture(parent);
-        let name = self.universe.packages[self.universe.offer_of(parent).package as usize].name;
+        let name = self.universe.name_of(parent);
         let mut found = Vec::new();
         for relation in group {
             let packages = self.universe.packages_of(relation.name).iter();
@@ -26,9 +26,7 @@ impl<'t> Marking<'_, 't> {
             let provided = provided.filter(|by| self.state_of(*by).version(which) == Some(*by));
             for version in real.chain(provided) {
                 // a package never conflicts with itself or a virtual package of its own name
-                let other =
-                    self.universe.packages[self.universe.offer_of(version).package as usize].name;
-                let is_self = relation.is_negative() && other == name;
+                let is_self = relation.is_negative() && self.universe.name_of(version) == name;
                 if !is_self
                     && !found.contains(&version)
                     && self.universe.fulfils(relation, own, version)
@@ -179,7 +177,7 @@ impl<'t> Marking<'_, 't> {
     /// Whether the package is `Multi-Arch: same` and installed for some architecture.
     fn has_sibling(&self, version: AptVersionId) -> bool {
         let offer = self.universe.offer_of(version);
-        let name = self.universe.packages[offer.package as usize].name;
+        let name = self.universe.name_of(version);
         let mut packages = self.universe.packages_of(name).iter();
         offer.multi_arch == MultiArch::Same
             && packages.any(|package| self.states[*package as usize].current.is_some())

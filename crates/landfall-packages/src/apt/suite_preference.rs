@@ -30,7 +30,7 @@ impl SuitePreference<'_> {
 }
 
 impl<'t> Marking<'_, 't> {
-    /// Makes `version` the candidate of its package, and where necessary, versions of the suite the
+    /// Makes `version` the candidate of its package, and if necessary, versions of the suite the
     /// candidates of its dependencies. Returns whether all dependencies can be satisfied. At the
     /// first that cannot, apt stops and leaves the candidates that it has set so far.
     pub(super) fn prefer_from_suite(

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_stands_where_apt_looks_for_it() {
+    fn targets_have_the_paths_that_apt_requests() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let paths =
             |name| target_paths(name, &words("main contrib"), &words("amd64 all")).join(" ");

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_has_what_is_carried_and_is_the_same_each_time() {
+    fn a_suite_lists_the_carried_packages_and_is_reproducible() {
         let index = ["a", "b", "c"]
             .map(|name| stanza(name, &format!("pool/{name}.deb")))
             .join("\n");

@@ -336,6 +336,11 @@ impl<'t> Universe<'t> {
             .filter(move |other| self.versions[*other as usize].built_from == from)
     }
 
+    /// Returns the name of the package of a version.
+    pub(super) fn name_of(&self, version: AptVersionId) -> NameId {
+        self.packages[self.versions[version as usize].package as usize].name
+    }
+
     /// Returns the text of a name.
     pub fn text(&self, name: NameId) -> &'t str {
         self.names[name as usize]

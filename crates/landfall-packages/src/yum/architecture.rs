@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_takes_its_own_architecture_first() {
+    fn a_machine_prefers_its_own_architecture() {
         let x86 = Architectures::of("amd64");
         assert_eq!(x86.native(), "x86_64");
         assert_eq!(
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_for_32_and_64_bits_stand_beside_each_other() {
+    fn packages_for_32_and_64_bits_do_not_exclude_each_other() {
         assert!(!Architectures::collide("x86_64", "i686"));
         assert!(
             Architectures::collide("x86_64", "noarch") && Architectures::collide("i686", "i386")

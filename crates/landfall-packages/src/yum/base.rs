@@ -133,7 +133,7 @@ mod tests {
     use crate::yum::strings::StringPool;
 
     #[test]
-    fn both_forms_are_read() {
+    fn both_formats_are_read() {
         let mut pool = Pool::default();
         let text = "package bash 0:5.1-2.el9 x86_64\nprovides bash = 5.1-2.el9\nprovides config(bash) = 5.1\n\
                     requires /bin/sh\nrequires (a if b)\nfile /usr/bin/a file\npackage x 1:2-3 noarch\n\nplain-name-2.0-1.el9.x86_64\n";
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_list_learns_from_the_sources_what_a_package_provides() {
+    fn packages_of_a_plain_list_get_their_relations_from_the_sources() {
         let mut pool = Pool::default();
         let mut new = NewPackage::default();
         begin(&mut new, &mut pool, "a", "1:1-1", "x86_64");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_rpm_are_no_packages() {
+    fn keys_of_rpm_are_skipped() {
         let text = "package gpg-pubkey 0:54db67d5-6b02c7f0 (none)\nprovides gpg(R, Inc. (key 2) <s@x.test>) = 4:75-6b\n\
                     package a 0:1-1 noarch\nprovides b\ngpg-pubkey-54db67d5-6b02c7f0\nc-1-1.noarch\n";
         let mut pool = Pool::default();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_list_names_its_line() {
+    fn a_malformed_list_is_an_error_with_its_line() {
         for text in [
             "ii  bash 5.1 amd64",
             "requires x",

@@ -27,11 +27,10 @@ pub(super) fn read_labels(
         let XmlEvent::End(name, text) = step else {
             return Ok(());
         };
-        let label = || Some(text.to_owned()).filter(|text| !text.is_empty());
         match name {
             // `rpm:license` and `rpm:vendor`; names come without their prefix
-            "license" => labels.license = label(),
-            "vendor" => labels.vendor = label(),
+            "license" => labels.license = non_empty(text),
+            "vendor" => labels.vendor = non_empty(text),
             "checksum" => digest = text.to_ascii_lowercase(),
             "package" => {
                 let labels = std::mem::take(&mut labels);
@@ -46,12 +45,16 @@ pub(super) fn read_labels(
     Ok(found)
 }
 
+fn non_empty(text: &str) -> Option<String> {
+    Some(text.to_owned()).filter(|text| !text.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_those_of_the_wanted_packages() {
+    fn labels_are_read_of_the_given_packages() {
         let package = |digest: &str, format: &str| {
             format!(
                 "<package type=\"rpm\"><checksum type=\"sha256\" pkgid=\"YES\">{digest}</checksum>\

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_has_a_mirror_a_line() {
+    fn a_list_has_one_mirror_per_line() {
         let text = "# region = EU\nrsync://a.example/x\nhttps://a.example/$releasever/os\nhttps://b.example/9/os\n\nhttp://c.example/9/os/\n";
         let mirrors = read_mirrors(text.as_bytes()).unwrap();
         assert_eq!(
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metalink_has_digests_of_repomd_old_ones_too() {
+    fn a_metalink_has_current_and_earlier_digests_of_repomd() {
         let hash = |kind, fill: &str, n| format!("<hash type=\"{kind}\">{}</hash>", fill.repeat(n));
         let text = format!(
             r#"<?xml version="1.0"?><metalink version="3.0" xmlns:mm0="http://fedorahosted.org/mirrormanager"><files>

@@ -195,7 +195,7 @@ data: {module: nginx, stream: 1.20}
 ";
 
     #[test]
-    fn streams_that_are_no_default_are_hidden_and_what_a_default_replaces() {
+    fn other_streams_and_packages_that_a_default_stream_replaces_are_hidden() {
         let mut pool = Pool::default();
         let packages = [
             "nginx 1:1.20-1",
@@ -212,22 +212,22 @@ data: {module: nginx, stream: 1.20}
         pool.offer_all();
         let mut modules = Modules::default();
         modules.read(MODULES).unwrap();
-        let told = modules.hide(&mut pool);
+        let of_streams = modules.hide(&mut pool);
         pool.index();
         let seen: Vec<&str> = pool.ids().map(|id| pool.evr(id)).collect();
         assert_eq!(seen, ["1:1.20-1", "1-1"]);
-        let told: Vec<(&str, &str)> = told
+        let of_streams: Vec<(&str, &str)> = of_streams
             .iter()
             .map(|one| (one.nevra.as_str(), one.streams.as_str()))
             .collect();
         let hidden =
             ["nginx-1:1.22-1.x86_64", "nginx-mod-1:1.22-1.x86_64"].map(|name| (name, "nginx:1.22"));
-        assert_eq!(told, hidden);
+        assert_eq!(of_streams, hidden);
         assert_eq!(pool.named("nginx").len(), 1);
     }
 
     #[test]
-    fn what_is_no_list_of_modules_is_told() {
+    fn other_documents_are_errors() {
         for text in ["- a", "document: [", "plain"] {
             assert!(Modules::default().read(text).is_err(), "{text}");
         }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn name_and_version_are_told_apart() {
+    fn name_and_version_are_separated() {
         for (text, name, version) in [
             ("containerd.io-1.7.24", "containerd.io", "1.7.24"),
             ("kubelet-1.33.4-150500.1.1", "kubelet", "1.33.4-150500.1.1"),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_version_is_written_as_the_old_one() {
+    fn a_new_version_is_written_like_the_old_one() {
         for (current, evr, written) in [
             ("1.0", "1:2.0-3", "2.0"),
             ("1.0-1", "1:2.0-3", "2.0-3"),

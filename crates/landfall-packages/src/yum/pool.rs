@@ -343,10 +343,11 @@ impl Pool {
         let Some(name) = self.strings.find(relation.name) else {
             return Vec::new();
         };
-        // texts that were added after `index` have no providers
-        let at = |number: usize| self.first.get(number).map_or(0, |at| *at as usize);
-        let all = &self.providers[at(name.number())..at(name.number() + 1)];
-        let mut found: Vec<PackageId> = all
+        let [start, end] = [name.number(), name.number() + 1].map(|number| {
+            // texts that were added after `index` have no providers
+            self.first.get(number).map_or(0, |at| *at as usize)
+        });
+        let mut found: Vec<PackageId> = self.providers[start..end]
             .iter()
             .filter(|provider| {
                 let provided = self.strings.get(provider.evr);

@@ -1,4 +1,4 @@
-//! What is read of the indexes of a repository, and what is refused.
+//! Reading the primary index and the list of files: their content, and errors.
 
 use super::error::YumError;
 use super::filelists::read_filelists;

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn relations_are_written_as_they_are_read() {
+    fn relations_are_printed_as_they_are_parsed() {
         for text in [
             "a",
             "a = 1",

@@ -68,6 +68,7 @@ impl Repomd {
                 XmlEvent::End(name, text) => match name {
                     "checksum" => one.checksum = (std::mem::take(&mut checksum), text.to_owned()),
                     "open-checksum" => one.open_digest = digest(&checksum, text),
+                    // any text is allowed as a revision; createrepo writes the time
                     "revision" => revision = time(text),
                     "timestamp" => newest = newest.max(time(text)),
                     "size" => one.size = Some(number(text)?),
@@ -116,6 +117,7 @@ impl IndexDraft {
                 kind: kind.clone(),
             },
         })?;
+        // the path becomes part of a URL, and of the file names of exports
         let path = checked_path(&self.path)?.to_owned();
         let (size, open_digest, open_size) = (self.size, self.open_digest, self.open_size);
         Ok(RepomdIndex {
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn its_date_is_that_of_its_newest_index() {
+    fn the_date_is_that_of_the_newest_index() {
         let date = |from: &str, to: &str| {
             let text = repomd(&sha256(), "repodata/x.gz").replace(from, to);
             Repomd::parse(text.as_bytes())
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_elsewhere_are_refused() {
+    fn paths_that_lead_out_are_rejected() {
         for href in [
             "../primary.xml.gz",
             "/etc/passwd",
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_that_can_be_forged_is_refused() {
+    fn weak_checksums_are_rejected() {
         for kind in ["sha", "sha1", "md5", ""] {
             let checksum = format!(r#"<checksum type="{kind}">{}</checksum>"#, "a".repeat(40));
             let error = Repomd::parse(repomd(&checksum, "repodata/x.gz").as_bytes()).unwrap_err();
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_repomd_is_told() {
+    fn other_documents_are_errors() {
         let whole = repomd(&sha256(), "repodata/x.gz");
         for text in [
             "",

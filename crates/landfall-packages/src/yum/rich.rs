@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_is_read() {
+    fn every_operator_is_parsed() {
         let two = |a, b| Box::new([one(a), one(b)]);
         let cases = [
             ("a >= 1", one("a >= 1")),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_told() {
+    fn malformed_dependencies_are_rejected() {
         let deep = format!("{}a{}", "(".repeat(10_000), ")".repeat(10_000));
         for text in [
             "(",

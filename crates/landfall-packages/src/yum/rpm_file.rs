@@ -209,6 +209,10 @@ impl RpmHeader {
             .collect()
     }
 
+    fn first_text(&self, tag: u32) -> Option<String> {
+        self.texts(tag).first().map(|text| (*text).to_owned())
+    }
+
     fn number(&self, tag: u32) -> Option<usize> {
         self.data(tag)
             .and_then(|(data, _)| data.get(..4))
@@ -216,18 +220,21 @@ impl RpmHeader {
     }
 
     fn identity(&self) -> Option<PackageIdentity> {
-        let text = |tag| self.texts(tag).first().map(|text| (*text).to_owned());
         // indexes write an epoch of 0 as none; both must give the same text
         let epoch = self.number(EPOCH).filter(|epoch| *epoch > 0);
         let epoch = epoch.map(|epoch| format!("{epoch}:")).unwrap_or_default();
         let arch = if self.data(BUILT_FROM).is_some() {
-            text(ARCHITECTURE)?
+            self.first_text(ARCHITECTURE)?
         } else {
             "src".into()
         };
-        let version = format!("{epoch}{}-{}", text(VERSION)?, text(RELEASE)?);
+        let version = format!(
+            "{epoch}{}-{}",
+            self.first_text(VERSION)?,
+            self.first_text(RELEASE)?
+        );
         Some(PackageIdentity {
-            name: text(NAME)?,
+            name: self.first_text(NAME)?,
             version,
             arch,
         })

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_text_is_kept_once() {
+    fn equal_texts_have_one_id() {
         let mut strings = StringPool::new();
         let texts: Vec<String> = (0..10_000)
             .map(|n| format!("libfoo.so.{n}()(64bit)"))

@@ -43,6 +43,7 @@ impl TrimmedPrimary {
             buffer.clear();
             let event = match reader.read_event_into(&mut buffer) {
                 Ok(event) => event,
+                // as in `walk`: an error of the reader, not of the XML
                 Err(quick_xml::Error::Io(error)) => {
                     return Err(std::io::Error::new(error.kind(), error.to_string()).into());
                 }
@@ -53,6 +54,7 @@ impl TrimmedPrimary {
                     return Err(malformed(&"it is truncated"));
                 }
                 Event::Eof => return Ok(found),
+                // an empty element such as `<location/>` opens and closes at once
                 Event::Start(_) => (true, false),
                 Event::Empty(_) => (true, true),
                 Event::End(_) => (false, true),
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn indexes_have_what_is_carried_and_are_the_same_each_time() {
+    fn indexes_list_the_carried_packages_and_are_reproducible() {
         let [a, b, c] = ["a", "b", "c"].map(|digit| digit.repeat(64));
         let primary = format!(
             "<?xml version=\"1.0\"?>\n<metadata xmlns=\"http://linux.duke.edu/metadata/common\" \

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_goes_before_all_and_a_missing_one_is_0() {
+    fn the_epoch_is_compared_first_and_defaults_to_0() {
         let order = |a, b| Evr::parse(a).compare(Evr::parse(b));
         assert_eq!(order("1:1-1", "2-1"), Ordering::Greater);
         assert_eq!(order("0:2-1", "2-1"), Ordering::Equal);

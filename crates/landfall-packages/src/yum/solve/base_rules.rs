@@ -36,9 +36,9 @@ pub(super) fn obsoletes(pool: &Pool, one: PackageId, other: PackageId) -> bool {
 /// is not an update.
 pub(super) fn may_replace(rules: &Rules<'_>, id: PackageId, other: PackageId) -> bool {
     let [own, others] = [id, other].map(|id| rules.pool.arch(id));
-    let rank = |arch| rules.architectures.rank(arch);
-    let is_same_arch =
-        own == others || [own, others].contains(&NOARCH) || rank(own) == rank(others);
+    let is_same_arch = own == others
+        || [own, others].contains(&NOARCH)
+        || rules.arch_rank(id) == rules.arch_rank(other);
     other != id && is_same_arch && Architectures::collide(own, others)
 }
 

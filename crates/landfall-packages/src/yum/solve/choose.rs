@@ -138,8 +138,7 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
         left = chooser.sat.steps();
         match outcome {
             Ok(()) => {
-                let is_installed = |id| chooser.sat.value(installed(id)) > 0;
-                if !choice_rules.drop_unneeded(is_installed) {
+                if !choice_rules.drop_unneeded(|id| chooser.sat.value(installed(id)) > 0) {
                     break chooser;
                 }
             }
@@ -208,6 +207,7 @@ fn out_of_steps(steps: u64) -> String {
 /// Marks the packages as reached that supplement a reached package, and repeats that until there
 /// are no more.
 fn reach_supplements(rules: &mut Rules<'_>) {
+    // a package that becomes reachable can be supplemented itself
     loop {
         let mut more = Vec::new();
         for id in rules
@@ -368,8 +368,10 @@ impl<'p> PackageChooser<'p> {
         let level = self.sat.level();
         self.sat.decide(literal)?;
         let now = self.sat.level();
+        // backtracking has reverted the decisions of the other branches
         self.branches.retain(|branch| branch.level < now);
         let is_forward = now > level;
+        // reverted decisions may leave rules unmet that were passed already
         if !is_forward {
             self.start_over();
         }
@@ -381,6 +383,7 @@ impl<'p> PackageChooser<'p> {
         let Some(mut candidates) = self.jobs.clone().find_map(|job| self.open(job)) else {
             return Ok(false);
         };
+        // the look at the base below visits all packages
         self.sat.spend(self.rules.pool.count())?;
         // an installed package satisfies the request, even if a newer version exists
         if candidates.iter().any(|id| self.rules.is_base(*id)) {
@@ -412,6 +415,7 @@ impl<'p> PackageChooser<'p> {
             match self.sat.value(own) {
                 0 => return self.decide(own).map(|_| true),
                 1.. => {}
+                // it cannot be kept
                 _ => {
                     if let Some(candidates) = self.open(rule) {
                         return self.install(candidates).map(|_| true);
@@ -442,6 +446,7 @@ impl<'p> PackageChooser<'p> {
         let rules = ranges
             .into_iter()
             .flat_map(|(start, end)| start as usize..end as usize);
+        // choice rules have no order by package, so all of them are looked at
         let rules = rules.chain(self.strong..self.rules.rules.len());
         let mut unmet: Vec<(usize, Vec<PackageId>)> = rules
             .filter_map(|rule| Some((rule, self.open(rule)?)))
@@ -462,6 +467,7 @@ impl<'p> PackageChooser<'p> {
                 }
                 self.postponed.get_or_insert(*rule);
             }
+            // all rules are postponed ones: they are decided in their order, from the first of them
             self.is_late = true;
             let from = self.postponed.take().unwrap_or(0);
             unmet.sort_by_key(|(rule, _)| (*rule < from, *rule));

@@ -34,7 +34,6 @@ impl Formula {
     /// Returns the formula of `rich` over the packages of `pool`.
     pub(super) fn of(pool: &Pool, rich: &RichDependency<'_>) -> Formula {
         let of = |rich| Formula::of(pool, rich);
-        let not = |rich| Formula::Not(Box::new(of(rich)));
         match rich {
             RichDependency::One(_) | RichDependency::With(_) | RichDependency::Without(_) => {
                 Formula::Any(matching_packages(pool, rich))
@@ -44,7 +43,7 @@ impl Formula {
             // (then or not condition) and (otherwise or condition)
             RichDependency::If(both, otherwise) => {
                 let [then, condition] = &**both;
-                let mut all = vec![Formula::Or(vec![of(then), not(condition)])];
+                let mut all = vec![Formula::Or(vec![of(then), Formula::not(of(condition))])];
                 all.extend(
                     otherwise
                         .iter()
@@ -55,7 +54,7 @@ impl Formula {
             // (then and not condition) or (otherwise and condition)
             RichDependency::Unless(both, otherwise) => {
                 let [then, condition] = &**both;
-                let mut any = vec![Formula::And(vec![of(then), not(condition)])];
+                let mut any = vec![Formula::And(vec![of(then), Formula::not(of(condition))])];
                 any.extend(
                     otherwise
                         .iter()
@@ -64,6 +63,10 @@ impl Formula {
                 Formula::Or(any)
             }
         }
+    }
+
+    fn not(formula: Formula) -> Formula {
+        Formula::Not(Box::new(formula))
     }
 
     /// Returns clauses that hold together exactly if the formula has the value `wanted`. An empty
@@ -214,7 +217,7 @@ mod tests {
 
     /// The clauses of every formula mean what it means, for all sets of installed packages.
     #[test]
-    fn clauses_mean_what_the_formula_means() {
+    fn clauses_are_equivalent_to_the_formula() {
         let not = |formula| Formula::Not(Box::new(formula));
         let formulas = [
             any(&[]),
@@ -256,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_that_would_grow_without_end_is_refused() {
+    fn a_dependency_with_too_many_clauses_is_rejected() {
         let pair = |n: u32| Formula::And(vec![any(&[2 * n]), any(&[2 * n + 1])]);
         assert!(
             Formula::Or((0..10).map(pair).collect())

@@ -61,10 +61,14 @@ impl<'r, 'p> Policy<'r, 'p> {
     /// Keeps the candidates of the best architecture, the newest of each name, and those that no
     /// other obsoletes.
     pub(super) fn prune_to_best(&self, candidates: &mut Vec<PackageId>) {
-        let (pool, architectures) = (self.rules.pool, self.rules.architectures);
-        let rank = |id: &PackageId| architectures.rank(pool.arch(*id));
-        let best = candidates.iter().filter_map(rank).min();
-        candidates.retain(|id| rank(id).is_none_or(|own| Some(own) == best));
+        let pool = self.rules.pool;
+        let ranks = candidates.iter().map(|id| self.rules.arch_rank(*id));
+        let best = ranks.flatten().min();
+        candidates.retain(|id| {
+            self.rules
+                .arch_rank(*id)
+                .is_none_or(|own| Some(own) == best)
+        });
         if candidates.len() < 2 {
             return;
         }
@@ -72,7 +76,7 @@ impl<'r, 'p> Policy<'r, 'p> {
             (
                 pool.name(*id),
                 // `noarch` is as good as the best architecture
-                rank(id).or(best),
+                self.rules.arch_rank(*id).or(best),
                 // of equal versions, the installed one
                 pool.package(*id).source.is_some(),
                 *id,
@@ -132,16 +136,16 @@ impl<'r, 'p> Policy<'r, 'p> {
     /// Keeps the candidates that installed packages recommend, or that supplement them, if there
     /// are any.
     fn prune_to_recommended(&mut self, candidates: &mut Vec<PackageId>) {
-        let is_base = |this: &Self, id: &PackageId| this.rules.is_base(*id);
         // the base is kept in any case, so there is nothing to choose from
-        if candidates.iter().filter(|id| !is_base(self, id)).count() < 2 {
+        let new = candidates.iter().filter(|id| !self.rules.is_base(**id));
+        if new.count() < 2 {
             return;
         }
         let recommended = self.targets_of_installed(RpmRelationKind::Recommends);
         let is_recommended: Vec<bool> = candidates
             .iter()
             .map(|id| {
-                !is_base(self, id)
+                !self.rules.is_base(*id)
                     && (recommended.contains(id)
                         || self.reverse_holds(*id, RpmRelationKind::Supplements))
             })
@@ -318,13 +322,12 @@ impl<'r, 'p> Policy<'r, 'p> {
     fn reverse_holds(&mut self, id: PackageId, kind: RpmRelationKind) -> bool {
         let relations: Vec<RpmRelation<'p>> = self.rules.pool.relations(id, kind).collect();
         relations.into_iter().any(|relation| {
-            let is_installed = |id: PackageId| self.is_installed[id.0 as usize];
             if RichDependency::is_rich(relation.name) {
                 let formula = self.rules.formula(&relation);
-                formula.is_some_and(|formula| formula.holds(&is_installed))
+                formula.is_some_and(|formula| formula.holds(&|id| self.has(id)))
             } else {
                 let providers = self.rules.providers(relation);
-                providers.iter().any(|id| is_installed(*id))
+                providers.iter().any(|id| self.has(*id))
             }
         })
     }

@@ -113,20 +113,24 @@ pub(super) fn offers(pool: &Pool, name: &str) -> Vec<String> {
             .cmp(pool.name(*b))
             .then_with(|| pool.compare(*b, *a))
     });
-    let offer = |id: PackageId| {
-        let nevra = pool.nevra(id);
-        if pool.name(id) == name {
-            return nevra;
-        }
-        let provided = pool
-            .relations(id, RpmRelationKind::Provides)
-            .find(|one| one.name == name);
-        provided.map_or_else(
-            || nevra.clone(),
-            |provided| format!("{provided} of {nevra}"),
-        )
-    };
-    let mut offers: Vec<String> = all.iter().take(NAMED).map(|id| offer(*id)).collect();
+    let mut offers: Vec<String> = all
+        .iter()
+        .take(NAMED)
+        .map(|id| {
+            let nevra = pool.nevra(*id);
+            if pool.name(*id) == name {
+                return nevra;
+            }
+            let provided = pool
+                .relations(*id, RpmRelationKind::Provides)
+                .find(|one| one.name == name);
+            match provided {
+                Some(provided) => format!("{provided} of {nevra}"),
+                // `name` is a file
+                None => nevra,
+            }
+        })
+        .collect();
     if all.len() > NAMED {
         offers.push(format!("{} more", all.len() - NAMED));
     }
@@ -141,20 +145,6 @@ fn is_virtual(pool: &Pool, name: &str, packages: &[PackageId]) -> bool {
 /// Returns the sentence of a rule.
 fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
     let pool = rules.pool;
-    let name = |id: PackageId| {
-        if rules.is_base(id) {
-            format!("{} of the base", pool.nevra(id))
-        } else {
-            pool.nevra(id)
-        }
-    };
-    let list = |ids: &[PackageId]| {
-        let mut names: Vec<String> = ids.iter().take(NAMED).map(|id| name(*id)).collect();
-        if ids.len() > NAMED {
-            names.push(format!("{} more", ids.len() - NAMED));
-        }
-        names.join(", ")
-    };
     let others: Vec<PackageId> = rule
         .literals
         .iter()
@@ -168,26 +158,26 @@ fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
             let is = if is_provided { "provided by" } else { "" };
             format!(
                 "'{word}' is requested, which is {}",
-                [is, &list(&others)].join(" ").trim_start()
+                [is, &package_list(rules, &others)].join(" ").trim_start()
             )
         }
-        RuleOrigin::Kept(id) => format!("{} must be kept", name(*id)),
-        RuleOrigin::SameName(one, other) => {
-            format!(
-                "{} and {} cannot be installed together",
-                name(*one.min(other)),
-                name(*one.max(other))
-            )
-        }
-        RuleOrigin::Architecture(id) => {
-            format!("{} is for an architecture that is not preferred", name(*id))
-        }
+        RuleOrigin::Kept(id) => format!("{} must be kept", package_name(rules, *id)),
+        // in the order of their ids, so that both directions give one sentence
+        RuleOrigin::SameName(one, other) => format!(
+            "{} and {} cannot be installed together",
+            package_name(rules, *one.min(other)),
+            package_name(rules, *one.max(other))
+        ),
+        RuleOrigin::Architecture(id) => format!(
+            "{} is for an architecture that is not preferred",
+            package_name(rules, *id)
+        ),
         RuleOrigin::Dependency(id, kind, number) => {
             let relation = pool.relations(*id, *kind).nth(*number as usize);
             let text = relation
                 .map(|relation| relation.to_string())
                 .unwrap_or_default();
-            let who = name(*id);
+            let who = package_name(rules, *id);
             let excluded = rule
                 .literals
                 .iter()
@@ -198,12 +188,14 @@ fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
                 RpmRelationKind::Conflicts if RichDependency::is_rich(&text) => {
                     format!("{who} conflicts with {text}")
                 }
-                RpmRelationKind::Conflicts => {
-                    format!("{who} conflicts with {text}, which is {}", list(&excluded))
-                }
-                RpmRelationKind::Obsoletes => {
-                    format!("{who} replaces {text}, which is {}", list(&excluded))
-                }
+                RpmRelationKind::Conflicts => format!(
+                    "{who} conflicts with {text}, which is {}",
+                    package_list(rules, &excluded)
+                ),
+                RpmRelationKind::Obsoletes => format!(
+                    "{who} replaces {text}, which is {}",
+                    package_list(rules, &excluded)
+                ),
                 _ if others.is_empty() && RichDependency::is_rich(&text) => {
                     format!("{who} requires {text}, which cannot be met")
                 }
@@ -222,11 +214,35 @@ fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
                 _ if relation.is_some_and(|relation| is_virtual(pool, relation.name, &others)) => {
                     format!(
                         "{who} requires {text}, which is provided by {}",
-                        list(&others)
+                        package_list(rules, &others)
                     )
                 }
-                _ => format!("{who} requires {text}, which is {}", list(&others)),
+                _ => format!(
+                    "{who} requires {text}, which is {}",
+                    package_list(rules, &others)
+                ),
             }
         }
     }
+}
+
+fn package_name(rules: &Rules<'_>, id: PackageId) -> String {
+    let nevra = rules.pool.nevra(id);
+    if rules.is_base(id) {
+        format!("{nevra} of the base")
+    } else {
+        nevra
+    }
+}
+
+fn package_list(rules: &Rules<'_>, ids: &[PackageId]) -> String {
+    let mut names: Vec<String> = ids
+        .iter()
+        .take(NAMED)
+        .map(|id| package_name(rules, *id))
+        .collect();
+    if ids.len() > NAMED {
+        names.push(format!("{} more", ids.len() - NAMED));
+    }
+    names.join(", ")
 }

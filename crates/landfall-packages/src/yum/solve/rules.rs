@@ -316,13 +316,18 @@ impl<'p> Rules<'p> {
     /// Returns the same version of a package for better architectures, which becomes a candidate
     /// too.
     fn lock_step(&self, id: PackageId) -> Vec<PackageId> {
-        let rank = |id| self.architectures.rank(self.pool.arch(id));
-        if rank(id).is_none_or(|rank| rank == 0) {
+        let rank = self.arch_rank(id);
+        if rank.is_none_or(|rank| rank == 0) {
             return Vec::new();
         }
         let mut same = self.pool.by_name(RpmRelation::any(self.pool.name(id)));
-        same.retain(|other| rank(*other) < rank(id) && self.pool.compare(*other, id).is_eq());
+        same.retain(|other| self.arch_rank(*other) < rank && self.pool.compare(*other, id).is_eq());
         same
+    }
+
+    /// Returns the rank of a package's architecture, 0 for the preferred one; `None` for `noarch`.
+    pub(super) fn arch_rank(&self, id: PackageId) -> Option<usize> {
+        self.architectures.rank(self.pool.arch(id))
     }
 
     /// Whether a package is installed on the machine.
@@ -352,31 +357,22 @@ impl<'p> Rules<'p> {
             .into_iter()
             .filter(|id| !requested.contains(self.pool.name(*id)))
         {
-            let Some(rank) = self
-                .architectures
-                .rank(self.pool.arch(id))
-                .filter(|rank| *rank > 0)
-            else {
+            let Some(rank) = self.arch_rank(id).filter(|rank| *rank > 0) else {
                 continue;
             };
             let mut same = self.pool.by_name(RpmRelation::any(self.pool.name(id)));
             same.retain(|other| self.reached[other.0 as usize]);
-            let rank_of = |other: &PackageId| self.architectures.rank(self.pool.arch(*other));
-            if self.is_base(id)
-                || !same
-                    .iter()
-                    .any(|other| rank_of(other).is_some_and(|other| other < rank))
-            {
+            let best = same.iter().filter_map(|other| self.arch_rank(*other)).min();
+            if self.is_base(id) || best.is_none_or(|best| best >= rank) {
                 continue;
             }
             // as of a 32-bit library together with the 64-bit one of the same version
-            let best = same.iter().filter_map(rank_of).min();
-            let beside = same.iter().filter(|other| {
-                rank_of(other).is_none_or(|own| Some(own) == best)
+            let together = same.iter().filter(|other| {
+                self.arch_rank(**other).is_none_or(|own| Some(own) == best)
                     && self.pool.compare(**other, id).is_eq()
             });
             let literals =
-                std::iter::once(-installed(id)).chain(beside.map(|other| installed(*other)));
+                std::iter::once(-installed(id)).chain(together.map(|other| installed(*other)));
             let rule = Rule {
                 literals: literals.collect(),
                 why: RuleOrigin::Architecture(id),
@@ -389,10 +385,14 @@ impl<'p> Rules<'p> {
     /// selection.
     pub(super) fn sort(&mut self) {
         self.rules.sort_by(|a, b| {
-            let key = |rule: &Rule| (rule.literals[0], rule.literals.len() > 2);
-            key(a)
-                .cmp(&key(b))
+            sort_key(a)
+                .cmp(&sort_key(b))
                 .then_with(|| a.literals[1..].cmp(&b.literals[1..]))
         });
     }
+}
+
+/// The package of a rule, those with the highest id first, and then rules of two literals.
+fn sort_key(rule: &Rule) -> (Literal, bool) {
+    (rule.literals[0], rule.literals.len() > 2)
 }

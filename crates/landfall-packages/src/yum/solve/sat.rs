@@ -365,7 +365,7 @@ mod tests {
     }
 
     proptest! {
-        /// Beside all 256 sets: a solution holds, and where there is none the named clauses show
+        /// Compared with all 256 sets: a solution holds, and if there is none, the core shows
         /// it.
         #[test]
         fn solutions_hold_and_contradictions_are_real(
