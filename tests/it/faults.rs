@@ -207,7 +207,7 @@ fn html_pages_instead_of_content_are_reported_as_such() {
     let page = FaultKind::Page("Access denied by policy 7");
     for on in [RequestKind::Blob, RequestKind::Manifest, RequestKind::File] {
         let words = [
-            "an HTML page, titled 'Access denied by policy 7', came in place of",
+            "an HTML page, titled 'Access denied by policy 7', came instead of",
             &rig.up.address,
         ];
         refused(

@@ -378,7 +378,7 @@ fn the_wrong_scheme_port_or_server_is_detected() {
         .address
         .replace("127.0.0.1", "localhost.localdomain");
     let told = push(1, &by_name, "");
-    let settled = told.contains("say --plain-http localhost.localdomain")
+    let settled = told.contains("use --plain-http localhost.localdomain")
         || told.contains("its name cannot be resolved");
     assert!(settled, "{told}");
     // nothing listens

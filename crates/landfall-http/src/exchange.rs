@@ -60,7 +60,7 @@ impl Transport {
             let target = hop.url.join(location).map_err(|error| {
                 HttpError::new(
                     ErrorKind::Invalid,
-                    "redirect to something that is not a URL",
+                    "it redirects to a location that is not a URL",
                 )
                 .at(&hop.url)
                 .caused_by(error)
@@ -77,7 +77,7 @@ impl Transport {
             if target.origin() != hop.url.origin() {
                 if request.secret {
                     let words = format!(
-                        "it redirects to another host, {}, where no secret follows; refused",
+                        "it redirects to another host, {}, which must not get the secret; refused",
                         redacted_url(&target)
                     );
                     return Err(HttpError::new(ErrorKind::Invalid, words).at(&hop.url));
@@ -316,7 +316,7 @@ async fn send_within(
 ) -> Result<reqwest::Result<reqwest::Response>, HttpError> {
     let sent = tokio::time::timeout(patience, builder.send()).await;
     sent.map_err(|_| {
-        let words = format!("nothing was answered for {} s", patience.as_secs());
+        let words = format!("no response within {} s", patience.as_secs());
         HttpError::new(ErrorKind::Network, words).at(url)
     })
 }

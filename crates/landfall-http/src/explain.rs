@@ -99,12 +99,12 @@ pub(super) fn refusal(
     let words = match status.as_u16() {
         // the usual answers of proxies to a host that their rules do not allow
         403 | 405 => format!(
-            "the proxy {name} refuses {target} ({code}): it is not on the proxy's allow-list; have \
-             {target} allowed there"
+            "the proxy {name} refuses {target} ({code}): it is not on the proxy's allow-list; ask \
+             its operator to allow {target}"
         ),
         500 | 502..=504 => {
             let why = match squid {
-                Some(code) if code.starts_with("ERR_DNS_FAIL") => ": it does not know that name",
+                Some(code) if code.starts_with("ERR_DNS_FAIL") => ": it cannot resolve that name",
                 // 111 is `ECONNREFUSED` of Linux, where the proxy runs
                 Some(code) if code.starts_with("ERR_CONNECT_FAIL 111") => {
                     ": the target refuses the connection"
@@ -113,7 +113,7 @@ pub(super) fn refusal(
             };
             format!("the proxy {name} cannot reach {target} ({code}){why}")
         }
-        _ => format!("the proxy {name} opens no connection to {target} ({code})"),
+        _ => format!("the proxy {name} does not connect to {target} ({code})"),
     };
     HttpError::new(ErrorKind::Proxy(status.as_u16()), words).at(url)
 }
@@ -191,7 +191,7 @@ pub(super) fn unreachable_error(
         // the usual sign of a server without TLS; retrying does not help
         Some(rustls::Error::InvalidMessage(_)) => {
             let host = host_port(url);
-            let hint = format!("; if http is meant, say --plain-http {host}");
+            let hint = format!("; if http is meant, use --plain-http {host}");
             HttpError::new(ErrorKind::Local, words + &hint).at(url)
         }
         _ => HttpError::new(ErrorKind::Network, words + &advice(url, route, cause)).at(url),
@@ -244,18 +244,19 @@ pub(super) fn certificate_error(
             match (&untrusted.cause, route) {
                 // behind a proxy, an unknown issuer is most likely the proxy's own
                 (DistrustCause::Issuer { .. }, Some(proxy)) => format!(
-                    "{untrusted}; if the proxy {} opens TLS, have its certificate authority as a \
-                     file, and add to the site, under proxy: `ca: FILE.pem`{}",
+                    "{untrusted}; if the proxy {} intercepts TLS, save its certificate authority \
+                     as a file, and add to the site, under proxy: `ca: FILE.pem`{}",
                     proxy.address(),
+                    // a `proxy` with only `ca` would disable the proxy of the environment
                     if proxy.source.starts_with("proxy.") {
                         ""
                     } else {
-                        " (beside http, https and noProxy: a site's proxy takes the place of the \
-                         variables)"
+                        " (together with http, https and noProxy, because a site's proxy replaces \
+                         the variables)"
                     }
                 ),
                 (DistrustCause::Issuer { .. }, None) => format!(
-                    "{untrusted}; have that authority's certificate as a file, and add \
+                    "{untrusted}; save that authority's certificate as a file, and add \
                      `ca: FILE.pem` to the site, under registry or upstreams, or put it at \
                      /etc/containers/certs.d/{host}/ca.crt"
                 ),
@@ -271,7 +272,7 @@ pub(super) fn certificate_error(
             | AlertDescription::CertificateExpired
             | AlertDescription::UnknownCA),
         ) => format!(
-            "it wants a client certificate, or refuses ours ({alert:?}); name clientCert and \
+            "it requires a client certificate, or rejects ours ({alert:?}); name clientCert and \
              clientKey under registry of the site, or put client.cert and client.key into \
              /etc/containers/certs.d/{host}"
         ),
@@ -340,7 +341,7 @@ mod tests {
         let unknown =
             refusal_in_answer(&url, &proxy, StatusCode::SERVICE_UNAVAILABLE, &headers).unwrap();
         assert!(
-            unknown.is_transient() && unknown.to_string().contains("does not know that name"),
+            unknown.is_transient() && unknown.to_string().contains("cannot resolve that name"),
             "{unknown}"
         );
     }

@@ -92,12 +92,12 @@ pub fn page_error(url: &Url, via: Option<&str>, what: &str, body: &[u8]) -> Http
         .map(|title| format!(", titled '{title}',"))
         .unwrap_or_default();
     let from = match via {
-        Some(via) => format!("the page is probably from the proxy {via}: ask there why"),
-        None => "a proxy on the way or a sign-in answers in its place".into(),
+        Some(via) => format!("it is probably from the proxy {via}: ask its operator why"),
+        None => "it is probably from a proxy, or a sign-in page".into(),
     };
     HttpError::new(
         ErrorKind::Invalid,
-        format!("an HTML page{title} came in place of {what}; {from}"),
+        format!("an HTML page{title} came instead of {what}; {from}"),
     )
     .at(url)
 }

@@ -123,7 +123,7 @@ impl Transport {
         if via.is_none()
             && let Err(error) = resolve_sorted(host, port).await
         {
-            let words = format!("{name} does not resolve here: {error}");
+            let words = format!("{name} cannot be resolved on this machine: {error}");
             return Ok(ConnectOutcome::Unresolved(HttpError::new(
                 ErrorKind::Network,
                 words,

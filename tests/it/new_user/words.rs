@@ -43,7 +43,7 @@ fn no_message_is_only_the_text_of_a_library() {
                 1,
                 &[
                     "nowhere.invalid: given up for this run: its name cannot be resolved",
-                    "the answer is not TLS; if http is meant, say --plain-http HTTP",
+                    "the answer is not TLS; if http is meant, use --plain-http HTTP",
                     "the connection is refused; nothing listens at CLOSED",
                     "!client error",
                     "!dns error",

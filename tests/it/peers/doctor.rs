@@ -334,7 +334,7 @@ fn each_step_through_squid_is_reported() {
     assert!(
         check(&report, "tls")
             .1
-            .contains(&format!("if the proxy {PROXY} opens TLS")),
+            .contains(&format!("if the proxy {PROXY} intercepts TLS")),
         "{report:#}"
     );
     let report = run(4, &proxy, &["denied.test"]);

@@ -385,7 +385,7 @@ fn a_proxy_that_intercepts_tls_is_named_and_can_be_trusted() {
         "{reason}"
     );
     assert!(
-        reason.contains(&format!("if the proxy {} opens TLS", proxy.address)),
+        reason.contains(&format!("if the proxy {} intercepts TLS", proxy.address)),
         "{reason}"
     );
     assert!(

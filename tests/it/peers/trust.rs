@@ -276,7 +276,7 @@ fn client_certificates_from_the_site_and_from_certs_d() {
     let ca = format!(", ca: {:?}", registry.authority.pem);
     let message = registry.fails(&ca);
     assert!(
-        message.contains("it wants a client certificate"),
+        message.contains("it requires a client certificate"),
         "{message}"
     );
     assert!(
