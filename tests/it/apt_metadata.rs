@@ -2,8 +2,8 @@
 
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::charts::told;
-use crate::support::middle::{Middle, Turn};
 use crate::support::run;
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -62,10 +62,10 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     // at any time, the snapshots have the content of `kept`
-    let middle = Middle::new(&up.server.address, |asked| {
+    let middle = TestProxy::new(&up.server.address, |asked| {
         match asked.target.strip_prefix("/snapshots/") {
-            Some(rest) => Turn::As(format!("/kept/{}", rest.split_once('/').unwrap().1)),
-            None => Turn::Pass,
+            Some(rest) => ProxyAction::As(format!("/kept/{}", rest.split_once('/').unwrap().1)),
+            None => ProxyAction::Pass,
         }
     });
     up.build(
@@ -150,19 +150,19 @@ fn a_mirror_that_changes_during_a_read_is_read_again() {
     let behind = up.server.address.clone();
     let first = |names: &'static [&'static str], times: usize| {
         let asked = AtomicUsize::new(0);
-        Middle::new(&behind, move |request| {
+        TestProxy::new(&behind, move |request| {
             match request.target.strip_prefix("/r/") {
                 Some(rest) if names.iter().any(|name| rest.ends_with(name)) => {
                     match asked.fetch_add(1, Ordering::Relaxed) < times {
-                        true => Turn::As(format!("/old/{rest}")),
-                        false => Turn::Pass,
+                        true => ProxyAction::As(format!("/old/{rest}")),
+                        false => ProxyAction::Pass,
                     }
                 }
-                _ => Turn::Pass,
+                _ => ProxyAction::Pass,
             }
         })
     };
-    let lock = |middle: &Middle, exit: i32, name: &str| {
+    let lock = |middle: &TestProxy, exit: i32, name: &str| {
         wants(
             &up,
             &format!("http://{}/r", middle.address),

@@ -3,8 +3,8 @@
 use crate::support::charts::{Chart, Upstream, repository, told};
 use crate::support::http::request;
 use crate::support::landfall_serve;
-use crate::support::middle::{Middle, Turn};
 use crate::support::peers::own_registry;
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -85,18 +85,18 @@ fn a_chart_index_that_points_to_a_registry_is_followed() {
 fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
     let up = Upstream::new();
     let place = &up.place;
-    let guarded = Middle::new(&up.files.address, |asked| {
+    let guarded = TestProxy::new(&up.files.address, |asked| {
         match asked.header("authorization") {
             // u:p
-            Some("Basic dTpw") => Turn::Pass,
-            _ => Turn::Answer(
+            Some("Basic dTpw") => ProxyAction::Pass,
+            _ => ProxyAction::Answer(
                 401,
                 vec![("WWW-Authenticate".into(), "Basic realm=\"x\"".into())],
                 String::new(),
             ),
         }
     });
-    let other = Middle::new(&up.files.address, |_| Turn::Pass);
+    let other = TestProxy::new(&up.files.address, |_| ProxyAction::Pass);
     let app = Chart::new("app", "1.0.0", "", &[]);
     let app = Chart {
         provenance: Some(b"signed\n".to_vec()),
@@ -149,8 +149,8 @@ fn the_hosts_of_index_and_archive_are_listed_and_probed() {
     let up = Upstream::new();
     let place = &up.place;
     let (index, archives) = (
-        Middle::new(&up.files.address, |_| Turn::Pass),
-        Middle::new(&up.files.address, |_| Turn::Pass),
+        TestProxy::new(&up.files.address, |_| ProxyAction::Pass),
+        TestProxy::new(&up.files.address, |_| ProxyAction::Pass),
     );
     let app = Chart::new("app", "1.0.0", "", &[]);
     repository(

@@ -3,8 +3,8 @@
 
 use crate::support::harbor::Harbor;
 use crate::support::images::{OCI_ZSTD, noise, tarball};
-use crate::support::middle::{Middle, RecordedRequest, Turn};
 use crate::support::peers::{Server, own_registry};
+use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use crate::support::{Images, Place, http, need};
 use serde_json::{Value, json};
 use std::sync::Mutex;
@@ -77,13 +77,13 @@ fn message(report: &Value) -> &str {
 }
 
 /// Requires Basic authentication; the rights then depend on the project.
-fn asks_for_an_account(asked: &RecordedRequest) -> Option<Turn> {
-    asked.header("authorization").is_none().then(|| {
+fn asks_for_an_account(request: &RecordedRequest) -> Option<ProxyAction> {
+    request.header("authorization").is_none().then(|| {
         let challenge = (
             "WWW-Authenticate".to_owned(),
             "Basic realm=\"r\"".to_owned(),
         );
-        Turn::Answer(401, vec![challenge], String::new())
+        ProxyAction::Answer(401, vec![challenge], String::new())
     })
 }
 
@@ -100,10 +100,10 @@ fn all_problems_of_a_push_are_reported_before_anything_is_uploaded() {
     ]);
     let (place, images) = (&stored.place, &stored.images);
     let registry = own_registry();
-    let middle = Middle::new(&registry.address, |asked| {
-        match asked.is("POST", "/v2/two/app/blobs") {
-            true => Turn::refuse(403, "DENIED", "no pushing here"),
-            false => asks_for_an_account(asked).unwrap_or(Turn::Pass),
+    let middle = TestProxy::new(&registry.address, |request| {
+        match request.is("POST", "/v2/two/app/blobs") {
+            true => ProxyAction::refuse(403, "DENIED", "no pushing here"),
+            false => asks_for_an_account(request).unwrap_or(ProxyAction::Pass),
         }
     });
     let to = &middle.address;
@@ -290,16 +290,18 @@ fn a_quota_refusal_is_final_for_its_project() {
     let stored = stored(&names);
     let registry = own_registry();
     let left = AtomicUsize::new(9000);
-    let middle = Middle::new(&registry.address, move |asked| {
-        let body = asked.is("PUT", "/v2/one/") && asked.target.contains("/blobs/uploads/");
+    let middle = TestProxy::new(&registry.address, move |request| {
+        let body = request.is("PUT", "/v2/one/") && request.target.contains("/blobs/uploads/");
         let room = || {
             left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
-                left.checked_sub(asked.length)
+                left.checked_sub(request.length)
             })
         };
         match body && room().is_err() {
-            true => Turn::refuse(403, "DENIED", "Quota exceeded when processing the request"),
-            false => Turn::Pass,
+            true => {
+                ProxyAction::refuse(403, "DENIED", "Quota exceeded when processing the request")
+            }
+            false => ProxyAction::Pass,
         }
     });
     let report = stored.push(3, &middle.address, &["--jobs", "2"]);
@@ -353,20 +355,20 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
         let registry = own_registry();
         // 201 with a stale Range, as from ECR; 204, as from GCR
         let patches = AtomicUsize::new(0);
-        let middle = Middle::new(&registry.address, move |asked| {
-            match asked.method.as_str() {
-                "PUT" | "PATCH" if asked.length > 16 * MIB && cut => Turn::CutAt(5 * MIB),
-                "PUT" | "PATCH" if asked.length > 16 * MIB => Turn::status(413),
+        let middle = TestProxy::new(&registry.address, move |request| {
+            match request.method.as_str() {
+                "PUT" | "PATCH" if request.length > 16 * MIB && cut => ProxyAction::CutAt(5 * MIB),
+                "PUT" | "PATCH" if request.length > 16 * MIB => ProxyAction::status(413),
                 "PATCH" => {
                     let status = [201, 204, 202][patches.fetch_add(1, Ordering::SeqCst) % 3];
-                    Turn::Change(Box::new(move |response| {
+                    ProxyAction::Change(Box::new(move |response| {
                         assert_eq!(response.status, 202, "{}", response.text());
                         response.status = status;
                         response.headers.retain(|(name, _)| name != "range");
                         response.headers.push(("range".into(), "0-0".into()));
                     }))
                 }
-                _ => Turn::Pass,
+                _ => ProxyAction::Pass,
             }
         });
         let run = stored.place.command();
@@ -406,7 +408,7 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
         let large = middle
             .requests()
             .iter()
-            .filter(|asked| asked.length > 16 * MIB)
+            .filter(|request| request.length > 16 * MIB)
             .count();
         assert_eq!(
             (middle.count("PATCH", ""), large),
@@ -424,25 +426,25 @@ fn chunks_have_the_size_that_the_registry_requires() {
     let stored = stored(&[("big/app", 36 * MIB)]);
     let registry = own_registry();
     let refused = AtomicUsize::new(0);
-    let middle = Middle::new(&registry.address, move |asked| {
-        match asked.method.as_str() {
-            "PUT" if asked.length > MIB && refused.fetch_add(1, Ordering::SeqCst) == 0 => {
-                Turn::status(413)
+    let middle = TestProxy::new(&registry.address, move |request| {
+        match request.method.as_str() {
+            "PUT" if request.length > MIB && refused.fetch_add(1, Ordering::SeqCst) == 0 => {
+                ProxyAction::status(413)
             }
-            "POST" => Turn::Change(Box::new(|response| {
+            "POST" => ProxyAction::Change(Box::new(|response| {
                 response
                     .headers
                     .push(("oci-chunk-min-length".into(), (20 * MIB).to_string()));
             })),
-            _ => Turn::Pass,
+            _ => ProxyAction::Pass,
         }
     });
     stored.push(0, &middle.address, &["--jobs", "1"]);
     let lengths: Vec<usize> = middle
         .requests()
         .iter()
-        .filter(|asked| asked.method == "PATCH")
-        .map(|asked| asked.length)
+        .filter(|request| request.method == "PATCH")
+        .map(|request| request.length)
         .collect();
     assert!(
         matches!(lengths[..], [first, second] if first == 20 * MIB && second < first),
@@ -457,9 +459,9 @@ fn if_even_small_chunks_are_refused_the_limit_is_named() {
     }
     let stored = stored(&[("one/app", 2 * MIB)]);
     let registry = own_registry();
-    let middle = Middle::new(&registry.address, |asked| match asked.length > MIB {
-        true => Turn::status(413),
-        false => Turn::Pass,
+    let middle = TestProxy::new(&registry.address, |request| match request.length > MIB {
+        true => ProxyAction::status(413),
+        false => ProxyAction::Pass,
     });
     let report = stored.push(1, &middle.address, &[]);
     let reason = report["items"][0]["reason"].as_str().unwrap();
@@ -479,21 +481,21 @@ fn registries_that_refuse_mounts_or_hide_missing_content() {
     let upstream = &stored.upstream.address;
     for mount in [202, 401, 403] {
         let registry = own_registry();
-        let middle = Middle::new(&registry.address, move |asked| {
-            let head = asked.method == "HEAD";
-            match asked.is("POST", "mount=") {
+        let middle = TestProxy::new(&registry.address, move |request| {
+            let head = request.method == "HEAD";
+            match request.is("POST", "mount=") {
                 // it does not support mounts, and starts an upload
                 true if mount == 202 => {
-                    Turn::As(asked.target.split('?').next().unwrap().to_owned())
+                    ProxyAction::As(request.target.split('?').next().unwrap().to_owned())
                 }
-                true => Turn::status(mount),
+                true => ProxyAction::status(mount),
                 // Artifactory and others answer 403 for missing content
-                false if head => Turn::Change(Box::new(|response| {
+                false if head => ProxyAction::Change(Box::new(|response| {
                     if response.status == 404 {
                         response.status = 403;
                     }
                 })),
-                false => Turn::Pass,
+                false => ProxyAction::Pass,
             }
         });
         let site = format!(
@@ -539,14 +541,14 @@ fn an_immutable_tag_with_the_right_digest_is_not_an_error() {
     let other = images.image("linux/amd64", &[images.layer(&[("other", b"x")])]);
     images.push(&registry.address, "two/app", "v1", &other);
     let hidden = Mutex::new(std::collections::BTreeSet::new());
-    let middle = Middle::new(&registry.address, move |asked| {
-        let tag = asked.target.ends_with("/manifests/v1");
-        match asked.method.as_str() {
-            "HEAD" if tag && hidden.lock().unwrap().insert(asked.target.clone()) => {
-                Turn::status(404)
+    let middle = TestProxy::new(&registry.address, move |request| {
+        let tag = request.target.ends_with("/manifests/v1");
+        match request.method.as_str() {
+            "HEAD" if tag && hidden.lock().unwrap().insert(request.target.clone()) => {
+                ProxyAction::status(404)
             }
-            "PUT" if tag => Turn::refuse(412, "PRECONDITION", "configured as immutable"),
-            _ => Turn::Pass,
+            "PUT" if tag => ProxyAction::refuse(412, "PRECONDITION", "configured as immutable"),
+            _ => ProxyAction::Pass,
         }
     });
     let report = stored.push(3, &middle.address, &[]);
@@ -573,13 +575,13 @@ fn a_repository_that_must_be_created_first_is_reported() {
     }
     let stored = stored(&[("one/app", 100)]);
     let registry = own_registry();
-    let middle = Middle::new(&registry.address, |asked| match asked.method.as_str() {
-        "POST" => Turn::refuse(
+    let middle = TestProxy::new(&registry.address, |request| match request.method.as_str() {
+        "POST" => ProxyAction::refuse(
             404,
             "NAME_UNKNOWN",
             "The repository with name 'one/app' does not exist",
         ),
-        _ => Turn::Pass,
+        _ => ProxyAction::Pass,
     });
     let report = stored.push(1, &middle.address, &[]);
     assert_eq!(report["problems"][0]["kind"], "repository", "{report:#}");

@@ -1,8 +1,8 @@
 //! `landfall egress`: predicted from the lock, observed by lock and pull, probed, compared.
 
 use crate::support::images::noise;
-use crate::support::middle::{Middle, Turn};
 use crate::support::peers::{Server, file_server, own_registry};
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, need};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// server.
 struct Upstream {
     place: Place,
-    front: Middle,
-    realm: Middle,
-    cdn: Middle,
+    front: TestProxy,
+    realm: TestProxy,
+    cdn: TestProxy,
     files: Server,
     /// Whether requests to the host of the blobs are refused.
     closed: Arc<AtomicBool>,
@@ -33,20 +33,20 @@ impl Upstream {
         let files = file_server(&place.path("www"));
         let closed = Arc::new(AtomicBool::new(false));
         let is_closed = closed.clone();
-        let cdn = Middle::new(&registry.address, move |_| {
+        let cdn = TestProxy::new(&registry.address, move |_| {
             match is_closed.load(Ordering::Relaxed) {
-                true => Turn::status(403),
-                false => Turn::Pass,
+                true => ProxyAction::status(403),
+                false => ProxyAction::Pass,
             }
         });
-        let realm = Middle::new("", |_| {
-            Turn::Answer(200, Vec::new(), r#"{"token": "good"}"#.into())
+        let realm = TestProxy::new("", |_| {
+            ProxyAction::Answer(200, Vec::new(), r#"{"token": "good"}"#.into())
         });
         let (realm_at, cdn_at) = (realm.address.clone(), cdn.address.clone());
-        let front = Middle::new(&registry.address, move |asked| {
-            let redirect = format!("http://{cdn_at}{}?sig=hush", asked.target);
-            match asked.header("authorization") {
-                None => Turn::Answer(
+        let front = TestProxy::new(&registry.address, move |request| {
+            let redirect = format!("http://{cdn_at}{}?sig=hush", request.target);
+            match request.header("authorization") {
+                None => ProxyAction::Answer(
                     401,
                     vec![(
                         "WWW-Authenticate".into(),
@@ -54,10 +54,10 @@ impl Upstream {
                     )],
                     String::new(),
                 ),
-                Some(_) if asked.target.contains("/blobs/") => {
-                    Turn::Answer(307, vec![("Location".into(), redirect)], String::new())
+                Some(_) if request.target.contains("/blobs/") => {
+                    ProxyAction::Answer(307, vec![("Location".into(), redirect)], String::new())
                 }
-                Some(_) => Turn::Pass,
+                Some(_) => ProxyAction::Pass,
             }
         });
         let upstream = Upstream {

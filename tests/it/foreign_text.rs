@@ -2,7 +2,7 @@
 //! system, and move no cursor.
 
 use crate::support::images::{gzip, tarball};
-use crate::support::middle::{Middle, RecordedRequest, Turn};
+use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use crate::support::{Place, need};
 
 /// A command to GitHub on its own line, a fake result of landfall, one to Azure within a line, and
@@ -20,9 +20,9 @@ fn quoted(text: &str) -> String {
 /// everything that is printed.
 fn assert_tame(
     manifest: impl Fn(&str) -> String,
-    rule: impl Fn(&RecordedRequest) -> Turn + Send + Sync + 'static,
+    rule: impl Fn(&RecordedRequest) -> ProxyAction + Send + Sync + 'static,
 ) {
-    let server = Middle::new("", rule);
+    let server = TestProxy::new("", rule);
     let place = Place::new();
     let items = manifest(&server.address);
     place.write(
@@ -92,9 +92,9 @@ fn a_registrys_errors() {
     for (status, code) in [(500, "UNKNOWN"), (403, "DENIED"), (400, EVIL)] {
         assert_tame(
             |server| format!("images: [\"{server}/app:v1\"]"),
-            move |asked| match asked.target.ends_with("/v2/") {
-                true => Turn::Answer(200, Vec::new(), "{}".into()),
-                false => Turn::refuse(status, code, EVIL),
+            move |request| match request.target.ends_with("/v2/") {
+                true => ProxyAction::Answer(200, Vec::new(), "{}".into()),
+                false => ProxyAction::refuse(status, code, EVIL),
             },
         );
     }
@@ -107,7 +107,7 @@ fn the_index_of_a_chart_repository() {
         format!("apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    urls: [{url}]\n");
     assert_tame(
         |server| format!("charts: [{{repo: \"http://{server}\", name: app, version: 1.0.0}}]"),
-        move |_| Turn::Answer(200, Vec::new(), index.clone()),
+        move |_| ProxyAction::Answer(200, Vec::new(), index.clone()),
     );
 }
 
@@ -134,12 +134,12 @@ fn the_metadata_of_a_chart() {
     for archive in [other_name, dependency, member] {
         assert_tame(
             |server| format!("charts: [{{repo: \"http://{server}\", name: app, version: 1.0.0}}]"),
-            move |asked| match asked.target.ends_with("index.yaml") {
+            move |request| match request.target.ends_with("index.yaml") {
                 true => {
                     let index = "apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    urls: [app.tgz]\n";
-                    Turn::Answer(200, Vec::new(), index.into())
+                    ProxyAction::Answer(200, Vec::new(), index.into())
                 }
-                false => Turn::Bytes(archive.clone()),
+                false => ProxyAction::Bytes(archive.clone()),
             },
         );
     }
@@ -154,7 +154,7 @@ fn the_title_of_a_page_in_place_of_a_file() {
                 "<!doctype html><title>{}</title>",
                 EVIL.replace('\n', "&#10;")
             );
-            Turn::Answer(200, vec![("Content-Type".into(), "text/html".into())], page)
+            ProxyAction::Answer(200, vec![("Content-Type".into(), "text/html".into())], page)
         },
     );
 }

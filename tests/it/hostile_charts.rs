@@ -4,8 +4,8 @@
 use crate::support::charts::{Chart, Signer, Upstream, repository, told};
 use crate::support::http::request;
 use crate::support::images::{gzip, tarball};
-use crate::support::middle::{Middle, Turn};
 use crate::support::peers::file_server;
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Place, landfall_serve, need};
 use serde_json::json;
 
@@ -409,7 +409,7 @@ fn an_account_is_used_for_repositories_that_the_manifest_or_the_site_names() {
     let place = Place::new();
     std::fs::create_dir_all(place.path("up")).unwrap();
     let files = file_server(&place.path("up"));
-    let server = Middle::new(&files.address, |_| Turn::Pass);
+    let server = TestProxy::new(&files.address, |_| ProxyAction::Pass);
     let url = |folder: &str| format!("http://{}/{folder}", server.address);
     let depends = |folder: &str| {
         format!(

@@ -1,8 +1,8 @@
 //! User mistakes: the exit code and the message of each, in one table.
 
 use crate::support::faults::Rig;
-use crate::support::middle::{Middle, Turn};
 use crate::support::peers::own_registry;
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use std::io::Read;
 use std::net::TcpListener;
 
@@ -391,14 +391,14 @@ fn the_wrong_scheme_port_or_server_is_detected() {
     );
     assert!(push(1, "127.0.0.1:9", "").contains("nothing listens at 127.0.0.1:9"));
     // a server that is not a registry
-    let other = Middle::new("", |_| Turn::status(501));
+    let other = TestProxy::new("", |_| ProxyAction::status(501));
     let told = push(1, &other.address, &plain(&other.address));
     assert!(
         told.contains(&other.address) && told.contains("501"),
         "{told}"
     );
-    let other = Middle::new("", |asked| {
-        Turn::status(if asked.method == "HEAD" { 404 } else { 501 })
+    let other = TestProxy::new("", |asked| {
+        ProxyAction::status(if asked.method == "HEAD" { 404 } else { 501 })
     });
     let told = push(1, &other.address, &plain(&other.address));
     let words = format!(
@@ -407,9 +407,9 @@ fn the_wrong_scheme_port_or_server_is_detected() {
     );
     assert!(told.contains(&words), "{told}");
     // a proxy that answers instead of it
-    let page = Middle::new("", |_| {
+    let page = TestProxy::new("", |_| {
         let page = "<html><head><title>Blocked by policy</title></head></html>";
-        Turn::Answer(
+        ProxyAction::Answer(
             200,
             vec![("Content-Type".into(), "text/html".into())],
             page.into(),
@@ -438,8 +438,8 @@ fn the_wrong_scheme_port_or_server_is_detected() {
 fn a_rate_limit_is_reported_as_such() {
     let rig = Rig::new();
     rig.set_faults([]);
-    let limited = Middle::new("", |_| {
-        Turn::Answer(
+    let limited = TestProxy::new("", |_| {
+        ProxyAction::Answer(
             429,
             vec![("Retry-After".into(), "7200".into())],
             String::new(),
@@ -468,8 +468,8 @@ fn a_rate_limit_is_reported_as_such() {
 fn the_password_of_the_private_registry_is_needed_only_by_verbs_that_use_it() {
     let rig = Rig::new();
     rig.set_faults([]);
-    let locked = Middle::new("", |_| {
-        Turn::Answer(
+    let locked = TestProxy::new("", |_| {
+        ProxyAction::Answer(
             401,
             vec![("WWW-Authenticate".into(), "Basic realm=\"far\"".into())],
             String::new(),

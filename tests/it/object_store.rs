@@ -59,11 +59,12 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
         "{pulled}"
     );
     let is_blob = |method: &'static str| {
-        move |asked: &RecordedRequest| asked.method == method && asked.key.contains("/blobs/")
+        move |request: &RecordedRequest| request.method == method && request.key.contains("/blobs/")
     };
     // large blobs in parts, and no upload is left
     assert!(
-        store.count(|asked| asked.method == "PUT" && asked.query.contains("partNumber=2")) >= 1
+        store.count(|request| request.method == "PUT" && request.query.contains("partNumber=2"))
+            >= 1
     );
     assert_eq!(store.keys("air/gap/uploads"), Vec::<String>::new());
     assert_eq!(
@@ -165,12 +166,12 @@ fn an_object_store_works_for_every_verb_and_gives_the_same_bundle() {
 fn another_process_resumes_an_upload_at_its_last_part() {
     let case = Case::new(250);
     let (rig, store) = (&case.rig, &case.store);
-    let part_one = |asked: &RecordedRequest| {
-        asked.method == "PUT" && asked.query.split('&').any(|word| word == "partNumber=1")
+    let part_one = |request: &RecordedRequest| {
+        request.method == "PUT" && request.query.split('&').any(|word| word == "partNumber=1")
     };
     // killed when a part is recorded, and before the upload can be completed
-    store.judge(|asked| {
-        (asked.method == "POST" && asked.query.contains("uploadId")).then_some(Fault::SlowDown)
+    store.judge(|request| {
+        (request.method == "POST" && request.query.contains("uploadId")).then_some(Fault::SlowDown)
     });
     let mut command = rig.place.command();
     command
@@ -197,13 +198,13 @@ fn another_process_resumes_an_upload_at_its_last_part() {
     store.reset();
     // each fault affects one critical request
     let (mut slow, mut cut, mut part_lost, mut whole_lost) = (2, 2, 1, 2);
-    store.judge(move |asked| {
+    store.judge(move |request| {
         let strike = |left: &mut i32, fault: Fault| {
             *left -= 1;
             (*left >= 0).then_some(fault)
         };
-        match (asked.method.as_str(), asked.query.as_str()) {
-            ("GET", _) if asked.key.contains("/uploads/") => strike(&mut slow, Fault::SlowDown),
+        match (request.method.as_str(), request.query.as_str()) {
+            ("GET", _) if request.key.contains("/uploads/") => strike(&mut slow, Fault::SlowDown),
             ("PUT", query) if query.contains("partNumber") => {
                 strike(&mut cut, Fault::Cut).or_else(|| strike(&mut part_lost, Fault::LostAnswer))
             }
@@ -216,7 +217,7 @@ fn another_process_resumes_an_upload_at_its_last_part() {
     let pulled = case.pull(0);
     assert_eq!(pulled["totals"]["failed"], 0, "{pulled}");
     for key in resumed {
-        let again = store.count(|asked| part_one(asked) && asked.key.ends_with(&key));
+        let again = store.count(|request| part_one(request) && request.key.ends_with(&key));
         assert_eq!(again, 0, "the first part of {key} was sent again");
     }
     assert_eq!(store.keys("air/gap/uploads"), Vec::<String>::new());
@@ -374,7 +375,8 @@ fn google_cloud_storage_gets_its_own_conditional_headers() {
     let at = "gs://mirror/air";
     assert_eq!(place.json(0, &["pull", "--store", at])["totals"]["done"], 3);
     assert!(
-        store.count(|asked| asked.method == "PUT" && asked.query.contains("partNumber=2")) >= 1
+        store.count(|request| request.method == "PUT" && request.query.contains("partNumber=2"))
+            >= 1
     );
     assert_eq!(
         place.json(0, &["pull", "--store", at])["totals"]["present"],

@@ -70,11 +70,11 @@ fn a_pull_waits_for_a_gc_that_deletes_its_blobs_and_uploads_them_again() {
     let is_marked = Arc::new(AtomicBool::new(false));
     let marked = is_marked.clone();
     store.reset();
-    store.judge(move |asked| {
-        if asked.method == "PUT" && asked.key.contains("/deleting/") {
+    store.judge(move |request| {
+        if request.method == "PUT" && request.key.contains("/deleting/") {
             marked.store(true, Ordering::SeqCst);
         }
-        let is_deletion = asked.method == "POST" && asked.query.contains("delete");
+        let is_deletion = request.method == "POST" && request.query.contains("delete");
         (is_deletion && is_marked.swap(false, Ordering::SeqCst)).then_some(Fault::Held)
     });
     let spawn = |args: &[&str]| {
@@ -89,7 +89,7 @@ fn a_pull_waits_for_a_gc_that_deletes_its_blobs_and_uploads_them_again() {
     let sweeping = spawn(&gc);
     waits_for(
         store,
-        |asked| asked.method == "POST" && asked.query.contains("delete"),
+        |request| request.method == "POST" && request.query.contains("delete"),
         1,
     );
     // a command that may not wait says why
@@ -103,7 +103,8 @@ fn a_pull_waits_for_a_gc_that_deletes_its_blobs_and_uploads_them_again() {
             .contains("`landfall gc` is deleting"),
         "{refused}"
     );
-    let looks = |asked: &RecordedRequest| asked.method == "GET" && asked.query.contains("deleting");
+    let looks =
+        |request: &RecordedRequest| request.method == "GET" && request.query.contains("deleting");
     let before = store.count(looks);
     let pulling = spawn(&["pull", "--store", STORE]);
     waits_for(store, looks, before + 3);
@@ -254,8 +255,8 @@ fn keys_of_other_programs_in_the_bucket_are_ignored() {
 fn an_upload_whose_parts_differ_from_its_record_is_started_again() {
     let case = Case::new(250);
     let mut refusals = 2;
-    case.store.judge(move |asked| {
-        let is_completion = asked.method == "POST" && asked.query.contains("uploadId");
+    case.store.judge(move |request| {
+        let is_completion = request.method == "POST" && request.query.contains("uploadId");
         refusals -= i32::from(is_completion);
         (is_completion && refusals >= 0).then_some(Fault::InvalidPart)
     });

@@ -7,24 +7,28 @@ use crate::support::Place;
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::charts::Chart;
 use crate::support::images::{noise, sha256};
-use crate::support::middle::{Middle, RecordedRequest, Turn};
+use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use serde_json::{Value, json};
 
 /// A folder whose proxy stands in for the internet, and a server at a private address that must not
 /// be contacted.
 struct World {
     place: Place,
-    _internet: Middle,
-    inside: Middle,
+    _internet: TestProxy,
+    inside: TestProxy,
 }
 
 impl World {
     /// `answer` gets a request to the internet and the private address.
-    fn new(answer: impl Fn(&RecordedRequest, &str) -> Turn + Send + Sync + 'static) -> World {
+    fn new(
+        answer: impl Fn(&RecordedRequest, &str) -> ProxyAction + Send + Sync + 'static,
+    ) -> World {
         let place = Place::new();
-        let inside = Middle::new("", |_| Turn::Answer(200, Vec::new(), "a secret".into()));
+        let inside = TestProxy::new("", |_| {
+            ProxyAction::Answer(200, Vec::new(), "a secret".into())
+        });
         let address = inside.address.clone();
-        let internet = Middle::new("", move |asked| answer(asked, &address));
+        let internet = TestProxy::new("", move |request| answer(request, &address));
         place.set("http_proxy", &format!("http://{}", internet.address));
         World {
             place,
@@ -74,13 +78,13 @@ impl World {
     }
 }
 
-fn found(location: String) -> Turn {
-    Turn::Answer(302, vec![("Location".into(), location)], String::new())
+fn found(location: String) -> ProxyAction {
+    ProxyAction::Answer(302, vec![("Location".into(), location)], String::new())
 }
 
 #[test]
 fn a_redirect_of_a_public_host_to_a_private_address_is_refused_unless_the_site_allows_it() {
-    let world = World::new(|asked, inside| match &*asked.target {
+    let world = World::new(|request, inside| match &*request.target {
         "http://public.test/address" => found(format!("http://{inside}/x")),
         // this name bypasses the proxy, and resolves to loopback
         "http://public.test/name" => found(format!(
@@ -89,7 +93,7 @@ fn a_redirect_of_a_public_host_to_a_private_address_is_refused_unless_the_site_a
         )),
         "http://public.test/around" => found("http://other.test/address".into()),
         "http://other.test/address" => found(format!("http://{inside}/x")),
-        _ => Turn::status(404),
+        _ => ProxyAction::status(404),
     });
     for path in ["address", "name", "around"] {
         world.manifest(&format!("files: [{{url: \"http://public.test/{path}\"}}]"));
@@ -117,9 +121,9 @@ fn a_redirect_of_a_public_host_to_a_private_address_is_refused_unless_the_site_a
 
 #[test]
 fn a_private_host_may_redirect_to_private_addresses() {
-    let world = World::new(|_, _| Turn::status(404));
+    let world = World::new(|_, _| ProxyAction::status(404));
     let inside = world.inside.address.clone();
-    let private = Middle::new("", move |_| {
+    let private = TestProxy::new("", move |_| {
         found(format!(
             "http://{}/x",
             inside.replace("127.0.0.1", "localhost")
@@ -137,7 +141,7 @@ fn a_private_host_may_redirect_to_private_addresses() {
 fn a_token_realm_at_a_private_address_is_refused() {
     let world = World::new(|_, inside| {
         let challenge = format!("Bearer realm=\"http://{inside}/token\",service=\"r\"");
-        Turn::Answer(
+        ProxyAction::Answer(
             401,
             vec![("WWW-Authenticate".into(), challenge)],
             String::new(),
@@ -150,20 +154,19 @@ fn a_token_realm_at_a_private_address_is_refused() {
 
 #[test]
 fn the_location_of_an_upload_at_a_private_address_is_refused() {
-    let world =
-        World::new(
-            |asked, inside| match (&*asked.method, asked.target.contains("/uploads/")) {
-                ("POST", true) => Turn::Answer(
-                    202,
-                    vec![("Location".into(), format!("http://{inside}/upload"))],
-                    String::new(),
-                ),
-                ("GET", _) if asked.target.ends_with("/v2/") => {
-                    Turn::Answer(200, Vec::new(), "{}".into())
-                }
-                _ => Turn::refuse(404, "NAME_UNKNOWN", "unknown"),
-            },
-        );
+    let world = World::new(|request, inside| {
+        match (&*request.method, request.target.contains("/uploads/")) {
+            ("POST", true) => ProxyAction::Answer(
+                202,
+                vec![("Location".into(), format!("http://{inside}/upload"))],
+                String::new(),
+            ),
+            ("GET", _) if request.target.ends_with("/v2/") => {
+                ProxyAction::Answer(200, Vec::new(), "{}".into())
+            }
+            _ => ProxyAction::refuse(404, "NAME_UNKNOWN", "unknown"),
+        }
+    });
     world.place.write("www/tool", noise(1, 3000));
     let files = crate::support::peers::file_server(&world.place.path("www"));
     world.manifest(&format!(
@@ -190,7 +193,7 @@ fn urls_of_foreign_layers_at_private_addresses_are_refused() {
     let config =
         r#"{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}"#;
     let layer = sha256(b"a secret");
-    let world = World::new(move |asked, inside| {
+    let world = World::new(move |request, inside| {
         let manifest = json!({
             "schemaVersion": 2, "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
             "config": {"mediaType": "application/vnd.docker.container.image.v1+json", "size": config.len(),
@@ -207,21 +210,21 @@ fn urls_of_foreign_layers_at_private_addresses_are_refused() {
                 sha256(manifest.as_bytes()),
             ),
         ];
-        match &asked.target {
+        match &request.target {
             target if target.contains("/referrers/") => {
-                Turn::refuse(404, "NOT_FOUND", "no such page")
+                ProxyAction::refuse(404, "NOT_FOUND", "no such page")
             }
-            target if target.ends_with("/v2/") => Turn::Answer(200, Vec::new(), "{}".into()),
+            target if target.ends_with("/v2/") => ProxyAction::Answer(200, Vec::new(), "{}".into()),
             target
                 if target.contains("/manifests/v1")
                     || target.ends_with(&sha256(manifest.as_bytes())) =>
             {
-                Turn::Answer(200, headers, manifest)
+                ProxyAction::Answer(200, headers, manifest)
             }
             target if target.ends_with(&sha256(config.as_bytes())) => {
-                Turn::Answer(200, Vec::new(), config.into())
+                ProxyAction::Answer(200, Vec::new(), config.into())
             }
-            _ => Turn::refuse(404, "BLOB_UNKNOWN", "unknown"),
+            _ => ProxyAction::refuse(404, "BLOB_UNKNOWN", "unknown"),
         }
     });
     world.manifest("images: [\"public.test/app:v1\"]");
@@ -240,8 +243,8 @@ fn urls_of_foreign_layers_at_private_addresses_are_refused() {
 #[test]
 fn urls_in_chart_indexes_at_private_addresses_are_refused() {
     for scheme in ["http", "oci"] {
-        let world = World::new(
-            move |asked, inside| match asked.target.ends_with("/index.yaml") {
+        let world = World::new(move |request, inside| {
+            match request.target.ends_with("/index.yaml") {
                 true => {
                     let url = match scheme {
                         "http" => format!("http://{inside}/app-1.0.0.tgz"),
@@ -250,11 +253,11 @@ fn urls_in_chart_indexes_at_private_addresses_are_refused() {
                     let index = format!(
                         "apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    urls: [\"{url}\"]\n"
                     );
-                    Turn::Answer(200, Vec::new(), index)
+                    ProxyAction::Answer(200, Vec::new(), index)
                 }
-                false => Turn::status(404),
-            },
-        );
+                false => ProxyAction::status(404),
+            }
+        });
         world
             .manifest("charts: [{repo: \"http://public.test/charts\", name: app, version: 1.0.0}]");
         let report = world.lock(1, &[]);
@@ -266,10 +269,10 @@ fn urls_in_chart_indexes_at_private_addresses_are_refused() {
 fn chart_dependencies_at_private_addresses_are_refused() {
     let world =
         World::new(
-            |asked, inside| match asked.target.rsplit_once('/').map(|(_, name)| name) {
+            |request, inside| match request.target.rsplit_once('/').map(|(_, name)| name) {
                 Some("index.yaml") => {
                     let entry = "app:\n  - {version: 1.0.0, urls: [app-1.0.0.tgz]}\n";
-                    Turn::Answer(
+                    ProxyAction::Answer(
                         200,
                         Vec::new(),
                         format!("apiVersion: v1\nentries:\n  {entry}"),
@@ -279,7 +282,7 @@ fn chart_dependencies_at_private_addresses_are_refused() {
                     let dependency = format!(
                         "{{name: dep, version: 1.0.0, repository: \"http://{inside}/charts\"}}"
                     );
-                    Turn::Bytes(
+                    ProxyAction::Bytes(
                         Chart::new(
                             "app",
                             "1.0.0",
@@ -289,7 +292,7 @@ fn chart_dependencies_at_private_addresses_are_refused() {
                         .archive,
                     )
                 }
-                _ => Turn::status(404),
+                _ => ProxyAction::status(404),
             },
         );
     world.manifest("charts: [{repo: \"http://public.test/charts\", name: app, version: 1.0.0}]");
@@ -303,10 +306,10 @@ fn chart_dependencies_at_private_addresses_are_refused() {
 #[test]
 fn package_snapshots_at_private_addresses_are_refused() {
     let Some(up) = AptUpstream::new() else { return };
-    let inside = Middle::new("", |_| Turn::status(404));
-    let internet = Middle::new(&up.server.address, |asked| {
-        Turn::As(
-            asked
+    let inside = TestProxy::new("", |_| ProxyAction::status(404));
+    let internet = TestProxy::new(&up.server.address, |request| {
+        ProxyAction::As(
+            request
                 .target
                 .strip_prefix("http://public.test")
                 .unwrap_or("/none")
@@ -334,9 +337,9 @@ fn package_snapshots_at_private_addresses_are_refused() {
 #[test]
 fn package_mirrors_at_private_addresses_are_refused() {
     let world = World::new(
-        |asked, inside| match asked.target.ends_with("/mirrorlist") {
-            true => Turn::Answer(200, Vec::new(), format!("http://{inside}/repo\n")),
-            false => Turn::status(404),
+        |request, inside| match request.target.ends_with("/mirrorlist") {
+            true => ProxyAction::Answer(200, Vec::new(), format!("http://{inside}/repo\n")),
+            false => ProxyAction::status(404),
         },
     );
     let run = |exit| {
@@ -370,14 +373,15 @@ fn package_mirrors_at_private_addresses_are_refused() {
 
 #[test]
 fn an_invalid_host_gets_no_request_and_no_firewall_rule() {
-    let world = World::new(
-        |asked, _| match asked.target.rsplit_once('/').map(|(_, name)| name) {
-            Some("star") => found("http://*.*/x".into()),
-            Some("flag") => found("http://-i/x".into()),
-            Some("quote") => found("http://a\"b.test/x".into()),
-            _ => Turn::Answer(200, Vec::new(), "a tool".into()),
-        },
-    );
+    let world =
+        World::new(
+            |request, _| match request.target.rsplit_once('/').map(|(_, name)| name) {
+                Some("star") => found("http://*.*/x".into()),
+                Some("flag") => found("http://-i/x".into()),
+                Some("quote") => found("http://a\"b.test/x".into()),
+                _ => ProxyAction::Answer(200, Vec::new(), "a tool".into()),
+            },
+        );
     let files = ["star", "flag", "quote", "tool"]
         .map(|name| format!("{{url: \"http://public.test/{name}\"}}"));
     world.manifest(&format!("files: [{}]", files.join(", ")));

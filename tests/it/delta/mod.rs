@@ -5,9 +5,9 @@ mod line;
 
 use crate::support::images::noise;
 use crate::support::images::sha256;
-use crate::support::middle::{Middle, Turn};
 use crate::support::peers::{landfall_serve, own_registry};
 use crate::support::run;
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, http, need};
 use line::Line;
 use serde_json::Value;
@@ -290,19 +290,19 @@ fn blobs_are_mounted_from_the_repository_that_the_receipt_names() {
     assert!(["one/app", "two/tool"].contains(&at), "{base}");
     assert_eq!(base["repositories"].as_object().unwrap().len(), 4);
 
-    let middle = Middle::new(&registry.address, |_| Turn::Pass);
+    let middle = TestProxy::new(&registry.address, |_| ProxyAction::Pass);
     let report = line.push(0, &["d2"], &middle.address, &["--receipt", "r2"]);
     line.stands(&registry, "2");
     let (log, base) = (middle.requests(), line.digest("base"));
     assert!(
         log.iter()
-            .any(|asked| asked.is("POST", &format!("mount={}", base.replace(':', "%3A"))))
+            .any(|request| request.is("POST", &format!("mount={}", base.replace(':', "%3A"))))
     );
     assert_eq!(middle.count("GET", "/blobs/"), 0);
     let sent: usize = log
         .iter()
-        .filter(|asked| asked.method == "PUT")
-        .map(|asked| asked.length)
+        .filter(|request| request.method == "PUT")
+        .map(|request| request.length)
         .sum();
     assert!(sent < 40_000, "{sent}: {report:#}");
 
@@ -330,13 +330,13 @@ fn if_mounts_are_refused_blobs_are_downloaded_and_uploaded_again() {
         let registry = own_registry();
         line.push(0, &["b1"], &registry.address, &["--receipt", "r1"]);
         line.pack("2", "d2", &["r1"]);
-        let middle = Middle::new(&registry.address, move |asked| {
-            match asked.is("POST", "mount=") {
+        let middle = TestProxy::new(&registry.address, move |request| {
+            match request.is("POST", "mount=") {
                 true if status == 202 => {
-                    Turn::As(asked.target.split('?').next().unwrap().to_owned())
+                    ProxyAction::As(request.target.split('?').next().unwrap().to_owned())
                 }
-                true => Turn::refuse(status, code, "no mounts here"),
-                false => Turn::Pass,
+                true => ProxyAction::refuse(status, code, "no mounts here"),
+                false => ProxyAction::Pass,
             }
         });
         line.push(0, &["d2"], &middle.address, &[]);
@@ -390,9 +390,9 @@ fn downloading_a_blob_back_does_not_wait_for_its_own_upload_slot() {
     place.ok(&[
         "pack", "--lock", "2.lock", "-o", "d", "--since", "r", "--store", "store",
     ]);
-    let middle = Middle::new(to, |asked| match asked.is("POST", "mount=") {
-        true => Turn::refuse(405, "UNSUPPORTED", "no mounts here"),
-        false => Turn::Pass,
+    let middle = TestProxy::new(to, |request| match request.is("POST", "mount=") {
+        true => ProxyAction::refuse(405, "UNSUPPORTED", "no mounts here"),
+        false => ProxyAction::Pass,
     });
     let site = format!(
         "apiVersion: landfall/v1\nkind: Site\nregistry: {{address: \"{0}\", plainHTTP: true}}\nupstreams: {{\"{0}\": {{maxConcurrent: 1}}}}\n",
@@ -417,7 +417,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     let place = &line.place;
     let [full, ..] = line.chain();
     let registry = own_registry();
-    let middle = Middle::new(&registry.address, |_| Turn::Pass);
+    let middle = TestProxy::new(&registry.address, |_| ProxyAction::Pass);
     let report = line.push(4, &["d2"], &middle.address, &[]);
     let problems = report["problems"].as_array().unwrap();
     assert_eq!(
@@ -459,14 +459,16 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     let other = own_registry();
     line.push(0, &["b1"], &other.address, &["--receipt", "r1"]);
     let base = format!("/blobs/{}", line.digest("base"));
-    let liar = Middle::new(&other.address, move |asked| match asked.is("HEAD", &base) {
-        true => Turn::Change(Box::new(|response| {
-            response
-                .headers
-                .retain(|(name, _)| name != "content-length");
-            response.headers.push(("Content-Length".into(), "5".into()));
-        })),
-        false => Turn::Pass,
+    let liar = TestProxy::new(&other.address, move |request| {
+        match request.is("HEAD", &base) {
+            true => ProxyAction::Change(Box::new(|response| {
+                response
+                    .headers
+                    .retain(|(name, _)| name != "content-length");
+                response.headers.push(("Content-Length".into(), "5".into()));
+            })),
+            false => ProxyAction::Pass,
+        }
     });
     let report = line.push(4, &["d2"], &liar.address, &[]);
     assert!(

@@ -3,8 +3,8 @@
 
 use crate::deliver::{MIB, stands, stored};
 use crate::support::images::{DOCKER_CONFIG, DOCKER_MANIFEST, noise, sha256};
-use crate::support::middle::{Middle, RecordedRequest, Turn};
 use crate::support::peers::{docker_registry, docker_registry_with, nginx_with, own_registry};
+use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use crate::support::{Images, Place, http, need};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -74,10 +74,10 @@ fn foreign_layers_come_from_their_urls_without_an_account() {
     let log = seen.clone();
     let body = place.write("layer", &content);
     let files = own_registry();
-    let web = Middle::new(&files.address, move |asked| {
-        log.lock().unwrap().push(asked.clone());
+    let web = TestProxy::new(&files.address, move |request| {
+        log.lock().unwrap().push(request.clone());
         let content = std::fs::read(&body).unwrap();
-        Turn::Change(Box::new(move |response| {
+        ProxyAction::Change(Box::new(move |response| {
             (response.status, response.headers, response.body) = (200, Vec::new(), content);
         }))
     });
@@ -93,11 +93,11 @@ fn foreign_layers_come_from_their_urls_without_an_account() {
     let manifest = serde_json::to_vec(&manifest).unwrap();
     let digest = sha256(&manifest);
     let bytes = manifest.clone();
-    let fake = Middle::new(&upstream.address, move |asked| {
-        match asked.target.contains("/manifests/") {
+    let fake = TestProxy::new(&upstream.address, move |request| {
+        match request.target.contains("/manifests/") {
             true => {
                 let (bytes, digest) = (bytes.clone(), digest.clone());
-                Turn::Change(Box::new(move |response| {
+                ProxyAction::Change(Box::new(move |response| {
                     response.status = 200;
                     response.headers = vec![
                         ("content-type".into(), kind.into()),
@@ -106,7 +106,7 @@ fn foreign_layers_come_from_their_urls_without_an_account() {
                     response.body = bytes;
                 }))
             }
-            false => Turn::Pass,
+            false => ProxyAction::Pass,
         }
     });
     http::put_blob(
@@ -144,7 +144,7 @@ fn foreign_layers_come_from_their_urls_without_an_account() {
         seen.lock()
             .unwrap()
             .iter()
-            .all(|asked| asked.header("authorization").is_none())
+            .all(|request| request.header("authorization").is_none())
     );
     // the layer is pushed; docker-registry refuses the manifest unless its configuration allows the
     // URL

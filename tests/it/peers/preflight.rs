@@ -2,13 +2,13 @@
 //! certificates.
 
 use crate::support::images::noise;
-use crate::support::middle::{Middle, Turn};
 use crate::support::netns::Network;
 use crate::support::peers::nginx_command;
 use crate::support::peers::{Server, docker_registry_config, nginx_with, own_registry};
 use crate::support::pki::Authority;
 use crate::support::process::Guard;
 use crate::support::squid::SERVER;
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, free_port, need};
 use serde_json::Value;
 use std::net::TcpListener;
@@ -192,11 +192,11 @@ fn an_accepted_test_index_is_deleted_again() {
         (202, "ok", "was deleted"),
         (405, "note", "stays in team/app without a tag"),
     ] {
-        let front = Middle::new(&registry.address, move |asked| {
+        let front = TestProxy::new(&registry.address, move |asked| {
             match asked.method.as_str() {
-                "PUT" if asked.target.contains("/manifests/sha256:") => Turn::status(201),
-                "DELETE" if asked.target.contains("/manifests/") => Turn::status(removes),
-                _ => Turn::Pass,
+                "PUT" if asked.target.contains("/manifests/sha256:") => ProxyAction::status(201),
+                "DELETE" if asked.target.contains("/manifests/") => ProxyAction::status(removes),
+                _ => ProxyAction::Pass,
             }
         });
         site(&place, &front.address, "");

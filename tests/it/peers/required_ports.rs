@@ -2,15 +2,15 @@
 //! probe.
 
 use super::preflight::{locked, step, steps};
-use crate::support::middle::{Middle, Turn};
 use crate::support::netns::Network;
 use crate::support::peers::nginx_command;
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Place, need};
 use serde_json::Value;
 
 /// A proxy that answers every request with success, also CONNECT, and connects to nothing.
-fn yes_man() -> Middle {
-    Middle::new("127.0.0.1:1", |_| Turn::status(200))
+fn yes_man() -> TestProxy {
+    TestProxy::new("127.0.0.1:1", |_| ProxyAction::status(200))
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn an_endpoint_behind_a_proxy_names_the_proxy() {
         (403, "allow vcenter.invalid:443 at the proxy"),
         (503, "let the proxy 127"),
     ] {
-        let refusing = Middle::new("127.0.0.1:1", move |_| Turn::status(status));
+        let refusing = TestProxy::new("127.0.0.1:1", move |_| ProxyAction::status(status));
         place.set("HTTPS_PROXY", &format!("http://{}", refusing.address));
         let [verdict, says, fix] = step(
             &place.json(4, &["doctor", "--role", "seed-cluster-node"]),

@@ -2,7 +2,7 @@
 //! their quotas, as in `api/v2.0/swagger.yaml` of goharbor/harbor and its errors. It is not Harbor,
 //! and proves nothing about Harbor.
 
-use super::middle::{Middle, RecordedRequest, Turn};
+use super::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use base64::Engine as _;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct Project {
 
 /// A Harbor that runs until the process ends.
 pub struct Harbor {
-    pub middle: Middle,
+    pub middle: TestProxy,
     projects: Arc<Mutex<BTreeMap<String, Project>>>,
 }
 
@@ -32,7 +32,7 @@ impl Harbor {
             .map(|&(name, hard, used)| (name.to_owned(), Project { hard, used }));
         let projects: Arc<Mutex<BTreeMap<String, Project>>> = Arc::new(Mutex::new(named.collect()));
         let own = projects.clone();
-        let middle = Middle::new(behind, move |asked| turn(asked, &own));
+        let middle = TestProxy::new(behind, move |request| turn(request, &own));
         Harbor { middle, projects }
     }
 
@@ -54,29 +54,32 @@ fn encoded() -> String {
     base64::engine::general_purpose::STANDARD.encode(ACCOUNT)
 }
 
-fn turn(asked: &RecordedRequest, own: &Arc<Mutex<BTreeMap<String, Project>>>) -> Turn {
-    let signed_in = asked.header("authorization") == Some(&format!("Basic {}", encoded()));
+fn turn(request: &RecordedRequest, own: &Arc<Mutex<BTreeMap<String, Project>>>) -> ProxyAction {
+    let signed_in = request.header("authorization") == Some(&format!("Basic {}", encoded()));
     let mut projects = own.lock().unwrap();
-    let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
+    let (path, query) = request
+        .target
+        .split_once('?')
+        .unwrap_or((&request.target, ""));
     let answer =
-        |status, body: serde_json::Value| Turn::Answer(status, Vec::new(), body.to_string());
+        |status, body: serde_json::Value| ProxyAction::Answer(status, Vec::new(), body.to_string());
     if path == "/service/token" {
         return if signed_in {
             answer(200, json!({"token": "good"}))
         } else {
-            Turn::status(401)
+            ProxyAction::status(401)
         };
     }
     if let Some(path) = path.strip_prefix("/api/v2.0/") {
-        return match (asked.method.as_str(), path) {
+        return match (request.method.as_str(), path) {
             ("GET", "systeminfo") => answer(
                 200,
                 json!({"auth_mode": "db_auth", "self_registration": false}),
             ),
-            _ if !signed_in => Turn::refuse(401, "UNAUTHORIZED", "unauthorized"),
+            _ if !signed_in => ProxyAction::refuse(401, "UNAUTHORIZED", "unauthorized"),
             ("HEAD", "projects") => {
                 let name = query.strip_prefix("project_name=").unwrap_or("");
-                Turn::status(if projects.contains_key(name) {
+                ProxyAction::status(if projects.contains_key(name) {
                     200
                 } else {
                     404
@@ -84,14 +87,15 @@ fn turn(asked: &RecordedRequest, own: &Arc<Mutex<BTreeMap<String, Project>>>) ->
             }
             ("POST", "projects") => {
                 let own = own.clone();
-                Turn::Read(Box::new(move |asked| {
-                    let document: serde_json::Value = serde_json::from_slice(&asked.body).unwrap();
+                ProxyAction::Read(Box::new(move |request| {
+                    let document: serde_json::Value =
+                        serde_json::from_slice(&request.body).unwrap();
                     assert_eq!(document["metadata"]["public"], "false");
                     let name = document["project_name"].as_str().unwrap().to_owned();
                     own.lock()
                         .unwrap()
                         .insert(name, Project { hard: -1, used: 0 });
-                    Turn::status(201)
+                    ProxyAction::status(201)
                 }))
             }
             ("GET", path) => {
@@ -103,10 +107,10 @@ fn turn(asked: &RecordedRequest, own: &Arc<Mutex<BTreeMap<String, Project>>>) ->
                         200,
                         json!({"quota": {"hard": {"storage": hard}, "used": {"storage": used}}}),
                     ),
-                    None => Turn::refuse(404, "NOT_FOUND", "project not found"),
+                    None => ProxyAction::refuse(404, "NOT_FOUND", "project not found"),
                 }
             }
-            _ => Turn::status(405),
+            _ => ProxyAction::status(405),
         };
     }
     let name = path
@@ -115,28 +119,28 @@ fn turn(asked: &RecordedRequest, own: &Arc<Mutex<BTreeMap<String, Project>>>) ->
         .unwrap_or("");
     let project = projects.get_mut(name);
     // a missing project looks like a missing right, whatever the token grants
-    if asked.header("authorization") != Some("Bearer good") || project.is_none() {
-        let host = asked.header("host").unwrap_or("");
+    if request.header("authorization") != Some("Bearer good") || project.is_none() {
+        let host = request.header("host").unwrap_or("");
         let challenge =
             format!("Bearer realm=\"http://{host}/service/token\",service=\"harbor-registry\"");
         let headers = vec![("WWW-Authenticate".to_owned(), challenge)];
         let body = json!({"errors": [{"code": "UNAUTHORIZED", "message": format!("project {name} not found")}]});
-        return Turn::Answer(401, headers, body.to_string());
+        return ProxyAction::Answer(401, headers, body.to_string());
     }
     match project {
-        Some(project) if asked.is("PUT", "/blobs/uploads/") => {
-            let size = asked.length as i64;
+        Some(project) if request.is("PUT", "/blobs/uploads/") => {
+            let size = request.length as i64;
             if project.hard >= 0 && project.used + size > project.hard {
                 let message = format!(
                     "Quota exceeded when processing the request of adding {size} B of storage resource, which when \
                      updated to current usage of {} B will exceed the configured upper limit of {} B.",
                     project.used, project.hard
                 );
-                return Turn::refuse(403, "DENIED", &message);
+                return ProxyAction::refuse(403, "DENIED", &message);
             }
             project.used += size;
-            Turn::Pass
+            ProxyAction::Pass
         }
-        _ => Turn::Pass,
+        _ => ProxyAction::Pass,
     }
 }

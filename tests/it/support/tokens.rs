@@ -1,7 +1,7 @@
 //! A token server for docker-registry: signs the JSON web tokens that its `auth: token` asks for
 //! (distribution, `docs/spec/auth/jwt.md`).
 
-use super::middle::{Middle, RecordedRequest, Turn};
+use super::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use super::{Place, run};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -15,7 +15,7 @@ pub struct Tokens {
     pub address: String,
     /// What docker-registry trusts: the certificate of the key that signs.
     pub certificate: PathBuf,
-    middle: Middle,
+    middle: TestProxy,
 }
 
 impl Tokens {
@@ -52,9 +52,9 @@ impl Tokens {
             service.to_owned(),
             format!("Basic {}", STANDARD.encode(account)),
         );
-        let middle = Middle::new("", move |asked| {
-            if asked.header("authorization") != Some(account.as_str()) {
-                return Turn::refuse(401, "UNAUTHORIZED", "wrong account");
+        let middle = TestProxy::new("", move |request| {
+            if request.header("authorization") != Some(account.as_str()) {
+                return ProxyAction::refuse(401, "UNAUTHORIZED", "wrong account");
             }
             let now = std::time::SystemTime::now()
                 .duration_since(std::time::UNIX_EPOCH)
@@ -62,14 +62,14 @@ impl Tokens {
                 .as_secs();
             let claims = json!({
                 "iss": "tokens", "sub": "who", "aud": service, "exp": now + 300, "nbf": now - 60, "iat": now,
-                "jti": format!("{now}"), "access": access(asked, &grants),
+                "jti": format!("{now}"), "access": access(request, &grants),
             });
             let token = signed(
                 &json!({"typ": "JWT", "alg": "RS256", "x5c": [der]}),
                 &claims,
                 &key,
             );
-            Turn::Answer(
+            ProxyAction::Answer(
                 200,
                 Vec::new(),
                 json!({"token": token, "expires_in": 300}).to_string(),
@@ -87,13 +87,16 @@ impl Tokens {
         self.middle
             .requests()
             .iter()
-            .map(|asked| scopes(asked).join(" "))
+            .map(|request| scopes(request).join(" "))
             .collect()
     }
 }
 
-fn scopes(asked: &RecordedRequest) -> Vec<String> {
-    let query = asked.target.split_once('?').map_or("", |(_, query)| query);
+fn scopes(request: &RecordedRequest) -> Vec<String> {
+    let query = request
+        .target
+        .split_once('?')
+        .map_or("", |(_, query)| query);
     let pairs = url::form_urlencoded::parse(query.as_bytes());
     let scopes = pairs
         .filter(|(name, _)| name == "scope")
@@ -101,7 +104,7 @@ fn scopes(asked: &RecordedRequest) -> Vec<String> {
     scopes.collect()
 }
 
-fn access(asked: &RecordedRequest, grants: &dyn Fn(&str, &str) -> bool) -> Vec<Value> {
+fn access(request: &RecordedRequest, grants: &dyn Fn(&str, &str) -> bool) -> Vec<Value> {
     let one = |scope: String| {
         let parts: Vec<&str> = scope.split(':').collect();
         let [kind, name, actions] = parts[..] else {
@@ -113,7 +116,7 @@ fn access(asked: &RecordedRequest, grants: &dyn Fn(&str, &str) -> bool) -> Vec<V
             .collect();
         json!({"type": kind, "name": name, "actions": actions})
     };
-    scopes(asked).into_iter().map(one).collect()
+    scopes(request).into_iter().map(one).collect()
 }
 
 fn signed(header: &Value, claims: &Value, key: &std::path::Path) -> String {

@@ -3,8 +3,8 @@
 
 use super::{manifest, reasons};
 use crate::support::gate::Gate;
-use crate::support::middle::{Middle, RecordedRequest, Turn};
 use crate::support::peers::{Server, file_server, own_registry};
+use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use crate::support::{Images, Place, need};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,8 +16,8 @@ fn basic(account: &str) -> String {
     format!("Basic {}", STANDARD.encode(account))
 }
 
-fn challenge(challenge: &str) -> Turn {
-    Turn::Answer(
+fn challenge(challenge: &str) -> ProxyAction {
+    ProxyAction::Answer(
         401,
         vec![("WWW-Authenticate".into(), challenge.into())],
         String::new(),
@@ -63,9 +63,9 @@ pub(super) fn lock(place: &Place, exit: i32, host: &str) -> Value {
 /// the token are forwarded.
 pub(super) fn behind_realm(
     registry: &Server,
-    token: impl Fn(&RecordedRequest) -> Turn + Send + Sync + Clone + 'static,
-) -> Middle {
-    Middle::new(&registry.address, move |asked| {
+    token: impl Fn(&RecordedRequest) -> ProxyAction + Send + Sync + Clone + 'static,
+) -> TestProxy {
+    TestProxy::new(&registry.address, move |asked| {
         let realm = |asked: &RecordedRequest| {
             format!(
                 "Bearer realm=\"http://{}/token\",service=\"r\"",
@@ -74,18 +74,18 @@ pub(super) fn behind_realm(
         };
         if asked.target.starts_with("/token") {
             let token = token.clone();
-            return Turn::Read(Box::new(move |asked| token(asked)));
+            return ProxyAction::Read(Box::new(move |asked| token(asked)));
         }
         match asked.header("authorization") {
-            Some("Bearer good") => Turn::Pass,
+            Some("Bearer good") => ProxyAction::Pass,
             _ if asked.target.starts_with("/v2/") => challenge(&realm(asked)),
-            _ => Turn::status(404),
+            _ => ProxyAction::status(404),
         }
     })
 }
 
-fn good_token() -> Turn {
-    Turn::Answer(
+fn good_token() -> ProxyAction {
+    ProxyAction::Answer(
         200,
         Vec::new(),
         r#"{"access_token":"good","expires_in":300}"#.into(),
@@ -110,7 +110,7 @@ fn an_identity_token_is_exchanged_at_the_realm_and_its_refusal_is_final() {
         match form.contains("refresh_token=fresh%2Btoken") {
             true => good_token(),
             // RFC 6749, 5.2
-            false => Turn::Answer(400, Vec::new(), r#"{"error":"invalid_grant"}"#.into()),
+            false => ProxyAction::Answer(400, Vec::new(), r#"{"error":"invalid_grant"}"#.into()),
         }
     });
     let host = &front.address;
@@ -188,12 +188,12 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
     let place = Place::new();
     let names = ["app".to_owned()];
     let registry = registry_with(&place, &names);
-    let thief = Middle::new("", |_| good_token());
+    let thief = TestProxy::new("", |_| good_token());
     for status in [301, 302, 303, 307, 308] {
         for config in [json!({"identitytoken": "secret"}), auth("u:secret")] {
             let to = format!("http://{}/token", thief.address);
             let front = behind_realm(&registry, move |_| {
-                Turn::Answer(status, vec![("Location".into(), to.clone())], String::new())
+                ProxyAction::Answer(status, vec![("Location".into(), to.clone())], String::new())
             });
             docker_config(&place, &json!({"auths": {&front.address: config}}));
             images_of(&place, &front.address, &names);
@@ -215,7 +215,7 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
     // without a secret nothing can leak, and a realm may redirect within its host
     let to = format!("http://{}/token", thief.address);
     let open = behind_realm(&registry, move |_| {
-        Turn::Answer(307, vec![("Location".into(), to.clone())], String::new())
+        ProxyAction::Answer(307, vec![("Location".into(), to.clone())], String::new())
     });
     docker_config(&place, &json!({}));
     images_of(&place, &open.address, &names);
@@ -231,8 +231,8 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
             true if String::from_utf8_lossy(&asked.body).contains("refresh_token=secret") => {
                 good_token()
             }
-            true => Turn::status(401),
-            false => Turn::Answer(
+            true => ProxyAction::status(401),
+            false => ProxyAction::Answer(
                 307,
                 vec![("Location".into(), "/token/new".into())],
                 String::new(),
@@ -257,15 +257,15 @@ fn a_stale_account_of_a_namespace_fails_only_that_namespace() {
         .map(|n| format!("{}/app{n}", if n % 4 == 1 { "stale" } else { "fine" }))
         .collect();
     let registry = registry_with(&place, &names);
-    let by_basic = Middle::new(&registry.address, |asked| {
+    let by_basic = TestProxy::new(&registry.address, |asked| {
         match asked.header("authorization") {
-            Some(header) if header == basic("good:pw") => Turn::Pass,
+            Some(header) if header == basic("good:pw") => ProxyAction::Pass,
             _ => challenge("Basic realm=\"r\""),
         }
     });
     let by_token = behind_realm(&registry, |asked| match asked.header("authorization") {
         Some(header) if header == basic("good:pw") => good_token(),
-        _ => Turn::status(401),
+        _ => ProxyAction::status(401),
     });
     for front in [by_basic, by_token] {
         let host = &front.address;
@@ -307,11 +307,11 @@ fn a_401_after_successful_responses_is_retried() {
     let names: Vec<String> = (0..30).map(|n| format!("app{n}")).collect();
     let registry = registry_with(&place, &names);
     let count = AtomicUsize::new(0);
-    let front = Middle::new(&registry.address, move |asked| {
+    let front = TestProxy::new(&registry.address, move |asked| {
         match asked.header("authorization") {
             Some(header) if header == basic("u:p") => match count.fetch_add(1, Ordering::Relaxed) {
                 20 | 100 => challenge("Basic realm=\"r\""),
-                _ => Turn::Pass,
+                _ => ProxyAction::Pass,
             },
             _ => challenge("Basic realm=\"r\""),
         }
@@ -324,7 +324,7 @@ fn a_401_after_successful_responses_is_retried() {
     let count = Arc::new(AtomicUsize::new(0));
     let front = behind_realm(&registry, move |_| {
         match count.fetch_add(1, Ordering::Relaxed) {
-            10 => Turn::status(401),
+            10 => ProxyAction::status(401),
             _ => good_token(),
         }
     });
@@ -343,10 +343,10 @@ fn an_account_that_expires_during_a_run_is_not_retried_for_every_image() {
     let registry = registry_with(&place, &names);
     let (good, refused) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
     let seen = refused.clone();
-    let front = Middle::new(&registry.address, move |asked| {
+    let front = TestProxy::new(&registry.address, move |asked| {
         let signed = asked.header("authorization") == Some(&basic("u:p"));
         if signed && good.fetch_add(1, Ordering::Relaxed) < 120 {
-            return Turn::Pass;
+            return ProxyAction::Pass;
         }
         seen.fetch_add(usize::from(signed), Ordering::Relaxed);
         challenge("Basic realm=\"r\"")
@@ -376,7 +376,7 @@ fn a_missing_credential_helper_is_reported_only_if_an_account_is_needed() {
     place.write("www/tool.bin", "tool");
     let files = file_server(&place.path("www"));
     let gate = Gate::new(&registry.address, None, usize::MAX);
-    let closed = Middle::new(&registry.address, |_| challenge("Basic realm=\"r\""));
+    let closed = TestProxy::new(&registry.address, |_| challenge("Basic realm=\"r\""));
     let helpers =
         [&gate.address, &files.address].map(|host| (host.clone(), json!("landfall-none")));
     for config in [
@@ -425,9 +425,9 @@ fn a_missing_credential_helper_is_reported_only_if_an_account_is_needed() {
         );
     }
     // "" is docker's word for the file itself, and null for nothing
-    let front = Middle::new(&registry.address, |asked| {
+    let front = TestProxy::new(&registry.address, |asked| {
         match asked.header("authorization") {
-            Some(header) if header == basic("u:p") => Turn::Pass,
+            Some(header) if header == basic("u:p") => ProxyAction::Pass,
             _ => challenge("Basic realm=\"r\""),
         }
     });

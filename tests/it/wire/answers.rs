@@ -4,19 +4,19 @@ use super::{manifest, reasons};
 use crate::support::faults::Faults;
 use crate::support::faults::{Content, Settings};
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, gzip, sha256};
-use crate::support::middle::{Middle, Turn};
 use crate::support::peers::{file_server, own_registry};
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, need};
 use serde_json::{Value, json};
 
 /// A file server with `tool.bin` and `tool.tgz` behind a proxy that compresses every response and
 /// says so.
-fn compressing(place: &Place) -> Middle {
+fn compressing(place: &Place) -> TestProxy {
     place.write("www/tool.bin", vec![b'a'; 5000]);
     let server = file_server(&place.path("www"));
     let front = server.address.clone();
     // the server runs as long as this
-    Middle::new(&front, move |asked| {
+    TestProxy::new(&front, move |request| {
         let _server = &server;
         let change = |response: &mut crate::support::http::Response| {
             response.body = gzip(&response.body);
@@ -27,10 +27,10 @@ fn compressing(place: &Place) -> Middle {
                 .headers
                 .push(("Content-Encoding".into(), "gzip".into()));
         };
-        if asked.method == "HEAD" {
-            Turn::status(405)
+        if request.method == "HEAD" {
+            ProxyAction::status(405)
         } else {
-            Turn::Change(Box::new(change))
+            ProxyAction::Change(Box::new(change))
         }
     })
 }
@@ -82,16 +82,16 @@ fn content_compressed_in_transit_is_not_locked_as_the_file() {
 #[test]
 fn a_quota_with_an_absurd_window_is_a_wait_and_not_a_panic() {
     let place = Place::new();
-    let middle = Middle::new("", |asked| {
-        if !asked.is("GET", "/manifests/") {
-            return Turn::status(404);
+    let middle = TestProxy::new("", |request| {
+        if !request.is("GET", "/manifests/") {
+            return ProxyAction::status(404);
         }
         let headers = [
             ("ratelimit-limit", "100;w=999999999999"),
             ("ratelimit-remaining", "0;w=999999999999"),
         ];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Turn::Answer(429, headers.into(), String::new())
+        ProxyAction::Answer(429, headers.into(), String::new())
     });
     let host = &middle.address;
     manifest(&place, &format!("images: [{host}/app:v1]\n"));
@@ -109,15 +109,15 @@ fn a_quota_with_an_absurd_window_is_a_wait_and_not_a_panic() {
 #[test]
 fn an_absurd_content_length_is_refused() {
     let place = Place::new();
-    let middle = Middle::new("", |asked| {
+    let middle = TestProxy::new("", |request| {
         let length = (
             "Content-Length".to_owned(),
             "9223372036854775807".to_owned(),
         );
-        if asked.method == "HEAD" {
-            Turn::Answer(200, vec![length], String::new())
+        if request.method == "HEAD" {
+            ProxyAction::Answer(200, vec![length], String::new())
         } else {
-            Turn::status(404)
+            ProxyAction::status(404)
         }
     });
     let (url, digest) = (format!("http://{}/tool.bin", middle.address), sha256(b"x"));
@@ -138,11 +138,11 @@ fn a_file_server_that_fails_head_requests_gets_get_requests() {
     let place = Place::new();
     place.write("www/tool.bin", "tool");
     let server = file_server(&place.path("www"));
-    let middle = Middle::new(&server.address, |asked| {
-        if asked.method == "HEAD" {
-            Turn::CutAt(0)
+    let middle = TestProxy::new(&server.address, |request| {
+        if request.method == "HEAD" {
+            ProxyAction::CutAt(0)
         } else {
-            Turn::Pass
+            ProxyAction::Pass
         }
     });
     let url = format!("http://{}/tool.bin", middle.address);
@@ -178,9 +178,9 @@ fn a_schema_1_manifest_is_reported_as_such() {
         ),
         ("Docker-Content-Digest".into(), named.clone()),
     ];
-    let middle = Middle::new("", move |asked| match asked.is("GET", "/manifests/") {
-        true => Turn::Answer(200, headers.clone(), document.clone()),
-        false => Turn::status(404),
+    let middle = TestProxy::new("", move |request| match request.is("GET", "/manifests/") {
+        true => ProxyAction::Answer(200, headers.clone(), document.clone()),
+        false => ProxyAction::status(404),
     });
     let host = &middle.address;
     for reference in [":v1".to_owned(), format!("@{named}")] {
@@ -269,12 +269,12 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
     let list = json!({"schemaVersion": 2, "mediaType": OCI_INDEX,
         "manifests": (0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>()});
     let before = server.moved();
-    let middle = Middle::new(&server.address, move |asked| {
-        match asked.target.ends_with(&subject) {
-            true if asked.is("GET", "/referrers/") => {
-                Turn::Answer(200, Vec::new(), list.to_string())
+    let middle = TestProxy::new(&server.address, move |request| {
+        match request.target.ends_with(&subject) {
+            true if request.is("GET", "/referrers/") => {
+                ProxyAction::Answer(200, Vec::new(), list.to_string())
             }
-            _ => Turn::Pass,
+            _ => ProxyAction::Pass,
         }
     });
     let _ = std::fs::remove_file(place.path("landfall.lock"));
@@ -314,16 +314,16 @@ fn a_401_for_only_the_tag_list_fails_no_image() {
     let image = images.image("linux/amd64", &[images.layer(&[("a", b"a")])]);
     images.push(&registry.address, "app", "v1", &image);
     for signed in [false, true] {
-        let middle = Middle::new(&registry.address, move |asked| {
+        let middle = TestProxy::new(&registry.address, move |request| {
             let basic = (
                 "WWW-Authenticate".to_owned(),
                 "Basic realm=\"r\"".to_owned(),
             );
-            match asked.target.contains("/tags/list")
-                || (signed && asked.header("authorization").is_none())
+            match request.target.contains("/tags/list")
+                || (signed && request.header("authorization").is_none())
             {
-                true => Turn::Answer(401, vec![basic], String::new()),
-                false => Turn::Pass,
+                true => ProxyAction::Answer(401, vec![basic], String::new()),
+                false => ProxyAction::Pass,
             }
         });
         let host = middle.address.clone();

@@ -5,7 +5,7 @@ use super::{manifest, reasons};
 use crate::support::faults::quick;
 use crate::support::gate::Gate;
 use crate::support::library::{ClientBuilder, Limits, PinPolicy, Store, load_manifests};
-use crate::support::middle::{Middle, Turn};
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Place, free_port, need};
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -29,12 +29,12 @@ fn a_backend_with_its_own_realm_costs_one_token_per_repository() {
         Arc::new(AtomicUsize::new(0)),
     );
     let peak = most.clone();
-    let front = Middle::new("", move |asked| {
+    let front = TestProxy::new("", move |asked| {
         peak.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(20));
         inside.fetch_sub(1, Ordering::SeqCst);
         let to = format!("http://{behind}{}", asked.target);
-        Turn::Answer(307, vec![("Location".into(), to)], String::new())
+        ProxyAction::Answer(307, vec![("Location".into(), to)], String::new())
     });
     images_of(&place, &front.address, &names);
     let report = lock(&place, 0, &front.address);
@@ -66,10 +66,10 @@ fn expired_tokens_of_a_backend_are_fetched_again() {
     let registry = registry_with(&place, &names);
     let front = |behind: &str, pause: u64| {
         let behind = behind.to_owned();
-        Middle::new("", move |asked| {
+        TestProxy::new("", move |asked| {
             std::thread::sleep(Duration::from_millis(pause));
             let to = format!("http://{behind}{}", asked.target);
-            Turn::Answer(307, vec![("Location".into(), to)], String::new())
+            ProxyAction::Answer(307, vec![("Location".into(), to)], String::new())
         })
     };
     // refused after three requests
@@ -83,7 +83,7 @@ fn expired_tokens_of_a_backend_are_fetched_again() {
     );
     // or known to have expired after a second; each request takes a part of it
     let backend = behind_realm(&registry, |_| {
-        Turn::Answer(200, Vec::new(), r#"{"token":"good","expires_in":1}"#.into())
+        ProxyAction::Answer(200, Vec::new(), r#"{"token":"good","expires_in":1}"#.into())
     });
     let by_time = front(&backend.address, 700);
     images_of(&place, &by_time.address, &names);

@@ -34,7 +34,7 @@ impl RecordedRequest {
 }
 
 /// How a request is handled.
-pub enum Turn {
+pub enum ProxyAction {
     /// Forwarded.
     Pass,
     /// Forwarded with another target.
@@ -46,42 +46,42 @@ pub enum Turn {
     /// Answered here with these bytes.
     Bytes(Vec<u8>),
     /// Decided after its body was read.
-    Read(Box<dyn FnOnce(&RecordedRequest) -> Turn>),
+    Read(Box<dyn FnOnce(&RecordedRequest) -> ProxyAction>),
     /// The connection is closed after this many bytes of the body.
     CutAt(usize),
 }
 
-impl Turn {
+impl ProxyAction {
     /// An error of the distribution API.
-    pub fn refuse(status: u16, code: &str, message: &str) -> Turn {
+    pub fn refuse(status: u16, code: &str, message: &str) -> ProxyAction {
         let body = serde_json::json!({"errors": [{"code": code, "message": message}]});
-        Turn::Answer(
+        ProxyAction::Answer(
             status,
             vec![("Content-Type".into(), "application/json".into())],
             body.to_string(),
         )
     }
 
-    pub fn status(status: u16) -> Turn {
-        Turn::Answer(status, Vec::new(), String::new())
+    pub fn status(status: u16) -> ProxyAction {
+        ProxyAction::Answer(status, Vec::new(), String::new())
     }
 }
 
-/// The rule of a middle. Several threads may call it at once.
-pub type Rule = dyn Fn(&RecordedRequest) -> Turn + Send + Sync;
+/// The rule of a proxy. Several threads may call it at once.
+pub type Rule = dyn Fn(&RecordedRequest) -> ProxyAction + Send + Sync;
 
-/// A middle that runs until the process ends.
-pub struct Middle {
+/// A proxy that runs until the process ends.
+pub struct TestProxy {
     pub address: String,
     asked: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
-impl Middle {
-    /// A middle in front of the server at `behind`.
+impl TestProxy {
+    /// A proxy in front of the server at `behind`.
     pub fn new(
         behind: &str,
-        rule: impl Fn(&RecordedRequest) -> Turn + Send + Sync + 'static,
-    ) -> Middle {
+        rule: impl Fn(&RecordedRequest) -> ProxyAction + Send + Sync + 'static,
+    ) -> TestProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let asked: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
@@ -94,7 +94,7 @@ impl Middle {
                 std::thread::spawn(move || answer(stream, &*rule, &log, &front, &behind));
             }
         });
-        Middle { address, asked }
+        TestProxy { address, asked }
     }
 
     /// All requests so far in the order of arrival, without bodies.
@@ -124,33 +124,33 @@ fn answer(
     };
     log.lock().unwrap().push(asked.clone());
     let mut turn = rule(&asked);
-    if let Turn::CutAt(bytes) = turn {
+    if let ProxyAction::CutAt(bytes) = turn {
         let _ = std::io::copy(&mut reader.take(bytes as u64), &mut std::io::sink());
         return;
     }
     let _ = reader
         .take(asked.length as u64)
         .read_to_end(&mut asked.body);
-    if let Turn::Read(decide) = turn {
+    if let ProxyAction::Read(decide) = turn {
         turn = decide(&asked);
     }
-    if let Turn::As(target) = &turn {
+    if let ProxyAction::As(target) = &turn {
         asked.target.clone_from(target);
     }
     let response = match turn {
-        Turn::Answer(status, headers, body) => http::Response {
+        ProxyAction::Answer(status, headers, body) => http::Response {
             status,
             headers,
             body: body.into_bytes(),
         },
-        Turn::Bytes(body) => http::Response {
+        ProxyAction::Bytes(body) => http::Response {
             status: 200,
             headers: Vec::new(),
             body,
         },
         turn => {
             let mut response = hand_on(&asked, front, behind);
-            if let Turn::Change(change) = turn {
+            if let ProxyAction::Change(change) = turn {
                 change(&mut response);
             }
             response
