@@ -42,7 +42,7 @@ fn discover_drafts_a_manifest_with_helm_and_without() {
 apiVersion: landfall/v1
 kind: Manifest
 metadata: {name: mine}
-# platforms: [linux/amd64]  # of all images here; left out, every platform of each is carried
+# platforms: [linux/amd64]  # of all images here; the default is all platforms
 
 images:
   - quay.io/x/a:1  # t/d.yaml:2
@@ -174,13 +174,13 @@ fn discover_reads_downloads_and_packages_of_cloud_init_and_units() {
 apiVersion: landfall/v1
 kind: Manifest
 metadata: {name: discovered}
-# platforms: [linux/amd64]  # of all images here; left out, every platform of each is carried
+# platforms: [linux/amd64]  # of all images here; the default is all platforms
 
 images: []
   # - https://dl.k8s.io/${VERSION}/bin/linux/amd64/kubeadm  # nodes/user-data:7; a part of this URL is defined elsewhere: write the whole URL under `files:`
 
 files:
-  # add to each `checksum:`, the URL of its checksum file or sha256:<hex>; else the lock alone pins it
+  # add a `checksum:` to each: the URL of its checksum file, or sha256:<hex>; otherwise only the lock pins it
   - url: \"https://dl.k8s.io/v1.33.4/bin/linux/amd64/kubelet\"  # nodes/user-data:6
   - url: \"https://get.test/a.tgz\"  # nodes/etc/a.service:2
 

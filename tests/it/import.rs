@@ -62,12 +62,7 @@ fn a_list_becomes_a_manifest_and_the_rest_is_reported() {
         ("hauler", "pod.yaml", 2, "this is no file of Hauler"),
         ("zarf", "nowhere.yaml", 2, "cannot read nowhere.yaml"),
         ("oc-mirror-mapping", "b.txt", 2, "line 1 has no `=`"),
-        (
-            "images-txt",
-            "empty.txt",
-            2,
-            "there is no image in this list",
-        ),
+        ("images-txt", "empty.txt", 2, "this list contains no images"),
         (
             "zarf",
             "package.yaml",

@@ -104,9 +104,7 @@ fn init_writes_a_manifest_and_a_site_that_are_valid() {
         let platforms = match folder {
             "tree" => "\nplatforms: [linux/arm64]  # from node selectors in pods/a.yaml:2; ",
             "flag" => "\nplatforms: [linux/amd64]  # of all images here; ",
-            _ => {
-                "\n# platforms: [linux/amd64]  # of all images here; left out, every platform of each is carried"
-            }
+            _ => "\n# platforms: [linux/amd64]  # of all images here; the default is all platforms",
         };
         assert!(manifest.contains(platforms), "{folder}: {manifest}");
         loads(&place, &format!("{folder}/manifest.yaml"));
@@ -217,6 +215,6 @@ fn discover_drafts_platforms() {
     );
     assert!(
         draft(&["c.yaml"])
-            .contains("\n# platforms: [linux/amd64]  # of all images here; left out, every")
+            .contains("\n# platforms: [linux/amd64]  # of all images here; the default is all")
     );
 }

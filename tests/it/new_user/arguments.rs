@@ -136,7 +136,7 @@ fn a_file_that_is_not_a_manifest_gets_a_hint() {
                 "lock -f values.yaml",
                 2,
                 &[
-                    "values.yaml:1:1: error: this is no manifest",
+                    "values.yaml:1:1: error: this is not a manifest",
                     "landfall init values.yaml",
                 ],
             ),
@@ -154,7 +154,7 @@ fn a_file_that_is_not_a_manifest_gets_a_hint() {
                 0,
                 &[
                     "commented out: docker.io/library/nginx (pod.yaml:3; no tag: write a version or a digest)",
-                    "commented out: quay.io/a/c:latest (pod.yaml:5; a tag that moves: write a version or a digest)",
+                    "commented out: quay.io/a/c:latest (pod.yaml:5; the tag may move: write a version or a digest)",
                     "1 entry from 1 file or chart, 3 commented out",
                 ],
             ),

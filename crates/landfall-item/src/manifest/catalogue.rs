@@ -19,12 +19,12 @@ macro_rules! files {
     ($($file:literal),* $(,)?) => { &[$(($file, include_str!(concat!("../../../../manifests/", $file)))),*] };
 }
 
-/// What must be edited in most sites.
+// lines of `edit` that several systems share
 const REGISTRY: &str = "site.yaml: the address of your registry, its CA and credentials";
 const PACKAGES: &str =
-    "site.yaml: the address of your registry, and the server that has the packages";
+    "site.yaml: the address of your registry, and of the server that has the packages";
 const PROVIDERS: &str =
-    "the images and endpoints of cloud providers: take out what you do not use, and put your hosts";
+    "the images and endpoints of cloud providers: remove the unused ones, and add your hosts";
 
 /// All systems, in the order of `landfall init --list`. docs/how-to/catalogue.md has a row for each
 /// manifest.
@@ -50,12 +50,12 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
     },
     CatalogueManifest {
         name: "kubermatic-2019",
-        about: "A worker node of Kubermatic 2.12, as its page on whitelisting names it",
+        about: "A worker node of Kubermatic 2.12, according to its documentation on whitelisting",
         files: files!["kubermatic/worker-node-2019.yaml", "kubermatic/site.yaml"],
         edit: &[
             REGISTRY,
             "site.yaml: the proxy, and the names of your installation",
-            "missing: what upstream has removed since",
+            "missing: the items that upstream has removed since",
         ],
         platform: "kubermatic --set version=2.12",
     },
@@ -68,18 +68,15 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
     },
     CatalogueManifest {
         name: "tkg",
-        about: "Tanzu Kubernetes Grid 1.4 with Kubernetes 1.21, an example: `landfall import \
-                tkg-bom` makes yours",
+        about: "Tanzu Kubernetes Grid 1.4 with Kubernetes 1.21, as an example; for your version, \
+                use `landfall import tkg-bom`",
         files: files!["tkg/tkg.yaml", "tkg/site.yaml"],
-        edit: &[
-            REGISTRY,
-            "site.yaml: the proxies, which TKG wants both or none",
-        ],
+        edit: &[REGISTRY, "site.yaml: the proxies; TKG needs both or none"],
         platform: "tkg",
     },
     CatalogueManifest {
         name: "giantswarm",
-        about: "What charts of Giant Swarm name for a cluster behind a proxy",
+        about: "Charts of Giant Swarm for a cluster behind a proxy",
         files: files!["giantswarm/giantswarm.yaml", "giantswarm/site.yaml"],
         edit: &[
             REGISTRY,
@@ -107,7 +104,7 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
         files: files!["rke2/rke2.yaml", "rke2/site.yaml"],
         edit: &[
             REGISTRY,
-            "rke2.yaml: take out the networks that you do not use",
+            "rke2.yaml: remove the networks that you do not use",
         ],
         platform: "rke2",
     },
@@ -138,43 +135,43 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
     },
     CatalogueManifest {
         name: "packages-ubuntu",
-        about: "What nodes with Ubuntu 24.04 install by apt: workers of KKP, machines of KubeOne \
-                and kubeadm",
+        about: "apt packages for nodes with Ubuntu 24.04: workers of KKP, machines of KubeOne and \
+                kubeadm",
         files: files!["packages/ubuntu.yaml", "packages/site.yaml"],
         edit: &[
             PACKAGES,
-            "keys: put the keys of the repositories there, as the head of ubuntu.yaml says",
+            "keys: add the keys of the repositories, as the first lines of ubuntu.yaml explain",
         ],
         platform: "apt",
     },
     CatalogueManifest {
         name: "packages-bionic",
-        about: "What worker nodes of Kubermatic of 2019 with Ubuntu 18.04 install by apt",
+        about: "apt packages for worker nodes of Kubermatic of 2019 with Ubuntu 18.04",
         files: files!["packages/bionic.yaml", "packages/site.yaml"],
         edit: &[
             PACKAGES,
-            "keys: put the keys of the repositories there, as the head of bionic.yaml says",
+            "keys: add the keys of the repositories, as the first lines of bionic.yaml explain",
         ],
         platform: "apt",
     },
     CatalogueManifest {
         name: "packages-centos7",
-        about: "What worker nodes of Kubermatic of 2019 with CentOS 7 install by yum",
+        about: "yum packages for worker nodes of Kubermatic of 2019 with CentOS 7",
         files: files!["packages/centos7.yaml", "packages/site.yaml"],
         edit: &[
             PACKAGES,
-            "keys: put the key of the repositories there, as the head of centos7.yaml says",
+            "keys: add the key of the repositories, as the first lines of centos7.yaml explain",
         ],
         platform: "yum",
     },
     CatalogueManifest {
         name: "packages-rocky",
-        about: "What nodes with Rocky Linux 9 install by dnf: workers of KKP, machines of \
-                KubeOne and kubeadm",
+        about: "dnf packages for nodes with Rocky Linux 9: workers of KKP, machines of KubeOne \
+                and kubeadm",
         files: files!["packages/rocky.yaml", "packages/site.yaml"],
         edit: &[
             PACKAGES,
-            "keys: put the keys of the repositories there, as the head of rocky.yaml says",
+            "keys: add the keys of the repositories, as the first lines of rocky.yaml explain",
         ],
         platform: "yum",
     },
@@ -187,9 +184,10 @@ impl CatalogueManifest {
     }
 
     /// The files as they are written into a folder of their own: name and content of each.
-    pub fn alone(&self) -> impl Iterator<Item = (&'static str, String)> {
+    pub fn standalone_files(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.files.iter().map(|(path, text)| {
             let (folder, name) = path.split_once('/').unwrap_or(("", path));
+            // the commands in their comments start from the root of landfall's repository
             (name, text.replace(&format!("manifests/{folder}/"), ""))
         })
     }

@@ -56,6 +56,7 @@ pub(super) fn check(
     expand_entries::<LockedPackageSet>(&document.packages, &reader, &mut items.packages, faults);
     #[cfg(any(test, feature = "testkit"))]
     expand_entries::<LockedNote>(&document.notes, &reader, &mut items.notes, faults);
+    // lists use the platforms and the setting of referrers of the manifest that names them
     for (format, list) in lists {
         read_list(format.0, list, &reader, &mut items, faults);
     }
@@ -98,7 +99,7 @@ fn list_source(
         [binding] => {
             let url = binding.fill(from);
             if !url.contains("://") {
-                return Err(at.fault("this is no URL", Some("begin it with https://".into())));
+                return Err(at.fault("this is not a URL", Some("begin it with https://".into())));
             }
             let (_, url) = locked_name(&url, at)?;
             Ok(ListSource {
@@ -199,7 +200,7 @@ impl EntryChecker<'_> {
         self.not_blank(
             &entry.reason,
             node.get("reason"),
-            "the reason is for whoever reads the report",
+            "write why the loss is accepted; reports show it",
         )?;
         for binding in self.0.vars.bindings(&fields)? {
             let reference = binding.fill(&entry.r#ref);
@@ -208,12 +209,13 @@ impl EntryChecker<'_> {
                 paragraph(&binding.fill(&entry.reason)),
                 binding.fill(&entry.until),
             );
+            // only the plain form `YYYY-MM-DD`, since dates are compared as texts
             let date: Option<jiff::civil::Date> = until.parse().ok();
             if date.is_none_or(|date| date.to_string() != until) {
                 let help = Some(
                     "write the last day on which the loss is accepted, as in 2027-01-31".into(),
                 );
-                return Err(until_at.fault(format!("`{until}` is no date"), help));
+                return Err(until_at.fault(format!("`{until}` is not a date"), help));
             }
             let value = AcceptedLoss {
                 kind,
@@ -253,11 +255,14 @@ impl EntryChecker<'_> {
         self.not_blank(
             &entry.why,
             node.get("why"),
-            "the reason is for whoever opens the firewall",
+            "write what it is needed for; the people who open the firewall ask for it",
         )?;
         if entry.port == 0 {
             let help = Some("write a port from 1 to 65535".into());
-            return Err(self.0.here(node.get("port")).fault("0 is no port", help));
+            return Err(self
+                .0
+                .here(node.get("port"))
+                .fault("0 is not a valid port", help));
         }
         let fields = [
             TemplateField::new(&entry.host, at.clone()),
@@ -269,9 +274,11 @@ impl EntryChecker<'_> {
             let host = without_brackets(&written).to_owned();
             let is_name = is_dns_name(host.strip_prefix("*.").unwrap_or(&host));
             if !is_name && host.parse::<std::net::IpAddr>().is_err() {
-                let help =
-                    Some("write the host alone, as in ec2.eu-central-1.amazonaws.com".into());
-                return Err(at.fault(format!("`{written}` is no host name and no address"), help));
+                let help = Some("write only the host, as in ec2.eu-central-1.amazonaws.com".into());
+                return Err(at.fault(
+                    format!("`{written}` is neither a host name nor an address"),
+                    help,
+                ));
             }
             let value = Endpoint {
                 host,
@@ -287,15 +294,16 @@ impl EntryChecker<'_> {
     /// Validates and sorts the roles that need an endpoint.
     fn roles(&self, written: &[String], node: &YamlNode<'_>) -> ManifestResult<Vec<String>> {
         for (index, role) in written.iter().enumerate() {
-            let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            if role.is_empty() || !role.chars().all(good) {
-                let help = Some(
-                    "write a word of small letters and dashes, as in user-cluster-node".into(),
-                );
+            let is_good = !role.is_empty()
+                && role
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+            if !is_good {
+                let help = "write lower-case letters, digits and dashes, as in user-cluster-node";
                 return Err(self
                     .0
                     .here(node.item(index))
-                    .fault(format!("`{role}` is no role"), help));
+                    .fault(format!("`{role}` is not a role"), Some(help.into())));
             }
         }
         let roles: BTreeSet<&String> = written.iter().collect();

@@ -39,7 +39,7 @@ pub struct DraftManifest {
 }
 
 /// Why a tag without a version, or no tag, does not pin an image.
-const FLOATING: &str = "a tag that moves: write a version or a digest";
+const FLOATING: &str = "the tag may move: write a version or a digest";
 const UNTAGGED: &str = "no tag: write a version or a digest";
 
 /// The line with `platforms:`, and a comment `why`. Without platforms, a comment that explains the
@@ -47,22 +47,21 @@ const UNTAGGED: &str = "no tag: write a version or a digest";
 pub fn platforms_line(platforms: &[Platform], why: &str) -> String {
     let names: Vec<String> = platforms.iter().map(ToString::to_string).collect();
     if names.is_empty() {
-        "# platforms: [linux/amd64]  # of all images here; left out, every platform of each is carried\n"
-                .into()
-    } else {
-        format!(
-            "platforms: [{}]  # {}; left out, every platform is carried\n",
-            names.join(", "),
-            line(why)
-        )
+        return "# platforms: [linux/amd64]  # of all images here; the default is all platforms\n"
+            .into();
     }
+    format!(
+        "platforms: [{}]  # {}; the default is all platforms\n",
+        names.join(", "),
+        one_line(why)
+    )
 }
 
 /// The first lines of a manifest called `name`, with `title` as the first comment.
 pub(super) fn head(name: &str, title: &str) -> String {
     format!(
         "# {}\napiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: {name}}}\n",
-        line(title)
+        one_line(title)
     )
 }
 
@@ -73,73 +72,68 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
     let mut images: BTreeMap<String, DraftLine> = BTreeMap::new();
     let mut urls: BTreeMap<String, DraftLine> = BTreeMap::new();
     let mut unclear: BTreeMap<String, DraftLine> = BTreeMap::new();
-    let places = |map: &mut BTreeMap<String, DraftLine>, key: String, candidate: &DraftEntry| {
-        map.entry(key)
-            .or_default()
-            .places
-            .insert(candidate.at.clone());
-    };
-    for candidate in found {
-        match &candidate.what {
+    // one line for each item, however often it occurs
+    for entry in found {
+        let line = match &entry.what {
             DraftItem::Image(image) => {
-                let key = ImageRef {
+                let name = ImageRef {
                     digest: None,
                     ..image.clone()
-                }
-                .to_string();
-                let entry = images.entry(key.clone()).or_default();
-                entry.digests.extend(image.digest.clone());
-                entry.bare |= image.digest.is_none();
-                entry.places.insert(candidate.at.clone());
+                };
+                let line = images.entry(name.to_string()).or_default();
+                line.digests.extend(image.digest.clone());
+                line.bare |= image.digest.is_none();
+                line
             }
-            DraftItem::Url(url) => places(&mut urls, url.clone(), candidate),
-            DraftItem::Unclear(written, why) => {
-                places(&mut unclear, written.clone(), candidate);
-                unclear.entry(written.clone()).or_default().why = Some(why.clone());
+            DraftItem::Url(url) => urls.entry(url.clone()).or_default(),
+            DraftItem::Unclear(text, why) => {
+                let line = unclear.entry(text.clone()).or_default();
+                line.why = Some(why.clone());
+                line
             }
-        }
+        };
+        line.positions.insert(entry.at.clone());
     }
     let (mut pinned, mut open, mut unpinned) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, entry) in &images {
-        for (line, why) in entry.lines(name) {
+    for (name, line) in &images {
+        for (reference, why) in line.references(name) {
             match why {
-                None => pinned.push(format!("  - {}{}", quoted(&line), entry.comment(None))),
+                None => pinned.push(format!("  - {}{}", quoted(&reference), line.comment(None))),
                 Some(why) => {
-                    open.push(format!("  # - {line}{}", entry.comment(Some(why))));
-                    unpinned.push(format!("{line} ({})", entry.places_and(Some(why))));
+                    open.push(format!("  # - {reference}{}", line.comment(Some(why))));
+                    unpinned.push(format!("{reference} ({})", line.positions_and(Some(why))));
                 }
             }
         }
     }
     let comments = unpinned.len() + unclear.len();
-    let unclear = unclear.iter().map(|(written, entry)| {
+    open.extend(unclear.iter().map(|(text, line)| {
         format!(
             "  # - {}{}",
-            one_line(written),
-            entry.comment(entry.why.as_deref())
+            one_line(text),
+            line.comment(line.why.as_deref())
         )
-    });
-    open.extend(unclear);
+    }));
     let mut text = head(name, title) + platforms;
     text += if pinned.is_empty() {
         "\nimages: []\n"
     } else {
         "\nimages:\n"
     };
-    pinned
-        .iter()
-        .chain(&open)
-        .for_each(|line| text.extend([line, "\n"]));
-    if !urls.is_empty() {
-        text += "\nfiles:\n  # add to each `checksum:`, the URL of its checksum file or \
-                 sha256:<hex>; else the lock alone pins it\n";
+    for line in pinned.iter().chain(&open) {
+        text.extend([line, "\n"]);
     }
-    for (url, entry) in &urls {
+    if !urls.is_empty() {
+        text += "\nfiles:\n  # add a `checksum:` to each: the URL of its checksum file, or \
+                 sha256:<hex>; otherwise only the lock pins it\n";
+    }
+    for (url, line) in &urls {
+        // quotes and backslashes would end or change the YAML string, and no URL needs them
         let _ = writeln!(
             text,
             "  - url: \"{}\"{}",
             url.replace(['"', '\\'], ""),
-            entry.comment(None)
+            line.comment(None)
         );
     }
     DraftManifest {
@@ -150,52 +144,60 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
     }
 }
 
-/// The occurrences of one image name.
+/// The occurrences of one item.
 #[derive(Debug, Default)]
 struct DraftLine {
+    /// The digests with which an image occurred.
     digests: BTreeSet<Digest>,
-    /// Whether the name also occurred without a digest.
+    /// Whether the image also occurred without a digest.
     bare: bool,
-    places: BTreeSet<String>,
+    positions: BTreeSet<String>,
+    /// Why an unclear item is unclear.
     why: Option<String>,
 }
 
 impl DraftLine {
-    /// The references to write for `name`, each with a reason if it becomes a comment.
-    fn lines(&self, name: &str) -> Vec<(String, Option<&'static str>)> {
-        let Ok(reference) = name.parse::<ImageRef>() else {
+    /// The references to write for the image `name`, each with a reason if it becomes a comment.
+    fn references(&self, name: &str) -> Vec<(String, Option<&'static str>)> {
+        let Ok(image) = name.parse::<ImageRef>() else {
             return Vec::new();
         };
-        let fault = match &reference.tag {
+        let unpinned = match &image.tag {
             None => Some(UNTAGGED),
             Some(tag) if is_floating(tag) => Some(FLOATING),
             Some(_) => None,
         };
-        let by_digest = |digest| (reference.at_digest(digest).to_string(), None);
-        match (fault, self.digests.len()) {
+        let digests = self.digests.iter();
+        match (unpinned, digests.len()) {
             (None, 0) => vec![(name.to_owned(), None)],
-            (None, 1) => self
-                .digests
-                .iter()
+            (None, 1) => digests
                 .map(|digest| (format!("{name}@{digest}"), None))
                 .collect(),
-            (fault, _) => {
-                let bare = fault
-                    .filter(|_| self.bare)
-                    .map(|why| (name.to_owned(), Some(why)));
-                self.digests.iter().map(by_digest).chain(bare).collect()
+            // one tag cannot have several digests, so each is listed without the tag
+            (unpinned, _) => {
+                let mut references: Vec<(String, Option<&'static str>)> = digests
+                    .map(|digest| (image.at_digest(digest).to_string(), None))
+                    .collect();
+                if let Some(why) = unpinned.filter(|_| self.bare) {
+                    references.push((name.to_owned(), Some(why)));
+                }
+                references
             }
         }
     }
 
     fn comment(&self, why: Option<&str>) -> String {
-        format!("  # {}", line(&self.places_and(why)))
+        format!("  # {}", one_line(&self.positions_and(why)))
     }
 
-    /// A comment: the first position, the number of others, and `why`.
-    fn places_and(&self, why: Option<&str>) -> String {
-        let first = self.places.first().map(String::as_str).unwrap_or_default();
-        let more = match self.places.len() {
+    /// The first position, the number of others, and `why`.
+    fn positions_and(&self, why: Option<&str>) -> String {
+        let first = self
+            .positions
+            .first()
+            .map(String::as_str)
+            .unwrap_or_default();
+        let more = match self.positions.len() {
             0 | 1 => String::new(),
             count => format!(" and {} more", count - 1),
         };
@@ -204,16 +206,12 @@ impl DraftLine {
     }
 }
 
-/// `text` on one line, for a comment.
-fn line(text: &str) -> String {
-    one_line(text)
-}
-
 /// Whether a tag is not a version: it contains no digit.
 fn is_floating(tag: &str) -> bool {
     !tag.bytes().any(|byte| byte.is_ascii_digit())
 }
 
+/// `reference` as a YAML scalar.
 fn quoted(reference: &str) -> String {
     // an IPv6 host starts with `[`, which would start a YAML list
     if reference.starts_with('[') {
@@ -235,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pinned_is_an_entry_and_the_rest_a_comment() {
+    fn pinned_items_become_entries_and_others_comments() {
         let (a, b) = (Digest::sha256(b"a"), Digest::sha256(b"b"));
         let DraftManifest {
             text,
@@ -277,7 +275,7 @@ mod tests {
                  - quay.io/x/y:v1  # a.yaml:1 and 1 more\n  - quay.io/x/z:v1@{a}  # c.yaml:3 and 1 more\n  \
                  # - docker.io/library/nginx  # d.yaml:4; {UNTAGGED}\n  \
                  # - docker.io/library/redis:latest  # d.yaml:5 and 1 more; {FLOATING}\n  \
-                 # - {{{{ x }}}}  # g:1; a template\n\nfiles:\n  # add to each `checksum:`, the URL of its checksum file or sha256:<hex>; else the lock alone pins it\n  - url: \"https://dl.k8s.io/x\"  # f.sh:1\n",
+                 # - {{{{ x }}}}  # g:1; a template\n\nfiles:\n  # add a `checksum:` to each: the URL of its checksum file, or sha256:<hex>; otherwise only the lock pins it\n  - url: \"https://dl.k8s.io/x\"  # f.sh:1\n",
                 first = a.clone().min(b.clone()),
                 second = a.clone().max(b.clone()),
             )

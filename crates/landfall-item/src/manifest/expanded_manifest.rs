@@ -7,7 +7,7 @@ use crate::{ChartRequest, Exclusion, FileRequest, ImageRequest, ItemRequest, Pac
 use landfall_model::document::SourceSpan;
 use std::path::PathBuf;
 
-/// What one manifest requests, each value with its position in the file.
+/// The requests of one manifest, each with its position in the file.
 #[derive(Debug, Default)]
 pub(super) struct ExpandedManifest {
     /// The `metadata.name` of the manifest.

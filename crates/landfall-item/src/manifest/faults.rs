@@ -10,16 +10,17 @@ const MOST: usize = 20;
 /// The errors in manifests, in the order of the files.
 #[derive(Debug, Default)]
 pub struct ManifestFaults {
-    told: Vec<Diagnostic>,
+    first: Vec<Diagnostic>,
+    /// The number of errors that were not kept.
     more: usize,
 }
 
 impl ManifestFaults {
     pub(super) fn push(&mut self, fault: Diagnostic) {
-        if self.told.len() < MOST {
-            self.told.push(fault)
+        if self.first.len() < MOST {
+            self.first.push(fault);
         } else {
-            self.more += 1
+            self.more += 1;
         }
     }
 
@@ -29,22 +30,23 @@ impl ManifestFaults {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.told.is_empty()
+        self.first.is_empty()
     }
 
     /// The file of the first error.
     pub fn first_file(&self) -> Option<&Path> {
-        self.told.first().map(|fault| Path::new(&fault.file))
+        self.first.first().map(|fault| Path::new(&fault.file))
     }
 }
 
 impl fmt::Display for ManifestFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told: Vec<String> = self.told.iter().map(ToString::to_string).collect();
-        f.write_str(&told.join("\n\n"))?;
+        let first: Vec<String> = self.first.iter().map(ToString::to_string).collect();
+        f.write_str(&first.join("\n\n"))?;
         match self.more {
             0 => Ok(()),
-            more => write!(f, "\n\nand {more} more like these"),
+            1 => f.write_str("\n\nand 1 more error"),
+            more => write!(f, "\n\nand {more} more errors"),
         }
     }
 }

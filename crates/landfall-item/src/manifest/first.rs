@@ -17,7 +17,7 @@ pub const MORE: &str = r#"
 
 /// A manifest with one example image. `platforms` is the line from
 /// [`platforms_line`](super::platforms_line).
-pub fn of_nothing(name: &str, title: &str, platforms: &str) -> String {
+pub fn example_manifest(name: &str, title: &str, platforms: &str) -> String {
     let images = "\n# Each image with its version; a tag that moves, such as latest, is pinned \
                   when it is locked.\n\
                   images:\n  - registry.k8s.io/pause:3.10.1  # an example\n";
@@ -28,7 +28,7 @@ pub fn of_nothing(name: &str, title: &str, platforms: &str) -> String {
 pub fn from_list(name: &str, title: &str, platforms: &str, format: &str, file: &str) -> String {
     let list = serde_json::Value::from(file);
     let lists = format!(
-        "\n# The list stays the source of truth: nothing is copied out of it.\n\
+        "\n# The list stays the source of truth: nothing is copied from it.\n\
          lists:\n  - {{format: {format}, file: {list}}}\n"
     );
     head(name, title) + platforms + &lists + MORE
@@ -40,10 +40,10 @@ mod tests {
     use crate::manifest::{load, platforms_line};
 
     #[test]
-    fn what_is_commented_is_right_too() {
+    fn the_commented_sections_are_valid() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("m.yaml");
-        let text = of_nothing("first", "A title", &platforms_line(&[], ""));
+        let text = example_manifest("first", "A title", &platforms_line(&[], ""));
         std::fs::write(&path, &text).unwrap();
         assert_eq!(
             load(std::slice::from_ref(&path))

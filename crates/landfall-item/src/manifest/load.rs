@@ -28,14 +28,14 @@ pub enum LoadManifestError {
     },
     /// A folder contains no manifest.
     #[error(
-        "there is no manifest in {0}: it is searched for *.yaml and *.yml with `kind: Manifest`, \
-         folders below it are not"
+        "{0} contains no manifest: landfall looks for *.yaml and *.yml files with \
+         `kind: Manifest`, but not in subfolders"
     )]
     NoManifest(PathBuf),
     /// Platforms were given on the command line, but no plain list.
     #[error(
-        "--platform is for plain lists, and none is given here: a manifest names its own with \
-         `platforms:`"
+        "--platform applies only to image lists, but none is given; write `platforms:` in the \
+         manifest"
     )]
     NoList,
     /// The manifests contain errors.
@@ -44,6 +44,13 @@ pub enum LoadManifestError {
 }
 
 impl LoadManifestError {
+    pub(super) fn open(path: &Path, source: std::io::Error) -> LoadManifestError {
+        LoadManifestError::Open {
+            path: path.into(),
+            source,
+        }
+    }
+
     /// The first file or folder with an error.
     pub fn path(&self) -> &Path {
         match self {
@@ -109,55 +116,51 @@ pub fn load_edited(
     let (mut all, mut faults) = (Vec::new(), ManifestFaults::default());
     let mut lists = 0;
     for path in paths {
-        if !path.is_dir() {
-            let (name, content) = (path.display().to_string(), content(path, edited)?);
-            let format = if is_document(&content) {
-                None
-            } else {
-                format_of(&content)
-            };
-            if let Some(format) = format {
-                let list = SourceText::plain(name, content);
-                all.push(check::plain_list(
-                    format,
-                    &list,
-                    platforms.to_vec(),
-                    &mut faults,
-                ));
-                lists += 1;
-                continue;
+        if path.is_dir() {
+            let before = all.len();
+            for file in yaml_files(path)? {
+                let text = SourceText::yaml(file.display().to_string(), content(&file, edited)?);
+                let parsed = parse(&file, &text, true, edited, &mut faults);
+                all.extend(faults.take(parsed).flatten().map(|parsed| parsed.requests));
             }
-            let read = read(
-                path,
-                &SourceText::yaml(name, content),
-                false,
-                edited,
-                &mut faults,
-            );
-            all.extend(faults.take(read).flatten().map(|read| read.requests));
+            if all.len() == before && faults.is_empty() {
+                return Err(LoadManifestError::NoManifest(path.clone()));
+            }
             continue;
         }
-        let before = all.len();
-        for file in folder(path)? {
-            let text = SourceText::yaml(file.display().to_string(), content(&file, edited)?);
-            let read = read(&file, &text, true, edited, &mut faults);
-            all.extend(faults.take(read).flatten().map(|read| read.requests));
-        }
-        if all.len() == before && faults.is_empty() {
-            return Err(LoadManifestError::NoManifest(path.clone()));
+        let (name, content) = (path.display().to_string(), content(path, edited)?);
+        // a landfall document with an error must not be mistaken for a list
+        let format = if is_document(&content) {
+            None
+        } else {
+            format_of(&content)
+        };
+        if let Some(format) = format {
+            let list = SourceText::plain(name, content);
+            all.push(check::plain_list(
+                format,
+                &list,
+                platforms.to_vec(),
+                &mut faults,
+            ));
+            lists += 1;
+        } else {
+            let text = SourceText::yaml(name, content);
+            let parsed = parse(path, &text, false, edited, &mut faults);
+            all.extend(faults.take(parsed).flatten().map(|parsed| parsed.requests));
         }
     }
     if lists == 0 && !platforms.is_empty() {
         return Err(LoadManifestError::NoList);
     }
     // entries that failed are missing, which would cause misleading errors when merging
-    let wanted = if faults.is_empty() {
+    let merged = if faults.is_empty() {
         merge::merge(all, &mut faults)
     } else {
         MergedManifest::default()
     };
     if faults.is_empty() {
-        Ok(wanted)
+        Ok(merged)
     } else {
         Err(LoadManifestError::Documents(faults))
     }
@@ -165,32 +168,27 @@ pub fn load_edited(
 
 /// The content of a file, without the byte order mark that editors on Windows add.
 fn content(path: &Path, edited: &FileOverrides) -> Result<String, LoadManifestError> {
-    let open = |source| LoadManifestError::Open {
-        path: path.into(),
-        source,
-    };
     let content = match edited.get(path) {
         Some(text) => text.clone(),
-        None => read_text_input(path).map_err(open)?,
+        None => read_text_input(path).map_err(|source| LoadManifestError::open(path, source))?,
     };
     Ok(content.trim_start_matches('\u{feff}').to_owned())
 }
 
-/// Whether a text looks like a landfall document.
+/// Whether a text looks like a landfall document, even if it is not valid YAML.
 fn is_document(text: &str) -> bool {
     text.lines()
         .any(|line| line.starts_with("apiVersion:") || line.starts_with("kind:"))
 }
 
 /// The YAML files of a folder, sorted.
-fn folder(path: &Path) -> Result<Vec<PathBuf>, LoadManifestError> {
-    let open = |source| LoadManifestError::Open {
-        path: path.into(),
-        source,
-    };
+fn yaml_files(path: &Path) -> Result<Vec<PathBuf>, LoadManifestError> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(open)? {
-        let file = entry.map_err(open)?.path();
+    let entries =
+        std::fs::read_dir(path).map_err(|source| LoadManifestError::open(path, source))?;
+    for entry in entries {
+        let entry = entry.map_err(|source| LoadManifestError::open(path, source))?;
+        let file = entry.path();
         let is_yaml = file
             .extension()
             .is_some_and(|ending| ending == "yaml" || ending == "yml");
@@ -219,7 +217,7 @@ pub(super) fn each(
     for path in paths {
         let is_folder = path.is_dir();
         for file in if is_folder {
-            folder(path)?
+            yaml_files(path)?
         } else {
             vec![path.clone()]
         } {
@@ -228,8 +226,8 @@ pub(super) fn each(
                 continue;
             }
             let text = SourceText::yaml(file.display().to_string(), content);
-            let read = read(&file, &text, is_folder, edited, &mut faults);
-            all.extend(faults.take(read).flatten());
+            let parsed = parse(&file, &text, is_folder, edited, &mut faults);
+            all.extend(faults.take(parsed).flatten());
         }
     }
     if faults.is_empty() {
@@ -252,13 +250,14 @@ pub fn manifest_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, LoadManifestErr
 
 /// Parses one manifest. Returns `None` for another kind of landfall document if `may_be_other` is
 /// set.
-fn read(
+fn parse(
     path: &Path,
     text: &Rc<SourceText>,
     may_be_other: bool,
     edited: &FileOverrides,
     faults: &mut ManifestFaults,
 ) -> ManifestResult<Option<ParsedManifest>> {
+    // The head is read first: in another document, every key of a manifest would be an error.
     let head: ReadAll<DocumentHead> = document::read_all(text);
     let is_manifest = head
         .value
@@ -267,15 +266,17 @@ fn read(
     if is_manifest == Some(false) {
         return Ok(None);
     }
-    document::control_characters(&text.file, &text.text, &PROSE)
-        .into_iter()
-        .for_each(|fault| faults.push(fault));
+    for fault in document::control_characters(&text.file, &text.text, &PROSE) {
+        faults.push(fault);
+    }
     let ReadAll {
         value,
         text,
-        faults: of_document,
+        faults: document_faults,
     } = document::read_all::<ManifestDocument>(text);
-    of_document.into_iter().for_each(|fault| faults.push(fault));
+    for fault in document_faults {
+        faults.push(fault);
+    }
     let (Some(document), text) = (value, &text) else {
         return Ok(None);
     };
@@ -289,11 +290,12 @@ fn read(
             faults.take(read_list(list, base, edited, &at))
         })
         .collect();
-    let before = faults.is_empty();
+    let was_valid = faults.is_empty();
     let items = check::check(&document, text, &lists, faults)?;
-    if before && faults.is_empty() && items.is_empty() {
-        let help = Some("write `images:`, `files:`, `charts:`, `packages:` or `lists:`".into());
-        return Err(SourceSpan::new(text, 0..0).fault("this manifest asks for nothing", help));
+    // an entry with an error is not an item, which must not lead to a second error
+    if was_valid && faults.is_empty() && items.is_empty() {
+        let help = Some("add `images:`, `files:`, `charts:`, `packages:` or `lists:`".into());
+        return Err(SourceSpan::new(text, 0..0).fault("this manifest contains no items", help));
     }
     Ok(Some(ParsedManifest {
         path: path.into(),
@@ -303,6 +305,7 @@ fn read(
     }))
 }
 
+/// Reads the file of `list`, whose path is relative to the folder `base`.
 fn read_list(
     list: &ListEntry,
     base: &Path,
@@ -310,17 +313,15 @@ fn read_list(
     at: &SourceSpan,
 ) -> Result<(ListFormat, Rc<SourceText>), Box<Diagnostic>> {
     let path = base.join(&list.file);
-    let read = || match edited.get(&path) {
-        Some(text) => Ok(text.clone()),
-        None => read_text_input(&path),
+    let content = match edited.get(&path) {
+        Some(text) => text.clone(),
+        None => read_text_input(&path).map_err(|error| {
+            at.fault(
+                format!("cannot read {}: {error}", path.display()),
+                Some("the path is relative to the folder of this manifest".into()),
+            )
+        })?,
     };
-    let content = read().map_err(|error| {
-        let help = "the path starts from the folder of this manifest".into();
-        at.fault(
-            format!("cannot read {}: {error}", path.display()),
-            Some(help),
-        )
-    })?;
     Ok((
         list.format,
         SourceText::plain(path.display().to_string(), content),
@@ -335,10 +336,10 @@ fn is_manifest(
     may_be_other: bool,
 ) -> Result<bool, Box<Diagnostic>> {
     let at = |key: &str| SourceSpan::new(text, text.root.get(key).span());
-    let begin = Some(format!(
-        "to write a manifest of what this file names: landfall init {}; a manifest begins with \
-         `apiVersion: \
-         {API_VERSION}` and `kind: {KIND}`",
+    let start = SourceSpan::new(text, 0..0);
+    let help = Some(format!(
+        "a manifest begins with `apiVersion: {API_VERSION}` and `kind: {KIND}`; to create one from \
+         this file: landfall init {}",
         text.file
     ));
     match head.api_version.as_deref() {
@@ -347,13 +348,12 @@ fn is_manifest(
             let message = if other.starts_with("landfall/") {
                 format!("this release of landfall reads {API_VERSION}, not {other}")
             } else {
-                format!("this is no manifest of landfall: its apiVersion is `{other}`")
+                format!("this is not a landfall manifest: its apiVersion is `{other}`")
             };
-            return Err(at("apiVersion").fault(message, begin));
+            return Err(at("apiVersion").fault(message, help));
         }
         None => {
-            let start = SourceSpan::new(text, 0..0);
-            return Err(start.fault("this is no manifest: it has no `apiVersion`", begin));
+            return Err(start.fault("this is not a manifest: it has no `apiVersion`", help));
         }
     }
     match head.kind.as_deref() {
@@ -362,26 +362,23 @@ fn is_manifest(
             if may_be_other {
                 Ok(false)
             } else {
-                let help = Some(format!(
-                    "a {} is named with --{}",
-                    other.to_lowercase(),
-                    other.to_lowercase()
-                ));
-                Err(at("kind").fault(format!("this is a {other}, not a {KIND}"), help))
+                let flag = other.to_lowercase();
+                Err(at("kind").fault(
+                    format!("this is a {other}, not a {KIND}"),
+                    Some(format!("pass it with --{flag}")),
+                ))
             }
         }
         Some(other) => {
             let known = std::iter::once(KIND).chain(OTHER_KINDS);
             let help = nearest(other, known)
                 .map(|near| format!("did you mean `{near}`?"))
-                .or(begin);
+                .or(help);
             Err(at("kind").fault(
-                format!("`{other}` is no kind of document that landfall knows"),
+                format!("`{other}` is not a kind of landfall document"),
                 help,
             ))
         }
-        None => {
-            Err(SourceSpan::new(text, 0..0).fault("this is no manifest: it has no `kind`", begin))
-        }
+        None => Err(start.fault("this is not a manifest: it has no `kind`", help)),
     }
 }

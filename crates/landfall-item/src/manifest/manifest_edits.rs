@@ -105,9 +105,6 @@ fn split_byte_order_mark(text: &str) -> (&str, &str) {
 pub fn text_of(path: &Path, edited: &FileOverrides) -> Result<String, LoadManifestError> {
     match edited.get(path) {
         Some(text) => Ok(text.clone()),
-        None => read_text_input(path).map_err(|source| LoadManifestError::Open {
-            path: path.into(),
-            source,
-        }),
+        None => read_text_input(path).map_err(|source| LoadManifestError::open(path, source)),
     }
 }

@@ -1,4 +1,4 @@
-//! Merges several manifests: applies exclusions, combines equal items, refuses contradictions.
+//! Merges several manifests: applies exclusions, combines equal items, rejects contradictions.
 
 use super::expanded_manifest::{ExpandedManifest, Located, RequestSection};
 use super::faults::ManifestFaults;
@@ -58,14 +58,14 @@ fn values<T>(located: Vec<Located<T>>) -> Vec<T> {
     located.into_iter().map(|one| one.value).collect()
 }
 
-/// The name that all manifests share which have one.
+/// The name of the manifests that have one, if they all share it.
 fn shared_name(manifests: Vec<ExpandedManifest>) -> Option<String> {
     let mut names = manifests.into_iter().filter_map(|manifest| manifest.name);
     let first = names.next()?;
     names.all(|name| name == first).then_some(first)
 }
 
-/// Reports exclusions that leave nothing out.
+/// Reports exclusions that exclude nothing.
 fn check_exclusions(
     manifests: &[ExpandedManifest],
     exclude: &[Located<Exclusion>],
@@ -78,15 +78,20 @@ fn check_exclusions(
     let discovers_images = sections.iter().any(|section| section.discovers_images());
     for exclusion in exclude {
         // a chart may turn out to contain an image that no manifest names
-        let may_be_found = discovers_images && matches!(exclusion.value, Exclusion::Reference(_));
-        let has_excluded = |section: &&dyn RequestSection| section.has_excluded(&exclusion.value);
-        if !may_be_found && !sections.iter().any(has_excluded) {
-            let names: Vec<String> = sections
-                .iter()
-                .flat_map(|section| section.names_like(&exclusion.value))
-                .collect();
-            faults.push(*excludes_nothing(exclusion, &names));
+        if discovers_images && matches!(exclusion.value, Exclusion::Reference(_)) {
+            continue;
         }
+        if sections
+            .iter()
+            .any(|section| section.has_excluded(&exclusion.value))
+        {
+            continue;
+        }
+        let names: Vec<String> = sections
+            .iter()
+            .flat_map(|section| section.names_like(&exclusion.value))
+            .collect();
+        faults.push(*excludes_nothing(exclusion, &names));
     }
 }
 
@@ -109,13 +114,13 @@ fn merge_requests<R: ItemRequest>(
     values(merged)
 }
 
-/// The fault of an exclusion that leaves nothing out: a mistake, or the list it was written for no
-/// longer contains the item.
+/// The fault of an exclusion that excludes nothing: a mistake, or the list that it was written for
+/// no longer contains the item.
 fn excludes_nothing(exclusion: &Located<Exclusion>, names: &[String]) -> Box<Diagnostic> {
     let excluded = exclusion.value.to_string();
     let below = format!("{excluded}/");
     let help = if names.iter().any(|name| name.starts_with(&below)) {
-        "name each repository: a prefix is not enough".into()
+        "list each repository: a prefix is not enough".into()
     } else {
         match nearest(&excluded, names.iter().map(String::as_str)) {
             Some(near) => format!("did you mean {near}? Otherwise remove it"),
@@ -123,7 +128,7 @@ fn excludes_nothing(exclusion: &Located<Exclusion>, names: &[String]) -> Box<Dia
         }
     };
     exclusion.span.fault(
-        format!("nothing here is named {excluded}, so this leaves nothing out"),
+        format!("no item is named {excluded}, so this excludes nothing"),
         Some(help),
     )
 }
@@ -225,7 +230,7 @@ fn duplicate<T: Mergeable>(first: &SourceSpan, second: &Located<T>) -> Box<Diagn
     let name = second.value.display_name();
     let position = first.location();
     if position == second.span.location() {
-        let help = "use the list variable of the other field in this field, too".into();
+        let help = "also use the list variable of the other field in this field".into();
         return second.span.fault(
             format!("this entry expands to {name} more than once"),
             Some(help),
@@ -256,7 +261,7 @@ fn contradiction<T: Mergeable>(
     second.span.fault(message, Some(help))
 }
 
-/// Refuses a URL that belongs to two items. `owners` has the name and position of the item that
+/// Rejects a URL that belongs to two items. `owners` has the name and position of the item that
 /// each URL belongs to.
 fn check_unique_urls<R: ItemRequest>(
     owners: &mut BTreeMap<String, (String, SourceSpan)>,

@@ -1,4 +1,4 @@
-//! What all manifests together request: expanded, merged and sorted.
+//! The requests of all manifests: expanded, merged and sorted.
 
 use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::{Exclusion, ItemRequests};

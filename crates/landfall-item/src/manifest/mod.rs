@@ -25,7 +25,7 @@ mod tests;
 
 pub use catalogue::{CATALOGUE, CatalogueManifest};
 pub use draft::{DraftEntry, DraftItem, DraftManifest, draft, platforms_line};
-pub use first::{MORE, from_list, of_nothing};
+pub use first::{MORE, example_manifest, from_list};
 pub use import::{IMPORTS, ImportSource, ImportedItems, manifest_of};
 pub use item_requests::{ItemRequests, RequestSummary, RequestVisitor};
 pub use lists::list_format;

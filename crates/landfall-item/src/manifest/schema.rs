@@ -110,7 +110,7 @@ pub(super) struct ManifestMetadata {
 #[schemars(untagged)]
 #[expect(
     dead_code,
-    reason = "for the JSON schema: values are read as they stand, so that a number can be told"
+    reason = "for the JSON schema: values are read as any YAML, so that numbers can be reported"
 )]
 #[schemars(rename = "Values")]
 enum VariableValue {

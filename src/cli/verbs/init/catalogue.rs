@@ -49,7 +49,7 @@ pub(crate) fn written(
         return Err(CliError::usage(message).with_help("`landfall init --list` lists all systems"));
     };
     let mut files: Vec<(PathBuf, String)> = shipped
-        .alone()
+        .standalone_files()
         .map(|(name, text)| (out.join(name), text))
         .collect();
     let is_site = |path: &Path| path.ends_with(SITE);
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn every_site_takes_an_address() {
         for shipped in CATALOGUE {
-            let (name, text) = shipped.alone().last().unwrap();
+            let (name, text) = shipped.standalone_files().last().unwrap();
             assert_eq!(name, SITE, "{}", shipped.name);
             let moved = with_address(Path::new(name), &text, "mirror.test/p").unwrap();
             let site = Site::parse(Path::new(name), &moved).unwrap();

@@ -8,7 +8,7 @@ use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use catalogue::{listing, written};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use landfall_item::manifest::{CATALOGUE, MORE, from_list, of_nothing, platforms_line};
+use landfall_item::manifest::{CATALOGUE, MORE, example_manifest, from_list, platforms_line};
 use landfall_model::config::starter_site;
 use landfall_model::report::{RunReport, one_line, shell_word};
 use landfall_model::{Platform, TargetRegistry};
@@ -133,7 +133,7 @@ impl InitCommand {
         let Some(from) = &self.from else {
             let title =
                 "Written by `landfall init`. List here what to mirror, and keep this file in git.";
-            return Ok(written(of_nothing(&self.name, title, &by_flag)));
+            return Ok(written(example_manifest(&self.name, title, &by_flag)));
         };
         fs::metadata(from)
             .map_err(|error| CliError::usage(format!("cannot read {}: {error}", from.display())))?;

@@ -1,4 +1,4 @@
-//! What a list format is.
+//! The type of list formats.
 
 use landfall_model::document::Diagnostic;
 use landfall_model::document::{SourceSpan, SourceText};

@@ -12,44 +12,44 @@ pub(super) const FORMAT: ImageListFormat = ImageListFormat {
     is,
     references: |text| Ok(references(text)),
     if_empty: (
-        "there is no image in this list",
-        "write one reference a line",
+        "this list contains no images",
+        "write one reference on each line",
     ),
 };
 
 /// The lines without comments and blank lines. A comment starts with `#` at the start of a line or
 /// after white space.
 fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let bare = lines(text).map(|(start, line)| {
-        let comment = line.match_indices('#').map(|(at, _)| at);
-        let mut comment =
-            comment.filter(|&at| at == 0 || line[..at].ends_with(char::is_whitespace));
-        (
-            start,
-            line[..comment.next().unwrap_or(line.len())].trim_end(),
-        )
-    });
-    bare.filter(|(_, line)| !line.is_empty())
+    lines(text)
+        .map(|(start, line)| {
+            let comment = line
+                .match_indices('#')
+                .map(|(at, _)| at)
+                .find(|&at| at == 0 || line[..at].ends_with(char::is_whitespace));
+            (start, line[..comment.unwrap_or(line.len())].trim_end())
+        })
+        .filter(|(_, line)| !line.is_empty())
 }
 
 /// Whether most lines are references with a path or tag. Not all need to be, so that a mistake in
 /// one is reported as such.
 fn is(text: &str) -> bool {
-    let is_reference = |line: &str| line.contains(['/', ':']) && line.parse::<ImageRef>().is_ok();
-    let (good, all) = entries(text).fold((0, 0), |(good, all), (_, line)| {
-        (good + usize::from(is_reference(line)), all + 1)
-    });
-    good > 0 && 2 * good >= all
+    let lines: Vec<&str> = entries(text).map(|(_, line)| line).collect();
+    let references = lines
+        .iter()
+        // a single word is a valid reference, so any text would look like a list
+        .filter(|line| line.contains(['/', ':']) && line.parse::<ImageRef>().is_ok())
+        .count();
+    references > 0 && 2 * references >= lines.len()
 }
 
 fn references(text: &Rc<SourceText>) -> ListedImages {
-    let reference = |(start, line): (usize, &str)| {
-        (
-            line.to_owned(),
-            SourceSpan::new(text, start..start + line.len()),
-        )
-    };
-    entries(&text.text).map(reference).collect()
+    entries(&text.text)
+        .map(|(start, line)| {
+            let span = SourceSpan::new(text, start..start + line.len());
+            (line.to_owned(), span)
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -71,7 +71,7 @@ mod tests {
         );
         let empty = read_text(&FORMAT, "# nothing\n").unwrap_err();
         assert!(
-            empty.starts_with("list:1:1: error: there is no image in this list"),
+            empty.starts_with("list:1:1: error: this list contains no images"),
             "{empty}"
         );
     }

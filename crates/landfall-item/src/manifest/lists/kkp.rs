@@ -14,33 +14,33 @@ pub(super) const FORMAT: ImageListFormat = ImageListFormat {
     },
     references,
     if_empty: (
-        "there is no `Image found` line in this log",
+        "this log contains no `Image found` line",
         "write it with `kubermatic-installer mirror-images --dry-run -o json REGISTRY 2> FILE`; \
          REGISTRY must not be a local:// archive",
     ),
 };
 
 /// The help for a log that is incomplete.
-const AGAIN: &str = "write the log again, to its end; other output of the installer does no harm";
+const AGAIN: &str = "write the complete log again; other output of the installer is ignored";
 
 /// logrus writes one JSON object on each line. `RewriteImage` in kubermatic's
 /// pkg/install/images/images.go writes each image as `{"msg": "Image found", "source-image": …,
 /// "target-image": …}`; the last line has the number of images (`all-image-count`, "Finished"). A
 /// log without that line, with fewer images, with an error, or with a truncated line is incomplete
-/// and refused.
+/// and rejected.
 fn references(text: &Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>> {
     let (mut found, mut closing) = (ListedImages::new(), None);
     for (start, line) in lines(&text.text) {
         let span = SourceSpan::new(text, start..start + line.len());
         let Some(entry) = entry(line) else {
             if line.starts_with('{') {
-                return Err(span.fault("this line of the log breaks off", Some(AGAIN.into())));
+                return Err(span.fault("this line of the log is truncated", Some(AGAIN.into())));
             }
             continue;
         };
         let message = entry["msg"].as_str().unwrap_or_default();
         if matches!(entry["level"].as_str(), Some("error" | "fatal" | "panic")) {
-            let help = Some("fix what it complains of, and write the log again".into());
+            let help = Some("fix the reported problem, and write the log again".into());
             return Err(span.fault(
                 "kubermatic-installer failed, so this list may be incomplete",
                 help,
@@ -59,7 +59,7 @@ fn references(text: &Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>> {
     }
     match closing {
         Some((Some(count), span)) if count > found.len() as u64 => {
-            let message = format!("it found {count} images, this log has {}", found.len());
+            let message = format!("it found {count} images, but this log has {}", found.len());
             Err(span.fault(message, Some(AGAIN.into())))
         }
         None if !found.is_empty() => {
@@ -74,6 +74,7 @@ fn references(text: &Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>> {
     }
 }
 
+/// The JSON object in a line of the log.
 fn entry(line: &str) -> Option<Value> {
     serde_json::from_str(line).ok().filter(Value::is_object)
 }
@@ -115,9 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_not_whole_is_refused() {
+    fn an_incomplete_log_is_rejected() {
         let whole = LOG.trim_end().len();
-        // every cut behind the first image, within the last line and before it
+        // every cut after the first image, before and within the last line
         for at in LOG.find("b:v1").unwrap()..whole {
             assert!(
                 !LOG.is_char_boundary(at) || read_text(&FORMAT, &LOG[..at]).is_err(),
@@ -129,7 +130,7 @@ mod tests {
         assert!(
             read_text(&FORMAT, &fewer)
                 .unwrap_err()
-                .contains("it found 2 images, this log has 1")
+                .contains("it found 2 images, but this log has 1")
         );
         let error = LOG.replacen("info", "error", 1);
         assert!(

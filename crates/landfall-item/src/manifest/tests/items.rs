@@ -55,7 +55,7 @@ fn the_last_day_of_a_loss_may_be_a_variable() {
         format!("vars: {{d: \"{day}\"}}\nmissing: [{{ref: \"a:1\", reason: r, until: \"${{d}}\"}}]")
     };
     assert_eq!(wanted(&lost("2027-01-31")).missing[0].until, "2027-01-31");
-    assert!(brief(&lost("soon")).contains("`soon` is no date"));
+    assert!(brief(&lost("soon")).contains("`soon` is not a date"));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn empty_sections_are_nothing() {
     let one = wanted("images: [a:1]\nfiles:\n# - later\n");
     assert_eq!(names(&one), ["docker.io/library/a:1"]);
     // all of them: somebody forgot what to carry
-    assert!(brief("images:\nfiles:\n# - later\n").contains("this manifest asks for nothing"));
+    assert!(brief("images:\nfiles:\n# - later\n").contains("this manifest contains no items"));
 }
 
 #[test]
@@ -309,11 +309,7 @@ fn a_folder_gives_its_manifests_and_passes_over_a_site() {
         names(&load("all").unwrap()),
         ["docker.io/library/a:1", "docker.io/library/b:1"]
     );
-    assert!(
-        load("none")
-            .unwrap_err()
-            .contains("there is no manifest in")
-    );
+    assert!(load("none").unwrap_err().contains("contains no manifest"));
     assert!(
         load("none/site.yaml")
             .unwrap_err()
@@ -327,7 +323,7 @@ fn a_folder_gives_its_manifests_and_passes_over_a_site() {
     assert!(
         load("pod.yaml")
             .unwrap_err()
-            .contains("1:13: error: this is no manifest of landfall")
+            .contains("1:13: error: this is not a landfall manifest")
     );
     assert!(
         load("newer.yaml")

@@ -161,7 +161,7 @@ fn faults_of_the_other_sections() {
         "2027-01-31T00:00",
     ] {
         assert!(
-            lost(until).contains("is no date | write the last day"),
+            lost(until).contains("is not a date | write the last day"),
             "{}",
             lost(until)
         );
@@ -178,18 +178,18 @@ fn faults_of_the_other_sections() {
             "endpoints: [{{host: '{host}', port: {port}, why: w}}]"
         ))
     };
-    assert!(end("https://e.org", "443").contains("write the host alone"));
-    assert!(end("e.org:443", "443").contains("no host name"));
-    assert!(end("e.org", "0").contains("0 is no port"));
+    assert!(end("https://e.org", "443").contains("write only the host"));
+    assert!(end("e.org:443", "443").contains("neither a host name nor an address"));
+    assert!(end("e.org", "0").contains("0 is not a valid port"));
     assert!(end("e.org", "70000").contains("this should be a whole number"));
     let role = brief("endpoints: [{host: e.org, port: 443, why: w, from: [seed, KKP User]}]");
     assert!(
-        role.contains("`KKP User` is no role | write a word of small letters and dashes"),
+        role.contains("`KKP User` is not a role | write lower-case letters, digits and dashes"),
         "{role}"
     );
     assert_eq!(
         brief("images: [quay.io/example/app:1]\nexclude: [quay.io/example/ap]"),
-        "m.yaml:4:11: error: nothing here is named quay.io/example/ap, so this leaves nothing out \
+        "m.yaml:4:11: error: no item is named quay.io/example/ap, so this excludes nothing \
          | did you mean quay.io/example/app? Otherwise remove it"
     );
     assert!(
