@@ -61,13 +61,12 @@ pub(crate) fn diff_sides(
             before.and_then(|held| held.item),
             after.and_then(|held| held.item),
         );
+        let is_changed = matches!(items, (Some(a), Some(b)) if lock_text(a) != lock_text(b));
         let change = match (before, after) {
             (None, _) => "added",
             (_, None) => "removed",
             (Some(a), Some(b)) if a.digest != b.digest => "moved",
-            (Some(_), Some(_)) if matches!(items, (Some(a), Some(b)) if lock_text(a) != lock_text(b)) => {
-                "changed"
-            }
+            (Some(_), Some(_)) if is_changed => "changed",
             _ => continue,
         };
         // A receipt lists no referrers. Compared with one, all referrers of a lock would be new.

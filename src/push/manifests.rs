@@ -95,8 +95,8 @@ impl Uploader {
         }
         if has_foreign_urls(&bytes) {
             error = error.hint(
-                "; it contains URLs of layers, which registries may refuse: docker-registry accepts \
-                 those that validation.manifests.urls.allow in its configuration matches",
+                "; it contains URLs of layers, which registries may refuse: docker-registry \
+                 accepts those that validation.manifests.urls.allow in its configuration matches",
             );
         }
         Err(TransferError::destination(error))

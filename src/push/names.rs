@@ -66,8 +66,8 @@ pub(super) fn fault(to: &Destination) -> Option<String> {
 pub(super) fn harbor_fault(to: &Destination) -> Option<String> {
     (!to.repository.contains('/')).then(|| {
         format!(
-            "{to} has no project: Harbor requires PROJECT/NAME; put a project before all paths with \
-             --to {}/PROJECT, or before this one in the site, under registry.paths",
+            "{to} has no project: Harbor requires PROJECT/NAME; put a project before all paths \
+             with --to {}/PROJECT, or before this one in the site, under registry.paths",
             to.registry
         )
     })

@@ -178,8 +178,8 @@ impl Uploader {
             return Ok(());
         };
         let message = format!(
-            "not sent: the content of {first} is damaged; --allow-partial sends what is intact, and \
-             `landfall verify` lists what is not"
+            "not sent: the content of {first} is damaged; --allow-partial sends what is intact, \
+             and `landfall verify` lists what is not"
         );
         Err(TransferError::new(
             TransferSide::Destination,

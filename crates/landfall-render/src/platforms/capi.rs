@@ -41,7 +41,7 @@ impl RenderPlatform for CapiPlatform {
             name: "capi",
             about: "Cluster API: patches of KubeadmControlPlane and KubeadmConfigTemplate, and \
                     the Secret of their files",
-            details: "Apply the Secret first: Cluster API waits for it before it creates a machine.",
+            details: "Apply the Secret first: Cluster API creates no machine before it exists.",
             inputs: &[PACKAGES_KEY],
             settings: &[CLUSTER, NAMESPACE, CONTROL_PLANE, WORKERS, PACKAGE_SET],
             consumer: Some(Consumer::Capi),

@@ -17,7 +17,7 @@ impl RenderPlatform for DockerPlatform {
             about: "The docker daemon: the registry as mirror of Docker Hub, its certificates, \
                     the proxy",
             details: "The daemon supports mirrors only for Docker Hub. Images of other hosts must \
-                      be requested by their names at the registry, which `landfall rewrite` writes.",
+                      be requested by names at the registry, which `landfall rewrite` writes.",
             inputs: &[],
             settings: &[],
             consumer: Some(Consumer::Docker),
@@ -64,8 +64,8 @@ impl RenderPlatform for DockerPlatform {
             .count();
         if others > 0 {
             notes.push(format!(
-                "{others} images are not from Docker Hub: the daemon finds them only by their names \
-                 at the registry, which `landfall rewrite` writes"
+                "{others} images are not from Docker Hub: the daemon finds them only by their \
+                 names at the registry, which `landfall rewrite` writes"
             ));
         }
         let text = format!("{:#}\n", Value::Object(daemon));

@@ -63,8 +63,8 @@ impl RenderPlatform for GiantSwarmPlatform {
             name: "giantswarm",
             about: "Giant Swarm: the proxy for cluster-apps-operator, a cluster's apps, its \
                     machines, and the bootstrap",
-            details: "The drop-ins and the pods get the same NO_PROXY. `landfall render containerd` \
-                      writes the files for mirrors on nodes.",
+            details: "The drop-ins and the pods get the same NO_PROXY. `landfall render \
+                      containerd` writes the files for mirrors on nodes.",
             inputs: &[],
             settings: &[
                 CLUSTER,

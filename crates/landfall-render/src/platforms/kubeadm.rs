@@ -27,8 +27,8 @@ impl RenderPlatform for KubeadmPlatform {
         &PlatformSpec {
             name: "kubeadm",
             about: "kubeadm: a ClusterConfiguration with the registry as its imageRepository",
-            details: "The versions of Kubernetes, CoreDNS and etcd are those in the lock, if it has \
-                      exactly one of each. Nodes need the registry's certificates and account, \
+            details: "The versions of Kubernetes, CoreDNS and etcd are those in the lock, if it \
+                      has exactly one of each. Nodes need the registry's certificates and account, \
                       which `landfall render containerd` writes.",
             inputs: &[],
             settings: &[VERSION],

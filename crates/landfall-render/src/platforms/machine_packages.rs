@@ -12,8 +12,8 @@ use landfall_item::LockedPackageSet;
 pub(super) const PACKAGE_SET: PlatformSetting = PlatformSetting {
     key: "package-set",
     value_name: "NAME,...",
-    help: "The locked sets of packages from which machines install, if the lock has several for one \
-           kind of machine",
+    help: "The locked sets of packages from which machines install, if the lock has several for \
+           one kind of machine",
     default: None,
     choices: &[],
 };

@@ -15,8 +15,8 @@ impl RenderPlatform for NoProxyList {
             name: "no-proxy",
             about: "The value of NO_PROXY: the hosts that nodes and pods reach without the proxy",
             details: "It is composed of the entries of the cluster and the installation and the \
-                      site's own hosts, always in the same order. The files of other platforms have \
-                      the same entries.",
+                      site's own hosts, always in the same order. The files of other platforms \
+                      have the same entries.",
             inputs: &[],
             settings: &[PlatformSetting {
                 key: "form",

@@ -39,8 +39,8 @@ pub(super) static RKE2: RegistriesYaml = RegistriesYaml(&PlatformSpec {
     writes: OutputForm::Files { not_into: None },
 });
 
-const DETAILS: &str = "The paths below the folder are those on a node. Archives of `landfall export \
-                       images` in agent/images are loaded before any image is pulled.";
+const DETAILS: &str = "The paths below the folder are those on a node. Archives of `landfall \
+                       export images` in agent/images are loaded before any image is pulled.";
 
 impl RenderPlatform for RegistriesYaml {
     fn spec(&self) -> &'static PlatformSpec {

@@ -57,8 +57,8 @@ impl MachineSetup<'_> {
             .flatten();
         if !self.authorities.is_empty() && trust.is_none() {
             notes.push(format!(
-                "{name}: landfall does not know how {system} trusts a certificate authority, so its \
-                 machines do not trust the site's"
+                "{name}: landfall does not know how {system} trusts a certificate authority, so \
+                 its machines do not trust the site's"
             ));
         }
         let mirrored = self.mirrored_sources();

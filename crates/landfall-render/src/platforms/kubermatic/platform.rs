@@ -33,9 +33,9 @@ impl RenderPlatform for KubermaticPlatform {
             name: "kubermatic",
             about: "KKP: KubermaticConfiguration, Seed, certificates, operating system profiles",
             details: "The files contain the values that follow from the site and the lock, to be \
-                      merged into yours. A repository is set if the lock has its image. With --osp, \
-                      profiles of operating-system-manager are pointed at the site: locked URLs are \
-                      replaced by those of the file server, and machines trust the site's \
+                      merged into yours. A repository is set if the lock has its image. With \
+                      --osp, profiles of operating-system-manager are pointed at the site: locked \
+                      URLs are replaced by those of the file server, and machines trust the site's \
                       certificate authorities and install the locked packages.",
             inputs: &[PROFILES, PACKAGES_KEY],
             settings: &[VERSION, SEED, DATACENTER, SANDBOX, PACKAGES, PACKAGE_SET],
@@ -108,8 +108,8 @@ impl RenderPlatform for KubermaticPlatform {
                 document(&ca_bundle(authorities)),
             ));
             notes.push(
-                "KKP trusts only the certificate authorities in ca-bundle: add those of other hosts \
-                 to which it connects"
+                "KKP trusts only the certificate authorities in ca-bundle: add those of other \
+                 hosts to which it connects"
                     .into(),
             );
         }
@@ -117,9 +117,9 @@ impl RenderPlatform for KubermaticPlatform {
             let text = document(&registry_credentials(&registry.auth_file(account)));
             files.push(RenderedFile::new("registry-credentials.yaml", text).secret(true));
             notes.push(
-                "registry-credentials.yaml is for each user cluster: reference it in its Cluster as \
-                 spec.imagePullSecret (name registry-credentials, namespace kube-system), so that \
-                 nodes pull with that account"
+                "registry-credentials.yaml is for each user cluster: reference it in its Cluster \
+                 as spec.imagePullSecret (name registry-credentials, namespace kube-system), so \
+                 that nodes pull with that account"
                     .into(),
             );
         }

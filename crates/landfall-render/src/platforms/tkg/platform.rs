@@ -26,8 +26,8 @@ impl RenderPlatform for TkgPlatform {
             name: "tkg",
             about: "TKG: the variables of a cluster's configuration, and the objects that TKG \
                     makes from them",
-            details: "cluster-config.yaml is the input of TKG for new clusters. The other files are \
-                      what TKG makes from it, for existing clusters: the machines' files and \
+            details: "cluster-config.yaml is the input of TKG for new clusters. The other files \
+                      are what TKG makes from it, for existing clusters: the machines' files and \
                       commands, and the Secrets of CPI, CSI, kapp-controller and the configuration \
                       itself.",
             inputs: &[],
