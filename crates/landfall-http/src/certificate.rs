@@ -82,6 +82,7 @@ fn subject_name(name: &GeneralName<'_>) -> Option<String> {
             [a, b, c, d] => Some(Ipv4Addr::new(a, b, c, d).to_string()),
             _ => Some(Ipv6Addr::from(<[u8; 16]>::try_from(*bytes).ok()?).to_string()),
         },
+        // other kinds, such as email addresses, name no host
         _ => None,
     }
 }

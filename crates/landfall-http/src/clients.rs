@@ -25,6 +25,8 @@ impl Transport {
             has_proxy_account: route.is_some_and(|proxy| proxy.account.is_some()),
             scope,
         };
+        // locked until the client is stored, so that each is created once and its connections are
+        // shared
         let mut clients = locked(&self.0.clients);
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());

@@ -3,7 +3,8 @@
 
 use super::error::HttpError;
 use super::lendable_slot::LendableSlot;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use super::sync::locked;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -94,7 +95,7 @@ pub(crate) struct HostSlot {
 
 impl HostSlot {
     fn permit(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
-        self.permit.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.permit)
     }
 
     /// Returns the permit, unless the limit has fallen meanwhile.
@@ -148,7 +149,7 @@ impl HostLimiter {
     }
 
     fn gate(&self) -> MutexGuard<'_, HostGate> {
-        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.gate)
     }
 
     /// Waits for a slot of this class, and then for the end of the host's pause.
@@ -261,7 +262,7 @@ impl ClassSlots {
     }
 
     fn limit(&self) -> MutexGuard<'_, SlotLimit> {
-        self.limit.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.limit)
     }
 
     fn resize(&self, limit: &mut SlotLimit, slots: f64) {

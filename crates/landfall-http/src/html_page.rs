@@ -23,6 +23,7 @@ impl HttpResponse {
         let url = self.url.clone();
         let via = self.via.clone();
         let has_body = self.method != Method::HEAD;
+        // without the body, the error only lacks the title
         let body = if has_body {
             self.bytes(PAGE).await.unwrap_or_default()
         } else {
@@ -62,6 +63,7 @@ impl HttpResponse {
         let via = self.via.clone();
         let says_page = self.is_page();
         let mut stream = self.stream();
+        // an empty body is left to the caller, who compares its length
         let Some(first) = stream.next().await else {
             return Ok(stream);
         };

@@ -1,6 +1,7 @@
 //! Records every host that landfall contacts: port, scheme, purposes, bytes, requests, the proxy,
 //! the upstream that a mirror replaces, and the host that named it.
 
+use super::sync::locked;
 use landfall_model::report::HostUse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -84,9 +85,7 @@ impl Ledger {
     ) -> LedgerEntry {
         let entry = self.contact(contact, purpose);
         // counted when it is sent, so that requests without a response are in the report too
-        if let Ok(mut lines) = self.0.lock()
-            && let Some(line) = lines.get_mut(&entry.0)
-        {
+        if let Some(line) = locked(&self.0).get_mut(&entry.0) {
             line.requests += 1;
             line.named_by.extend(named_by.map(str::to_owned));
         }
@@ -95,33 +94,24 @@ impl Ledger {
 
     /// Records a contact that is not an HTTP request, such as a probe.
     pub fn contact(&self, contact: Contact, purpose: RequestPurpose) -> LedgerEntry {
-        if let Ok(mut lines) = self.0.lock() {
-            lines
-                .entry(contact.clone())
-                .or_default()
-                .purposes
-                .insert(purpose);
-        }
+        locked(&self.0)
+            .entry(contact.clone())
+            .or_default()
+            .purposes
+            .insert(purpose);
         LedgerEntry(contact)
     }
 
     /// Adds body bytes, sent or received, to a line.
     pub fn bytes(&self, entry: &LedgerEntry, count: u64) {
-        if let Ok(mut lines) = self.0.lock()
-            && let Some(line) = lines.get_mut(&entry.0)
-        {
+        if let Some(line) = locked(&self.0).get_mut(&entry.0) {
             line.bytes += count;
         }
     }
 
     /// Returns all lines, sorted by host.
     pub fn hosts(&self) -> Vec<HostUse> {
-        // the report is written even after a panic of a worker
-        let lines = self
-            .0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        lines
+        locked(&self.0)
             .iter()
             .map(|(contact, line)| HostUse {
                 host: contact.host.clone(),

@@ -42,6 +42,7 @@ impl Drop for ReclaimOnDrop<'_> {
 
 /// Runs `work`, and lends `slot` once the work has taken longer than [`LEND_AFTER`].
 pub async fn lend_while_waiting<T>(slot: &dyn LendableSlot, work: impl Future<Output = T>) -> T {
+    // pinned here, so that the same work continues after the timeout
     let mut work = std::pin::pin!(work);
     if let Ok(done) = tokio::time::timeout(LEND_AFTER, &mut work).await {
         return done;

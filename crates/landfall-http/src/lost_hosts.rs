@@ -2,9 +2,10 @@
 //! their timeouts and attempts again.
 
 use super::error::{ErrorKind, HttpError};
+use super::sync::locked;
 use landfall_model::Limits;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
@@ -36,7 +37,7 @@ struct FailingSince {
 
 impl LostHosts {
     fn hosts(&self) -> MutexGuard<'_, HashMap<String, HostRecord>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 
     /// Records that the host answered, other than with a server error. Its earlier failures do not

@@ -1,8 +1,9 @@
 //! A map whose values are computed once, however many tasks need them at the same time.
 
+use super::sync::locked;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 
 /// A map whose values are computed at most once for each key. Tasks that request a key while its
@@ -57,7 +58,7 @@ impl<K: Eq + Hash, V: Clone> OnceMap<K, V> {
     }
 
     fn cells(&self) -> MutexGuard<'_, HashMap<K, Arc<OnceCell<V>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

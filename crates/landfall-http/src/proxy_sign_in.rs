@@ -86,9 +86,11 @@ impl ProxySignIn {
                 return Err(error.at(url));
             }
         }
+        // checked after the wait: the request with the turn may have been refused meanwhile
         if let Some(error) = locked(&self.refused).clone() {
             return Err(error);
         }
+        // a proven account needs no turns any more
         Ok(turn.filter(|_| !self.proven.load(Ordering::Acquire)))
     }
 
@@ -99,6 +101,7 @@ impl ProxySignIn {
             return;
         };
         match error.kind {
+            // the first refusal is kept, so that all items report the same cause
             ErrorKind::Proxy(407) if proxy.account.is_some() => {
                 locked(&self.refused).get_or_insert_with(|| error.clone());
             }

@@ -56,6 +56,7 @@ where
             | StatusCode::RANGE_NOT_SATISFIABLE => {
                 transport.distrust_ranges(url);
             }
+            // 200 with the whole content, or an error for the caller
             _ => return Ok((0, response)),
         }
     }
@@ -68,6 +69,7 @@ fn is_rest(range: Option<&str>, offset: u64, size: u64) -> bool {
     let Some((start, end, total)) = range.and_then(parse_content_range) else {
         return false;
     };
+    // a shorter part would be accepted as the end of the content
     start == offset
         && end.checked_add(1) == Some(size)
         && (total == "*" || total.parse() == Ok(size))

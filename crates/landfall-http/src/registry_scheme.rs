@@ -40,6 +40,7 @@ impl Transport {
             !rule.tls.is_default() || rule.has_credentials
         });
         let name = https.host_str().unwrap_or_default().to_owned();
+        // behind a proxy, a probe would test the path to the proxy
         if is_settled || !may_probe(&name) || self.proxies().proxy_for(&https).is_some() {
             return Ok(https);
         }
@@ -50,6 +51,7 @@ impl Transport {
             if let Some(error) = self.0.lost_hosts.check(&host_port(&https)) {
                 return Err(error);
             }
+            // the egress report must contain probed hosts, although a probe is not a request
             self.0
                 .ledger
                 .contact(Contact::new(&https, None, None), RequestPurpose::Registry);

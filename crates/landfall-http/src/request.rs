@@ -92,6 +92,7 @@ impl HttpRequest {
     /// Sets a header. A value that is not valid in a header is ignored.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &str) -> HttpRequest {
+        // values come from locks and sites, which may contain any text
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.insert(name, value);
         }

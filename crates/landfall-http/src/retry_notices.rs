@@ -2,8 +2,9 @@
 //! run that is slow for this reason would show nothing until its end.
 
 use super::error::HttpError;
+use super::sync::locked;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -28,7 +29,7 @@ pub(super) struct WaitingRequest<'a> {
 
 impl RetryNotices {
     fn hosts(&self) -> MutexGuard<'_, HashMap<String, RetriedHost>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 
     /// Counts a request to `host` as waiting until the returned value is dropped.

@@ -181,6 +181,7 @@ impl Transport {
         } else {
             limits.waits / 2
         };
+        // the response is returned as it is, and the caller reports its status
         if tally.waits >= most {
             return Ok(None);
         }
@@ -209,6 +210,7 @@ impl Transport {
         response: &HttpResponse,
         tally: &mut RequestTally,
     ) -> Option<Duration> {
+        // the statuses with which object stores answer an expired signature
         let is_refused = matches!(response.status, StatusCode::FORBIDDEN | StatusCode::GONE);
         let is_elsewhere = response.url.origin() != request.url.origin();
         if !(is_refused && is_elsewhere && request.retried) || tally.was_refused_elsewhere {
@@ -271,6 +273,7 @@ fn requested_wait(response: &HttpResponse) -> Option<Duration> {
 /// host that asks to wait has not failed.
 fn host_failure(result: &Result<HttpResponse, HttpError>) -> Option<(String, HttpError)> {
     match result {
+        // it works, and says when
         Ok(response) if response.headers.contains_key(RETRY_AFTER) => None,
         Ok(response) if retry::is_failing(response.status) => {
             let words = format!("it answered {}", response.status);

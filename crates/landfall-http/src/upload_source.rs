@@ -28,6 +28,7 @@ pub async fn read_for_upload<T>(opening: impl Future<Output = T>) -> T {
 
 /// Marks the requests that `stream` sends, for example to resume a response that broke off.
 pub fn stream_for_upload(mut stream: ByteStream) -> ByteStream {
+    // a stream is polled by reqwest, outside of any scope, so each poll sets the mark itself
     futures_util::stream::poll_fn(move |context| {
         READS_FOR_UPLOAD.sync_scope((), || stream.poll_next_unpin(context))
     })

@@ -5,6 +5,7 @@ use super::error::HttpError;
 use super::host_limiter::HostSlot;
 use super::ledger::{Ledger, LedgerEntry};
 use super::lendable_slot::lend_while_waiting;
+use super::sync::locked;
 use futures_util::StreamExt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::Poll;
@@ -80,9 +81,7 @@ pub(super) fn watch_upload(
 
 impl UploadWatch {
     fn state(&self) -> MutexGuard<'_, UploadState> {
-        self.0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        locked(&self.0)
     }
 
     /// Returns the error of the source, if it failed.

@@ -61,6 +61,7 @@ pub fn decompressed<'a>(
     by: Compression,
     most: u64,
 ) -> io::Result<Box<dyn Read + 'a>> {
+    // a file may consist of several streams, which together are one text
     Ok(match by {
         Compression::None => bounded(compressed, most),
         Compression::Gzip => bounded(MultiGzDecoder::new(compressed), most),

@@ -38,6 +38,7 @@ pub fn suite_packages(
     system: BaseSystem,
 ) -> Result<Vec<(String, String)>, String> {
     let mut universe = Universe::new(architectures);
+    // a single source, so its priority does not matter
     let source = universe.add_source(500);
     texts
         .iter()
@@ -68,6 +69,7 @@ pub fn suite_packages(
         versions
             .iter()
             .for_each(|version| universe.set_current(*version));
+        // `expects_rest`: names without a package are skipped, as debootstrap does
         let settings = AptSettings {
             recommends: false,
             expects_rest: true,

@@ -46,6 +46,7 @@ pub fn package_identity(package: &mut dyn Read) -> io::Result<PackageIdentity> {
         if path.trim_start_matches("./") != "control" {
             continue;
         }
+        // names and versions are ASCII; other fields, such as descriptions, may be anything
         let mut text = Vec::new();
         (&mut entry).take(CONTROL_BYTES).read_to_end(&mut text)?;
         let text = String::from_utf8_lossy(&text);

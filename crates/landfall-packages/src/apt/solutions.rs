@@ -112,6 +112,7 @@ impl<'t> Marking<'_, 't> {
         which: MarkedVersion,
     ) -> Vec<AptVersionId> {
         let (mut upgrades, mut others) = (Vec::new(), Vec::new());
+        // alternatives stay in their order; only the versions of each are sorted
         for relation in group {
             let mut found = self.matching(std::slice::from_ref(relation), parent, which);
             found.sort_by(|a, b| self.compare_solutions(relation, *a, *b));

@@ -61,6 +61,7 @@ pub fn target_paths(name: &str, components: &[String], architectures: &[String])
     };
     let native = architectures.first().map_or("", String::as_str);
     let mut paths: Vec<String> = Vec::new();
+    // which of the paths exist is only known from the release
     for architecture in architectures {
         let per_component = pattern
             .replace("{architecture}", architecture)

@@ -170,7 +170,8 @@ pub fn trimmed_repomd(
     seconds: i64,
 ) -> (String, BTreeMap<String, String>) {
     let mut text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<repomd xmlns=\"http://linux.duke.edu/metadata/repo\">\n\
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <repomd xmlns=\"http://linux.duke.edu/metadata/repo\">\n\
          <revision>{seconds}</revision>\n"
     );
     let mut files = BTreeMap::new();

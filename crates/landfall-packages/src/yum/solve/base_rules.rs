@@ -50,6 +50,7 @@ type ObsoletedNames<'p> = HashMap<&'p str, Vec<(PackageId, RpmRelation<'p>)>>;
 pub(super) fn base_rules(rules: &Rules<'_>) -> Vec<Rule> {
     let pool = rules.pool;
     let mut obsoleted: ObsoletedNames<'_> = HashMap::new();
+    // by name, because the search for each package of the base would visit the whole pool
     for id in pool.ids() {
         for relation in pool.relations(id, RpmRelationKind::Obsoletes) {
             obsoleted
@@ -125,6 +126,7 @@ pub(super) fn excluded_from_weak(pool: &Pool) -> HashSet<PackageId> {
         .flat_map(|id| pool.relations(*id, RpmRelationKind::Recommends))
         .filter(is_plain)
     {
+        // the base has some version of it: then a newer one may be installed
         if !pool.named(relation.name).iter().any(is_base) {
             excluded.extend(pool.providers(relation));
         }

@@ -53,6 +53,7 @@ impl ChoiceRules {
             updates.insert(id, &rule.literals);
             base.entry(pool.name(id)).or_default().push(id);
         }
+        // without a base, there is nothing to prefer
         if updates.is_empty() {
             return ChoiceRules::default();
         }
@@ -93,6 +94,7 @@ impl ChoiceRules {
                     None => has_others = true,
                 }
             }
+            // a choice exists only between updates and new packages
             if !has_others || preferred.is_empty() {
                 continue;
             }
@@ -110,6 +112,7 @@ impl ChoiceRules {
             let literals: Vec<Literal> = negative
                 .chain(preferred.into_iter().map(installed))
                 .collect();
+            // several requirements of a package often have the same providers
             if all.last().is_none_or(|last| last.literals != literals) {
                 all.push(ChoiceRule {
                     literals,

@@ -78,14 +78,17 @@ impl Formula {
                 Some(all.iter().map(|id| vec![-installed(*id)]).collect())
             }
             (Formula::Not(inner), _) => inner.clauses(!wanted),
+            // every part must hold (or not): all clauses together
             (Formula::And(all), true) | (Formula::Or(all), false) => {
                 let all: Option<Vec<_>> = all.iter().map(|one| one.clauses(wanted)).collect();
                 let clauses = all?.concat();
+                // the other clauses would only make packages look relevant
                 if never_holds(&clauses) {
                     return Some(vec![Vec::new()]);
                 }
                 (clauses.len() <= CLAUSES).then_some(clauses)
             }
+            // one part is enough: a clause for each combination of one clause of each part
             (Formula::Or(all), true) | (Formula::And(all), false) => {
                 let mut product: Option<Vec<Vec<Literal>>> = None;
                 for one in all {

@@ -24,6 +24,7 @@ impl<'p> PackageChooser<'p> {
             .map(|literal| package(*literal))
             .filter(|id| !self.rules.is_base(*id))
             .collect();
+        // candidates are collected by package id, but installed in the order of decisions below
         let mut by_number = recommending.clone();
         by_number.sort_unstable();
         let mut all: Vec<PackageId> = Vec::new();
@@ -57,6 +58,7 @@ impl<'p> PackageChooser<'p> {
             };
             return self.decide(installed(*only)).map(|_| true);
         }
+        // of all candidates together, so that only the best version of each name is installed
         self.policy().prune_to_best(&mut all);
         supplementing.retain(|id| all.contains(id));
         if supplementing.len() > 1 {
