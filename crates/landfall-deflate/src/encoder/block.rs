@@ -1,8 +1,8 @@
 //! Writes the parts of blocks: headers (RFC 1951, sections 3.2.3 to 3.2.7) and tokens.
 
-use super::huffman::{Code, MAX_HEADER_BITS, code_lengths};
+use super::huffman::{Code, MAX_HEADER_BITS, Ties, code_lengths};
 use super::symbols::{
-    DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_CODES, LITERAL_SYMBOLS, Token, distance_code,
+    DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_CODES, LITERAL_SYMBOLS, SymbolCounts, Token, distance_code,
     distance_extra_bits, length_base, length_extra_bits, length_symbol,
 };
 use crate::bits::BitWriter;
@@ -56,6 +56,11 @@ impl BlockCodes {
         codes.literals.set_lengths(&lengths);
         codes.distances.set_lengths(&[5; DISTANCE_SYMBOLS]);
         codes
+    }
+
+    /// The size of these symbols in bits, without extra bits.
+    pub(crate) fn size(&self, counts: &SymbolCounts) -> u64 {
+        self.literals.size(&counts.literals) + self.distances.size(&counts.distances)
     }
 
     /// Writes `tokens` without an end of block.
@@ -151,6 +156,7 @@ impl DynamicHeader {
         literals: usize,
         distance_code: &DistanceCode,
         distances: usize,
+        ties: Ties,
     ) -> Self {
         let mut lengths = [0_u8; LITERAL_SYMBOLS + DISTANCE_SYMBOLS];
         let all = literal_code
@@ -167,6 +173,7 @@ impl DynamicHeader {
         code_lengths(
             &count_header_symbols(&symbols),
             MAX_HEADER_BITS,
+            ties,
             &mut lengths_of_code,
         );
         Self::with_symbols(literals, distances, symbols, &lengths_of_code)

@@ -1,17 +1,27 @@
 //! Canonical Huffman codes of limited length (RFC 1951, section 3.2.2).
 //!
-//! [`code_lengths`] builds an optimal code. Among the optimal codes it builds the one with the
-//! smallest greatest length, which is the code of Go's `compress/flate` and of all that descend
-//! from it: symbols are sorted by their counts, then by their values; two subtrees are joined
-//! starting with the smallest, and a single symbol goes before a subtree of the same weight. The
-//! number of codes of each length follows, and the longest codes go to the rarest symbols, of equal
-//! ones to those with the smallest values. If the code is longer than the limit, package-merge
-//! (Larmore and Hirschberg 1990) is used, where a package goes before a symbol of the same weight.
+//! [`code_lengths`] builds an optimal code, the one of Go's `compress/flate` and of what descends
+//! from it: symbols are sorted by their counts, then by their values, and subtrees are joined
+//! starting with the smallest; [`Ties`] decides between equal ones. The tree gives the number of
+//! codes of each length. The longest codes go to the rarest symbols, among equal ones to those
+//! with the smallest values. If the tree is deeper than the limit, the numbers come from
+//! package-merge (Larmore and Hirschberg 1990) instead, where a package goes before a symbol of the
+//! same weight.
 
 /// The longest code for literals, lengths and distances.
 pub(crate) const MAX_BITS: usize = 15;
 /// The longest code for code lengths.
 pub(crate) const MAX_HEADER_BITS: usize = 7;
+
+/// Which of two subtrees of the same weight is joined first. The lengths of the codes differ, the
+/// size of the coded symbols does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ties {
+    /// The one that has been joined already: the tree becomes deeper.
+    SubtreeFirst,
+    /// A single symbol: the tree stays flat.
+    SymbolFirst,
+}
 
 /// The most symbols of an alphabet.
 const MAX_SYMBOLS: usize = 288;
@@ -53,9 +63,9 @@ impl<const N: usize> Code<N> {
     }
 
     /// Replaces the code by the optimal code of at most `limit` bits for these counts.
-    pub(crate) fn set_counts(&mut self, counts: &[u32], limit: usize) {
+    pub(crate) fn set_counts(&mut self, counts: &[u32], limit: usize, ties: Ties) {
         let mut lengths = [0; N];
-        code_lengths(counts, limit, &mut lengths);
+        code_lengths(counts, limit, ties, &mut lengths);
         self.set_lengths(&lengths);
     }
 
@@ -96,7 +106,7 @@ impl<const N: usize> Code<N> {
 /// Writes the lengths of the optimal code for `counts` into `lengths`, which has at least as many
 /// entries. One or two symbols get codes of one bit. Counts are less than 2^23, and `limit` is at
 /// most 15.
-pub(crate) fn code_lengths(counts: &[u32], limit: usize, lengths: &mut [u8]) {
+pub(crate) fn code_lengths(counts: &[u32], limit: usize, ties: Ties, lengths: &mut [u8]) {
     lengths.fill(0);
     let mut sorted = [0_u32; MAX_SYMBOLS];
     let mut used = 0;
@@ -114,8 +124,8 @@ pub(crate) fn code_lengths(counts: &[u32], limit: usize, lengths: &mut [u8]) {
         return;
     }
     sorted.sort_unstable();
-    let of_length =
-        tree_length_counts(sorted, limit).unwrap_or_else(|| merged_length_counts(sorted, limit));
+    let of_length = tree_length_counts(sorted, limit, ties)
+        .unwrap_or_else(|| merged_length_counts(sorted, limit));
     let mut rarest = sorted.iter();
     for length in (1..=limit).rev() {
         for entry in rarest.by_ref().take(of_length[length]) {
@@ -129,7 +139,13 @@ fn symbol_of(entry: u32) -> usize {
 }
 
 /// The number of codes of each length in the Huffman tree, or `None` if one is longer than `limit`.
-fn tree_length_counts(sorted: &[u32], limit: usize) -> Option<[usize; MAX_BITS + 1]> {
+fn tree_length_counts(
+    sorted: &[u32],
+    limit: usize,
+    ties: Ties,
+) -> Option<[usize; MAX_BITS + 1]> {
+    // what a joint must weigh more than a symbol to come after it
+    let more = u32::from(ties == Ties::SubtreeFirst);
     let joints = sorted.len() - 1;
     let mut weights = [0_u32; MAX_SYMBOLS];
     // for each joint, the joint that it is part of; joints are created in the order of weight
@@ -140,7 +156,7 @@ fn tree_length_counts(sorted: &[u32], limit: usize) -> Option<[usize; MAX_BITS +
         for _ in 0..2 {
             let leaf = sorted.get(next_leaf).map(|entry| entry >> SYMBOL_BITS);
             match leaf {
-                Some(leaf) if next_joint == joint || leaf < weights[next_joint] => {
+                Some(leaf) if next_joint == joint || leaf + more <= weights[next_joint] => {
                     weights[joint] += leaf;
                     leaves_of[joint] += 1;
                     next_leaf += 1;

@@ -6,8 +6,10 @@
 
 pub(crate) mod block;
 pub(crate) mod bytes;
+pub(crate) mod chains;
 pub(crate) mod go;
 pub(crate) mod huffman;
+pub(crate) mod klauspost;
 pub(crate) mod symbols;
 #[cfg(test)]
 pub(crate) mod testing;

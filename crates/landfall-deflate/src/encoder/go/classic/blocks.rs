@@ -4,7 +4,7 @@ use crate::bits::BitWriter;
 use crate::encoder::block::{
     BlockCodes, DynamicHeader, MAX_STORED, stored_size, write_fixed_header, write_stored,
 };
-use crate::encoder::huffman::MAX_BITS;
+use crate::encoder::huffman::{MAX_BITS, Ties};
 use crate::encoder::symbols::{END_OF_BLOCK, SymbolCounts, Token};
 
 /// Writes blocks, each with codes of its own. None of them is the last of the stream: this is
@@ -34,8 +34,8 @@ impl BlockWriter {
     ) {
         let (counts, header) = self.prepare(tokens);
         let extra_bits = counts.extra_bits();
-        let fixed_size = 3 + size(&self.fixed, &counts) + extra_bits;
-        let dynamic_size = header.size() + size(&self.dynamic, &counts) + extra_bits;
+        let fixed_size = 3 + self.fixed.size(&counts) + extra_bits;
+        let dynamic_size = header.size() + self.dynamic.size(&counts) + extra_bits;
         let smallest = fixed_size.min(dynamic_size);
         if let Some(plain) = plain
             && plain.len() <= MAX_STORED
@@ -57,7 +57,7 @@ impl BlockWriter {
     /// without the extra bits of matches.
     pub(super) fn write_dynamic(&mut self, tokens: &[Token], plain: &[u8], out: &mut BitWriter) {
         let (counts, header) = self.prepare(tokens);
-        if is_better_stored(plain, header.size() + size(&self.dynamic, &counts)) {
+        if is_better_stored(plain, header.size() + self.dynamic.size(&counts)) {
             write_stored(plain, false, out);
         } else {
             header.write(false, out);
@@ -72,7 +72,7 @@ impl BlockWriter {
         // one distance symbol has to be transmitted
         counts.distances[0] = 1;
         let header = self.build(&mut counts);
-        if is_better_stored(plain, header.size() + size(&self.dynamic, &counts)) {
+        if is_better_stored(plain, header.size() + self.dynamic.size(&counts)) {
             write_stored(plain, false, out);
         } else {
             header.write(false, out);
@@ -93,19 +93,16 @@ impl BlockWriter {
     fn build(&mut self, counts: &mut SymbolCounts) -> DynamicHeader {
         counts.literals[END_OF_BLOCK] = 1;
         let codes = &mut self.dynamic;
-        codes.literals.set_counts(&counts.literals, MAX_BITS);
-        codes.distances.set_counts(&counts.distances, MAX_BITS);
+        codes.literals.set_counts(&counts.literals, MAX_BITS, Ties::SubtreeFirst);
+        codes.distances.set_counts(&counts.distances, MAX_BITS, Ties::SubtreeFirst);
         DynamicHeader::new(
             &codes.literals,
             counts.used_literals(),
             &codes.distances,
             counts.used_distances(),
+            Ties::SubtreeFirst,
         )
     }
-}
-
-fn size(codes: &BlockCodes, counts: &SymbolCounts) -> u64 {
-    codes.literals.size(&counts.literals) + codes.distances.size(&counts.distances)
 }
 
 fn is_better_stored(plain: &[u8], size: u64) -> bool {

@@ -5,9 +5,9 @@ use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 use crate::encoder::block::write_stored;
 use crate::encoder::bytes::{load32, match_length};
+use crate::encoder::chains::{Chains, Hash, LINKS, WINDOW, Window, new_window};
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
 
-const WINDOW: usize = 2 * MAX_DISTANCE;
 /// The shortest match that is looked for.
 const MIN_MATCH: usize = 4;
 /// A match is only looked for if so many bytes follow, unless the stream is flushed.
@@ -16,7 +16,6 @@ const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
 const MAX_SHORT_DISTANCE: usize = 4096;
 /// The number of tokens of a block.
 const BLOCK_TOKENS: usize = 1 << 14;
-const HASH_BITS: u32 = 17;
 
 /// How a level searches.
 #[derive(Debug, Clone, Copy)]
@@ -74,50 +73,11 @@ const NO_MATCH: Match = Match {
     distance: 0,
 };
 
-/// Positions in the window by the hash of their four bytes.
-///
-/// Both tables hold positions + 1; 0 stands for none. When the window moves, all entries are
-/// lowered by the same amount, so that 16 bits suffice.
-#[derive(Debug)]
-struct Chains {
-    /// The last position of each hash.
-    heads: Box<[u16; 1 << HASH_BITS]>,
-    /// The position before with the same hash, for each position modulo 32 KiB.
-    links: Box<[u16; MAX_DISTANCE]>,
-}
-
-impl Chains {
-    fn new() -> Self {
-        Self {
-            heads: Box::new([0; 1 << HASH_BITS]),
-            links: Box::new([0; MAX_DISTANCE]),
-        }
-    }
-
-    /// Inserts a position and returns the entry of the position before with the same hash.
-    #[inline]
-    fn insert(&mut self, window: &[u8], position: usize) -> u16 {
-        let bytes = load32(window, position).swap_bytes();
-        let hash = bytes.wrapping_mul(0x1e35_a7bd) >> (32 - HASH_BITS);
-        let head = &mut self.heads[hash as usize];
-        let before = *head;
-        self.links[position % MAX_DISTANCE] = before;
-        *head = (position + 1) as u16;
-        before
-    }
-
-    fn slide(&mut self) {
-        for entry in self.heads.iter_mut().chain(self.links.iter_mut()) {
-            *entry = entry.saturating_sub(MAX_DISTANCE as u16);
-        }
-    }
-}
-
 /// The encoder of levels 2 to 9.
 #[derive(Debug)]
 pub(super) struct ChainEncoder {
     rules: ChainRules,
-    window: Box<[u8; WINDOW]>,
+    window: Box<Window>,
     /// The next position to encode.
     index: usize,
     /// The end of the bytes in the window.
@@ -137,13 +97,13 @@ impl ChainEncoder {
     pub(super) fn new(rules: ChainRules) -> Self {
         Self {
             rules,
-            window: Box::new([0; WINDOW]),
+            window: new_window(),
             index: 0,
             end: 0,
             block_start: Some(0),
             previous: NO_MATCH,
             is_byte_pending: false,
-            chains: Chains::new(),
+            chains: Chains::new(Hash::BigEndian),
             tokens: Vec::with_capacity(BLOCK_TOKENS),
             blocks: BlockWriter::new(),
         }
@@ -152,7 +112,7 @@ impl ChainEncoder {
     /// Copies the beginning of `plain` into the window, and returns the rest.
     fn fill<'p>(&mut self, plain: &'p [u8]) -> &'p [u8] {
         if self.index >= WINDOW - LOOKAHEAD {
-            self.window.copy_within(MAX_DISTANCE.., 0);
+            self.window.copy_within(MAX_DISTANCE..WINDOW, 0);
             self.index -= MAX_DISTANCE;
             self.end -= MAX_DISTANCE;
             self.block_start = self
@@ -189,21 +149,25 @@ impl ChainEncoder {
         let lookahead_needed = if flush { 1 } else { LOOKAHEAD };
         while self.end - self.index >= lookahead_needed {
             let lookahead = self.end - self.index;
-            let head = if self.index < insert_end {
-                self.chains.insert(&self.window[..], self.index)
+            let links = if self.index < insert_end {
+                self.chains
+                    .insert_next(&self.window, self.index, insert_end)
             } else {
                 0
             };
             let previous = std::mem::replace(&mut self.previous, NO_MATCH);
-            if head != 0 && lookahead > previous.length && previous.length < lazy {
+            if links != 0 && lookahead > previous.length && previous.length < lazy {
                 // a match that is not longer than the previous one would not be used
-                self.previous = self.longest_match(head, previous.length, lookahead);
+                self.previous = self.longest_match(links, previous.length, lookahead);
             }
             if previous.length >= MIN_MATCH && self.previous.length <= previous.length {
                 self.tokens
                     .push(Token::matched(previous.length, previous.distance));
                 let next = self.index + previous.length - 1;
-                self.insert_inside(next, insert_end);
+                for position in self.index + 1..next.min(insert_end) {
+                    self.chains
+                        .insert_next(&self.window, position, insert_end);
+                }
                 self.index = next;
                 self.is_byte_pending = false;
                 self.previous = NO_MATCH;
@@ -229,13 +193,13 @@ impl ChainEncoder {
         let lookahead_needed = if flush { 1 } else { LOOKAHEAD };
         while self.end - self.index >= lookahead_needed {
             let lookahead = self.end - self.index;
-            let head = if self.index < insert_end {
-                self.chains.insert(&self.window[..], self.index)
+            let links = if self.index < insert_end {
+                self.chains.insert(&self.window, self.index)
             } else {
                 0
             };
-            let found = if head != 0 && lookahead >= MIN_MATCH {
-                self.longest_match(head, NO_MATCH.length, lookahead)
+            let found = if links != 0 && lookahead >= MIN_MATCH {
+                self.longest_match(links, NO_MATCH.length, lookahead)
             } else {
                 NO_MATCH
             };
@@ -244,7 +208,9 @@ impl ChainEncoder {
                     .push(Token::matched(found.length, found.distance));
                 let next = self.index + found.length;
                 if found.length <= insert {
-                    self.insert_inside(next, insert_end);
+                    for position in self.index + 1..next.min(insert_end) {
+                        self.chains.insert(&self.window, position);
+                    }
                 }
                 self.index = next;
             } else {
@@ -257,18 +223,10 @@ impl ChainEncoder {
         }
     }
 
-    /// Inserts the positions after `index` up to `next`.
-    #[inline]
-    fn insert_inside(&mut self, next: usize, insert_end: usize) {
-        for position in self.index + 1..next.min(insert_end) {
-            self.chains.insert(&self.window[..], position);
-        }
-    }
-
     /// The first of the longest matches at `index` that are longer than `longer_than` bytes.
     #[inline]
-    fn longest_match(&self, head: u16, longer_than: usize, lookahead: usize) -> Match {
-        let window = &self.window[..];
+    fn longest_match(&self, mut links: u64, longer_than: usize, lookahead: usize) -> Match {
+        let window = &*self.window;
         let position = self.index;
         let limit = lookahead.min(MAX_LENGTH);
         let nice = self.rules.nice.min(limit);
@@ -277,33 +235,38 @@ impl ChainEncoder {
             length: longer_than,
             distance: 0,
         };
-        // A longer match also agrees in the four bytes that end after the best one.
+        // A longer match also agrees in the four bytes that end behind the best one.
         let mut last_bytes = load32(window, position + best.length - 3);
-        let mut entry = head;
-        for _ in 0..self.rules.tries {
-            let candidate = usize::from(entry) - 1;
-            if candidate < first {
-                break;
-            }
-            if load32(window, candidate + best.length - 3) == last_bytes {
+        let mut offset = best.length - 3;
+        'search: for _ in 0..self.rules.tries / LINKS {
+            let mut candidate = 0;
+            for _ in 0..LINKS {
+                let entry = usize::from(links as u16);
+                links >>= 16;
+                // none, or out of reach
+                if entry <= first {
+                    break 'search;
+                }
+                candidate = entry - 1;
+                if load32(window, candidate + offset) != last_bytes {
+                    continue;
+                }
                 let length = match_length(window, candidate, position, limit);
                 let distance = position - candidate;
                 if length > best.length && (length > MIN_MATCH || distance <= MAX_SHORT_DISTANCE) {
                     best = Match { length, distance };
                     if length >= nice {
-                        break;
+                        break 'search;
                     }
-                    last_bytes = load32(window, position + best.length - 3);
+                    offset = (length - 3).min(MAX_LENGTH - 3);
+                    last_bytes = load32(window, position + offset);
                 }
             }
-            // the link of the first position in reach is already that of this one
-            if candidate + MAX_DISTANCE == position {
+            // the links of the first position in reach are already those of this one
+            if candidate <= first {
                 break;
             }
-            entry = self.chains.links[candidate % MAX_DISTANCE];
-            if entry == 0 {
-                break;
-            }
+            links = self.chains.links(candidate);
         }
         if best.distance == 0 { NO_MATCH } else { best }
     }

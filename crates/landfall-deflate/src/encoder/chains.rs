@@ -1,0 +1,152 @@
+//! Hash chains over a window of 64 KiB, for Go's levels 2 to 9 and for levels 7 to 9 of
+//! `klauspost/compress`.
+
+use super::bytes::load32;
+use super::symbols::MAX_DISTANCE;
+
+/// The number of bytes in a window.
+pub(crate) const WINDOW: usize = 2 * MAX_DISTANCE;
+/// The number of positions in the links of one.
+pub(crate) const LINKS: usize = 4;
+/// A window, and some bytes behind it, so that no load needs a check.
+pub(crate) type Window = [u8; WINDOW + 512];
+
+const HASH_BITS: u32 = 17;
+/// How many heads are replaced at once.
+const PLANNED: usize = 64;
+
+/// An empty window.
+pub(crate) fn new_window() -> Box<Window> {
+    Box::new([0; WINDOW + 512])
+}
+
+/// How four bytes are hashed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hash {
+    /// The first byte is the most significant: Go up to 1.26.
+    BigEndian,
+    /// The first byte is the least significant: `klauspost/compress`.
+    LittleEndian,
+}
+
+impl Hash {
+    #[inline]
+    fn of(self, bytes: u32) -> usize {
+        let product = match self {
+            Self::BigEndian => bytes.swap_bytes().wrapping_mul(0x1e35_a7bd),
+            Self::LittleEndian => bytes.wrapping_mul(2_654_435_761),
+        };
+        (product >> (32 - HASH_BITS)) as usize
+    }
+}
+
+/// Positions in the window by the hash of their four bytes.
+///
+/// Both tables hold positions + 1; 0 stands for none. When the window moves, all entries are
+/// lowered by the same amount, so that 16 bits suffice.
+#[derive(Debug)]
+pub(crate) struct Chains {
+    hash: Hash,
+    /// The last position of each hash.
+    heads: Box<[u16; 1 << HASH_BITS]>,
+    /// The four positions before with the same hash, for each position modulo 32 KiB; the nearest
+    /// in the lowest bits. A search waits for one load for each four positions, not for four in
+    /// turn. What follows a position that is out of reach is meaningless.
+    links: Box<[u64; MAX_DISTANCE]>,
+    /// What the heads were for the next positions up to `planned_end`. Many heads are replaced at
+    /// once, so that their loads overlap.
+    planned: [u16; PLANNED],
+    planned_end: usize,
+}
+
+impl Chains {
+    pub(crate) fn new(hash: Hash) -> Self {
+        Self {
+            hash,
+            heads: Box::new([0; 1 << HASH_BITS]),
+            links: Box::new([0; MAX_DISTANCE]),
+            planned: [0; PLANNED],
+            planned_end: 0,
+        }
+    }
+
+    /// Inserts a position and returns the links to those before with the same hash.
+    #[inline]
+    pub(crate) fn insert(&mut self, window: &Window, position: usize) -> u64 {
+        let before = self.replace_head(window, position);
+        self.link(position, before)
+    }
+
+    /// Like [`Self::insert`], where all positions up to `end` are going to be inserted in turn.
+    #[inline]
+    pub(crate) fn insert_next(
+        &mut self,
+        window: &Window,
+        position: usize,
+        end: usize,
+    ) -> u64 {
+        if position >= self.planned_end {
+            self.planned_end = end.min(position + PLANNED);
+            for planned in position..self.planned_end {
+                self.planned[planned % PLANNED] = self.replace_head(window, planned);
+            }
+        }
+        self.link(position, self.planned[position % PLANNED])
+    }
+
+    /// Makes a position the last one of its hash, and returns the entry before.
+    #[inline]
+    fn replace_head(&mut self, window: &Window, position: usize) -> u16 {
+        let hash = self.hash.of(load32(window, position));
+        std::mem::replace(&mut self.heads[hash], (position + 1) as u16)
+    }
+
+    #[inline]
+    fn link(&mut self, position: usize, before: u16) -> u64 {
+        let older = self.links[usize::from(before.wrapping_sub(1)) % MAX_DISTANCE];
+        let links = if before == 0 {
+            0
+        } else {
+            older << 16 | u64::from(before)
+        };
+        self.links[position % MAX_DISTANCE] = links;
+        links
+    }
+
+    /// The links of a position that was inserted, and that is fewer than 32 KiB before the last one.
+    #[inline]
+    pub(crate) fn links(&self, position: usize) -> u64 {
+        self.links[position % MAX_DISTANCE]
+    }
+
+    /// The last position that was inserted with the hash of the bytes at `position`.
+    #[inline]
+    pub(crate) fn last(&self, window: &Window, position: usize) -> Option<usize> {
+        let head = self.heads[self.hash.of(load32(window, position))];
+        usize::from(head).checked_sub(1)
+    }
+
+    /// Forgets all positions.
+    pub(crate) fn clear(&mut self) {
+        self.heads.fill(0);
+        self.links.fill(0);
+        self.planned_end = 0;
+    }
+
+    /// Lowers all entries by 32 KiB, as the window moves.
+    pub(crate) fn slide(&mut self) {
+        for head in self.heads.iter_mut() {
+            *head = head.saturating_sub(MAX_DISTANCE as u16);
+        }
+        for head in &mut self.planned {
+            *head = head.saturating_sub(MAX_DISTANCE as u16);
+        }
+        self.planned_end = self.planned_end.saturating_sub(MAX_DISTANCE);
+        const { assert!(MAX_DISTANCE == 1 << 15) };
+        for links in self.links.iter_mut() {
+            // each of the four that has its highest bit loses it; the others become 0
+            let highest = *links & 0x8000_8000_8000_8000;
+            *links &= highest - (highest >> 15);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Estimates the size of a block with codes of its own, without building them.
+//!
+//! The estimate is a sum of single-precision numbers in a fixed order, with a logarithm that is
+//! a polynomial of the mantissa: each operation is part of the result.
+
+use crate::encoder::symbols::{
+    DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS, SymbolCounts, distance_extra_bits,
+    length_extra_bits, length_symbol,
+};
+
+/// The estimated bits of a symbol of which `count` occur among `1 / inverse_total`, between 1
+/// and 15 each.
+fn bits(count: u32, inverse_total: f32) -> f32 {
+    let count = count as f32;
+    (-fast_log2(count * inverse_total)).clamp(1.0, 15.0) * count
+}
+
+/// The binary logarithm of a positive number, to about two digits.
+fn fast_log2(value: f32) -> f32 {
+    let bits = value.to_bits();
+    let exponent = (bits >> 23 & 0xff) as i32 - 128;
+    // the mantissa as a number of 1 to 2
+    let mantissa = f32::from_bits((bits & 0x807f_ffff) + (127 << 23));
+    #[expect(clippy::excessive_precision, reason = "the digits of the original")]
+    let fraction = (-0.344_848_43_f32 * mantissa + 2.024_665_78) * mantissa - 0.674_877_59;
+    exponent as f32 + fraction
+}
+
+/// The estimated size in bits of a block with `tokens` tokens that have these counts. The end of the
+/// block costs 15 bits, whatever its count.
+pub(super) fn estimated_bits(counts: &SymbolCounts, tokens: usize) -> u64 {
+    let mut sum = 0.0_f32;
+    let mut extra_bits = 0;
+    let mut matches = 0;
+    if tokens > 0 {
+        let inverse_total = 1.0 / tokens as f32;
+        let used = |(_, count): &(usize, &u32)| **count > 0;
+        let literals = &counts.literals;
+        for (_, count) in literals[..END_OF_BLOCK].iter().enumerate().filter(used) {
+            sum += bits(*count, inverse_total);
+        }
+        sum += 15.0;
+        let lengths = &literals[length_symbol(0)..LITERAL_SYMBOLS];
+        for (code, count) in lengths.iter().enumerate().filter(used) {
+            sum += bits(*count, inverse_total);
+            extra_bits += u64::from(length_extra_bits(code)) * u64::from(*count);
+            matches += count;
+        }
+    }
+    if matches > 0 {
+        let inverse_total = 1.0 / matches as f32;
+        let distances = &counts.distances[..DISTANCE_SYMBOLS];
+        for (code, count) in distances.iter().enumerate() {
+            if *count > 0 {
+                sum += bits(*count, inverse_total);
+                extra_bits += u64::from(distance_extra_bits(code)) * u64::from(*count);
+            }
+        }
+    }
+    sum as u64 + extra_bits
+}

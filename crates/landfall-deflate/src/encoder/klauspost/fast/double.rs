@@ -1,0 +1,134 @@
+//! Level 4: a table for hashes of four bytes and one for hashes of seven bytes.
+
+use super::{Match, Output, Places, Position, Search, hash};
+use crate::encoder::bytes::load32;
+use crate::encoder::symbols::MAX_DISTANCE;
+
+const BITS: u32 = 15;
+/// The steps between positions grow by one for each 2^6 bytes without a match.
+const SKIP_SHIFT: u32 = 6;
+
+/// The search of level 4.
+#[derive(Debug)]
+pub(super) struct Level4 {
+    short: Box<[Position; 1 << BITS]>,
+    long: Box<[Position; 1 << BITS]>,
+}
+
+impl Level4 {
+    pub(super) fn new() -> Self {
+        Self {
+            short: Box::new([0; 1 << BITS]),
+            long: Box::new([0; 1 << BITS]),
+        }
+    }
+
+    #[inline]
+    fn short(&mut self, bytes: u64) -> &mut Position {
+        &mut self.short[hash::<4, BITS>(bytes)]
+    }
+
+    #[inline]
+    fn long(&mut self, bytes: u64) -> &mut Position {
+        &mut self.long[hash::<7, BITS>(bytes)]
+    }
+
+    /// Enters `inside` and the position behind it into the table of long hashes, and the latter into
+    /// the other as well.
+    #[inline]
+    fn enter_two(&mut self, places: Places<'_>, inside: usize) {
+        let bytes = places.load(inside);
+        *self.long(bytes) = places.position(inside);
+        *self.long(bytes >> 8) = places.position(inside + 1);
+        *self.short(bytes >> 8) = places.position(inside + 1);
+    }
+
+    /// The better of a short match at `place` and a long one at `next`.
+    #[inline]
+    fn choose(
+        &mut self,
+        places: Places<'_>,
+        place: usize,
+        source: usize,
+        next: usize,
+        next_bytes: u64,
+    ) -> (usize, usize) {
+        let candidate = *self.long(next_bytes);
+        let distance = places.distance(next, candidate);
+        if distance >= MAX_DISTANCE {
+            return (place, source);
+        }
+        let next_source = next - distance;
+        if load32(places.bytes, next_source) != next_bytes as u32 {
+            return (place, source);
+        }
+        // Some releases compare the bytes at the distance, not at the source.
+        let compared = if places.rules.mixes_up_distance {
+            distance
+        } else {
+            next_source
+        };
+        if places.length(next, compared) > places.length(place, source) {
+            (next, next_source)
+        } else {
+            (place, source)
+        }
+    }
+}
+
+impl Search for Level4 {
+    fn search(&mut self, places: Places<'_>, mut output: Output<'_>) {
+        let limit = places.limit();
+        let mut place = places.start;
+        let mut bytes = places.load(place);
+        'block: loop {
+            let mut next = place;
+            let source;
+            loop {
+                place = next;
+                next = place + 1 + ((place - output.literals) >> SKIP_SHIFT);
+                if next > limit {
+                    break 'block;
+                }
+                let position = places.position(place);
+                let short = std::mem::replace(self.short(bytes), position);
+                let long = std::mem::replace(self.long(bytes), position);
+                let next_bytes = places.load(next);
+                if let Some(found) = places.find(place, long, bytes) {
+                    source = found;
+                    break;
+                }
+                if let Some(found) = places.find(place, short, bytes) {
+                    (place, source) = self.choose(places, place, found, next, next_bytes);
+                    break;
+                }
+                bytes = next_bytes;
+            }
+            let length = places.length(place, source);
+            output.push(Match { place, source, length }, places);
+            place = output.next_place(next);
+            if place >= limit {
+                if place + 8 < places.bytes.len() {
+                    let bytes = places.load(place);
+                    *self.short(bytes) = places.position(place);
+                    *self.long(bytes) = places.position(place);
+                }
+                break 'block;
+            }
+            for inside in (next..place - 1).step_by(3) {
+                self.enter_two(places, inside);
+            }
+            let around = places.load(place - 1);
+            *self.short(around) = places.position(place - 1);
+            *self.long(around) = places.position(place - 1);
+            bytes = around >> 8;
+        }
+        output.finish(places);
+    }
+
+    fn lower(&mut self, by: Position) {
+        for entry in self.short.iter_mut().chain(self.long.iter_mut()) {
+            *entry = entry.saturating_sub(by);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Level 3: a table with the last two positions of each hash.
+
+use super::{KNOWN_LENGTH, MARGIN, Match, Output, Pair, Places, Position, Search};
+use crate::encoder::bytes::load32;
+use crate::encoder::klauspost::rules::Rules;
+use crate::encoder::symbols::MAX_DISTANCE;
+
+const BITS: u32 = 16;
+/// Farther entries are not used.
+const REACH: usize = MAX_DISTANCE - KNOWN_LENGTH;
+
+pub(super) fn level_3(rules: Rules) -> Box<dyn Search> {
+    if rules.wide_hashes {
+        Box::new(Level3::<5>::new())
+    } else {
+        Box::new(Level3::<4>::new())
+    }
+}
+
+/// The search of level 3, with hashes of `BYTES` bytes.
+#[derive(Debug)]
+struct Level3<const BYTES: u32> {
+    table: Box<[Pair; 1 << BITS]>,
+}
+
+impl<const BYTES: u32> Level3<BYTES> {
+    /// The steps between positions grow by one for each 2^`SKIP_SHIFT` bytes without a match.
+    const SKIP_SHIFT: u32 = if BYTES == 4 { 6 } else { 7 };
+    /// Positions inside a match are entered in these steps.
+    const INSIDE_STEP: usize = if BYTES == 4 { 5 } else { 6 };
+    /// No match begins in the last bytes of a block.
+    const MARGIN: usize = if BYTES == 4 { 7 } else { MARGIN };
+    /// So many bytes have to follow an entry.
+    const LOAD: usize = if BYTES == 4 { 4 } else { 8 };
+
+    fn new() -> Self {
+        Self {
+            table: Box::new([Pair::default(); 1 << BITS]),
+        }
+    }
+
+    #[inline]
+    fn load(places: Places<'_>, place: usize) -> u64 {
+        if BYTES == 4 {
+            u64::from(load32(places.bytes, place))
+        } else {
+            places.load(place)
+        }
+    }
+
+    #[inline]
+    fn slot(&mut self, bytes: u64) -> &mut Pair {
+        &mut self.table[super::hash::<BYTES, BITS>(bytes)]
+    }
+
+    /// The place of the better of two entries.
+    #[inline]
+    fn choose(places: Places<'_>, place: usize, candidates: Pair, bytes: u64) -> Option<usize> {
+        if places.distance(place, candidates.last) > REACH {
+            return None;
+        }
+        let before = |reach| places.find_within(place, candidates.before, bytes, reach);
+        let Some(last) = places.find_within(place, candidates.last, bytes, REACH) else {
+            return before(REACH - 1);
+        };
+        let Some(before) = before(REACH) else {
+            return Some(last);
+        };
+        let is_longer = places.length(place, before) > places.length(place, last);
+        Some(if is_longer { before } else { last })
+    }
+}
+
+impl<const BYTES: u32> Search for Level3<BYTES> {
+    fn search(&mut self, places: Places<'_>, mut output: Output<'_>) {
+        let limit = places.bytes.len() - Self::MARGIN;
+        let mut place = places.start;
+        let mut bytes = Self::load(places, place);
+        'block: loop {
+            let mut next = place;
+            let mut source;
+            loop {
+                place = next;
+                next = place + 1 + ((place - output.literals) >> Self::SKIP_SHIFT);
+                if next > limit {
+                    break 'block;
+                }
+                let slot = self.slot(bytes);
+                let candidates = *slot;
+                slot.push(places.position(place));
+                if let Some(found) = Self::choose(places, place, candidates, bytes) {
+                    source = found;
+                    break;
+                }
+                bytes = Self::load(places, next);
+            }
+            loop {
+                let length = places.length(place, source);
+                let found = output.push(Match { place, source, length }, places);
+                place = output.next_place(next);
+                if place >= limit {
+                    let end = found.source + found.length;
+                    if end + Self::LOAD < places.bytes.len() {
+                        self.slot(Self::load(places, end)).push(places.position(end));
+                    }
+                    break 'block;
+                }
+                let inside = place - found.length + 2..place - 5;
+                for inside in inside.step_by(Self::INSIDE_STEP) {
+                    self.slot(Self::load(places, inside))
+                        .push(places.position(inside));
+                }
+                let around = places.load(place - 2);
+                self.slot(around).push(places.position(place - 2));
+                self.slot(around >> 8).push(places.position(place - 1));
+                let here = around >> 16;
+                let slot = self.slot(here);
+                let candidates = *slot;
+                slot.push(places.position(place));
+                // the entry before is only tried if the last one is in reach
+                let again = if places.distance(place, candidates.last) < REACH {
+                    places
+                        .find_within(place, candidates.last, here, REACH - 1)
+                        .or_else(|| places.find_within(place, candidates.before, here, REACH - 1))
+                } else {
+                    None
+                };
+                match again {
+                    Some(found) => source = found,
+                    None => {
+                        bytes = here >> 8;
+                        place += 1;
+                        break;
+                    }
+                }
+            }
+        }
+        output.finish(places);
+    }
+
+    fn lower(&mut self, by: Position) {
+        for pair in self.table.iter_mut() {
+            pair.last = pair.last.saturating_sub(by);
+            pair.before = pair.before.saturating_sub(by);
+        }
+    }
+}

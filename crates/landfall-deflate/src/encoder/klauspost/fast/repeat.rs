@@ -1,0 +1,333 @@
+//! Levels 5 and 6: a table for hashes of four bytes, and one with the last two positions of each hash
+//! of seven bytes.
+
+use super::{Match, Output, Pair, Places, Position, Search, hash};
+use crate::encoder::bytes::load32;
+use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH};
+
+const BITS: u32 = 15;
+/// Level 5 only looks for a better match at the end of a match that is shorter.
+const MAX_IMPROVED: usize = 30;
+
+/// The tables of both levels.
+#[derive(Debug)]
+struct Tables {
+    short: Box<[Position; 1 << BITS]>,
+    long: Box<[Pair; 1 << BITS]>,
+}
+
+/// A candidate. Without a length, its match is longer than four bytes by an unknown number.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    place: usize,
+    source: usize,
+    length: Option<usize>,
+}
+
+impl Tables {
+    fn new() -> Self {
+        Self {
+            short: Box::new([0; 1 << BITS]),
+            long: Box::new([Pair::default(); 1 << BITS]),
+        }
+    }
+
+    #[inline]
+    fn short(&mut self, bytes: u64) -> &mut Position {
+        &mut self.short[hash::<4, BITS>(bytes)]
+    }
+
+    #[inline]
+    fn long(&mut self, bytes: u64) -> &mut Pair {
+        &mut self.long[hash::<7, BITS>(bytes)]
+    }
+
+    #[inline]
+    fn enter(&mut self, bytes: u64, position: Position) {
+        *self.short(bytes) = position;
+        self.long(bytes).push(position);
+    }
+
+    /// Enters `place`, and finds the best of what was entered before. `next` is the place that is
+    /// tried after it; it is entered as well if there is a match. `repeat` is the distance of the
+    /// match before, at level 6.
+    #[inline]
+    fn find(
+        &mut self,
+        places: Places<'_>,
+        place: usize,
+        bytes: u64,
+        next: usize,
+        repeat: Option<usize>,
+    ) -> Option<Found> {
+        let short = *self.short(bytes);
+        let long = *self.long(bytes);
+        self.enter(bytes, places.position(place));
+        if places.distance(place, long.last) < MAX_DISTANCE {
+            let last = places.find(place, long.last, bytes);
+            let before = places.find(place, long.before, bytes);
+            if let Some(source) = last.or(before) {
+                self.enter(places.load(next), places.position(next));
+                let mut found = Found {
+                    place,
+                    source,
+                    length: None,
+                };
+                if let (Some(last), Some(before)) = (last, before) {
+                    let last_length = places.limited_length(place, last);
+                    let before_length = places.limited_length(place, before);
+                    if before_length > last_length {
+                        found.source = before;
+                    }
+                    found.length = Some(before_length.max(last_length));
+                }
+                return Some(found);
+            }
+        }
+        let source = places.find(place, short, bytes)?;
+        let mut best = Found {
+            place,
+            source,
+            length: None,
+        };
+        let mut best_length = places.limited_length(place, source);
+        let next_bytes = places.load(next);
+        let next_long = *self.long(next_bytes);
+        self.enter(next_bytes, places.position(next));
+        if let Some(repeat) = repeat {
+            let source = place + 1 - repeat;
+            if load32(places.bytes, source) == (bytes >> 8) as u32 {
+                let length = places.limited_length(place + 1, source);
+                if length > best_length {
+                    return Some(Found {
+                        place: place + 1,
+                        source,
+                        length: Some(length),
+                    });
+                }
+            }
+        }
+        if places.distance(next, next_long.last) < MAX_DISTANCE {
+            for candidate in [next_long.last, next_long.before] {
+                let Some(source) = places.find(next, candidate, next_bytes) else {
+                    continue;
+                };
+                let length = places.limited_length(next, source);
+                if length > best_length {
+                    best_length = length;
+                    best.place = next;
+                    best.source = source;
+                    // level 5 stops at the first that is better
+                    if repeat.is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+        best.length = Some(best_length);
+        Some(best)
+    }
+
+    fn lower(&mut self, by: Position) {
+        for entry in self.short.iter_mut() {
+            *entry = entry.saturating_sub(by);
+        }
+        for pair in self.long.iter_mut() {
+            pair.last = pair.last.saturating_sub(by);
+            pair.before = pair.before.saturating_sub(by);
+        }
+    }
+}
+
+/// Extends a match to its end.
+#[inline]
+fn extend(places: Places<'_>, found: Found) -> Match {
+    let Found {
+        place,
+        source,
+        length,
+    } = found;
+    let length = match length {
+        None => places.length(place, source),
+        Some(MAX_LENGTH) => MAX_LENGTH + places.more(place + MAX_LENGTH, source + MAX_LENGTH),
+        Some(length) => length,
+    };
+    Match {
+        place,
+        source,
+        length,
+    }
+}
+
+/// Replaces a match by a longer one whose end is an entry for the bytes behind it. `start` is where
+/// the match began that was found first. Where the first bytes are skipped, they may differ.
+/// Returns whether the entry is in reach.
+#[inline]
+fn improve(places: Places<'_>, found: &mut Match, start: usize, entry: Position) -> bool {
+    let skipped = if places.rules.skips_at_match_end { 2 } else { 0 };
+    let place = start + skipped;
+    // negative if the entry is behind the end, because the next place was entered as well
+    let distance = places.position(start + found.length).wrapping_sub(entry);
+    let distance = distance.cast_signed() as isize;
+    if distance >= MAX_DISTANCE as isize {
+        return false;
+    }
+    if let Some(source) = place.checked_sub_signed(distance)
+        && distance > 0
+    {
+        let length = places.more(place, source);
+        if length > found.length {
+            *found = Match {
+                place,
+                source,
+                length,
+            };
+        }
+    }
+    true
+}
+
+/// The search of level 5.
+#[derive(Debug)]
+pub(super) struct Level5 {
+    tables: Tables,
+}
+
+impl Level5 {
+    /// The steps between positions grow by one for each 2^6 bytes without a match.
+    const SKIP_SHIFT: u32 = 6;
+
+    pub(super) fn new() -> Self {
+        Self {
+            tables: Tables::new(),
+        }
+    }
+}
+
+impl Search for Level5 {
+    fn search(&mut self, places: Places<'_>, mut output: Output<'_>) {
+        let tables = &mut self.tables;
+        let limit = places.limit();
+        let mut place = places.start;
+        let mut bytes = places.load(place);
+        'block: loop {
+            let mut next = place;
+            let found = loop {
+                place = next;
+                next = place + 1 + ((place - output.literals) >> Self::SKIP_SHIFT);
+                if next > limit {
+                    break 'block;
+                }
+                if let Some(found) = tables.find(places, place, bytes, next, None) {
+                    break found;
+                }
+                bytes = places.load(next);
+            };
+            let mut found = extend(places, found);
+            let end = found.place + found.length;
+            if found.length < MAX_IMPROVED && end < limit {
+                let entry = tables.long(places.load(end)).last;
+                let start = found.place;
+                improve(places, &mut found, start, entry);
+            }
+            let found = output.push(found, places);
+            place = output.next_place(next);
+            if place >= limit {
+                break 'block;
+            }
+            let mut inside = place - found.length + 1;
+            if inside < place - 1 {
+                let around = places.load(inside);
+                tables.enter(around, places.position(inside));
+                tables.long(around >> 8).push(places.position(inside + 1));
+                *tables.short(around >> 16) = places.position(inside + 2);
+                inside += 4;
+                while inside < place - 1 {
+                    let around = places.load(inside);
+                    tables.long(around).push(places.position(inside));
+                    *tables.short(around >> 8) = places.position(inside + 1);
+                    inside += 3;
+                }
+            }
+            let around = places.load(place - 1);
+            tables.enter(around, places.position(place - 1));
+            bytes = around >> 8;
+        }
+        output.finish(places);
+    }
+
+    fn lower(&mut self, by: Position) {
+        self.tables.lower(by);
+    }
+}
+
+/// The search of level 6.
+#[derive(Debug)]
+pub(super) struct Level6 {
+    tables: Tables,
+}
+
+impl Level6 {
+    /// The steps between positions grow by one for each 2^7 bytes without a match.
+    const SKIP_SHIFT: u32 = 7;
+
+    pub(super) fn new() -> Self {
+        Self {
+            tables: Tables::new(),
+        }
+    }
+}
+
+impl Search for Level6 {
+    fn search(&mut self, places: Places<'_>, mut output: Output<'_>) {
+        let tables = &mut self.tables;
+        let limit = places.limit();
+        let mut place = places.start;
+        let mut bytes = places.load(place);
+        let mut repeat = 1;
+        'block: loop {
+            let mut next = place;
+            let found = loop {
+                place = next;
+                next = place + 1 + ((place - output.literals) >> Self::SKIP_SHIFT);
+                if next > limit {
+                    break 'block;
+                }
+                if let Some(found) = tables.find(places, place, bytes, next, Some(repeat)) {
+                    break found;
+                }
+                bytes = places.load(next);
+            };
+            let mut found = extend(places, found);
+            let end = found.place + found.length;
+            if end < limit {
+                let pair = *tables.long(places.load(end));
+                let start = found.place;
+                if improve(places, &mut found, start, pair.last) {
+                    improve(places, &mut found, start, pair.before);
+                }
+            }
+            let found = output.push(found, places);
+            repeat = found.place - found.source;
+            place = output.next_place(next);
+            if place >= limit {
+                let end = places.bytes.len().saturating_sub(8);
+                for inside in (next + 1..end).step_by(2) {
+                    tables.enter(places.load(inside), places.position(inside));
+                }
+                break 'block;
+            }
+            for inside in (next + 1..place - 1).step_by(2) {
+                let around = places.load(inside);
+                tables.enter(around, places.position(inside));
+                tables.long(around >> 8).push(places.position(inside + 1));
+            }
+            bytes = places.load(place);
+        }
+        output.finish(places);
+    }
+
+    fn lower(&mut self, by: Position) {
+        self.tables.lower(by);
+    }
+}

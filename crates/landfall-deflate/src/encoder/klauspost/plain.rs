@@ -1,0 +1,86 @@
+//! Levels 0 and −2: blocks without matches.
+
+use super::Restart;
+use super::blocks::BlockWriter;
+use super::rules::Rules;
+use crate::bits::BitWriter;
+use crate::encoder::Encoder;
+use crate::encoder::block::MAX_STORED;
+
+/// The number of bytes of a block of literals.
+const LITERAL_BLOCK: usize = 32 << 10;
+/// The estimate of a new block is raised by a part of 2^10.
+const PENALTY_SHIFT: u32 = 10;
+
+/// The encoder of levels 0 and −2.
+#[derive(Debug)]
+pub(super) struct PlainEncoder {
+    block: Vec<u8>,
+    block_size: usize,
+    is_stored: bool,
+    blocks: BlockWriter,
+}
+
+impl PlainEncoder {
+    /// Level 0: stores all bytes.
+    pub(super) fn stored(rules: Rules) -> Self {
+        Self::new(rules, MAX_STORED, true)
+    }
+
+    /// Level −2: codes the literals where this saves space.
+    pub(super) fn literals(rules: Rules) -> Self {
+        Self::new(rules, LITERAL_BLOCK, false)
+    }
+
+    fn new(rules: Rules, block_size: usize, is_stored: bool) -> Self {
+        Self {
+            block: Vec::with_capacity(block_size),
+            block_size,
+            is_stored,
+            blocks: BlockWriter::new(rules, PENALTY_SHIFT),
+        }
+    }
+
+    fn write_block(&mut self, is_flush: bool, out: &mut BitWriter) {
+        if self.block.is_empty() {
+            return;
+        }
+        if self.is_stored {
+            self.blocks.write_stored(&self.block, out);
+        } else {
+            self.blocks.write_literals(&self.block, is_flush, out);
+        }
+        self.block.clear();
+    }
+}
+
+impl Encoder for PlainEncoder {
+    fn write(&mut self, mut plain: &[u8], out: &mut BitWriter) {
+        while !plain.is_empty() {
+            if self.block.len() == self.block_size {
+                self.write_block(false, out);
+            }
+            let room = self.block_size - self.block.len();
+            let (now, later) = plain.split_at(plain.len().min(room));
+            self.block.extend_from_slice(now);
+            plain = later;
+        }
+    }
+
+    fn flush(&mut self, out: &mut BitWriter) {
+        self.write_block(true, out);
+        self.blocks.write_stored(&[], out);
+    }
+
+    fn finish(&mut self, out: &mut BitWriter) {
+        self.write_block(true, out);
+        self.blocks.finish(out);
+    }
+}
+
+impl Restart for PlainEncoder {
+    fn restart(&mut self, _dictionary: &[u8]) {
+        self.block.clear();
+        self.blocks.reset();
+    }
+}
