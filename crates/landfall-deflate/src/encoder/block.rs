@@ -2,8 +2,8 @@
 
 use super::huffman::{Code, MAX_HEADER_BITS, Ties, code_lengths};
 use super::symbols::{
-    DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_CODES, LITERAL_SYMBOLS, SymbolCounts, Token, distance_code,
-    distance_extra_bits, length_base, length_extra_bits, length_symbol,
+    DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_CODES, LITERAL_SYMBOLS, SymbolCounts, Token,
+    distance_code, distance_extra_bits, length_base, length_extra_bits, length_symbol,
 };
 use crate::bits::BitWriter;
 

@@ -1,7 +1,7 @@
 //! Hash chains over a window of 64 KiB, for Go's levels 2 to 9 and for levels 7 to 9 of
 //! `klauspost/compress`.
 
-use super::bytes::load32;
+use super::bytes::{boxed_table, load32};
 use super::symbols::MAX_DISTANCE;
 
 /// The number of bytes in a window.
@@ -17,7 +17,7 @@ const PLANNED: usize = 64;
 
 /// An empty window.
 pub(crate) fn new_window() -> Box<Window> {
-    Box::new([0; WINDOW + 512])
+    boxed_table(0)
 }
 
 /// How four bytes are hashed.
@@ -63,8 +63,8 @@ impl Chains {
     pub(crate) fn new(hash: Hash) -> Self {
         Self {
             hash,
-            heads: Box::new([0; 1 << HASH_BITS]),
-            links: Box::new([0; MAX_DISTANCE]),
+            heads: boxed_table(0),
+            links: boxed_table(0),
             planned: [0; PLANNED],
             planned_end: 0,
         }
@@ -79,12 +79,7 @@ impl Chains {
 
     /// Like [`Self::insert`], where all positions up to `end` are going to be inserted in turn.
     #[inline]
-    pub(crate) fn insert_next(
-        &mut self,
-        window: &Window,
-        position: usize,
-        end: usize,
-    ) -> u64 {
+    pub(crate) fn insert_next(&mut self, window: &Window, position: usize, end: usize) -> u64 {
         if position >= self.planned_end {
             self.planned_end = end.min(position + PLANNED);
             for planned in position..self.planned_end {

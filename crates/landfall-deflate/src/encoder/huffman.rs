@@ -139,11 +139,7 @@ fn symbol_of(entry: u32) -> usize {
 }
 
 /// The number of codes of each length in the Huffman tree, or `None` if one is longer than `limit`.
-fn tree_length_counts(
-    sorted: &[u32],
-    limit: usize,
-    ties: Ties,
-) -> Option<[usize; MAX_BITS + 1]> {
+fn tree_length_counts(sorted: &[u32], limit: usize, ties: Ties) -> Option<[usize; MAX_BITS + 1]> {
     // what a joint must weigh more than a symbol to come after it
     let more = u32::from(ties == Ties::SubtreeFirst);
     let joints = sorted.len() - 1;

@@ -19,6 +19,7 @@ pub(crate) mod zlib;
 
 use crate::bits::BitWriter;
 use go::GoFlate;
+use klauspost::KlauspostFlate;
 use std::fmt;
 use zlib::ZlibDeflate;
 
@@ -128,6 +129,8 @@ macro_rules! families {
 families! {
     // Go's standard library
     1 => Go(GoFlate),
+    // klauspost/compress and pgzip
+    2 => Klauspost(KlauspostFlate),
     // zlib, with the default build options
     3 => Zlib(ZlibDeflate),
     #[cfg(test)]

@@ -1,19 +1,21 @@
 //! Go's `compress/flate`, which `compress/gzip` and `compress/zlib` use: Docker and BuildKit at the
 //! default level, crane, ko and kaniko at level 1.
 //!
-//! Two generations differ in all levels: the [classic] one of Go 1.7 to 1.26, and that from Go 1.27,
-//! which descends from `github.com/klauspost/compress`.
+//! Two generations differ in all levels: the [classic] one up to Go 1.26, and that from Go 1.27, which
+//! descends from `github.com/klauspost/compress` ([`klauspost`](super::klauspost)).
 
 pub(crate) mod classic;
 
-use super::{Encoder, StreamHints};
+use super::{Encoder, StreamHints, klauspost};
 use std::fmt;
 
 /// Which releases of Go write the same streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Generation {
-    /// Go 1.7 to 1.26.
+    /// Up to Go 1.26.
     Classic,
+    /// From Go 1.27.
+    Go1_27,
 }
 
 /// A level, −2 to 9. The default level −1 is the level that it stands for.
@@ -53,6 +55,9 @@ impl GoFlate {
     pub(crate) fn start(self) -> Box<dyn Encoder> {
         match self.generation {
             Generation::Classic => classic::start(self.level),
+            Generation::Go1_27 => {
+                klauspost::start(klauspost::rules::Generation::Go1_27, self.level.resolved())
+            }
         }
     }
 
@@ -73,7 +78,10 @@ impl GoFlate {
         };
         let levels = levels.iter().filter_map(|level| Level::new(*level));
         levels
-            .flat_map(|level| [Generation::Classic].map(|generation| Self { generation, level }))
+            .flat_map(|level| {
+                [Generation::Classic, Generation::Go1_27]
+                    .map(|generation| Self { generation, level })
+            })
             .collect()
     }
 
@@ -81,6 +89,7 @@ impl GoFlate {
     pub(crate) fn to_bytes(self) -> [u8; 2] {
         let generation = match self.generation {
             Generation::Classic => 0,
+            Generation::Go1_27 => 1,
         };
         [generation, self.level.resolved().to_le_bytes()[0]]
     }
@@ -92,6 +101,7 @@ impl GoFlate {
         };
         let generation = match generation {
             0 => Generation::Classic,
+            1 => Generation::Go1_27,
             _ => return None,
         };
         let number = i8::from_le_bytes([level]);
@@ -105,6 +115,7 @@ impl fmt::Display for GoFlate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let releases = match self.generation {
             Generation::Classic => "Go up to 1.26",
+            Generation::Go1_27 => "Go from 1.27",
         };
         write!(
             formatter,
@@ -128,6 +139,12 @@ mod tests {
     fn the_classic_generation_writes_the_bytes_of_go_1_26() {
         let table = include_str!("../../../tests/vectors/go-1.26.txt");
         vectors::check(table, |level| start(Generation::Classic, level));
+    }
+
+    #[test]
+    fn the_second_generation_writes_the_bytes_of_go_1_27() {
+        let table = include_str!("../../../tests/vectors/go-1.27.txt");
+        vectors::check(table, |level| start(Generation::Go1_27, level));
     }
 
     #[test]

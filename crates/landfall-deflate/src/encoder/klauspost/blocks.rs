@@ -234,7 +234,9 @@ impl BlockWriter {
         let ties = self.rules.ties;
         let codes = &mut self.codes;
         codes.literals.set_counts(&counts.literals, MAX_BITS, ties);
-        codes.distances.set_counts(&counts.distances, MAX_BITS, ties);
+        codes
+            .distances
+            .set_counts(&counts.distances, MAX_BITS, ties);
     }
 }
 

@@ -139,7 +139,8 @@ impl LazyEncoder {
         }
         if is_flush {
             if self.is_byte_pending {
-                self.tokens.push(Token::literal(self.window[self.index - 1]));
+                self.tokens
+                    .push(Token::literal(self.window[self.index - 1]));
                 self.is_byte_pending = false;
             }
             if !self.tokens.is_empty() {
@@ -210,7 +211,8 @@ impl LazyEncoder {
     /// Writes the byte before `index` as a literal.
     #[inline]
     fn push_literal(&mut self, is_flush: bool, out: &mut BitWriter) {
-        self.tokens.push(Token::literal(self.window[self.index - 1]));
+        self.tokens
+            .push(Token::literal(self.window[self.index - 1]));
         self.write_full_block(is_flush, out);
     }
 

@@ -1,5 +1,17 @@
 //! The `flate` package of `github.com/klauspost/compress`, and `pgzip`, which podman, buildah, skopeo
 //! and others use. Go's standard library has had the same encoder since 1.27.
+//!
+//! Levels 1 to 6 cut the stream into blocks of 65,535 bytes and search each from left to right, with
+//! tables of hashes ([`fast`]). Levels 7 to 9 have hash chains over a window of 64 KiB, and decide
+//! about each match when the next position has been searched ([`lazy`]). The tokens of a block are
+//! appended to the block before if its codes suit them ([`blocks`]). A stream ends with an empty
+//! fixed block.
+//!
+//! Releases differ in details; [`rules`] lists them. `pgzip` compresses pieces of a stream
+//! independently ([`parallel`]).
+//!
+//! How the input is cut into calls does not matter: bytes are collected until the block or the window
+//! is full.
 
 mod blocks;
 mod estimate;
@@ -9,17 +21,157 @@ mod parallel;
 mod plain;
 pub(crate) mod rules;
 
-use super::Encoder;
+use super::{Encoder, StreamHints};
 use fast::FastEncoder;
 use lazy::LazyEncoder;
 use parallel::ParallelEncoder;
 use plain::PlainEncoder;
 use rules::Generation;
+use std::fmt;
 
 /// An encoder that can begin another stream.
-trait Restart: Encoder + std::fmt::Debug {
+trait Restart: Encoder + fmt::Debug {
     /// Begins a stream whose matches may refer to `dictionary`.
     fn restart(&mut self, dictionary: &[u8]);
+}
+
+/// How a stream is cut into pieces that are compressed in parallel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Pieces {
+    /// Not at all.
+    One,
+    /// By `pgzip`, into pieces of this many bytes, more than 16 KiB.
+    Parallel(u32),
+}
+
+impl Pieces {
+    /// The sizes that programs use: the default of `pgzip`, and its former default.
+    const USUAL: [Self; 2] = [Self::Parallel(1 << 20), Self::Parallel(250_000)];
+}
+
+/// An encoder of `klauspost/compress`, or `pgzip` with this encoder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct KlauspostFlate {
+    generation: Generation,
+    /// −2 or 0 to 9. The default level is 5.
+    level: i8,
+    pieces: Pieces,
+}
+
+impl KlauspostFlate {
+    /// The encoder with these parameters, or `None` if there is none. Of several releases that write
+    /// the same streams at this level, one stands for all.
+    pub(crate) fn new(generation: Generation, level: i8, pieces: Pieces) -> Option<Self> {
+        let level = if level == -1 { 5 } else { level };
+        let is_valid = (-2..=9).contains(&level)
+            && match pieces {
+                Pieces::One => true,
+                Pieces::Parallel(size) => size > parallel::DICTIONARY as u32,
+            };
+        let generation = generation.representative(level, pieces != Pieces::One);
+        is_valid.then_some(Self {
+            generation,
+            level,
+            pieces,
+        })
+    }
+
+    /// Starts a stream.
+    pub(crate) fn start(self) -> Box<dyn Encoder> {
+        match self.pieces {
+            Pieces::One => start(self.generation, self.level),
+            Pieces::Parallel(size) => Box::new(ParallelEncoder::new(
+                start_piece(self.generation, self.level),
+                size as usize,
+            )),
+        }
+    }
+
+    /// The encoders that can have written a stream, the most likely first. Those that
+    /// [`GoFlate`](super::go::GoFlate) has too are left out.
+    pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
+        let levels: &[i8] = match (hints.zlib_header, hints.gzip_extra_flags) {
+            (Some([_, flags]), _) => match flags >> 6 {
+                0 => &[1, -2],
+                1 => &[5, 4, 3, 2],
+                2 => &[6],
+                _ => &[9, 8, 7],
+            },
+            (None, Some(2)) => &[9],
+            (None, Some(4)) => &[1],
+            (None, Some(0)) => &[5, 6, 4, 3, 2, 7, 8, -2],
+            (None, _) => &[5, 6, 1, 9, 4, 3, 2, 7, 8, -2],
+        };
+        // the encoders of parallel pieces write gzip only
+        let pieces: &[Pieces] = match hints.zlib_header {
+            Some(_) => &[Pieces::One],
+            None => &[Pieces::USUAL[0], Pieces::One, Pieces::USUAL[1]],
+        };
+        let mut candidates = Vec::new();
+        for level in levels {
+            for pieces in pieces {
+                for generation in Generation::ALL {
+                    let is_also_go = *pieces == Pieces::One
+                        && generation.representative(*level, false)
+                            == Generation::Go1_27.representative(*level, false);
+                    let candidate = Self::new(generation, *level, *pieces);
+                    candidates.extend(
+                        candidate
+                            .filter(|candidate| !is_also_go && candidate.generation == generation),
+                    );
+                }
+            }
+        }
+        candidates
+    }
+
+    /// The parameters in a recipe.
+    pub(crate) fn to_bytes(self) -> [u8; 6] {
+        let size = match self.pieces {
+            Pieces::One => 0,
+            Pieces::Parallel(size) => size,
+        };
+        let [a, b, c, d] = size.to_le_bytes();
+        let [level] = self.level.to_le_bytes();
+        [self.generation as u8, level, a, b, c, d]
+    }
+
+    /// Reads the parameters from a recipe, or returns `None` if they are unknown.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let &[number, level, a, b, c, d] = bytes else {
+            return None;
+        };
+        let generation = *Generation::ALL.get(
+            Generation::ALL
+                .iter()
+                .position(|generation| *generation as u8 == number)?,
+        )?;
+        let pieces = match u32::from_le_bytes([a, b, c, d]) {
+            0 => Pieces::One,
+            size => Pieces::Parallel(size),
+        };
+        let parameters = Self::new(generation, i8::from_le_bytes([level]), pieces)?;
+        // each encoder has one representation
+        (parameters.to_bytes() == bytes).then_some(parameters)
+    }
+}
+
+impl fmt::Display for KlauspostFlate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            generation,
+            level,
+            pieces,
+        } = self;
+        write!(
+            formatter,
+            "klauspost/compress {generation} flate, level {level}"
+        )?;
+        match pieces {
+            Pieces::One => Ok(()),
+            Pieces::Parallel(size) => write!(formatter, ", pgzip pieces of {size} bytes"),
+        }
+    }
 }
 
 fn start_piece(generation: Generation, level: i8) -> Box<dyn Restart> {
@@ -37,11 +189,69 @@ pub(crate) fn start(generation: Generation, level: i8) -> Box<dyn Encoder> {
     start_piece(generation, level)
 }
 
-/// Starts a stream of pieces of `piece_size` bytes.
-pub(crate) fn start_parallel(
-    generation: Generation,
-    level: i8,
-    piece_size: usize,
-) -> Box<dyn Encoder> {
-    Box::new(ParallelEncoder::new(start_piece(generation, level), piece_size))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoder::vectors;
+
+    /// Compares with the lines of one release. Their parameters are a level, or the size of pieces, a
+    /// slash and a level.
+    fn check(release: &str, generation: Generation) {
+        let table = include_str!("../../../tests/vectors/klauspost.txt");
+        vectors::check_lines(table, &format!("{release} "), |parameters| {
+            let (pieces, level) = match parameters.split_once('/') {
+                None => (Pieces::One, parameters),
+                Some((size, level)) => (Pieces::Parallel(size.parse().unwrap()), level),
+            };
+            KlauspostFlate::new(generation, level.parse().unwrap(), pieces)
+                .unwrap()
+                .start()
+        });
+    }
+
+    macro_rules! releases {
+        ($($test:ident: $release:literal, $generation:ident;)*) => {$(
+            #[test]
+            fn $test() {
+                check($release, Generation::$generation);
+            }
+        )*};
+    }
+
+    releases! {
+        streams_are_those_of_1_14_4: "1.14.4", V1_14;
+        streams_are_those_of_1_15_9: "1.15.9", V1_15_0;
+        streams_are_those_of_1_15_10: "1.15.10", V1_15_10;
+        streams_are_those_of_1_15_14: "1.15.14", V1_15_11;
+        streams_are_those_of_1_17_11: "1.17.11", V1_15_15;
+        streams_are_those_of_1_18_0: "1.18.0", V1_18_0;
+        streams_are_those_of_1_18_1: "1.18.1", V1_18_1;
+        streams_are_those_of_1_18_6: "1.18.6", V1_18_2;
+        streams_are_those_of_1_20_3: "1.20.3", V1_20_0;
+        streams_are_those_of_1_20_4: "1.20.4", V1_20_4;
+    }
+
+    #[test]
+    fn parameters_are_read_back_from_a_recipe() {
+        let candidates = KlauspostFlate::candidates(&StreamHints::default());
+        for parameters in &candidates {
+            let read = KlauspostFlate::from_bytes(&parameters.to_bytes());
+            assert_eq!(read, Some(*parameters));
+        }
+        let distinct: std::collections::HashSet<_> = candidates.iter().collect();
+        assert_eq!(distinct.len(), candidates.len());
+        let invalid: [[u8; 6]; 5] = [
+            [99, 5, 0, 0, 0, 0],
+            [Generation::V1_15_15 as u8, 10, 0, 0, 0, 0],
+            // the default level is recorded as level 5
+            [Generation::V1_15_15 as u8, 0xff, 0, 0, 0, 0],
+            // smaller than the dictionary
+            [Generation::V1_15_15 as u8, 5, 0, 0x40, 0, 0],
+            // writes the same as 1.15.15 at level 5
+            [Generation::V1_18_0 as u8, 5, 0, 0, 0, 0],
+        ];
+        for bytes in invalid {
+            assert_eq!(KlauspostFlate::from_bytes(&bytes), None);
+        }
+    }
 }

@@ -8,7 +8,8 @@ use super::Restart;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 
-const DICTIONARY: usize = 16_384;
+/// The number of bytes of a dictionary. Pieces are larger.
+pub(super) const DICTIONARY: usize = 16_384;
 
 /// Compresses piece by piece.
 #[derive(Debug)]
@@ -72,5 +73,9 @@ impl Encoder for ParallelEncoder {
     fn finish(&mut self, out: &mut BitWriter) {
         self.end_piece(out);
         self.piece.finish(out);
+    }
+
+    fn writes_empty_blocks(&self) -> bool {
+        true
     }
 }

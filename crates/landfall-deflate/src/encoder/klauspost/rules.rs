@@ -1,42 +1,49 @@
 //! What differs between the generations of the encoder.
 
 use crate::encoder::huffman::Ties;
+use std::fmt;
 
-/// The releases that write the same streams at all levels, from the newest.
+/// Releases that write the same streams at all levels, from the newest. The numbers are part of
+/// recipes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Generation {
-    /// Go's standard library from 1.27. Its default level is 6, not 5.
-    Go1_27,
     /// 1.20.4.
-    V1_20_4,
+    V1_20_4 = 0,
     /// 1.20.0 to 1.20.3.
-    V1_20_0,
-    /// 1.18.1 to 1.19.2, which differs from 1.20.0 if there is a dictionary.
-    V1_18_1,
+    V1_20_0 = 1,
+    /// Go's standard library from 1.27.
+    Go1_27 = 2,
+    /// 1.18.2 to 1.19.2.
+    V1_18_2 = 3,
+    /// 1.18.1.
+    V1_18_1 = 4,
     /// 1.18.0.
-    V1_18_0,
-    /// 1.15.14 to 1.17.11.
-    V1_15_14,
-    /// 1.15.10 to 1.15.13.
-    V1_15_10,
+    V1_18_0 = 5,
+    /// 1.15.15 to 1.17.11.
+    V1_15_15 = 6,
+    /// 1.15.11 to 1.15.14.
+    V1_15_11 = 7,
+    /// 1.15.10.
+    V1_15_10 = 8,
     /// 1.15.0 to 1.15.9.
-    V1_15_0,
+    V1_15_0 = 9,
     /// 1.14.
-    V1_14,
+    V1_14 = 10,
 }
 
 impl Generation {
-    /// All generations, the most likely first.
-    pub(crate) const ALL: [Self; 9] = [
-        Self::V1_15_14,
-        Self::V1_18_1,
-        Self::Go1_27,
+    /// The generations of `klauspost/compress`, those first that the most programs have.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::V1_15_15,
+        Self::V1_18_2,
         Self::V1_20_4,
         Self::V1_20_0,
-        Self::V1_15_10,
+        Self::V1_15_11,
         Self::V1_15_0,
         Self::V1_14,
         Self::V1_18_0,
+        Self::V1_18_1,
+        Self::V1_15_10,
     ];
 
     /// The rules of the generation.
@@ -49,18 +56,18 @@ impl Generation {
                 Ties::SubtreeFirst
             },
             flushes_keep_history: self == Self::V1_20_4,
-            ends_dictionary: matches!(self, Self::V1_20_4 | Self::V1_20_0),
+            ends_dictionary: !is_before(Self::V1_20_0),
             trims_headers: !is_before(Self::V1_18_1),
             mixes_up_distance: !is_before(Self::V1_18_0),
             splits_evenly: !is_before(Self::V1_15_0),
-            wide_hashes: !is_before(Self::V1_15_10),
+            wide_hashes: !is_before(Self::V1_15_11),
             skips_at_match_end: !is_before(Self::V1_15_10),
-            lazy_match_end: if is_before(Self::V1_15_14) {
+            lazy_match_end: if is_before(Self::V1_15_15) {
                 LazyMatchEnd::Whole
             } else {
                 LazyMatchEnd::Skipping
             },
-            literal_sample: if is_before(Self::V1_18_1) {
+            literal_sample: if is_before(Self::V1_18_2) {
                 usize::MAX
             } else {
                 1 << 15
@@ -68,10 +75,37 @@ impl Generation {
             rare_literal_bits: u32::from(self == Self::Go1_27),
         }
     }
+
+    /// The generation that stands for all that write the same streams at one level, with or without
+    /// dictionaries.
+    pub(crate) fn representative(self, level: i8, has_dictionaries: bool) -> Self {
+        let rules = self.rules().at_level(level, has_dictionaries);
+        let mut all = Self::ALL.into_iter();
+        all.find(|other| other.rules().at_level(level, has_dictionaries) == rules)
+            .unwrap_or(self)
+    }
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::V1_20_4 => "1.20.4",
+            Self::V1_20_0 => "1.20.0",
+            Self::Go1_27 => "of Go 1.27",
+            Self::V1_18_2 => "1.18.2",
+            Self::V1_18_1 => "1.18.1",
+            Self::V1_18_0 => "1.18.0",
+            Self::V1_15_15 => "1.15.15",
+            Self::V1_15_11 => "1.15.11",
+            Self::V1_15_10 => "1.15.10",
+            Self::V1_15_0 => "1.15.0",
+            Self::V1_14 => "1.14",
+        })
+    }
 }
 
 /// What differs between the generations.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rules {
     /// The shape of Huffman codes.
     pub(crate) ties: Ties,
@@ -85,7 +119,8 @@ pub(crate) struct Rules {
     pub(crate) trims_headers: bool,
     /// Level 4: whether the length of the alternative match is measured at a wrong place.
     pub(crate) mixes_up_distance: bool,
-    /// Whether a match of more than 258 bytes is cut into pieces of 258 bytes, else of 255.
+    /// Levels 1 to 6: whether a match of more than 258 bytes is cut into pieces of 258 bytes, else
+    /// of 255.
     pub(crate) splits_evenly: bool,
     /// Levels 1 to 3: whether hashes are of five bytes, else of four.
     pub(crate) wide_hashes: bool,
@@ -100,10 +135,47 @@ pub(crate) struct Rules {
     pub(crate) rare_literal_bits: u32,
 }
 
+impl Rules {
+    /// The rules with those that do not matter at a level set to the newest ones.
+    fn at_level(mut self, level: i8, has_dictionaries: bool) -> Self {
+        let newest = Generation::V1_20_4.rules();
+        if !(1..=6).contains(&level) {
+            self.flushes_keep_history = newest.flushes_keep_history;
+            self.splits_evenly = newest.splits_evenly;
+        }
+        if level < 1 {
+            self.trims_headers = newest.trims_headers;
+        }
+        if level == 0 {
+            self.ties = newest.ties;
+        }
+        if !(1..=3).contains(&level) {
+            self.wide_hashes = newest.wide_hashes;
+        }
+        if level != 4 {
+            self.mixes_up_distance = newest.mixes_up_distance;
+        }
+        if !(5..=6).contains(&level) {
+            self.skips_at_match_end = newest.skips_at_match_end;
+        }
+        if level < 7 {
+            self.lazy_match_end = newest.lazy_match_end;
+        }
+        if level < 7 || !has_dictionaries {
+            self.ends_dictionary = newest.ends_dictionary;
+        }
+        if level != 9 {
+            self.literal_sample = newest.literal_sample;
+            self.rare_literal_bits = newest.rare_literal_bits;
+        }
+        self
+    }
+}
+
 /// Which better match is looked for at the end of a match, at levels 7 to 9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LazyMatchEnd {
-    /// One that has the whole of the match.
+    /// One that has the whole of the match. Level 9 asks for fewer saved bits.
     Whole,
     /// One that may differ in the first two bytes.
     Skipping,

@@ -93,8 +93,12 @@ impl BlockWriter {
     fn build(&mut self, counts: &mut SymbolCounts) -> DynamicHeader {
         counts.literals[END_OF_BLOCK] = 1;
         let codes = &mut self.dynamic;
-        codes.literals.set_counts(&counts.literals, MAX_BITS, Ties::SubtreeFirst);
-        codes.distances.set_counts(&counts.distances, MAX_BITS, Ties::SubtreeFirst);
+        codes
+            .literals
+            .set_counts(&counts.literals, MAX_BITS, Ties::SubtreeFirst);
+        codes
+            .distances
+            .set_counts(&counts.distances, MAX_BITS, Ties::SubtreeFirst);
         DynamicHeader::new(
             &codes.literals,
             counts.used_literals(),

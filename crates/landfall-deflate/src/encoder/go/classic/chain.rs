@@ -165,8 +165,7 @@ impl ChainEncoder {
                     .push(Token::matched(previous.length, previous.distance));
                 let next = self.index + previous.length - 1;
                 for position in self.index + 1..next.min(insert_end) {
-                    self.chains
-                        .insert_next(&self.window, position, insert_end);
+                    self.chains.insert_next(&self.window, position, insert_end);
                 }
                 self.index = next;
                 self.is_byte_pending = false;

@@ -1,4 +1,4 @@
-//! The encoder of Go's `compress/flate` from 1.7 to 1.26.
+//! The encoder of Go's `compress/flate` up to 1.26.
 //!
 //! All levels end the stream with an empty stored block that is the last, and a flush writes an
 //! empty stored block. Blocks have codes of their own; see [`blocks`] for the choice between stored,

@@ -4,7 +4,7 @@ use super::blocks::BlockWriter;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 use crate::encoder::block::{MAX_STORED, write_stored};
-use crate::encoder::bytes::{load32, load64, match_length};
+use crate::encoder::bytes::{boxed_table, load32, load64, match_length};
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
 
 const HASH_BITS: u32 = 14;
@@ -58,7 +58,7 @@ impl SpeedEncoder {
             buffer: Vec::with_capacity(MAX_DISTANCE + BLOCK),
             start: 0,
             base: MAX_DISTANCE as u32 + 1,
-            table: Box::new([NO_ENTRY; 1 << HASH_BITS]),
+            table: boxed_table(NO_ENTRY),
             tokens: Vec::with_capacity(BLOCK),
             blocks: BlockWriter::new(),
         }

@@ -1,7 +1,7 @@
 //! Level 4: a table for hashes of four bytes and one for hashes of seven bytes.
 
 use super::{Match, Output, Places, Position, Search, hash};
-use crate::encoder::bytes::load32;
+use crate::encoder::bytes::{boxed_table, load32};
 use crate::encoder::symbols::MAX_DISTANCE;
 
 const BITS: u32 = 15;
@@ -18,8 +18,8 @@ pub(super) struct Level4 {
 impl Level4 {
     pub(super) fn new() -> Self {
         Self {
-            short: Box::new([0; 1 << BITS]),
-            long: Box::new([0; 1 << BITS]),
+            short: boxed_table(0),
+            long: boxed_table(0),
         }
     }
 
@@ -105,7 +105,14 @@ impl Search for Level4 {
                 bytes = next_bytes;
             }
             let length = places.length(place, source);
-            output.push(Match { place, source, length }, places);
+            output.push(
+                Match {
+                    place,
+                    source,
+                    length,
+                },
+                places,
+            );
             place = output.next_place(next);
             if place >= limit {
                 if place + 8 < places.bytes.len() {

@@ -1,7 +1,7 @@
 //! Level 3: a table with the last two positions of each hash.
 
 use super::{KNOWN_LENGTH, MARGIN, Match, Output, Pair, Places, Position, Search};
-use crate::encoder::bytes::load32;
+use crate::encoder::bytes::{boxed_table, load32};
 use crate::encoder::klauspost::rules::Rules;
 use crate::encoder::symbols::MAX_DISTANCE;
 
@@ -35,7 +35,7 @@ impl<const BYTES: u32> Level3<BYTES> {
 
     fn new() -> Self {
         Self {
-            table: Box::new([Pair::default(); 1 << BITS]),
+            table: boxed_table(Pair::default()),
         }
     }
 
@@ -96,12 +96,20 @@ impl<const BYTES: u32> Search for Level3<BYTES> {
             }
             loop {
                 let length = places.length(place, source);
-                let found = output.push(Match { place, source, length }, places);
+                let found = output.push(
+                    Match {
+                        place,
+                        source,
+                        length,
+                    },
+                    places,
+                );
                 place = output.next_place(next);
                 if place >= limit {
                     let end = found.source + found.length;
                     if end + Self::LOAD < places.bytes.len() {
-                        self.slot(Self::load(places, end)).push(places.position(end));
+                        self.slot(Self::load(places, end))
+                            .push(places.position(end));
                     }
                     break 'block;
                 }

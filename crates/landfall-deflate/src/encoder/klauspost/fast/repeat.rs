@@ -2,7 +2,7 @@
 //! of seven bytes.
 
 use super::{Match, Output, Pair, Places, Position, Search, hash};
-use crate::encoder::bytes::load32;
+use crate::encoder::bytes::{boxed_table, load32};
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH};
 
 const BITS: u32 = 15;
@@ -27,8 +27,8 @@ struct Found {
 impl Tables {
     fn new() -> Self {
         Self {
-            short: Box::new([0; 1 << BITS]),
-            long: Box::new([Pair::default(); 1 << BITS]),
+            short: boxed_table(0),
+            long: boxed_table(Pair::default()),
         }
     }
 
@@ -164,7 +164,11 @@ fn extend(places: Places<'_>, found: Found) -> Match {
 /// Returns whether the entry is in reach.
 #[inline]
 fn improve(places: Places<'_>, found: &mut Match, start: usize, entry: Position) -> bool {
-    let skipped = if places.rules.skips_at_match_end { 2 } else { 0 };
+    let skipped = if places.rules.skips_at_match_end {
+        2
+    } else {
+        0
+    };
     let place = start + skipped;
     // negative if the entry is behind the end, because the next place was entered as well
     let distance = places.position(start + found.length).wrapping_sub(entry);

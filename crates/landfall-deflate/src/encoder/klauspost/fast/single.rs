@@ -1,6 +1,7 @@
 //! Levels 1 and 2: a table with the last position of each hash.
 
 use super::{Match, Output, Places, Position, Search};
+use crate::encoder::bytes::boxed_table;
 use crate::encoder::klauspost::rules::Rules;
 use crate::encoder::symbols::MAX_DISTANCE;
 
@@ -34,7 +35,7 @@ struct Level1<const BYTES: u32> {
 impl<const BYTES: u32> Level1<BYTES> {
     fn new() -> Self {
         Self {
-            table: Box::new([0; 1 << 15]),
+            table: boxed_table(0),
         }
     }
 
@@ -90,7 +91,14 @@ impl<const BYTES: u32> Search for Level1<BYTES> {
             }
             loop {
                 let length = places.length(place, source);
-                let found = output.push(Match { place, source, length }, places);
+                let found = output.push(
+                    Match {
+                        place,
+                        source,
+                        length,
+                    },
+                    places,
+                );
                 place = output.next_place(next);
                 if place >= limit {
                     // releases with hashes of four bytes enter one more position
@@ -134,7 +142,7 @@ struct Level2<const BYTES: u32> {
 impl<const BYTES: u32> Level2<BYTES> {
     fn new() -> Self {
         Self {
-            table: Box::new([0; 1 << 17]),
+            table: boxed_table(0),
         }
     }
 
@@ -184,7 +192,14 @@ impl<const BYTES: u32> Search for Level2<BYTES> {
             }
             loop {
                 let length = places.length(place, source);
-                let found = output.push(Match { place, source, length }, places);
+                let found = output.push(
+                    Match {
+                        place,
+                        source,
+                        length,
+                    },
+                    places,
+                );
                 place = output.next_place(next);
                 if place >= limit {
                     if BYTES == 4 && place + found.length + 4 < places.bytes.len() {
