@@ -32,7 +32,7 @@ pub enum BundleError {
     Damaged {
         /// The path of the bundle.
         path: PathBuf,
-        /// The places that are damaged.
+        /// What is damaged, in the order of the bundle.
         damage: Vec<Damage>,
         /// The consequences; `None` if they were not determined.
         loss: Option<Loss>,

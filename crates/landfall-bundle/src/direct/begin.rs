@@ -105,9 +105,12 @@ impl DirectBundle {
             .for_each(|(entry, start)| entry.offset = start);
         let blobs = plan.entries.iter().enumerate().skip(FRONT_LEN);
         let mut untrimmed: HashMap<Digest, Vec<usize>> = HashMap::new();
-        for (place, entry) in blobs.clone() {
+        for (entry_index, entry) in blobs.clone() {
             if let ContentSource::Trimmed { of, .. } = &entry.content {
-                untrimmed.entry(of.digest.clone()).or_default().push(place);
+                untrimmed
+                    .entry(of.digest.clone())
+                    .or_default()
+                    .push(entry_index);
             }
         }
         let state = DirectState {
@@ -120,8 +123,8 @@ impl DirectBundle {
             old,
             reuse: ReusedBundle::open(&work),
             compressed,
-            places: blobs
-                .map(|(place, entry)| (entry.descriptor.digest.clone(), place))
+            entry_indexes: blobs
+                .map(|(entry_index, entry)| (entry.descriptor.digest.clone(), entry_index))
                 .collect(),
             untrimmed,
             stored: Mutex::default(),

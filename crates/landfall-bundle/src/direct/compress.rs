@@ -48,10 +48,13 @@ impl DirectBundle {
         let result = entries.append(
             first..state.plan.entries.len(),
             &mut out,
-            |place, offset, frames| {
+            |entry_index, offset, frames| {
                 let end = offset + frames.iter().map(|frame| u64::from(frame.0)).sum::<u64>();
                 let mut written = state.compressed_entries();
-                batch.push((&state.plan.entries[place].descriptor.digest, (offset, end)));
+                batch.push((
+                    &state.plan.entries[entry_index].descriptor.digest,
+                    (offset, end),
+                ));
                 written.frames.push(frames);
                 written.end = end;
                 drop(written);
@@ -139,18 +142,18 @@ impl DirectState {
     pub(super) fn recover(&self) {
         let mut written = self.compressed_entries();
         for entry in &self.contents.entries[self.compressed..] {
-            let place = self
+            let range = self
                 .journal
                 .packed_at(&entry.digest)
                 // entries follow each other without gaps, so the first one that is missing ends the
                 // recovery
-                .filter(|place| place.0 == written.end);
-            let Some((place, frames)) =
-                place.and_then(|at| Some((at, packed(&self.file, entry, at)?)))
+                .filter(|range| range.0 == written.end);
+            let Some((range, frames)) =
+                range.and_then(|at| Some((at, packed(&self.file, entry, at)?)))
             else {
                 break;
             };
-            written.end = place.1;
+            written.end = range.1;
             written.frames.push(frames);
         }
     }

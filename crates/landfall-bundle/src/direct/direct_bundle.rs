@@ -39,7 +39,7 @@ pub(super) struct DirectState {
     /// The index of the first compressed entry in the plan.
     pub compressed: usize,
     /// The index of each blob's entry in the plan.
-    pub places: HashMap<Digest, usize>,
+    pub entry_indexes: HashMap<Digest, usize>,
     /// Image indexes that trimmed ones are computed from, with the entries of the trimmed ones.
     pub untrimmed: HashMap<Digest, Vec<usize>>,
     /// The frames of the complete stored blobs, by the index of their entry.
@@ -94,11 +94,11 @@ impl DirectState {
 
     /// Records that a stored blob is complete, with these frames.
     pub(super) fn arrived(&self, digest: &Digest, frames: Vec<FrameRecord>) {
-        if let Some(&place) = self.places.get(digest) {
+        if let Some(&entry_index) = self.entry_indexes.get(digest) {
             self.stored
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .insert(place, frames);
+                .insert(entry_index, frames);
         }
         if let Some(reuse) = &self.reuse {
             // frees its space now, as both files together may not fit on the disk
@@ -113,8 +113,8 @@ impl DirectState {
 
     /// Makes the stores hash a damaged blob again, so that they remove it.
     pub(super) fn distrust(&self, digest: &Digest) {
-        if let Some(&place) = self.places.get(digest) {
-            let size = self.plan.entries[place].descriptor.size;
+        if let Some(&entry_index) = self.entry_indexes.get(digest) {
+            let size = self.plan.entries[entry_index].descriptor.size;
             self.disks()
                 .for_each(|disk| drop(disk.rehash(digest, size)));
         }

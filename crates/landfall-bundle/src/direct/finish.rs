@@ -49,26 +49,26 @@ impl DirectBundle {
         let compressed = state.compressed_entries();
         let mut index = IndexBuilder::new(&state.plan, state.options);
         let mut end = 0;
-        for (place, planned) in state.plan.entries.iter().enumerate() {
-            let mut frames = match place.checked_sub(state.compressed) {
-                Some(place) => compressed
+        for (entry_index, planned) in state.plan.entries.iter().enumerate() {
+            let mut frames = match entry_index.checked_sub(state.compressed) {
+                Some(compressed_index) => compressed
                     .frames
-                    .get(place)
+                    .get(compressed_index)
                     .cloned()
                     .ok_or_else(|| missing_content(planned))?,
                 // computed content is written now, as nothing arrives for it
                 None if matches!(planned.content, ContentSource::Bytes(_)) => Vec::new(),
                 None => stored
-                    .get(&place)
+                    .get(&entry_index)
                     .cloned()
                     .ok_or_else(|| missing_content(planned))?,
             };
             // compressed entries were written whole, with header and padding
-            if place < state.compressed {
+            if entry_index < state.compressed {
                 state.surround(planned, end, &mut frames).map_err(failed)?;
             }
-            index.record(place, end, &frames);
-            end += index.contents.entries[place].length;
+            index.record(entry_index, end, &frames);
+            end += index.contents.entries[entry_index].length;
         }
         let entries = end;
         let mut out = VolumeWriter::file(state.file.clone(), end, None);

@@ -4,7 +4,7 @@
 use super::direct_bundle::{DirectBundle, DirectState};
 use super::stored_blob_writer::StoredBlobWriter;
 use crate::format::header;
-use crate::format::stored::{stored_len, stored_place};
+use crate::format::stored::{stored_len, stored_position};
 use crate::plan::planned_entry::ContentSource;
 use landfall_content::{
     BlobRead, BlobSink, BlobStore, ByteRange, ContentError, IdleSlots, LocalSink, LocalStore,
@@ -18,7 +18,9 @@ impl DirectState {
     /// The local source of a blob: the stores, the earlier bundle, or the unfinished one that was
     /// set aside.
     fn near(&self, digest: &Digest) -> Option<&dyn BlobRead> {
-        let size = self.plan.entries[*self.places.get(digest)?].descriptor.size;
+        let size = self.plan.entries[*self.entry_indexes.get(digest)?]
+            .descriptor
+            .size;
         let disk = self
             .disks()
             .find(|disk| disk.has(digest, size).unwrap_or(false));
@@ -54,17 +56,17 @@ impl BlobStore for DirectBundle {
         if rehash {
             state.distrust(digest);
         }
-        let Some(&place) = state.places.get(digest) else {
+        let Some(&entry_index) = state.entry_indexes.get(digest) else {
             return Ok(false);
         };
-        let planned = &state.plan.entries[place];
+        let planned = &state.plan.entries[entry_index];
         // it follows from the plan and is never downloaded
         if !matches!(planned.content, ContentSource::Store) {
             return Ok(true);
         }
         // a stored blob counts as present only once its bytes in the file are hashed again; a copy
         // in a store is hashed now
-        if place < state.compressed {
+        if entry_index < state.compressed {
             state
                 .disks()
                 .try_for_each(|disk| disk.has(digest, *size).map(drop))?;
@@ -73,7 +75,10 @@ impl BlobStore for DirectBundle {
         let written_end = state.compressed + state.compressed_entries().frames.len();
         // an index is also needed until the indexes that are trimmed from it are written
         let trimmed = state.untrimmed.get(digest).into_iter().flatten();
-        if trimmed.chain([&place]).all(|&place| place < written_end) {
+        if trimmed
+            .chain([&entry_index])
+            .all(|&entry_index| entry_index < written_end)
+        {
             return Ok(true);
         }
         for disk in state.disks() {
@@ -86,10 +91,13 @@ impl BlobStore for DirectBundle {
     }
 
     fn needs_hashing(&self, descriptor: &Descriptor, rehash: bool) -> bool {
-        let Some(&place) = self.0.places.get(&descriptor.digest) else {
+        let Some(&entry_index) = self.0.entry_indexes.get(&descriptor.digest) else {
             return false;
         };
-        let is_from_store = matches!(self.0.plan.entries[place].content, ContentSource::Store);
+        let is_from_store = matches!(
+            self.0.plan.entries[entry_index].content,
+            ContentSource::Store
+        );
         (is_from_store || rehash)
             && self
                 .0
@@ -109,8 +117,8 @@ impl BlobStore for DirectBundle {
     fn fetch_rank(&self, descriptor: &Descriptor) -> u64 {
         // content that must be compressed comes first, in the order of the bundle: it occupies the
         // spool until the entries before it are written
-        match self.0.places.get(&descriptor.digest) {
-            Some(&place) if place >= self.0.compressed => place as u64,
+        match self.0.entry_indexes.get(&descriptor.digest) {
+            Some(&entry_index) if entry_index >= self.0.compressed => entry_index as u64,
             _ => u64::MAX - descriptor.size,
         }
     }
@@ -140,9 +148,9 @@ impl LocalStore for DirectBundle {
     ) -> Result<Option<(VerifiedWriter, Vec<ByteRange>)>, WriteError> {
         let state = &self.0;
         let Some(entry) = state
-            .places
+            .entry_indexes
             .get(&descriptor.digest)
-            .filter(|place| **place < state.compressed)
+            .filter(|entry_index| **entry_index < state.compressed)
         else {
             // its offset depends on how well the entries before it compress, so it waits in the
             // spool
@@ -158,7 +166,7 @@ impl LocalStore for DirectBundle {
         );
         // a truncated file lacks content that its journal lists
         let reach = apart.last().map_or(begin, |last| last.1);
-        if reach > descriptor.size || reach > 0 && start + stored_place(reach - 1).0 >= length {
+        if reach > descriptor.size || reach > 0 && start + stored_position(reach - 1).0 >= length {
             writer.restart()?;
             return Ok(Some((writer, Vec::new())));
         }

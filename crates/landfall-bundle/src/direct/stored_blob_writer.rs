@@ -75,21 +75,21 @@ impl fmt::Debug for StoredBlobWriter {
 
 impl PartialBlob for StoredBlobWriter {
     fn read(&self, buffer: &mut [u8], at: u64) -> Result<(), WriteError> {
-        for (place, run) in runs(at, buffer.len()) {
+        for (offset, run) in runs(at, buffer.len()) {
             let piece = &mut buffer[run];
             self.bundle
                 .file
-                .read_exact_at(piece, self.start + place)
+                .read_exact_at(piece, self.start + offset)
                 .map_err(self.failed())?;
         }
         Ok(())
     }
 
     fn write(&self, bytes: &[u8], at: u64) -> Result<(), WriteError> {
-        for (place, run) in runs(at, bytes.len()) {
+        for (offset, run) in runs(at, bytes.len()) {
             self.bundle
                 .file
-                .write_all_at(&bytes[run], self.start + place)
+                .write_all_at(&bytes[run], self.start + offset)
                 .map_err(self.failed())?;
         }
         Ok(())

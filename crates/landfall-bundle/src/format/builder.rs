@@ -4,7 +4,7 @@
 use super::content_form::ContentForm;
 use super::frame_buffers::FrameBuffers;
 use super::stored::{
-    BLOCK, BLOCK_HEAD, CHECKSUM, HEAD, block_header, checksum, head, stored_place,
+    BLOCK, BLOCK_HEAD, CHECKSUM, HEAD, block_header, checksum, head, stored_position,
 };
 use std::io::{self, Read};
 use xxhash_rust::xxh64::Xxh64;
@@ -71,11 +71,11 @@ impl FrameBuilder {
         self.size
     }
 
-    /// The place in the buffer for the content from `from` on, up to the end of its block.
+    /// The part of the buffer for the content from `from` on, up to the end of its block.
     fn block(&mut self, from: usize) -> &mut [u8] {
         let length = BLOCK.min(self.size - from);
         let at = match self.form {
-            ContentForm::Stored => stored_place(from as u64).0 as usize,
+            ContentForm::Stored => stored_position(from as u64).0 as usize,
             ContentForm::Compressed => from,
         };
         &mut self.bytes[at..at + length]

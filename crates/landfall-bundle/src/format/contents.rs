@@ -86,7 +86,7 @@ impl ContentsIndex {
     }
 
     /// The index of the lock's entry.
-    pub fn lock_place(&self) -> Option<usize> {
+    pub fn lock_index(&self) -> Option<usize> {
         // the format allows several locks; this release writes and reads one
         let name = &self.locks.first()?.name;
         self.entries.iter().position(|entry| entry.name == *name)

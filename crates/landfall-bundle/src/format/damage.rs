@@ -1,9 +1,9 @@
-//! Damaged places in a bundle.
+//! Damage in a bundle.
 
 use std::fmt;
 use std::io;
 
-/// A damaged place in a bundle.
+/// Damage at one offset of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The name of the entry, or of another part of the file.
@@ -12,9 +12,9 @@ pub struct Damage {
     pub offset: u64,
     /// The name of the volume with this offset, if the bundle is split.
     pub volume: Option<String>,
-    /// What is wrong at this place.
+    /// What is wrong at this offset.
     pub why: String,
-    /// Whether the place could not be read, so that its content is unknown.
+    /// Whether the bytes could not be read, so that their content is unknown.
     pub is_unread: bool,
 }
 

@@ -59,7 +59,7 @@ fn frame_len(content: u64) -> u64 {
 
 /// The offset of a content byte in consecutive stored frames, and the number of bytes in its raw
 /// block from there on.
-pub(crate) fn stored_place(content: u64) -> (u64, usize) {
+pub(crate) fn stored_position(content: u64) -> (u64, usize) {
     let frame = content / CHUNK as u64;
     let inside = content % CHUNK as u64;
     let block = inside / BLOCK as u64;
@@ -74,9 +74,9 @@ pub(crate) fn runs(at: u64, length: usize) -> impl Iterator<Item = (u64, Range<u
     let mut done = 0;
     std::iter::from_fn(move || {
         let from = done;
-        let (place, run) = stored_place(at + from as u64);
+        let (offset, run) = stored_position(at + from as u64);
         done = length.min(from + run);
-        (from < length).then_some((place, from..done))
+        (from < length).then_some((offset, from..done))
     })
 }
 
@@ -84,8 +84,8 @@ pub(crate) fn runs(at: u64, length: usize) -> impl Iterator<Item = (u64, Range<u
 pub(super) fn decode(frame: &[u8], size: usize) -> Option<Vec<u8>> {
     let (blocks, sum) = frame.split_last_chunk::<CHECKSUM>()?;
     let (mut content, mut hasher, mut end) = (Vec::with_capacity(size), Xxh64::new(0), HEAD);
-    for (place, run) in runs(0, size) {
-        let block = blocks.get(end..place as usize + run.len())?;
+    for (offset, run) in runs(0, size) {
+        let block = blocks.get(end..offset as usize + run.len())?;
         let (header, bytes) = block.split_first_chunk::<BLOCK_HEAD>()?;
         // one exact form: a frame with other block sizes would decode to the same content
         if *header != block_header(size, run.start) {
@@ -124,9 +124,9 @@ pub(crate) struct StoredReader<T> {
 impl<T> StoredReader<T> {
     /// The offset of the next byte in the source, and the number of contiguous bytes there.
     pub(crate) fn next_run(&self) -> (u64, usize) {
-        let (place, run) = stored_place(self.at);
+        let (offset, run) = stored_position(self.at);
         (
-            self.start + place,
+            self.start + offset,
             self.size.saturating_sub(self.at).min(run as u64) as usize,
         )
     }
@@ -134,10 +134,10 @@ impl<T> StoredReader<T> {
 
 impl<T: ReadAt> Read for StoredReader<T> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let (place, run) = self.next_run();
+        let (offset, run) = self.next_run();
         let count = run.min(buffer.len());
         if count > 0 {
-            self.source.read_exact_at(&mut buffer[..count], place)?;
+            self.source.read_exact_at(&mut buffer[..count], offset)?;
             self.at += count as u64;
         }
         Ok(count)
@@ -165,9 +165,9 @@ mod tests {
         let file: Vec<u8> = content.chunks(CHUNK).flat_map(stored).collect();
         for from in [0, 1, BLOCK + 7, CHUNK, content.len()] {
             let mut read = vec![0; content.len() - from];
-            for (place, run) in runs(from as u64, read.len()) {
+            for (offset, run) in runs(from as u64, read.len()) {
                 let length = run.len();
-                read[run].copy_from_slice(&file[place as usize..][..length]);
+                read[run].copy_from_slice(&file[offset as usize..][..length]);
             }
             assert!(read == content[from..], "{from}");
             let (source, size) = (Bytes(file.clone()), content.len() as u64);
@@ -182,7 +182,7 @@ mod tests {
             assert!(read == content[from..], "{from}");
         }
         assert_eq!(
-            stored_place(BLOCK as u64 + 7),
+            stored_position(BLOCK as u64 + 7),
             (HEAD as u64 + 6 + BLOCK as u64 + 7, BLOCK - 7)
         );
         assert_eq!(

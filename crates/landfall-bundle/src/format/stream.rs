@@ -3,7 +3,7 @@
 
 use super::hash::{FrameHash, FrameRecord};
 use super::stored::{
-    BLOCK, CHECKSUM, CHUNK, block_header, checksum, head, stored_len, stored_place,
+    BLOCK, CHECKSUM, CHUNK, block_header, checksum, head, stored_len, stored_position,
 };
 use sha2::{Digest as _, Sha256};
 use xxhash_rust::xxh64::Xxh64;
@@ -82,7 +82,7 @@ impl FrameStream {
             }
             before.extend(block_header(content, from));
             (
-                stored_place(begin + from as u64).0 - before.len() as u64,
+                stored_position(begin + from as u64).0 - before.len() as u64,
                 before,
             )
         });

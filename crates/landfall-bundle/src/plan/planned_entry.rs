@@ -76,14 +76,14 @@ pub(super) fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntr
 /// types, so that the result does not depend on their order.
 pub(super) fn blob_entries(items: impl Iterator<Item = LockEntry>) -> Vec<PlannedEntry> {
     let mut entries: Vec<PlannedEntry> = Vec::new();
-    let mut places: BTreeMap<Digest, usize> = BTreeMap::new();
+    let mut entry_indexes: BTreeMap<Digest, usize> = BTreeMap::new();
     let parts = items.flat_map(|LockEntry { name, parts, .. }| {
         parts.into_iter().map(move |part| (name.clone(), part))
     });
     for (item, part) in parts {
         let form = ContentForm::of(&part.descriptor.media_type, part.origin.url());
-        if let Some(&place) = places.get(&part.descriptor.digest) {
-            let entry = &mut entries[place];
+        if let Some(&entry_index) = entry_indexes.get(&part.descriptor.digest) {
+            let entry = &mut entries[entry_index];
             // content that is compressed already would not become smaller
             if form == ContentForm::Stored {
                 entry.form = form;
@@ -100,7 +100,7 @@ pub(super) fn blob_entries(items: impl Iterator<Item = LockEntry>) -> Vec<Planne
             }
             continue;
         }
-        places.insert(part.descriptor.digest.clone(), entries.len());
+        entry_indexes.insert(part.descriptor.digest.clone(), entries.len());
         entries.push(PlannedEntry {
             name: part.descriptor.digest.layout_path(),
             descriptor: part.descriptor,

@@ -21,18 +21,18 @@ pub struct UnopenedBundle {
     pub rest: Option<Bundle>,
 }
 
-/// Compares the volumes at `places` with the checksums next to them, after opening them failed with
-/// `error`. Returns an error that lists all volumes that are missing, truncated, damaged or of
+/// Compares the volumes at `locations` with the checksums next to them, after opening them failed
+/// with `error`. Returns an error that lists all volumes that are missing, truncated, damaged or of
 /// another bundle, with the consequences; or `error` itself if the checksums add nothing.
 pub fn name_bad_volumes(
     error: BundleError,
-    places: &[PathBuf],
+    locations: &[PathBuf],
     progress: &dyn Progress,
 ) -> UnopenedBundle {
     let (BundleError::Damaged { .. } | BundleError::Missing { .. }) = error else {
         return UnopenedBundle { error, rest: None };
     };
-    let Ok(Some(set)) = VolumeSet::of(places) else {
+    let Ok(Some(set)) = VolumeSet::of(locations) else {
         return UnopenedBundle { error, rest: None };
     };
     let damaged = damaged(&set, progress);
@@ -47,14 +47,14 @@ pub fn name_bad_volumes(
     };
     // with a single gap, the length of the missing volume follows from the footer
     let rest = if numbers.len() == 1 {
-        open_rest(places, *first)
+        open_rest(locations, *first)
     } else {
         None
     };
     let (has_index, has_lock) = match &rest {
         Some(_) => (true, true),
         None => {
-            let opened = open_without(places, *first, &|why| BundleError::Volume {
+            let opened = open_without(locations, *first, &|why| BundleError::Volume {
                 volume: set.name(*first),
                 why: why.into(),
             });
@@ -63,7 +63,7 @@ pub fn name_bad_volumes(
     };
     let repair = BadVolumes {
         set: &set,
-        places,
+        locations,
         numbers: &numbers,
         has_index,
         has_lock,

@@ -75,12 +75,12 @@ impl Bundle {
     }
 
     /// Like [`Bundle::open`], for a bundle whose volumes may be in several folders. Each of
-    /// `places` is a volume or a folder; the bundle has the name of the first.
+    /// `locations` is a volume or a folder; the bundle has the name of the first.
     ///
     /// # Errors
     /// As [`Bundle::open`].
-    pub fn open_at(places: &[PathBuf]) -> Result<Bundle, BundleError> {
-        Bundle::of(places, VolumeReader::open(places)?)
+    pub fn open_at(locations: &[PathBuf]) -> Result<Bundle, BundleError> {
+        Bundle::of(locations, VolumeReader::open(locations)?)
     }
 
     /// Opens a bundle in an object store: with one request for its end, and another one if the
@@ -92,8 +92,8 @@ impl Bundle {
         Bundle::of(&[object.url().into()], VolumeReader::of_object(object)?)
     }
 
-    fn of(places: &[PathBuf], volumes: VolumeReader) -> Result<Bundle, BundleError> {
-        let path = places.first().map_or(Path::new(""), PathBuf::as_path);
+    fn of(locations: &[PathBuf], volumes: VolumeReader) -> Result<Bundle, BundleError> {
+        let path = locations.first().map_or(Path::new(""), PathBuf::as_path);
         let damaged = |damage: Damage| {
             // until the index is known, a truncated volume looks like damage in the volumes after
             // it
@@ -106,7 +106,7 @@ impl Bundle {
             };
             let damage = Damage {
                 why: format!("{}{hint}", damage.why),
-                ..volumes.place(damage)
+                ..volumes.locate(damage)
             };
             BundleError::Damaged {
                 path: path.into(),
@@ -116,7 +116,7 @@ impl Bundle {
         };
         let footer = read_footer(&volumes).map_err(damaged)?;
         let index = BundleIndex::read(path, &volumes, footer, damaged)?;
-        Ok(Bundle(Arc::new(OpenBundle::new(places, volumes, index))))
+        Ok(Bundle(Arc::new(OpenBundle::new(locations, volumes, index))))
     }
 
     /// The path at which the bundle was opened.
@@ -236,16 +236,16 @@ impl Bundle {
         } = &*self.0;
         let damaged = |damage| BundleError::Damaged {
             path: path.clone(),
-            damage: vec![volumes.place(damage)],
+            damage: vec![volumes.locate(damage)],
             loss: None,
         };
-        let place = contents
-            .lock_place()
+        let entry_index = contents
+            .lock_index()
             .ok_or_else(|| damaged(Damage::new(CONTENTS, footer.offset, "it has no lock")))?;
-        let entry = &contents.entries[place];
+        let entry = &contents.entries[entry_index];
         let limit = Limits::default().contents_bytes as u64;
         let mut text = String::new();
-        BundleEntryReader::new(Arc::clone(&self.0), place, 0)
+        BundleEntryReader::new(Arc::clone(&self.0), entry_index, 0)
             .take(limit)
             .read_to_string(&mut text)
             .map_err(|error| damaged(Damage::new(&entry.name, entry.offset, error.to_string())))?;
@@ -278,11 +278,11 @@ impl Bundle {
 impl Bundle {
     /// The index of a blob's entry, if the blob is stored in local files.
     fn stored_in_file(&self, digest: &Digest) -> Option<usize> {
-        let place = self
+        let entry_index = self
             .0
-            .place(digest)
+            .entry_index(digest)
             .filter(|_| !self.0.volumes.is_remote())?;
-        (self.0.entry(place).form == ContentForm::Stored).then_some(place)
+        (self.0.entry(entry_index).form == ContentForm::Stored).then_some(entry_index)
     }
 }
 
@@ -290,27 +290,32 @@ impl BlobRead for Bundle {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         Ok(self
             .0
-            .place(digest)
-            .map(|place| self.contents().entries[place].size))
+            .entry_index(digest)
+            .map(|entry_index| self.contents().entries[entry_index].size))
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let place = self
+        let entry_index = self
             .0
-            .place(digest)
+            .entry_index(digest)
             .ok_or_else(|| ContentError::missing(digest))?;
         Ok(Box::new(BundleEntryReader::new(
             Arc::clone(&self.0),
-            place,
+            entry_index,
             offset,
         )))
     }
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
-        match self.0.place(digest) {
+        match self.0.entry_index(digest) {
             // a compressed blob is decoded frame by frame anyway, so its frames are verified there
-            Some(place) if self.contents().entries[place].form == ContentForm::Stored => {
-                Ok(Box::new(WholeBlobReader::new(Arc::clone(&self.0), place)))
+            Some(entry_index)
+                if self.contents().entries[entry_index].form == ContentForm::Stored =>
+            {
+                Ok(Box::new(WholeBlobReader::new(
+                    Arc::clone(&self.0),
+                    entry_index,
+                )))
             }
             _ => self.open(digest, 0),
         }
@@ -319,11 +324,11 @@ impl BlobRead for Bundle {
 
 impl VerifiedRead for Bundle {
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
-        let place = self
+        let entry_index = self
             .0
-            .place(digest)
+            .entry_index(digest)
             .ok_or_else(|| ContentError::missing(digest))?;
-        let entry = self.0.entry(place);
+        let entry = self.0.entry(entry_index);
         self.0
             .volumes
             .file_stamps(entry.offset, entry.length)
@@ -331,8 +336,8 @@ impl VerifiedRead for Bundle {
     }
 
     fn verify(&self, digest: &Digest) -> io::Result<bool> {
-        if let Some(place) = self.stored_in_file(digest) {
-            return VerifiedBlobReader::new(Arc::clone(&self.0), place, 0).is_sound();
+        if let Some(entry_index) = self.stored_in_file(digest) {
+            return VerifiedBlobReader::new(Arc::clone(&self.0), entry_index, 0).is_sound();
         }
         let mut reader = self.open_verified(digest, 0).map_err(io::Error::other)?;
         has_digest(&mut reader, digest)
@@ -343,18 +348,18 @@ impl VerifiedRead for Bundle {
         digest: &Digest,
         offset: u64,
     ) -> Result<Box<dyn Read + Send>, ContentError> {
-        let place = self
+        let entry_index = self
             .0
-            .place(digest)
+            .entry_index(digest)
             .ok_or_else(|| ContentError::missing(digest))?;
-        Ok(match self.0.entry(place).form {
-            ContentForm::Stored if !self.0.volumes.is_remote() => {
-                Box::new(VerifiedBlobReader::new(Arc::clone(&self.0), place, offset))
-            }
+        Ok(match self.0.entry(entry_index).form {
+            ContentForm::Stored if !self.0.volumes.is_remote() => Box::new(
+                VerifiedBlobReader::new(Arc::clone(&self.0), entry_index, offset),
+            ),
             // frames of a remote object are not read twice
             ContentForm::Stored | ContentForm::Compressed => Box::new(BundleEntryReader::of_known(
                 Arc::clone(&self.0),
-                place,
+                entry_index,
                 offset,
             )),
         })
@@ -371,8 +376,8 @@ impl VerifiedRead for Bundle {
 
 impl FileRunRead for Bundle {
     fn file_runs(&self, digest: &Digest, offset: u64) -> Result<Option<FileRuns>, ContentError> {
-        Ok(self
-            .stored_in_file(digest)
-            .map(|place| VerifiedBlobReader::new(Arc::clone(&self.0), place, offset).runs()))
+        Ok(self.stored_in_file(digest).map(|entry_index| {
+            VerifiedBlobReader::new(Arc::clone(&self.0), entry_index, offset).runs()
+        }))
     }
 }

@@ -185,14 +185,14 @@ fn document(bundle: &Bundle, name: &str) -> Value {
 }
 
 fn read_document(bundle: &Bundle, name: &str) -> Option<Value> {
-    let place = bundle
+    let entry_index = bundle
         .contents()
         .entries
         .iter()
         .position(|entry| entry.name == name)?;
     let limit = Limits::default().contents_bytes as u64;
     let mut bytes = Vec::new();
-    BundleEntryReader::new(Arc::clone(&bundle.0), place, 0)
+    BundleEntryReader::new(Arc::clone(&bundle.0), entry_index, 0)
         .take(limit)
         .read_to_end(&mut bytes)
         .ok()?;
@@ -208,8 +208,8 @@ fn lock_against_manifests(
     let contents = bundle.contents();
     // all contradictions are reported at the lock: it is what does not match
     let at = contents
-        .lock_place()
-        .map_or(0, |place| contents.entries[place].offset);
+        .lock_index()
+        .map_or(0, |entry_index| contents.entries[entry_index].offset);
     let included = lock.items().filter(|item| {
         !without.contains(&ItemName {
             kind: item.kind(),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(super) struct BundleEntryReader {
     bundle: Arc<OpenBundle>,
     stretch: SequentialReader,
-    place: usize,
+    entry_index: usize,
     /// The number of the next frame.
     next: usize,
     /// The bytes to skip at the beginning of that frame's content.
@@ -27,13 +27,17 @@ pub(super) struct BundleEntryReader {
 }
 
 impl BundleEntryReader {
-    /// Reads the entry with index `place` from this offset of its content on.
-    pub(super) fn new(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> BundleEntryReader {
-        let entry = bundle.entry(place);
+    /// Reads the entry with this index from this offset of its content on.
+    pub(super) fn new(
+        bundle: Arc<OpenBundle>,
+        entry_index: usize,
+        offset: u64,
+    ) -> BundleEntryReader {
+        let entry = bundle.entry(entry_index);
         let offset = offset.min(entry.size);
         let next = 1 + (offset / CHUNK as u64) as usize;
         BundleEntryReader {
-            place,
+            entry_index,
             next,
             skip: (offset % CHUNK as u64) as usize,
             piece: io::Cursor::default(),
@@ -50,10 +54,10 @@ impl BundleEntryReader {
     /// checksum.
     pub(super) fn of_known(
         bundle: Arc<OpenBundle>,
-        place: usize,
+        entry_index: usize,
         offset: u64,
     ) -> BundleEntryReader {
-        let reader = BundleEntryReader::new(bundle, place, offset);
+        let reader = BundleEntryReader::new(bundle, entry_index, offset);
         BundleEntryReader {
             hasher: None,
             content: TarEntry::decoded,
@@ -62,7 +66,7 @@ impl BundleEntryReader {
     }
 
     fn load(&mut self) -> io::Result<()> {
-        let entry = self.bundle.entry(self.place);
+        let entry = self.bundle.entry(self.entry_index);
         let volumes = &self.bundle.volumes;
         let damaged = |damage: Damage| {
             // a read error of an object store may be temporary and does not mean damage
@@ -71,12 +75,17 @@ impl BundleEntryReader {
             } else {
                 io::ErrorKind::InvalidData
             };
-            io::Error::new(kind, volumes.place(damage).to_string())
+            io::Error::new(kind, volumes.locate(damage).to_string())
         };
         if entry.is_content(self.next) {
-            let frame = self.bundle.frame(self.place, self.next).map_err(damaged)?;
+            let frame = self
+                .bundle
+                .frame(self.entry_index, self.next)
+                .map_err(damaged)?;
             let bytes = self.stretch.bytes_at(frame.offset, frame.length);
-            let content = self.bundle.content(self.place, &frame, bytes, self.content);
+            let content = self
+                .bundle
+                .content(self.entry_index, &frame, bytes, self.content);
             let content = content.map_err(damaged)?;
             if let Some(hasher) = &mut self.hasher {
                 hasher.update(&content);

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub struct OpenBundle {
     pub path: PathBuf,
-    /// The places that the user named: the path, and further places of volumes.
-    pub places: Vec<PathBuf>,
+    /// The files and folders that the user named: the path, and those with further volumes.
+    pub locations: Vec<PathBuf>,
     pub volumes: VolumeReader,
     pub index: BundleIndex,
     pub rows: FrameRows,
@@ -34,19 +34,22 @@ pub(crate) type FrameContent = fn(&TarEntry, &EntryFrame, &[u8]) -> Result<Vec<u
 
 impl OpenBundle {
     /// An open bundle with this index.
-    pub fn new(places: &[PathBuf], volumes: VolumeReader, index: BundleIndex) -> OpenBundle {
+    pub fn new(locations: &[PathBuf], volumes: VolumeReader, index: BundleIndex) -> OpenBundle {
         let entries = &index.contents.entries;
         // indexes in place of a map of digests, which would need several times the memory
         let mut blobs: Vec<usize> = (0..entries.len())
-            .filter(|place| entries[*place].is_blob())
+            .filter(|entry_index| entries[*entry_index].is_blob())
             .collect();
         blobs.sort_by(|a, b| entries[*a].digest.cmp(&entries[*b].digest));
         let rows = FrameRows::new(index.contents.frames.clone());
         let partial = index.contents.partial.clone();
-        let (path, places) = (places.first().cloned().unwrap_or_default(), places.to_vec());
+        let (path, locations) = (
+            locations.first().cloned().unwrap_or_default(),
+            locations.to_vec(),
+        );
         OpenBundle {
             path,
-            places,
+            locations,
             volumes,
             index,
             rows,
@@ -57,14 +60,14 @@ impl OpenBundle {
     }
 
     /// The entry with this index.
-    pub fn entry(&self, place: usize) -> &TarEntry {
-        &self.index.contents.entries[place]
+    pub fn entry(&self, entry_index: usize) -> &TarEntry {
+        &self.index.contents.entries[entry_index]
     }
 
-    /// A frame of the entry with index `place`. Fails if the frame table is damaged or
+    /// The frame at `index` of an entry. Fails if the frame table is damaged or
     /// inconsistent.
-    pub fn frame(&self, place: usize, index: usize) -> Result<EntryFrame, Damage> {
-        let entry = self.entry(place);
+    pub fn frame(&self, entry_index: usize, index: usize) -> Result<EntryFrame, Damage> {
+        let entry = self.entry(entry_index);
         let number = entry.frame + index as u64;
         let (from, hash) = self.rows.row(&self.volumes, number)?;
         let to = if index as u64 + 1 < TarEntry::frame_count(entry.size) {
@@ -81,22 +84,22 @@ impl OpenBundle {
     /// Verifies and decodes a frame from the bytes that were read for it.
     pub(super) fn content(
         &self,
-        place: usize,
+        entry_index: usize,
         frame: &EntryFrame,
         bytes: io::Result<Vec<u8>>,
         content: FrameContent,
     ) -> Result<Vec<u8>, Damage> {
-        let entry = self.entry(place);
+        let entry = self.entry(entry_index);
         let bytes = bytes.map_err(|error| Damage::unread(&entry.name, frame.offset, &error))?;
         content(entry, frame, &bytes).map_err(|why| Damage::new(&entry.name, frame.offset, why))
     }
 
     /// The index of a blob's entry.
-    pub fn place(&self, digest: &Digest) -> Option<usize> {
+    pub fn entry_index(&self, digest: &Digest) -> Option<usize> {
         let entries = &self.index.contents.entries;
         let found = self
             .blobs
-            .binary_search_by(|place| entries[*place].digest.cmp(digest));
+            .binary_search_by(|entry_index| entries[*entry_index].digest.cmp(digest));
         found.ok().map(|at| self.blobs[at])
     }
 }

@@ -13,8 +13,8 @@ pub(super) const COPY: &str = "copy it again from where it was packed";
 /// The bad volumes of a bundle, and what determines whether one can be rebuilt.
 pub(super) struct BadVolumes<'a> {
     pub(super) set: &'a VolumeSet,
-    /// The places that the user named.
-    pub(super) places: &'a [PathBuf],
+    /// The files and folders that the user named.
+    pub(super) locations: &'a [PathBuf],
     pub(super) numbers: &'a BTreeSet<usize>,
     /// Whether the good volumes contain the contents index.
     pub(super) has_index: bool,
@@ -49,8 +49,8 @@ impl BadVolumes<'_> {
 
     fn command(&self, number: usize) -> String {
         let mut command = "landfall pack".to_owned();
-        for place in self.places {
-            let _ = write!(command, " --like {}", word(place));
+        for location in self.locations {
+            let _ = write!(command, " --like {}", word(location));
         }
         let _ = write!(command, " --only-volume {number}");
         if !self.has_lock {

@@ -58,7 +58,7 @@ impl Bundle {
         let index = read_index(&self.0.volumes, &self.0.index.footer).map_err(|damage| {
             BundleError::Damaged {
                 path: self.0.path.clone(),
-                damage: vec![self.0.volumes.place(damage)],
+                damage: vec![self.0.volumes.locate(damage)],
                 loss: None,
             }
         })?;

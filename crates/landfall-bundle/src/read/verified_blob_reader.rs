@@ -16,15 +16,19 @@ use xxhash_rust::xxh64::Xxh64;
 /// for its checksum, and then again.
 pub(super) struct VerifiedBlobReader {
     content: StoredReader<Arc<OpenBundle>>,
-    place: usize,
+    entry_index: usize,
     /// The offset up to which the checksums were compared.
     checked: u64,
 }
 
 impl VerifiedBlobReader {
-    /// Reads the entry with index `place` from this offset of its content on.
-    pub(super) fn new(bundle: Arc<OpenBundle>, place: usize, offset: u64) -> VerifiedBlobReader {
-        let entry = bundle.entry(place);
+    /// Reads the entry with this index from this offset of its content on.
+    pub(super) fn new(
+        bundle: Arc<OpenBundle>,
+        entry_index: usize,
+        offset: u64,
+    ) -> VerifiedBlobReader {
+        let entry = bundle.entry(entry_index);
         let (start, size) = (entry.content_offset(), entry.size);
         let content = StoredReader {
             source: bundle,
@@ -34,7 +38,7 @@ impl VerifiedBlobReader {
         };
         VerifiedBlobReader {
             content,
-            place,
+            entry_index,
             checked: 0,
         }
     }
@@ -45,8 +49,8 @@ impl VerifiedBlobReader {
             // each run is compared when it is requested, so an error ends the runs there
             (self.content.at < self.content.size).then(|| {
                 self.check()?;
-                let (place, run) = self.content.next_run();
-                let run = self.content.source.volumes.run(place, run)?;
+                let (offset, run) = self.content.next_run();
+                let run = self.content.source.volumes.run(offset, run)?;
                 self.content.at += run.length;
                 Ok(run)
             })
@@ -59,7 +63,12 @@ impl VerifiedBlobReader {
             return Ok(());
         }
         let number = self.content.at / CHUNK as u64;
-        if !self.content.source.checks.has(&self.place, number as usize) {
+        if !self
+            .content
+            .source
+            .checks
+            .has(&self.entry_index, number as usize)
+        {
             self.each_of_frame(number, |_| {})?;
         }
         self.checked = self.content.size.min((number + 1) * CHUNK as u64);
@@ -97,23 +106,24 @@ impl VerifiedBlobReader {
         let sum = frame + stored_len(to - from) - CHECKSUM as u64;
         if bundle.volumes.bytes_at(sum, CHECKSUM)? != checksum(&hasher) {
             let why = "its bytes do not have the checksum of their frame";
-            let damage =
-                bundle
-                    .volumes
-                    .place(Damage::new(&bundle.entry(self.place).name, frame, why));
+            let damage = bundle.volumes.locate(Damage::new(
+                &bundle.entry(self.entry_index).name,
+                frame,
+                why,
+            ));
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 damage.to_string(),
             ));
         }
         // only after the comparison, so that a failed one is repeated
-        bundle.checks.add(self.place, number as usize);
+        bundle.checks.add(self.entry_index, number as usize);
         Ok(())
     }
 
     /// Whether the blob has its digest. Reads it once.
     pub(super) fn is_sound(&self) -> io::Result<bool> {
-        let digest = &self.content.source.entry(self.place).digest;
+        let digest = &self.content.source.entry(self.entry_index).digest;
         let mut hasher = Hasher::new(digest.algorithm());
         for number in 0..self.content.size.div_ceil(CHUNK as u64) {
             self.each_of_frame(number, |piece| hasher.update(piece))?;

@@ -21,7 +21,7 @@ use landfall_model::{Digest, Hasher, Shard, transfer_cost};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The maximum number of damaged places that are listed.
+/// The maximum number of damaged entries and offsets that are listed.
 const MAX_LISTED: usize = 100;
 
 /// The result of verifying a bundle that is intact and consistent.
@@ -55,10 +55,10 @@ pub fn verify_shard(
     shard: Shard,
     progress: &dyn Progress,
 ) -> Result<VerifiedBundle, BundleError> {
-    let own = own_places(bundle, shard);
+    let own = own_entries(bundle, shard);
     let bytes = own
         .iter()
-        .map(|&place| bundle.contents().entries[place].size)
+        .map(|&entry_index| bundle.contents().entries[entry_index].size)
         .sum();
     progress.begin("verify", own.len() as u64, bytes);
     // everything is read even after damage was found: the report lists all of it
@@ -82,7 +82,7 @@ pub fn verify_shard(
         let mut count = 0;
         let damage = damage
             .into_iter()
-            .map(|damage| bundle.0.volumes.place(damage))
+            .map(|damage| bundle.0.volumes.locate(damage))
             .filter(|damage| {
                 count += 1;
                 // the list names every damaged volume, even beyond the limit
@@ -107,11 +107,11 @@ pub fn verify_shard(
 }
 
 /// The indexes of the entries that belong to this shard, in the order of the bundle.
-fn own_places(bundle: &Bundle, shard: Shard) -> Vec<usize> {
+fn own_entries(bundle: &Bundle, shard: Shard) -> Vec<usize> {
     let entries = bundle.contents().entries.iter().enumerate();
     shard
         // by cost, so that all shards end at about the same time
-        .own(entries.map(|(place, entry)| (place, transfer_cost(entry.size))))
+        .own(entries.map(|(entry_index, entry)| (entry_index, transfer_cost(entry.size))))
         .into_iter()
         .collect()
 }
@@ -126,9 +126,9 @@ pub fn shard_parts(bundle: &Bundle, shard: Shard) -> Result<Vec<ShardEntry>, Bun
         return Ok(entries.map(ShardEntry::whole).collect());
     }
     let all = &bundle.contents().entries;
-    let own: BTreeSet<&Digest> = own_places(bundle, shard)
+    let own: BTreeSet<&Digest> = own_entries(bundle, shard)
         .into_iter()
-        .map(|place| &all[place].digest)
+        .map(|entry_index| &all[entry_index].digest)
         .collect();
     Ok(entries
         .filter_map(|entry| ShardEntry::filter(entry, |part| own.contains(&part.descriptor.digest)))
@@ -140,7 +140,7 @@ fn loss(bundle: &Bundle, damage: &[Damage]) -> Loss {
     let OpenBundle {
         volumes,
         index,
-        places,
+        locations,
         ..
     } = &*bundle.0;
     let names: BTreeSet<&str> = damage.iter().map(|damage| &*damage.entry).collect();
@@ -149,14 +149,14 @@ fn loss(bundle: &Bundle, damage: &[Damage]) -> Loss {
         .iter()
         .filter_map(|damage| volumes.volume_number(damage.offset))
         .collect();
-    let repair = match VolumeSet::of(places) {
+    let repair = match VolumeSet::of(locations) {
         Ok(Some(set)) if !numbers.is_empty() => {
             // the index is at the end, so it is intact if all damaged volumes are before it
             let has_index = volumes.volume_number(index.footer.offset) > numbers.last().copied();
             let has_lock = items.is_some();
             BadVolumes {
                 set: &set,
-                places,
+                locations,
                 numbers: &numbers,
                 has_index,
                 has_lock,
@@ -175,15 +175,15 @@ fn loss(bundle: &Bundle, damage: &[Damage]) -> Loss {
 /// A frame that was read: the index of its entry, its number in the entry, its offset, and its
 /// content.
 struct ReadFrame {
-    place: usize,
+    entry_index: usize,
     index: usize,
     at: u64,
     content: Result<Vec<u8>, Damage>,
 }
 
-/// Verifies all frames and digests of the entries at `places`. Returns the first damage of each
-/// entry and of each volume.
-fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Damage> {
+/// Verifies all frames and digests of the entries with these indexes. Returns the first damage of
+/// each entry and of each volume.
+fn entries(bundle: &Bundle, entry_indexes: &[usize], progress: &dyn Progress) -> Vec<Damage> {
     let entries = &bundle.contents().entries;
     let mut damage: Vec<Damage> = Vec::new();
     let mut volumes = BTreeSet::new();
@@ -193,9 +193,12 @@ fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Da
     let never = pipeline::ordered::<_, _, std::convert::Infallible>(
         pipeline::DEPTH,
         |hand| {
-            for (place, entry) in places.iter().map(|&place| (place, &entries[place])) {
+            for (entry_index, entry) in entry_indexes
+                .iter()
+                .map(|&entry_index| (entry_index, &entries[entry_index]))
+            {
                 for index in 0..TarEntry::frame_count(entry.size) as usize {
-                    let frame = bundle.0.frame(place, index);
+                    let frame = bundle.0.frame(entry_index, index);
                     let bytes = frame.map(|frame| {
                         let bytes = stretch.bytes_at(frame.offset, frame.length);
                         (
@@ -204,7 +207,7 @@ fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Da
                         )
                     });
                     let no_row = bytes.is_err();
-                    if !hand((place, index, bytes)) {
+                    if !hand((entry_index, index, bytes)) {
                         return Ok(());
                     }
                     // without its rows, the other frames of the entry cannot be located either
@@ -215,8 +218,8 @@ fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Da
             }
             Ok(())
         },
-        |(place, index, bytes)| {
-            let entry = &entries[place];
+        |(entry_index, index, bytes)| {
+            let entry = &entries[entry_index];
             let content = bytes.map(|(frame, bytes)| {
                 let content = bytes.and_then(|bytes| entry.content(&frame, &bytes));
                 let content = content.and_then(|content| entry.check_content(index, content));
@@ -227,21 +230,24 @@ fn entries(bundle: &Bundle, places: &[usize], progress: &dyn Progress) -> Vec<Da
             });
             let (at, content) = content.unwrap_or_else(|damage| (damage.offset, Err(damage)));
             ReadFrame {
-                place,
+                entry_index,
                 index,
                 at,
                 content,
             }
         },
         |ReadFrame {
-             place,
+             entry_index,
              index,
              at,
              content,
          }| {
-            let entry = &entries[place];
-            if state.as_ref().is_none_or(|(current, _)| *current != place) {
-                state = Some((place, Some(Hasher::new(entry.digest.algorithm()))));
+            let entry = &entries[entry_index];
+            if state
+                .as_ref()
+                .is_none_or(|(current, _)| *current != entry_index)
+            {
+                state = Some((entry_index, Some(Hasher::new(entry.digest.algorithm()))));
             }
             let Some((_, hasher)) = &mut state else {
                 return Ok(());

@@ -49,11 +49,11 @@ enum Medium {
 }
 
 impl VolumeReader {
-    /// Opens the bundle at `places`: a file, or volumes as [`VolumeSet::of`] finds them. The error
-    /// names all missing volumes.
-    pub fn open(places: &[PathBuf]) -> Result<VolumeReader, BundleError> {
-        let path = places.first().cloned().unwrap_or_default();
-        let set = VolumeSet::of(places).map_err(|source| BundleError::Open {
+    /// Opens the bundle at `locations`: a file, or volumes as [`VolumeSet::of`] finds them. The
+    /// error names all missing volumes.
+    pub fn open(locations: &[PathBuf]) -> Result<VolumeReader, BundleError> {
+        let path = locations.first().cloned().unwrap_or_default();
+        let set = VolumeSet::of(locations).map_err(|source| BundleError::Open {
             path: path.clone(),
             source,
         })?;
@@ -210,7 +210,7 @@ impl VolumeReader {
     /// The bytes at offset `at` as a run of their file: `length` bytes, or fewer at the end of the
     /// file.
     pub fn run(&self, at: u64, length: usize) -> io::Result<FileRun> {
-        let (index, part, left) = self.place_of(at)?;
+        let (index, part, left) = self.find_part(at)?;
         Ok(FileRun {
             file: self.file(index)?,
             at: at - part.start,
@@ -252,7 +252,7 @@ impl VolumeReader {
     }
 
     /// Adds the name of the volume to the damage.
-    pub fn place(&self, damage: Damage) -> Damage {
+    pub fn locate(&self, damage: Damage) -> Damage {
         Damage {
             volume: self.volume(damage.offset),
             ..damage
@@ -261,7 +261,7 @@ impl VolumeReader {
 
     /// The part with the byte at offset `at`, with its index and the number of its bytes from there
     /// on.
-    fn place_of(&self, at: u64) -> io::Result<(usize, &VolumePart, u64)> {
+    fn find_part(&self, at: u64) -> io::Result<(usize, &VolumePart, u64)> {
         let index = self.part_at(at);
         let part = self.parts.get(index).ok_or(io::ErrorKind::UnexpectedEof)?;
         let left = (part.start + part.length)
@@ -281,10 +281,10 @@ impl VolumeReader {
     fn file(&self, index: usize) -> io::Result<Arc<File>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         // a file that is used moves to the end, so the one at the front is the oldest
-        if let Some(place) = open.iter().position(|(part, _)| *part == index) {
-            let found = open[place].1.clone();
-            if place + 1 < open.len()
-                && let Some(used) = open.remove(place)
+        if let Some(position) = open.iter().position(|(part, _)| *part == index) {
+            let found = open[position].1.clone();
+            if position + 1 < open.len()
+                && let Some(used) = open.remove(position)
             {
                 open.push_back(used);
             }
@@ -305,7 +305,7 @@ impl VolumeReader {
 impl ReadAt for VolumeReader {
     fn read_exact_at(&self, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
         while !buffer.is_empty() {
-            let (index, part, left) = self.place_of(at)?;
+            let (index, part, left) = self.find_part(at)?;
             // a read may cross the boundary between two volumes
             let (now, later) = buffer.split_at_mut(left.min(buffer.len() as u64) as usize);
             let read = match &part.medium {

@@ -26,11 +26,11 @@ pub(crate) struct VolumeSet {
 }
 
 impl VolumeSet {
-    /// Finds the volumes at `places`. The first place is the name of the bundle (if no file has
+    /// Finds the volumes at `locations`. The first one is the name of the bundle (if no file has
     /// that name), any volume, or a folder with the volumes of one bundle; the others are further
-    /// volumes or folders. `None` if the first place is a bundle in one file.
-    pub(crate) fn of(places: &[PathBuf]) -> io::Result<Option<VolumeSet>> {
-        let Some((first, more)) = places.split_first() else {
+    /// volumes or folders. `None` if the first one is a bundle in one file.
+    pub(crate) fn of(locations: &[PathBuf]) -> io::Result<Option<VolumeSet>> {
+        let Some((first, more)) = locations.split_first() else {
             return Ok(None);
         };
         let (base, named) = match split(first) {
@@ -48,11 +48,11 @@ impl VolumeSet {
         Ok((!set.found.is_empty()).then_some(set))
     }
 
-    /// Finds the volumes of `base` next to it and at the places `more`. The volume `number` must
+    /// Finds the volumes of `base` next to it and at the locations `more`. The volume `number` must
     /// exist.
     fn with(base: &Path, more: &[PathBuf], number: usize) -> io::Result<VolumeSet> {
         let mut bases = vec![base.to_path_buf()];
-        bases.extend(more.iter().map(|place| in_folder(base, place)));
+        bases.extend(more.iter().map(|location| in_folder(base, location)));
         let mut found = BTreeMap::new();
         for base in &bases {
             for number in numbers(base)? {
@@ -108,17 +108,17 @@ impl VolumeSet {
     }
 }
 
-/// Whether `places` are volumes of a bundle, not one file.
-pub fn is_split(places: &[PathBuf]) -> bool {
-    matches!(VolumeSet::of(places), Ok(Some(_)))
+/// Whether `locations` are volumes of a bundle, not one file.
+pub fn is_split(locations: &[PathBuf]) -> bool {
+    matches!(VolumeSet::of(locations), Ok(Some(_)))
 }
 
-/// The places of the bundle `first`: itself, and those of `others` with further volumes of it,
+/// The locations of the bundle `first`: itself, and those of `others` with further volumes of it,
 /// which are removed from `others`. So users can name each disc or each volume.
 pub fn volume_locations(first: PathBuf, others: &mut Vec<PathBuf>) -> Vec<PathBuf> {
-    let mut places = vec![first];
+    let mut locations = vec![first];
     others.retain(|other| {
-        let Ok(Some(set)) = VolumeSet::of(&places) else {
+        let Ok(Some(set)) = VolumeSet::of(&locations) else {
             return true;
         };
         let base = in_folder(&set.base, other);
@@ -132,19 +132,19 @@ pub fn volume_locations(first: PathBuf, others: &mut Vec<PathBuf>) -> Vec<PathBu
         });
         let has_more = is_of_bundle && !new.is_empty() && are_new;
         if has_more {
-            places.push(other.clone());
+            locations.push(other.clone());
         }
         !has_more
     });
-    places
+    locations
 }
 
-/// The path of the bundle `base` in the folder `place`, or in the folder of the file `place`.
-fn in_folder(base: &Path, place: &Path) -> PathBuf {
-    let folder = if place.is_dir() {
-        place
+/// The path of the bundle `base` in the folder `location`, or in the folder of the file `location`.
+fn in_folder(base: &Path, location: &Path) -> PathBuf {
+    let folder = if location.is_dir() {
+        location
     } else {
-        parent_folder(place)
+        parent_folder(location)
     };
     folder.join(base.file_name().unwrap_or_default())
 }
@@ -251,7 +251,7 @@ mod tests {
             fs::create_dir_all(at(name).parent().unwrap()).unwrap();
             fs::write(at(name), PREFIX).unwrap();
         }
-        let places = |named: &[&str]| {
+        let locations = |named: &[&str]| {
             let mut others: Vec<PathBuf> = named[1..].iter().map(|name| at(name)).collect();
             (volume_locations(at(named[0]), &mut others), others)
         };
@@ -261,14 +261,14 @@ mod tests {
             ["3/V.0003", "2", "1/V.0001"],
             ["1/V", "2", "3"],
         ] {
-            let (places, others) = places(&named);
-            let set = VolumeSet::of(&places).unwrap().unwrap();
+            let (locations, others) = locations(&named);
+            let set = VolumeSet::of(&locations).unwrap().unwrap();
             assert_eq!((set.missing(), others), (vec![], vec![]), "{named:?}");
             assert_eq!(set.found[&2], at("2/V.0002"));
         }
         // another bundle with this name, and one of which the name is not known
-        assert_eq!(places(&["1/V.0001", "old/V.0001"]).1, [at("old/V.0001")]);
-        assert_eq!(places(&["1", "2/V.txt", "3"]).1, [at("2/V.txt")]);
+        assert_eq!(locations(&["1/V.0001", "old/V.0001"]).1, [at("old/V.0001")]);
+        assert_eq!(locations(&["1", "2/V.txt", "3"]).1, [at("2/V.txt")]);
         assert!(VolumeSet::of(&[at("mixed")]).unwrap().is_none());
     }
 

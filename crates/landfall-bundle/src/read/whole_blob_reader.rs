@@ -13,13 +13,13 @@ use std::sync::Arc;
 /// Reads a stored blob from its beginning. If the digest is wrong, the last bytes are not returned.
 pub(super) struct WholeBlobReader {
     content: StoredReader<SequentialReader>,
-    place: usize,
+    entry_index: usize,
     hasher: Option<Hasher>,
 }
 
 impl WholeBlobReader {
-    pub(super) fn new(bundle: Arc<OpenBundle>, place: usize) -> WholeBlobReader {
-        let entry = bundle.entry(place);
+    pub(super) fn new(bundle: Arc<OpenBundle>, entry_index: usize) -> WholeBlobReader {
+        let entry = bundle.entry(entry_index);
         let (start, size) = (entry.content_offset(), entry.size);
         let hasher = Some(Hasher::new(entry.digest.algorithm()));
         let source = SequentialReader::new(Arc::clone(&bundle), entry.end());
@@ -30,7 +30,7 @@ impl WholeBlobReader {
                 at: 0,
                 size,
             },
-            place,
+            entry_index,
             hasher,
         }
     }
@@ -40,14 +40,14 @@ impl WholeBlobReader {
             return Ok(());
         }
         let bundle = &self.content.source.bundle;
-        let entry = bundle.entry(self.place);
+        let entry = bundle.entry(self.entry_index);
         // compared once: a reader may be called again at the end
         let digest = self.hasher.take().map(Hasher::finish);
         if digest.is_some_and(|digest| digest != entry.digest) {
             let why = format!("its content does not have the digest {}", entry.digest);
             let damage = bundle
                 .volumes
-                .place(Damage::new(&entry.name, entry.offset, why));
+                .locate(Damage::new(&entry.name, entry.offset, why));
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 damage.to_string(),

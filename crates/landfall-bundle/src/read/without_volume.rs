@@ -18,16 +18,16 @@ const NO_INDEX: &str = "it, or a damaged volume, contains the contents index, wi
                         content of the volume is unknown; pack the bundle again with the same \
                         lock, --level and --volume-size, which gives the same bytes";
 
-/// Opens the split bundle at `places` without volume `number`, whose content cannot be read. Also
-/// returns the byte range of the missing volume; `cannot` turns the reason into an error if the
-/// bundle cannot be opened like this.
+/// Opens the split bundle at `locations` without volume `number`, whose content cannot be read.
+/// Also returns the byte range of the missing volume; `cannot` turns the reason into an error if
+/// the bundle cannot be opened like this.
 pub(crate) fn open_without(
-    places: &[PathBuf],
+    locations: &[PathBuf],
     number: usize,
     cannot: &dyn Fn(&str) -> BundleError,
 ) -> Result<(Bundle, Range<u64>), BundleError> {
-    let path = places.first().cloned().unwrap_or_default();
-    let set = VolumeSet::of(places).map_err(|source| BundleError::Open {
+    let path = locations.first().cloned().unwrap_or_default();
+    let set = VolumeSet::of(locations).map_err(|source| BundleError::Open {
         path: path.clone(),
         source,
     })?;
@@ -77,15 +77,15 @@ pub(crate) fn open_without(
     let volumes = others.with_gap(number - 1, gap);
     let index = BundleIndex::read(&path, &volumes, footer, |_: Damage| cannot(NO_INDEX))?;
     Ok((
-        Bundle(Arc::new(OpenBundle::new(places, volumes, index))),
+        Bundle(Arc::new(OpenBundle::new(locations, volumes, index))),
         start..start + gap,
     ))
 }
 
-/// Opens the rest of the split bundle at `places` without volume `number`. The items that need the
-/// volume are reported as missing and returned. `None` if they cannot be determined.
-pub(super) fn open_rest(places: &[PathBuf], number: usize) -> Option<(Bundle, Vec<ItemName>)> {
-    let opened = open_without(places, number, &|why| BundleError::Volume {
+/// Opens the rest of the split bundle at `locations` without volume `number`. The items that need
+/// the volume are reported as missing and returned. `None` if they cannot be determined.
+pub(super) fn open_rest(locations: &[PathBuf], number: usize) -> Option<(Bundle, Vec<ItemName>)> {
+    let opened = open_without(locations, number, &|why| BundleError::Volume {
         volume: number.to_string(),
         why: why.into(),
     });

@@ -85,11 +85,11 @@ pub struct LinkedDocument {
     pub said: Option<String>,
 }
 
-/// The documents that refer to `entry`, which is at `place` (`registry/repository`), as far as
+/// The documents that refer to `entry`, which is in `repository` (with its registry), as far as
 /// `blobs` contains them.
 pub fn linked_documents(
     entry: &LockEntry,
-    place: &str,
+    repository: &str,
     blobs: &dyn BlobRead,
 ) -> Vec<LinkedDocument> {
     let mut all = Vec::new();
@@ -118,7 +118,9 @@ pub fn linked_documents(
                 url: identity
                     .as_ref()
                     .and_then(|identity| identity.url.clone())
-                    .unwrap_or_else(|| format!("oci://{place}@{}", referrer.descriptor.digest)),
+                    .unwrap_or_else(|| {
+                        format!("oci://{repository}@{}", referrer.descriptor.digest)
+                    }),
                 said: identity.and_then(|identity| identity.format),
                 manifest: referrer.descriptor.digest.clone(),
                 blob,

@@ -114,10 +114,10 @@ fn links_devices_and_names_that_lead_elsewhere_are_refused() {
     let lies = kinds.map(|kind| (None, kind)).into_iter();
     let lies = lies.chain(names.map(|name| (Some(name), EntryType::Regular)));
     for (name, kind) in lies.chain([(None, EntryType::Regular)]) {
-        for place in [0, 1, 3] {
+        for entry_index in [0, 1, 3] {
             let packed = packed();
             packed.reseal(|contents, rows| {
-                let entry = &contents.entries[place];
+                let entry = &contents.entries[entry_index];
                 let name = name.unwrap_or(&entry.name);
                 let lie = frame::stored(&header_of(name, entry.size, kind));
                 rows[entry.frame as usize].1 = FrameHash::of(&lie);

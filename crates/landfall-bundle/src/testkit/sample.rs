@@ -266,9 +266,9 @@ impl Packed {
 
     /// Puts other content of the same size into an entry, with frames that fit.
     #[cfg(test)]
-    pub(super) fn replace(&self, place: usize, change: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn replace(&self, entry_index: usize, change: impl FnOnce(&mut Vec<u8>)) {
         self.reseal(|contents, rows| {
-            let entry = &contents.entries[place];
+            let entry = &contents.entries[entry_index];
             let row = &mut rows[entry.frame as usize + 1];
             let bytes = fs::read(&self.path).unwrap();
             let old = &bytes[row.0 as usize..][..stored_len(entry.size) as usize];

@@ -56,11 +56,11 @@ fn every_flipped_bit_is_found() {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        let place = (state >> 33) as usize % (good.len() * 8);
-        let (at, byte) = (place / 8, good[place / 8]);
-        file.write_all_at(&[byte ^ 1 << (place % 8)], at as u64)
+        let bit = (state >> 33) as usize % (good.len() * 8);
+        let (at, byte) = (bit / 8, good[bit / 8]);
+        file.write_all_at(&[byte ^ 1 << (bit % 8)], at as u64)
             .unwrap();
-        assert_ne!(packed.problems(), "", "bit {place}");
+        assert_ne!(packed.problems(), "", "bit {bit}");
         file.write_all_at(&[byte], at as u64).unwrap();
     }
     assert_eq!(packed.problems(), "");
@@ -69,15 +69,15 @@ fn every_flipped_bit_is_found() {
 #[test]
 fn the_last_bytes_of_content_with_a_wrong_digest_are_not_returned() {
     let packed = packed();
-    let place = blob(
+    let entry_index = blob(
         Bundle::open(&packed.path).unwrap().contents(),
         ContentForm::Stored,
     );
-    packed.replace(place, |content| content[0] ^= 1);
+    packed.replace(entry_index, |content| content[0] ^= 1);
     let problems = packed.problems();
     assert!(problems.contains("does not have the digest"), "{problems}");
     let bundle = Bundle::open(&packed.path).unwrap();
-    let digest = &bundle.contents().entries[place].digest;
+    let digest = &bundle.contents().entries[entry_index].digest;
     for mut reader in [
         bundle.open(digest, 0).unwrap(),
         bundle.open_whole(digest).unwrap(),
@@ -85,7 +85,7 @@ fn the_last_bytes_of_content_with_a_wrong_digest_are_not_returned() {
         let mut returned = Vec::new();
         let error = reader.read_to_end(&mut returned).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
-        assert!((returned.len() as u64) < bundle.contents().entries[place].size);
+        assert!((returned.len() as u64) < bundle.contents().entries[entry_index].size);
     }
 }
 
@@ -222,8 +222,8 @@ fn a_lock_that_omits_or_adds_a_layer_is_refused() {
 fn a_media_type_other_than_that_of_the_lock_is_refused() {
     let packed = packed();
     packed.reseal(|contents, _| {
-        let place = blob(contents, ContentForm::Stored);
-        contents.entries[place].media_type = "text/html".into();
+        let entry_index = blob(contents, ContentForm::Stored);
+        contents.entries[entry_index].media_type = "text/html".into();
     });
     assert!(
         packed.problems().contains("its media type"),
@@ -276,8 +276,8 @@ fn a_bundle_that_another_release_serialized_differently_is_valid() {
         .replacen("# landfall.lock", "# A newer release's lock", 1);
     assert_ne!(Digest::sha256(text.as_bytes()), lock.fingerprint());
     plan.fingerprint = Digest::sha256(text.as_bytes());
-    let mut put = |place: usize, bytes: Vec<u8>| {
-        let entry = &mut plan.entries[place];
+    let mut put = |entry_index: usize, bytes: Vec<u8>| {
+        let entry = &mut plan.entries[entry_index];
         (entry.descriptor.digest, entry.descriptor.size) =
             (Digest::sha256(&bytes), bytes.len() as u64);
         entry.content = ContentSource::Bytes(bytes);

@@ -38,18 +38,18 @@ pub(crate) struct EntryWriter<'a> {
 
 /// A frame with its content, before it is encoded.
 struct Unencoded {
-    place: usize,
+    entry_index: usize,
     /// Whether the frame is the last one of its entry.
     is_last: bool,
     builder: FrameBuilder,
 }
 
 impl EntryWriter<'_> {
-    /// Appends the entries with the indexes `places` to `out`. Calls `done` for each written entry,
+    /// Appends the entries with these indexes to `out`. Calls `done` for each written entry,
     /// with its index, offset and frames.
     pub(crate) fn append(
         &self,
-        places: Range<usize>,
+        entry_indexes: Range<usize>,
         out: &mut VolumeWriter,
         mut done: impl FnMut(usize, u64, Vec<FrameRecord>) -> io::Result<()>,
     ) -> Result<(), BundleError> {
@@ -59,15 +59,15 @@ impl EntryWriter<'_> {
         pipeline::ordered(
             self.depth,
             |hand| {
-                for place in places {
-                    if !self.make(place, &buffers, hand)? {
+                for entry_index in entry_indexes {
+                    if !self.make(entry_index, &buffers, hand)? {
                         break;
                     }
                 }
                 Ok(())
             },
             |Unencoded {
-                 place,
+                 entry_index,
                  is_last,
                  builder,
              }| {
@@ -76,9 +76,9 @@ impl EntryWriter<'_> {
                     .frame(self.level, &buffers)
                     // hashed on this thread too, as hashing takes about as long as encoding
                     .map(|frame| (FrameHash::of(&frame), frame));
-                (place, is_last, content, frame)
+                (entry_index, is_last, content, frame)
             },
-            |(place, is_last, content, frame): (
+            |(entry_index, is_last, content, frame): (
                 usize,
                 bool,
                 usize,
@@ -86,15 +86,15 @@ impl EntryWriter<'_> {
             )| {
                 let written = frame.and_then(|(hash, frame)| {
                     out.append(&frame)?;
-                    let entry = &self.plan.entries[place];
+                    let entry = &self.plan.entries[entry_index];
                     // progress counts the bytes of blobs only, without headers and padding
-                    if place >= FRONT_LEN && (1..=entry.chunks()).contains(&frames.len()) {
+                    if entry_index >= FRONT_LEN && (1..=entry.chunks()).contains(&frames.len()) {
                         self.progress.bytes(content as u64);
                     }
                     frames.push(FrameRecord(frame.len() as u32, hash));
                     buffers.give(frame);
                     if is_last {
-                        done(place, offset, std::mem::take(&mut frames))?;
+                        done(entry_index, offset, std::mem::take(&mut frames))?;
                         offset = out.end;
                     }
                     Ok(())
@@ -108,11 +108,11 @@ impl EntryWriter<'_> {
     /// `hand` does.
     fn make(
         &self,
-        place: usize,
+        entry_index: usize,
         buffers: &FrameBuffers,
         hand: &mut dyn FnMut(Unencoded) -> bool,
     ) -> Result<bool, BundleError> {
-        let entry = &self.plan.entries[place];
+        let entry = &self.plan.entries[entry_index];
         let size = entry.descriptor.size;
         let failed = BundleError::content(&entry.item);
         let mut source = open(entry, self.blobs)?;
@@ -122,7 +122,7 @@ impl EntryWriter<'_> {
         let mut next = FrameBuilder::of(ContentForm::Stored, &header::encode(&entry.name, size));
         let mut hand = |builder, is_last| {
             hand(Unencoded {
-                place,
+                entry_index,
                 is_last,
                 builder,
             })

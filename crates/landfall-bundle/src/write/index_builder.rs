@@ -79,13 +79,13 @@ impl IndexBuilder {
     }
 
     /// Records the location and frames of an entry. Entries must be recorded in order.
-    pub(crate) fn record(&mut self, place: usize, offset: u64, frames: &[FrameRecord]) {
+    pub(crate) fn record(&mut self, entry_index: usize, offset: u64, frames: &[FrameRecord]) {
         let mut end = offset;
         for FrameRecord(length, hash) in frames {
             self.rows.extend(frame_table::row(end, *hash));
             end += u64::from(*length);
         }
-        let entry = &mut self.contents.entries[place];
+        let entry = &mut self.contents.entries[entry_index];
         (entry.offset, entry.length) = (offset, end - offset);
     }
 
@@ -113,8 +113,8 @@ impl IndexBuilder {
         let bytes = most.to_bytes().map_err(BundleError::write(path))?;
         let index = (bytes.len() as u64).saturating_add(hashes);
         let lock = most
-            .lock_place()
-            .map_or(0, |place| most.entries[place].size);
+            .lock_index()
+            .map_or(0, |entry_index| most.entries[entry_index].size);
         for (what, bytes) in [("contents index", index), ("lock", lock)] {
             if bytes > limits.contents_bytes as u64 {
                 let most = limits.contents_bytes as u64;

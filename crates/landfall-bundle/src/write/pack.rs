@@ -217,13 +217,16 @@ pub(super) fn write_all(
         progress,
     };
     let mut counted = BTreeSet::new();
-    entries.append(0..plan.entries.len(), out, |place, offset, frames| {
-        index.record(place, offset, &frames);
-        let item = &*plan.entries[place].item;
-        let next = plan.entries.get(place + 1);
+    entries.append(0..plan.entries.len(), out, |entry_index, offset, frames| {
+        index.record(entry_index, offset, &frames);
+        let item = &*plan.entries[entry_index].item;
+        let next = plan.entries.get(entry_index + 1);
         // blobs are in the order of the items that need them first, so the item is complete when
         // the next blob belongs to another one
-        if place >= FRONT_LEN && next.is_none_or(|next| next.item != item) && counted.insert(item) {
+        if entry_index >= FRONT_LEN
+            && next.is_none_or(|next| next.item != item)
+            && counted.insert(item)
+        {
             progress.item(item);
         }
         Ok(())

@@ -24,7 +24,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Rebuilds volume `number` of the split bundle at the places `like`, and writes it next to the
+/// Rebuilds volume `number` of the split bundle at the locations `like`, and writes it next to the
 /// first volume, or next to `out`. Content is read from `blobs` or else from the other volumes, the
 /// lock from the other volumes or else from `lock`. Returns the path and size of the volume.
 ///
@@ -136,8 +136,8 @@ impl BlobRead for StoreFirst<'_> {
         let entry = self
             .bundle
             .0
-            .place(digest)
-            .map(|place| self.bundle.0.entry(place));
+            .entry_index(digest)
+            .map(|entry_index| self.bundle.0.entry(entry_index));
         // an entry that reaches into the lost volume cannot be read from the others
         let there =
             entry.filter(|entry| entry.end() <= self.lost.start || entry.offset >= self.lost.end);
