@@ -22,6 +22,8 @@ use go::GoFlate;
 use klauspost::KlauspostFlate;
 use std::fmt;
 use zlib::ZlibDeflate;
+use zlib::gnu::GnuGzip;
+use zlib::pigz::Pigz;
 
 /// An encoder at work on one raw deflate stream.
 pub(crate) trait Encoder {
@@ -133,6 +135,10 @@ families! {
     2 => Klauspost(KlauspostFlate),
     // zlib, with the default build options
     3 => Zlib(ZlibDeflate),
+    // GNU gzip
+    4 => GnuGzip(GnuGzip),
+    // pigz
+    5 => Pigz(Pigz),
     #[cfg(test)]
     255 => Runs(testing::RunEncoding),
 }

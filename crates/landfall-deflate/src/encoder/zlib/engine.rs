@@ -9,9 +9,11 @@
 //! match is short.
 
 use super::block::write_block;
+use super::chains::HashChains;
 use super::effort::{Effort, Parsing};
+use super::index::PositionIndex;
 use super::tokens::Tokens;
-use super::window::{Match, Search, WANTED_AHEAD, Window};
+use super::window::{Match, Search, ThreeByteHash, WANTED_AHEAD, Window};
 use crate::bits::BitWriter;
 use crate::encoder::block::write_stored;
 use crate::encoder::symbols::{MAX_LENGTH, MIN_LENGTH, Token};
@@ -29,7 +31,7 @@ pub(super) trait Dialect {
 
     /// Whether the block ends after its latest token. `plain_size` is the number of bytes between
     /// the beginning of the block and the position that the search has reached.
-    fn ends_block(&self, tokens: &Tokens, plain_size: usize) -> bool;
+    fn ends_block(&mut self, tokens: &Tokens, plain_size: usize) -> bool;
 }
 
 /// How far input is available.
@@ -47,6 +49,10 @@ pub(super) struct Engine<D> {
     dialect: D,
     effort: Effort,
     window: Window,
+    /// The dictionary without lazy matching.
+    chains: HashChains,
+    /// The dictionary with lazy matching.
+    index: PositionIndex,
     tokens: Tokens,
     /// The position that is searched next.
     position: usize,
@@ -54,7 +60,7 @@ pub(super) struct Engine<D> {
     ahead: usize,
     /// Where the block began; negative after the window has dropped its beginning.
     block_start: isize,
-    /// How many positions before `position` wait for bytes to enter the dictionary.
+    /// How many positions before `position` wait for bytes to enter `chains`.
     pending_inserts: usize,
     /// The match at the position before, its length 2 if there is none.
     latest: Match,
@@ -65,10 +71,15 @@ pub(super) struct Engine<D> {
 }
 
 impl<D: Dialect> Engine<D> {
-    pub(super) fn new(dialect: D, effort: Effort, window: Window) -> Self {
+    /// `window_bits` is from 9 to 15, `hash_bits` from 8 to 16.
+    pub(super) fn new(dialect: D, effort: Effort, window_bits: u8, hash_bits: u8) -> Self {
+        let window = Window::new(window_bits);
+        let hash = ThreeByteHash::new(hash_bits);
         Self {
             dialect,
             effort,
+            chains: HashChains::new(window.size(), hash),
+            index: PositionIndex::new(window.size(), hash),
             window,
             tokens: Tokens::new(),
             position: 0,
@@ -116,19 +127,23 @@ impl<D: Dialect> Engine<D> {
     /// blocks must have ended.
     pub(super) fn restart(&mut self, dictionary: &[u8]) {
         let used = dictionary.len().min(self.window.size());
-        self.window.forget();
         self.position = self
             .window
             .append(0, &dictionary[dictionary.len() - used..]);
         self.block_start = self.position as isize;
         self.ahead = 0;
-        self.latest = Match {
-            length: NO_MATCH,
-            position: 0,
-        };
-        self.pending_inserts = self.position.min(NO_MATCH);
-        self.window
-            .insert_range(0, self.position - self.pending_inserts);
+        match self.effort.parsing {
+            Parsing::Greedy => {
+                self.chains.forget();
+                self.pending_inserts = self.position.min(NO_MATCH);
+                self.insert_range(0, self.position - self.pending_inserts);
+            }
+            Parsing::Lazy => {
+                self.index.forget();
+                self.index.link_up_to(self.window.bytes(), self.position);
+            }
+            Parsing::Runs | Parsing::Literals => {}
+        }
     }
 
     fn run(&mut self, mut input: &[u8], end: InputEnd, out: &mut BitWriter) {
@@ -140,20 +155,17 @@ impl<D: Dialect> Engine<D> {
         }
     }
 
-    /// After the last byte before a flush: the two last positions enter the dictionary when their
-    /// bytes are there.
+    /// Writes the literal that waits at the end of the input. The block is written next, whether
+    /// it is full or not.
     fn settle(&mut self) {
         if self.literal_waits {
-            // the block is written next, whether it is full or not
             self.push_literal(self.position - 1);
             self.literal_waits = false;
         }
-        self.end_marked = false;
         self.latest.length = NO_MATCH;
-        self.pending_inserts = match self.effort.parsing {
-            Parsing::Lazy | Parsing::Greedy => self.position.min(NO_MATCH),
-            Parsing::Runs | Parsing::Literals => 0,
-        };
+        self.end_marked = false;
+        // the hashes of the last two positions need bytes that follow
+        self.pending_inserts = self.position.min(NO_MATCH);
     }
 
     /// Takes input into the window until `wanted` bytes are ahead, or the input is used up.
@@ -174,26 +186,32 @@ impl<D: Dialect> Engine<D> {
             let count = self.window.append(self.position + self.ahead, input);
             *input = &input[count..];
             self.ahead += count;
-            self.insert_pending();
+            self.enter_input();
             if self.ahead >= wanted {
                 break;
             }
         }
         if D::READS_PAST_END && end == InputEnd::Reached && !self.end_marked {
-            self.window
-                .clear(self.position + self.ahead, MIN_LENGTH - 1);
+            let end = self.position + self.ahead;
+            self.window.clear(end, MIN_LENGTH - 1);
+            self.index.link_up_to(self.window.bytes(), end + MAX_LENGTH);
             self.end_marked = true;
         }
     }
 
     /// Whether no match can reach the lower half of the window any more.
     fn is_movable(&self) -> bool {
-        self.position >= self.window.size() + self.window.longest_distance()
+        self.position >= 2 * self.window.size() - WANTED_AHEAD
     }
 
     fn slide(&mut self) {
         let size = self.window.size();
         self.window.slide();
+        match self.effort.parsing {
+            Parsing::Greedy => self.chains.slide(),
+            Parsing::Lazy => self.index.slide(),
+            Parsing::Runs | Parsing::Literals => {}
+        }
         self.position -= size;
         self.block_start -= size as isize;
         // without a match, the position of the latest one can be anywhere
@@ -201,10 +219,27 @@ impl<D: Dialect> Engine<D> {
         self.pending_inserts = self.pending_inserts.min(self.position);
     }
 
-    fn insert_pending(&mut self) {
-        while self.pending_inserts > 0 && self.ahead + self.pending_inserts >= MIN_LENGTH {
-            self.window.insert(self.position - self.pending_inserts);
-            self.pending_inserts -= 1;
+    /// Enters positions into the dictionary whose bytes have arrived.
+    fn enter_input(&mut self) {
+        match self.effort.parsing {
+            Parsing::Greedy => {
+                while self.pending_inserts > 0 && self.ahead + self.pending_inserts >= MIN_LENGTH {
+                    let at = self.position - self.pending_inserts;
+                    self.chains.insert(self.window.bytes(), at);
+                    self.pending_inserts -= 1;
+                }
+            }
+            Parsing::Lazy => {
+                let end = self.position + self.ahead;
+                self.index.link_up_to(self.window.bytes(), end);
+            }
+            Parsing::Runs | Parsing::Literals => {}
+        }
+    }
+
+    fn insert_range(&mut self, from: usize, to: usize) {
+        for at in from..to {
+            self.chains.insert(self.window.bytes(), at);
         }
     }
 
@@ -218,22 +253,11 @@ impl<D: Dialect> Engine<D> {
         self.ahead >= wanted || (end == InputEnd::Reached && self.ahead > 0)
     }
 
-    /// Enters the position into the dictionary if its bytes are there. Returns the position that
-    /// was the latest on its chain, 0 if there is none.
-    #[inline]
-    fn insert(&mut self) -> usize {
-        if D::READS_PAST_END || self.ahead >= MIN_LENGTH {
-            self.window.insert(self.position)
-        } else {
-            0
-        }
-    }
-
     /// How to search for a match of the position that is longer than `longer_than`. Returns nothing
     /// if there can be none. `head` is the head of the position's chain.
     #[inline]
     fn plan_search(&self, head: usize, longer_than: usize) -> Option<Search> {
-        let too_far = self.position - head > self.window.longest_distance();
+        let too_far = self.position - head > self.window.size() - WANTED_AHEAD;
         // only after the end of the input can the position be this near to the window's end
         let near_end = self.position > 2 * self.window.size() - WANTED_AHEAD;
         if head == 0 || too_far || near_end || longer_than >= self.ahead {
@@ -255,33 +279,41 @@ impl<D: Dialect> Engine<D> {
         })
     }
 
-    /// Searches with all positions in the dictionary.
+    /// Searches for a match of the position that is longer than `longer_than`, with lazy matching.
     #[inline]
-    fn search_thoroughly(&mut self, head: usize, longer_than: usize) -> Option<Match> {
+    fn search_index(&self, longer_than: usize) -> Option<Match> {
+        let head = self.index.head(self.position);
         let search = self.plan_search(head, longer_than)?;
+        let bytes = self.window.bytes();
         let mut found = self
-            .window
-            .longest_match_by_grams(self.position, head, search)?;
+            .index
+            .longest_match(bytes, self.position, head, search)?;
         found.length = found.length.min(self.ahead);
         Some(found)
     }
 
-    /// Searches a dictionary from which positions may be missing.
+    /// Enters the position into the chains and searches for a match, without lazy matching.
     #[inline]
-    fn search_chain(&self, head: usize) -> Option<Match> {
+    fn search_chain(&mut self) -> Option<Match> {
+        if !D::READS_PAST_END && self.ahead < MIN_LENGTH {
+            return None;
+        }
+        let head = self.chains.insert(self.window.bytes(), self.position);
         let search = self.plan_search(head, NO_MATCH)?;
-        let mut found = self.window.longest_match(self.position, head, search)?;
+        let bytes = self.window.bytes();
+        let mut found = self
+            .chains
+            .longest_match(bytes, self.position, head, search)?;
         found.length = found.length.min(self.ahead);
         Some(found)
     }
 
     fn search_lazily(&mut self, input: &mut &[u8], end: InputEnd, out: &mut BitWriter) {
         while self.prepare(WANTED_AHEAD, input, end) {
-            let head = self.insert();
             let before = self.latest;
             self.latest.length = NO_MATCH;
             if before.length < self.effort.lazy
-                && let Some(found) = self.search_thoroughly(head, before.length)
+                && let Some(found) = self.search_index(before.length)
             {
                 self.latest = found;
                 let far = self.position - found.position > FARTHEST_OF_SHORTEST;
@@ -316,17 +348,8 @@ impl<D: Dialect> Engine<D> {
         self.tokens.push(Token::matched(found.length, distance));
         // judged before the position moves behind the match
         let full = self.block_is_full();
-        let after = start + found.length;
-        let last_insert = if D::READS_PAST_END {
-            after
-        } else {
-            (self.position + self.ahead)
-                .saturating_sub(MIN_LENGTH - 1)
-                .min(after)
-        };
-        self.window.insert_range(self.position + 1, last_insert);
         self.ahead -= found.length - 1;
-        self.position = after;
+        self.position = start + found.length;
         self.literal_waits = false;
         self.latest.length = NO_MATCH;
         if full {
@@ -336,9 +359,8 @@ impl<D: Dialect> Engine<D> {
 
     fn search_greedily(&mut self, input: &mut &[u8], end: InputEnd, out: &mut BitWriter) {
         while self.prepare(WANTED_AHEAD, input, end) {
-            let head = self.insert();
             let full;
-            match self.search_chain(head) {
+            match self.search_chain() {
                 Some(found) if found.length >= MIN_LENGTH => {
                     let distance = self.position - found.position;
                     self.tokens.push(Token::matched(found.length, distance));
@@ -348,7 +370,7 @@ impl<D: Dialect> Engine<D> {
                     let inserts = found.length <= self.effort.lazy
                         && (D::READS_PAST_END || self.ahead >= MIN_LENGTH);
                     if inserts {
-                        self.window.insert_range(self.position + 1, after);
+                        self.insert_range(self.position + 1, after);
                     }
                     self.position = after;
                 }
@@ -404,7 +426,7 @@ impl<D: Dialect> Engine<D> {
 
     /// Judges the block at its latest token, while `position` is still where the token was found.
     #[inline]
-    fn block_is_full(&self) -> bool {
+    fn block_is_full(&mut self) -> bool {
         let plain_size = self.position as isize - self.block_start;
         self.dialect.ends_block(&self.tokens, plain_size as usize)
     }

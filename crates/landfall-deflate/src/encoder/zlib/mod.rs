@@ -18,7 +18,9 @@ mod block;
 mod chains;
 mod effort;
 mod engine;
-mod grams;
+pub(crate) mod gnu;
+mod index;
+pub(crate) mod pigz;
 mod tokens;
 mod tree;
 mod window;
@@ -30,7 +32,7 @@ use effort::{Effort, Parsing};
 use engine::{Dialect, Engine};
 use std::fmt;
 use tokens::Tokens;
-use window::{WANTED_AHEAD, Window};
+use window::WANTED_AHEAD;
 
 /// zlib's strategies, in the order of its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -159,11 +161,7 @@ impl ZlibDeflate {
         let dialect = ZlibDialect {
             block_tokens: block_tokens_of(self.memory_level),
         };
-        Engine::new(
-            dialect,
-            effort,
-            Window::new(self.window_bits, self.memory_level + 7),
-        )
+        Engine::new(dialect, effort, self.window_bits, self.memory_level + 7)
     }
 }
 
@@ -213,7 +211,7 @@ impl Dialect for ZlibDialect {
     const READS_PAST_END: bool = false;
 
     #[inline]
-    fn ends_block(&self, tokens: &Tokens, _plain_size: usize) -> bool {
+    fn ends_block(&mut self, tokens: &Tokens, _plain_size: usize) -> bool {
         tokens.len() == self.block_tokens
     }
 }

@@ -6,13 +6,11 @@
 //! exist therefore depends on when the window moves, and it moves here exactly when it does in the
 //! original.
 
-use super::chains::HashChains;
-use super::grams::GramChains;
 use crate::encoder::bytes::boxed_array;
 use crate::encoder::symbols::{MAX_LENGTH, MIN_LENGTH};
 
 /// The window's greatest extent: twice 32 KiB.
-const EXTENT: usize = 1 << 16;
+pub(super) const EXTENT: usize = 1 << 16;
 /// Comparisons may read this far past the window's end.
 const MARGIN: usize = 512 + 8;
 
@@ -73,25 +71,20 @@ impl WindowBytes {
     }
 }
 
-/// The window's bytes and the dictionary of their positions.
+/// The window.
 #[derive(Debug)]
 pub(super) struct Window {
     bytes: WindowBytes,
-    chains: HashChains,
-    grams: GramChains,
     /// 512 bytes to 32 KiB.
     size: usize,
 }
 
 impl Window {
-    /// `window_bits` is from 9 to 15, `hash_bits` from 8 to 16.
-    pub(super) fn new(window_bits: u8, hash_bits: u8) -> Self {
-        let size = 1 << window_bits.clamp(9, 15);
+    /// `window_bits` is from 9 to 15.
+    pub(super) fn new(window_bits: u8) -> Self {
         Self {
             bytes: WindowBytes(boxed_array(0)),
-            chains: HashChains::new(size, hash_bits),
-            grams: GramChains::new(size),
-            size,
+            size: 1 << window_bits.clamp(9, 15),
         }
     }
 
@@ -101,10 +94,9 @@ impl Window {
         self.size
     }
 
-    /// The longest distance of a match.
     #[inline]
-    pub(super) fn longest_distance(&self) -> usize {
-        self.size - WANTED_AHEAD
+    pub(super) fn bytes(&self) -> &WindowBytes {
+        &self.bytes
     }
 
     /// Copies as much of `input` to `at` as fits into the window. Returns the number of bytes.
@@ -129,51 +121,9 @@ impl Window {
         self.bytes.0[at..at + count].fill(0);
     }
 
-    /// Forgets all positions.
-    pub(super) fn forget(&mut self) {
-        self.chains.forget();
-        self.grams.forget();
-    }
-
-    /// Moves the upper half to the lower one. Positions in the lower half leave their chains.
+    /// Moves the upper half to the lower one.
     pub(super) fn slide(&mut self) {
         self.bytes.0.copy_within(self.size..2 * self.size, 0);
-        self.chains.slide();
-        self.grams.slide();
-    }
-
-    /// Puts the position at the head of its chain. Returns the previous head, 0 if there is none.
-    #[inline]
-    pub(super) fn insert(&mut self, at: usize) -> usize {
-        self.chains.insert(&self.bytes, at)
-    }
-
-    /// Puts the positions from `from` up to `to` at the heads of their chains.
-    #[inline]
-    pub(super) fn insert_range(&mut self, from: usize, to: usize) {
-        for at in from..to {
-            self.chains.insert(&self.bytes, at);
-        }
-    }
-
-    /// Finds the longest match of the bytes at `at`, on the chain that begins at `head`. Of equal
-    /// ones, the nearest. Returns nothing if none is longer than `search.longer_than`.
-    #[inline]
-    pub(super) fn longest_match(&self, at: usize, head: usize, search: Search) -> Option<Match> {
-        self.chains.longest_match(&self.bytes, at, head, search)
-    }
-
-    /// Finds the same match as [`Self::longest_match`], faster for long chains. All positions
-    /// before `at` must have been inserted.
-    #[inline]
-    pub(super) fn longest_match_by_grams(
-        &mut self,
-        at: usize,
-        head: usize,
-        search: Search,
-    ) -> Option<Match> {
-        self.grams
-            .longest_match(&self.bytes, &self.chains, at, head, search)
     }
 
     /// The length of the run of the byte before `at`, at most 258.
@@ -183,4 +133,46 @@ impl Window {
             None => 0,
         }
     }
+}
+
+/// The hash of zlib and GNU gzip. Each byte is shifted left so far that it leaves the hash after
+/// three steps, and the three are combined by exclusive or.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ThreeByteHash {
+    shift: u32,
+    mask: u32,
+}
+
+impl ThreeByteHash {
+    /// `bits` is from 8 to 16.
+    pub(super) fn new(bits: u8) -> Self {
+        let bits = bits.clamp(8, 16);
+        Self {
+            shift: u32::from(bits).div_ceil(3),
+            mask: (1 << bits) - 1,
+        }
+    }
+
+    /// How many values the hash has.
+    pub(super) fn slots(self) -> usize {
+        self.mask as usize + 1
+    }
+
+    /// The hash of the three lower bytes.
+    #[inline]
+    pub(super) fn slot(self, word: u32) -> usize {
+        // the higher bytes of the first term are shifted out of the mask
+        let hash = (word << (2 * self.shift))
+            ^ (((word >> 8) & 0xff) << self.shift)
+            ^ ((word >> 16) & 0xff);
+        (hash & self.mask) as usize
+    }
+}
+
+/// The lowest position that may be matched from `at`. Only `head`, the first of the chain, may be
+/// at the greatest distance.
+#[inline]
+pub(super) fn lowest_match(at: usize, head: usize, window_size: usize) -> usize {
+    let limit = at.saturating_sub(window_size - WANTED_AHEAD);
+    (limit + usize::from(head != limit)).max(1)
 }

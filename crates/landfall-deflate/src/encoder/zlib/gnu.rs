@@ -1,0 +1,145 @@
+//! GNU gzip from 1.2.4, and what descends from it.
+//!
+//! It differs from zlib in two points:
+//!
+//! - A block has up to 32,767 tokens. From level 3, it also ends at each 4,096 tokens if this looks
+//!   profitable: if less than half of the tokens are matches, and literals of 8 bits and distances
+//!   of 5 bits plus their extra bits take less than half of the plain size. The plain size is
+//!   counted up to the position of the search, which is that of a lazy match plus one.
+//! - At the end of the input, the search compares the bytes that the window happens to have there:
+//!   two zeros, then what was left of earlier input. A match that reaches the end is cut, but of
+//!   several such matches, the one that would be the longest is taken.
+
+use super::effort::Effort;
+use super::engine::{Dialect, Engine};
+use super::tokens::Tokens;
+use crate::encoder::symbols::{Token, distance_code, distance_extra_bits};
+use crate::encoder::{Encoder, StreamHints};
+use std::fmt;
+
+/// How many tokens a block has at most.
+const BLOCK_TOKENS: usize = (1 << 15) - 1;
+/// After so many tokens each, a block may end.
+const JUDGED_TOKENS: usize = 1 << 12;
+
+/// The program `gzip`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct GnuGzip {
+    /// 1 to 9.
+    level: u8,
+}
+
+impl GnuGzip {
+    /// Returns nothing if there is no such level.
+    pub(crate) fn new(level: u8) -> Option<Self> {
+        (1..=9).contains(&level).then_some(Self { level })
+    }
+
+    /// The encoders of this family that may have written a stream, the likeliest first.
+    pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
+        let levels: &[u8] = match hints.gzip_extra_flags {
+            Some(2) => &[9],
+            Some(4) => &[1],
+            Some(0) => &[6, 5, 4, 7, 8, 3, 2],
+            _ => &[],
+        };
+        levels
+            .iter()
+            .filter_map(|level| Self::new(*level))
+            .collect()
+    }
+
+    /// The parameters in a recipe.
+    pub(crate) fn to_bytes(self) -> [u8; 1] {
+        [self.level]
+    }
+
+    /// Reads the parameters from a recipe, or returns `None` if they are unknown.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            &[level] => Self::new(level),
+            _ => None,
+        }
+    }
+
+    /// Begins a stream.
+    pub(crate) fn start(self) -> Box<dyn Encoder> {
+        let dialect = GnuDialect {
+            ends_early: self.level > 2,
+            matches: 0,
+            distance_bits: 0,
+        };
+        Box::new(Engine::new(dialect, Effort::of_level(self.level), 15, 15))
+    }
+}
+
+impl fmt::Display for GnuGzip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GNU gzip, level {}", self.level)
+    }
+}
+
+/// The rules of GNU gzip.
+#[derive(Debug)]
+struct GnuDialect {
+    ends_early: bool,
+    /// The matches of the block up to the last multiple of 4,096 tokens.
+    matches: usize,
+    /// The estimated size of their distances.
+    distance_bits: usize,
+}
+
+impl GnuDialect {
+    /// Judges a block of a multiple of 4,096 tokens.
+    fn is_profitable(&mut self, tokens: &[Token], plain_size: usize) -> bool {
+        if tokens.len() == JUDGED_TOKENS {
+            self.matches = 0;
+            self.distance_bits = 0;
+        }
+        for token in &tokens[tokens.len() - JUDGED_TOKENS..] {
+            if token.as_literal().is_none() {
+                self.matches += 1;
+                let code = distance_code(token.short_distance());
+                self.distance_bits += 5 + distance_extra_bits(code) as usize;
+            }
+        }
+        let size = (8 * tokens.len() + self.distance_bits) / 8;
+        self.matches < tokens.len() / 2 && size < plain_size / 2
+    }
+}
+
+impl Dialect for GnuDialect {
+    const READS_PAST_END: bool = true;
+
+    #[inline]
+    fn ends_block(&mut self, tokens: &Tokens, plain_size: usize) -> bool {
+        let count = tokens.len();
+        if self.ends_early && count.is_multiple_of(JUDGED_TOKENS) {
+            return self.is_profitable(tokens.as_slice(), plain_size);
+        }
+        count == BLOCK_TOKENS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoder::vectors;
+
+    #[test]
+    fn streams_are_those_of_gzip() {
+        let table = include_str!("../../../tests/vectors/gzip.txt");
+        vectors::check(table, |level| {
+            GnuGzip::new(level.parse().unwrap()).unwrap().start()
+        });
+    }
+
+    #[test]
+    fn parameters_are_read_back_from_a_recipe() {
+        for spec in (1..=9).filter_map(GnuGzip::new) {
+            assert_eq!(GnuGzip::from_bytes(&spec.to_bytes()), Some(spec));
+        }
+        assert_eq!(GnuGzip::from_bytes(&[0]), None);
+        assert_eq!(GnuGzip::from_bytes(&[10]), None);
+    }
+}

@@ -1,0 +1,275 @@
+//! The dictionary of the search with lazy matching, which has all positions.
+//!
+//! As no position is missing, whatever the search decides, positions are entered in advance: each
+//! has a link to the latest earlier position with the same hash of three bytes. These chains are
+//! those that the original follows.
+//!
+//! With a long chain, nearly all positions on it cannot improve the match that is already known.
+//! A better match has the same bytes up to the one after the best length, thus also the same
+//! *gram* of the last four of them, and that is rare. So positions also have a link to the latest
+//! earlier one with the same hash of four bytes, and the search follows the links of that gram.
+//! Where a gram was never seen, the search is over at once.
+//!
+//! The original considers only so many positions of its chain. Each position has a rank on that
+//! chain, so that the difference of two ranks tells whether the original would have come so far.
+//! Within that, candidates are met in the same order, nearest first, and the result is the same.
+
+use super::chains::follow_chain;
+use super::engine::FARTHEST_OF_SHORTEST;
+use super::window::{EXTENT, Match, Search, ThreeByteHash, WindowBytes, lowest_match};
+use crate::encoder::bytes::boxed_array;
+use crate::encoder::symbols::MIN_LENGTH;
+
+const HEADS: usize = 1 << 16;
+/// The number of bytes of a gram.
+const GRAM: usize = 4;
+/// The number of bits of a gram's hash.
+const GRAM_BITS: u32 = 15;
+const GRAM_HEADS: usize = 1 << GRAM_BITS;
+
+/// A position of a chain, and a rank: the number of positions that were on the chain before the
+/// one that has the link, modulo 2^16.
+#[derive(Debug, Clone, Copy, Default)]
+struct Link(u32);
+
+impl Link {
+    #[inline]
+    fn new(position: usize, rank: u32) -> Self {
+        Self((position as u32 & 0xffff) | rank << 16)
+    }
+
+    #[inline]
+    fn position(self) -> usize {
+        (self.0 & 0xffff) as usize
+    }
+
+    #[inline]
+    fn rank(self) -> u32 {
+        self.0 >> 16
+    }
+
+    #[inline]
+    fn slid(self, size: u32) -> Self {
+        Self((self.0 & 0xffff).saturating_sub(size) | self.0 & 0xffff_0000)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct PositionIndex {
+    /// The latest position of each hash of three bytes, and the rank of the next one.
+    heads: Box<[Link; HEADS]>,
+    /// By position: the position before it on its chain, and its own rank.
+    links: Box<[Link; EXTENT]>,
+    /// How many positions have a link.
+    linked: usize,
+    /// The latest position of each gram's hash.
+    gram_heads: Box<[u16; GRAM_HEADS]>,
+    /// By position: the position before it whose gram has the same hash.
+    gram_links: Box<[u16; EXTENT]>,
+    /// How many positions have a link of their gram.
+    gram_linked: usize,
+    window_size: usize,
+    hash: ThreeByteHash,
+}
+
+impl PositionIndex {
+    pub(super) fn new(window_size: usize, hash: ThreeByteHash) -> Self {
+        Self {
+            heads: boxed_array(Link::default()),
+            links: boxed_array(Link::default()),
+            linked: 0,
+            gram_heads: boxed_array(0),
+            gram_links: boxed_array(0),
+            gram_linked: 0,
+            window_size,
+            hash,
+        }
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.heads[..self.hash.slots()].fill(Link::default());
+        self.gram_heads.fill(0);
+        self.linked = 0;
+        self.gram_linked = 0;
+    }
+
+    /// Moves the links of the window's upper half to the lower one. Positions in the lower half
+    /// leave their chains.
+    pub(super) fn slide(&mut self) {
+        let size = self.window_size;
+        for head in &mut self.heads[..self.hash.slots()] {
+            *head = head.slid(size as u32);
+        }
+        for head in self.gram_heads.iter_mut() {
+            *head = head.saturating_sub(size as u16);
+        }
+        let (lower, upper) = self.links.split_at_mut(size);
+        for (link, moved) in lower.iter_mut().zip(upper) {
+            *link = moved.slid(size as u32);
+        }
+        let (lower, upper) = self.gram_links.split_at_mut(size);
+        for (link, moved) in lower.iter_mut().zip(upper) {
+            *link = moved.saturating_sub(size as u16);
+        }
+        self.linked = self.linked.saturating_sub(size);
+        self.gram_linked = self.gram_linked.saturating_sub(size);
+    }
+
+    /// Links all positions whose bytes are below `end`.
+    pub(super) fn link_up_to(&mut self, bytes: &WindowBytes, end: usize) {
+        for at in self.linked..end.saturating_sub(MIN_LENGTH - 1).min(EXTENT) {
+            let head = &mut self.heads[self.hash.slot(bytes.word(at)) & (HEADS - 1)];
+            self.links[at] = *head;
+            *head = Link::new(at, head.rank().wrapping_add(1));
+            self.linked = at + 1;
+        }
+        for at in self.gram_linked..end.saturating_sub(GRAM - 1).min(EXTENT) {
+            let hash = bytes.word(at).wrapping_mul(0x9e37_79b1) >> (32 - GRAM_BITS);
+            let head = &mut self.gram_heads[hash as usize & (GRAM_HEADS - 1)];
+            self.gram_links[at] = *head;
+            *head = at as u16;
+            self.gram_linked = at + 1;
+        }
+    }
+
+    #[inline]
+    fn link(&self, at: usize) -> Link {
+        self.links[at & (EXTENT - 1)]
+    }
+
+    #[inline]
+    fn gram_link(&self, at: usize) -> usize {
+        usize::from(self.gram_links[at & (EXTENT - 1)])
+    }
+
+    /// The position before `at` on its chain, 0 if there is none.
+    #[inline]
+    pub(super) fn head(&self, at: usize) -> usize {
+        if at < self.linked {
+            self.link(at).position()
+        } else {
+            0
+        }
+    }
+
+    /// How many steps lead from `at` to `candidate`, which is earlier on the same chain.
+    #[inline]
+    fn steps(&self, at: usize, candidate: usize) -> u32 {
+        self.link(at)
+            .rank()
+            .wrapping_sub(self.link(candidate).rank())
+            & 0xffff
+    }
+
+    /// Finds the longest match of the bytes at `at`, whose chain begins at `head`. Of equal ones,
+    /// the nearest. Returns nothing if none is longer than `search.longer_than`.
+    #[inline]
+    pub(super) fn longest_match(
+        &self,
+        bytes: &WindowBytes,
+        at: usize,
+        head: usize,
+        search: Search,
+    ) -> Option<Match> {
+        if search.nice < GRAM {
+            return self.follow_chain(bytes, at, head, search);
+        }
+        let lowest = lowest_match(at, head, self.window_size);
+        let mut found: Option<Match> = None;
+        // the last four bytes that a better match must have
+        let mut tail_at = search.longer_than.max(MIN_LENGTH) - MIN_LENGTH;
+        let mut tail = bytes.word(at + tail_at);
+        // the links that are followed are those of the gram with this offset in the match
+        let mut offset = tail_at;
+        let mut link = self.gram_link(at + offset);
+        let mut steps = 0;
+        while link >= lowest + offset {
+            let candidate = link - offset;
+            link = self.gram_link(link);
+            steps += 1;
+            if bytes.word(candidate + tail_at) == tail {
+                let length = bytes.common_length(candidate, at);
+                if length >= tail_at + GRAM {
+                    if self.steps(at, candidate) > search.chain {
+                        break;
+                    }
+                    found = Some(Match {
+                        length,
+                        position: candidate,
+                    });
+                    if length >= search.nice {
+                        break;
+                    }
+                    tail_at = length - MIN_LENGTH;
+                    tail = bytes.word(at + tail_at);
+                    // the new tail is rarer, but its links may begin before the candidate
+                    let newest = self.gram_link(at + tail_at);
+                    if newest < candidate + tail_at {
+                        link = newest;
+                        offset = tail_at;
+                    }
+                    continue;
+                }
+            }
+            if steps >= search.chain {
+                let same_chain = bytes.word(candidate) == bytes.word(at);
+                if same_chain && self.steps(at, candidate) >= search.chain {
+                    break;
+                }
+                // the original's chain is no longer than this one
+                let longer_than = found.map_or(search.longer_than, |found| found.length);
+                let rest = Search {
+                    longer_than,
+                    ..search
+                };
+                return self.follow_chain(bytes, at, head, rest).or(found);
+            }
+        }
+        if found.is_none() && search.longer_than < MIN_LENGTH {
+            return self.nearest_shortest_match(bytes, at, head, search.chain);
+        }
+        found
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn follow_chain(
+        &self,
+        bytes: &WindowBytes,
+        at: usize,
+        head: usize,
+        search: Search,
+    ) -> Option<Match> {
+        let link = |position| self.link(position).position();
+        follow_chain(bytes, at, head, self.window_size, search, link)
+    }
+
+    /// Finds the nearest match of exactly three bytes that is not too far to be of use, where no
+    /// longer one is within `chain` positions.
+    #[inline]
+    fn nearest_shortest_match(
+        &self,
+        bytes: &WindowBytes,
+        at: usize,
+        head: usize,
+        chain: u32,
+    ) -> Option<Match> {
+        let lowest =
+            lowest_match(at, head, self.window_size).max(at.saturating_sub(FARTHEST_OF_SHORTEST));
+        let word = bytes.word(at);
+        let mut candidate = head;
+        for _ in 0..chain {
+            if candidate < lowest {
+                break;
+            }
+            if (bytes.word(candidate) ^ word) & 0xff_ffff == 0 {
+                return Some(Match {
+                    length: MIN_LENGTH,
+                    position: candidate,
+                });
+            }
+            candidate = self.link(candidate).position();
+        }
+        None
+    }
+}
