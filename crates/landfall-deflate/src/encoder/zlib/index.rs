@@ -262,7 +262,8 @@ impl PositionIndex {
             if candidate < lowest {
                 break;
             }
-            if (bytes.word(candidate) ^ word) & 0xff_ffff == 0 {
+            // the fourth byte may differ
+            if bytes.word(candidate) << 8 == word << 8 {
                 return Some(Match {
                     length: MIN_LENGTH,
                     position: candidate,

@@ -41,14 +41,14 @@ pub(super) struct WindowBytes(Box<[u8; EXTENT + MARGIN]>);
 
 impl WindowBytes {
     /// Four bytes, the first lowest. `at` is a position plus at most 258.
-    #[inline(always)]
+    #[inline]
     pub(super) fn word(&self, at: usize) -> u32 {
         let mut word = [0; 4];
         word.copy_from_slice(&self.0[at..at + 4]);
         u32::from_le_bytes(word)
     }
 
-    #[inline(always)]
+    #[inline]
     fn double_word(&self, at: usize) -> u64 {
         let mut word = [0; 8];
         word.copy_from_slice(&self.0[at..at + 8]);

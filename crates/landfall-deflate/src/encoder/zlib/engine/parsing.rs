@@ -1,0 +1,185 @@
+//! The cutting of input into tokens.
+
+use super::{Dialect, Engine, FARTHEST_OF_SHORTEST, InputEnd, NO_MATCH};
+use crate::bits::BitWriter;
+use crate::encoder::symbols::{MAX_LENGTH, MIN_LENGTH, Token};
+use crate::encoder::zlib::effort::Parsing;
+use crate::encoder::zlib::window::{Match, Search, WANTED_AHEAD};
+
+impl<D: Dialect> Engine<D> {
+    /// Cuts `input` and what is left of earlier input, as far as `end` allows.
+    pub(super) fn run(&mut self, mut input: &[u8], end: InputEnd, out: &mut BitWriter) {
+        match self.effort.parsing {
+            Parsing::Lazy => self.search_lazily(&mut input, end, out),
+            Parsing::Greedy => self.search_greedily(&mut input, end, out),
+            Parsing::Runs => self.search_runs(&mut input, end, out),
+            Parsing::Literals => self.take_literals(&mut input, end, out),
+        }
+    }
+
+    /// How to search for a match of the position that is longer than `longer_than`. Returns nothing
+    /// if there can be none. `head` is the head of the position's chain.
+    #[inline]
+    fn plan_search(&self, head: usize, longer_than: usize) -> Option<Search> {
+        let too_far = self.position - head > self.window.size() - WANTED_AHEAD;
+        // only after the end of the input can the position be this near to the window's end
+        let near_end = self.position > 2 * self.window.size() - WANTED_AHEAD;
+        if head == 0 || too_far || near_end || longer_than >= self.ahead {
+            return None;
+        }
+        let patient = longer_than < self.effort.good;
+        Some(Search {
+            longer_than,
+            chain: if patient {
+                self.effort.chain
+            } else {
+                self.effort.chain / 4
+            },
+            nice: if D::READS_PAST_END {
+                self.effort.nice
+            } else {
+                self.effort.nice.min(self.ahead)
+            },
+        })
+    }
+
+    /// Searches for a match of the position that is longer than `longer_than`, with lazy matching.
+    #[inline]
+    fn search_index(&self, longer_than: usize) -> Option<Match> {
+        let head = self.index.head(self.position);
+        let search = self.plan_search(head, longer_than)?;
+        let bytes = self.window.bytes();
+        let mut found = self
+            .index
+            .longest_match(bytes, self.position, head, search)?;
+        found.length = found.length.min(self.ahead);
+        Some(found)
+    }
+
+    /// Enters the position into the chains and searches for a match, without lazy matching.
+    #[inline]
+    fn search_chain(&mut self) -> Option<Match> {
+        if !D::READS_PAST_END && self.ahead < MIN_LENGTH {
+            return None;
+        }
+        let head = self.chains.insert(self.window.bytes(), self.position);
+        let search = self.plan_search(head, NO_MATCH)?;
+        let bytes = self.window.bytes();
+        let mut found = self
+            .chains
+            .longest_match(bytes, self.position, head, search)?;
+        found.length = found.length.min(self.ahead);
+        Some(found)
+    }
+
+    fn search_lazily(&mut self, input: &mut &[u8], end: InputEnd, out: &mut BitWriter) {
+        while self.prepare(WANTED_AHEAD, input, end) {
+            let before = self.latest;
+            self.latest.length = NO_MATCH;
+            if before.length < self.effort.lazy
+                && let Some(found) = self.search_index(before.length)
+            {
+                self.latest = found;
+                let far = self.position - found.position > FARTHEST_OF_SHORTEST;
+                if (found.length == MIN_LENGTH && far)
+                    || found.length <= self.effort.shortest_dropped
+                {
+                    self.latest.length = NO_MATCH;
+                }
+            }
+            if before.length >= MIN_LENGTH && self.latest.length <= before.length {
+                self.take_match_before(before, out);
+            } else if self.literal_waits {
+                self.push_literal(self.position - 1);
+                if self.block_is_full() {
+                    self.write_block(false, out);
+                }
+                self.position += 1;
+                self.ahead -= 1;
+            } else {
+                self.literal_waits = true;
+                self.position += 1;
+                self.ahead -= 1;
+            }
+        }
+    }
+
+    /// Writes the match that begins at the position before.
+    #[inline]
+    fn take_match_before(&mut self, found: Match, out: &mut BitWriter) {
+        let start = self.position - 1;
+        let distance = start - found.position;
+        self.tokens.push(Token::matched(found.length, distance));
+        // judged before the position moves behind the match
+        let full = self.block_is_full();
+        self.ahead -= found.length - 1;
+        self.position = start + found.length;
+        self.literal_waits = false;
+        self.latest.length = NO_MATCH;
+        if full {
+            self.write_block(false, out);
+        }
+    }
+
+    fn search_greedily(&mut self, input: &mut &[u8], end: InputEnd, out: &mut BitWriter) {
+        while self.prepare(WANTED_AHEAD, input, end) {
+            let full;
+            match self.search_chain() {
+                Some(found) if found.length >= MIN_LENGTH => {
+                    let distance = self.position - found.position;
+                    self.tokens.push(Token::matched(found.length, distance));
+                    full = self.block_is_full();
+                    self.ahead -= found.length;
+                    let after = self.position + found.length;
+                    let inserts = found.length <= self.effort.lazy
+                        && (D::READS_PAST_END || self.ahead >= MIN_LENGTH);
+                    if inserts {
+                        self.insert_range(self.position + 1, after);
+                    }
+                    self.position = after;
+                }
+                _ => {
+                    self.push_literal(self.position);
+                    full = self.block_is_full();
+                    self.ahead -= 1;
+                    self.position += 1;
+                }
+            }
+            if full {
+                self.write_block(false, out);
+            }
+        }
+    }
+
+    /// Takes runs of one byte for matches at distance 1, and no other match.
+    fn search_runs(&mut self, input: &mut &[u8], end: InputEnd, out: &mut BitWriter) {
+        while self.prepare(MAX_LENGTH + 1, input, end) {
+            let run = self.window.run_length(self.position).min(self.ahead);
+            let taken = if run >= MIN_LENGTH {
+                self.tokens.push(Token::matched(run, 1));
+                run
+            } else {
+                self.push_literal(self.position);
+                1
+            };
+            let full = self.block_is_full();
+            self.position += taken;
+            self.ahead -= taken;
+            if full {
+                self.write_block(false, out);
+            }
+        }
+    }
+
+    fn take_literals(&mut self, input: &mut &[u8], end: InputEnd, out: &mut BitWriter) {
+        while self.prepare(1, input, end) {
+            self.push_literal(self.position);
+            let full = self.block_is_full();
+            self.position += 1;
+            self.ahead -= 1;
+            if full {
+                self.write_block(false, out);
+            }
+        }
+    }
+}
